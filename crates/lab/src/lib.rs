@@ -1,0 +1,3 @@
+//! The lab: measures, on the reader's own machine, which way of sharing wins.
+
+pub mod schema;

@@ -1,0 +1,167 @@
+//! The one JSON schema of the lab: what every workload writes and every picture reads.
+//!
+//! ```text
+//! Results { schema, machine, commit, command, runs: [Run] }
+//! Run     { workload, method, params, correct, median_mops, harmonic_mean_mops,
+//!           by_mode: { near|far: ModeSummary }, samples: [Sample] }
+//! Sample  { mops, mode, rtt_ns, per_thread, cpu_s }
+//! ```
+//!
+//! Throughput is in Mops (10^6 operations per second of wall time), latency in
+//! nanoseconds, CPU time in seconds. Unknown fields are ignored when a file is read, so
+//! that later workloads can add theirs; `schema` is raised when a meaning changes.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version written into [`Results::schema`].
+pub const SCHEMA: u32 = 1;
+
+/// Everything one invocation measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// The commit of the program, or `unknown`.
+    pub commit: String,
+    /// The command line.
+    pub command: String,
+    /// One entry per method and point of the sweep.
+    pub runs: Vec<Run>,
+}
+
+/// The machine, as far as it explains figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// CPU model, or `unknown`.
+    pub model: String,
+    /// Architecture, as Rust names it.
+    pub arch: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Hypervisor vendor where one is seen.
+    pub hypervisor: Option<String>,
+    /// CPUs this process may use.
+    pub cpus: usize,
+    /// Physical cores among them.
+    pub cores: usize,
+    /// Packages (sockets) among them.
+    pub packages: usize,
+    /// NUMA nodes among them.
+    pub nodes: usize,
+    /// CPU quota of the control group, in CPUs, where there is one.
+    pub quota_cpus: Option<f64>,
+    /// Caches of the first CPU: level, bytes, CPUs that share it, instances.
+    pub caches: Vec<CacheLevel>,
+    /// Smallest round trip ever seen between the probed pair, in nanoseconds.
+    pub rtt_min_ns: Option<f64>,
+    /// What could not be had here, and why: one sentence each.
+    pub unavailable: Vec<String>,
+}
+
+/// A level of data or unified cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CacheLevel {
+    /// 1, 2, 3, …
+    pub level: u32,
+    /// Size of one instance, in bytes.
+    pub bytes: u64,
+    /// CPUs that share one instance.
+    pub sharers: usize,
+    /// Instances among the CPUs this process may use.
+    pub instances: usize,
+}
+
+/// One method at one point of the sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// For instance `fetch-add`.
+    pub workload: String,
+    /// For instance `mutex`.
+    pub method: String,
+    /// The parameters of this point.
+    pub params: Params,
+    /// The result was checked and right. A run that was wrong has no figure.
+    pub correct: bool,
+    /// Median over the kept samples of all modes, in Mops.
+    pub median_mops: f64,
+    /// Harmonic mean over the kept samples of all modes, in Mops (D16).
+    pub harmonic_mean_mops: f64,
+    /// The same per latency mode.
+    pub by_mode: BTreeMap<Mode, ModeSummary>,
+    /// Every sample, also the discarded ones.
+    pub samples: Vec<Sample>,
+    /// What the reader should know: a rounded parameter, a missing pinning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// The parameters of a run. A workload adds its own under `extra`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Params {
+    /// All threads, servers included.
+    pub threads: usize,
+    /// Dedicated trustees among them, as used (D18), 0 for other methods.
+    pub servers: usize,
+    /// Shared variables, as used (D18).
+    pub vars: u64,
+    /// Requests in flight per client and trustee.
+    pub window: usize,
+    /// Length of a sample in seconds.
+    pub secs: f64,
+    /// `uniform` or `zipf:θ`.
+    pub dist: String,
+    /// Seed of the generators.
+    pub seed: u64,
+    /// CPU of each thread in order (servers first), `null` where not pinned.
+    pub placement: Vec<Option<usize>>,
+    /// Parameters of later workloads.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, serde_json::Value>,
+}
+
+/// The latency mode of the machine around a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Round trip at most twice the pair's smallest ever seen.
+    Near,
+    /// Beyond that.
+    Far,
+    /// The probes before and after disagree: not used for any figure.
+    Discarded,
+    /// No pair of CPUs to probe (one CPU).
+    Unknown,
+}
+
+/// Samples of one mode, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModeSummary {
+    /// Median in Mops.
+    pub median_mops: f64,
+    /// Number of samples.
+    pub n: usize,
+    /// First quartile in Mops.
+    pub q1_mops: f64,
+    /// Third quartile in Mops.
+    pub q3_mops: f64,
+}
+
+/// One slice of measuring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Operations per second of wall time, in millions.
+    pub mops: f64,
+    /// Mode of the machine.
+    pub mode: Mode,
+    /// Larger of the two probed round trips around the sample, in nanoseconds.
+    pub rtt_ns: Option<f64>,
+    /// Operations per client thread.
+    pub per_thread: Vec<u64>,
+    /// CPU time of the whole process during the sample, in seconds, servers counted.
+    pub cpu_s: f64,
+}

@@ -1,0 +1,98 @@
+//! How long to spin, when to yield.
+
+use crate::facade::{MODEL, hint, thread};
+
+/// Exponential back-off for a wait loop: pauses first, and when pausing has not helped
+/// or cannot help (one CPU), gives the CPU to others.
+///
+/// ```
+/// use corelay_sync::Backoff;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// let ready = AtomicBool::new(false);
+/// std::thread::scope(|s| {
+///     s.spawn(|| ready.store(true, Ordering::Release));
+///     let mut backoff = Backoff::new();
+///     while !ready.load(Ordering::Acquire) {
+///         backoff.wait();
+///     }
+/// });
+/// ```
+#[derive(Debug)]
+pub struct Backoff {
+    step: u32,
+    limit: u32,
+}
+
+/// Pauses double up to 2^6 a round; after that each round yields. On the reference
+/// machine a pause takes 10 to 20 ns, so yielding starts after about 2 µs.
+const SPIN_STEPS: u32 = 6;
+
+impl Backoff {
+    /// Starts anew. On a machine (or affinity mask, or quota) of one CPU it yields at once.
+    #[inline]
+    pub fn new() -> Self {
+        Self { step: 0, limit: if can_spin() { SPIN_STEPS } else { 0 } }
+    }
+
+    /// Waits a little: a growing number of pauses, then one yield per call.
+    #[inline]
+    pub fn wait(&mut self) {
+        if MODEL || self.step >= self.limit {
+            self.step = self.step.saturating_add(1);
+            thread::yield_now();
+        } else {
+            for _ in 0..1u32 << self.step {
+                hint::spin_loop();
+            }
+            self.step += 1;
+        }
+    }
+
+    /// Waits with pauses only, up to 2^6 of them: for a loser of a race, not for a waiter.
+    #[inline]
+    pub fn spin(&mut self) {
+        for _ in 0..1u32 << self.step.min(SPIN_STEPS) {
+            hint::spin_loop();
+        }
+        self.step = (self.step + 1).min(SPIN_STEPS);
+    }
+
+    /// True once [`wait`](Self::wait) yields instead of pausing.
+    #[inline]
+    pub fn is_yielding(&self) -> bool {
+        self.step >= self.limit
+    }
+
+    /// Rounds of yielding so far.
+    #[inline]
+    pub fn yields(&self) -> u32 {
+        self.step.saturating_sub(self.limit)
+    }
+
+    /// Back to the shortest pause.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.step = 0;
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// True where another thread can make progress while this one spins: more than one CPU
+/// by affinity and quota. Looked up once per process.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+pub(crate) fn can_spin() -> bool {
+    use std::sync::OnceLock;
+    static MANY: OnceLock<bool> = OnceLock::new();
+    *MANY.get_or_init(|| std::thread::available_parallelism().is_ok_and(|n| n.get() > 1))
+}
+
+#[cfg(any(corelay_loom, corelay_shuttle))]
+pub(crate) fn can_spin() -> bool {
+    false
+}

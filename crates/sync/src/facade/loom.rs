@@ -1,0 +1,55 @@
+//! The facade as `loom`.
+
+/// Atomic types and fences.
+pub mod atomic {
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+/// Interior mutability.
+pub mod cell {
+    pub use loom::cell::{Cell, UnsafeCell};
+}
+
+/// Spin hints: a spinning thread lets the others run, or the model would not end.
+pub mod hint {
+    pub use loom::thread::yield_now as spin_loop;
+}
+
+/// Threads.
+pub mod thread {
+    pub use loom::thread::{JoinHandle, spawn, yield_now};
+}
+
+/// Blocking locks for cold paths, and shared ownership.
+pub mod sync {
+    pub use loom::sync::{Arc, Condvar, Mutex};
+}
+
+pub use loom::thread_local;
+
+/// Shadow of a plain memory area: each unit is a cell whose accesses loom checks.
+#[derive(Debug)]
+pub struct Shadow(Box<[cell::UnsafeCell<()>]>);
+
+impl Shadow {
+    /// A shadow of `units` units.
+    pub fn new(units: usize) -> Self {
+        Self((0..units).map(|_| cell::UnsafeCell::new(())).collect())
+    }
+
+    /// Says that `len` units from `at` are read now.
+    pub fn read(&self, at: usize, len: usize) {
+        for unit in &self.0[at..at + len] {
+            unit.with(|_| ());
+        }
+    }
+
+    /// Says that `len` units from `at` are written now.
+    pub fn write(&self, at: usize, len: usize) {
+        for unit in &self.0[at..at + len] {
+            unit.with_mut(|_| ());
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The facade as `shuttle`: random schedules, sequentially consistent memory.
+
+/// Atomic types and fences.
+pub mod atomic {
+    pub use shuttle::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+}
+
+/// Interior mutability.
+pub mod cell {
+    pub use std::cell::Cell;
+
+    pub use super::super::plain_cell::UnsafeCell;
+}
+
+/// Spin hints: a spinning thread lets the others run.
+pub mod hint {
+    pub use shuttle::thread::yield_now as spin_loop;
+}
+
+/// Threads.
+pub mod thread {
+    pub use shuttle::thread::{JoinHandle, spawn, yield_now};
+}
+
+/// Blocking locks for cold paths, and shared ownership.
+pub mod sync {
+    pub use shuttle::sync::{Arc, Condvar, Mutex};
+}
+
+pub use shuttle::thread_local;
+
+/// Shuttle does not look for data races: the shadow is nothing.
+#[derive(Debug)]
+pub struct Shadow;
+
+impl Shadow {
+    /// A shadow of `units` units.
+    pub fn new(_units: usize) -> Self {
+        Self
+    }
+
+    /// Says that `len` units from `at` are read now.
+    pub fn read(&self, _at: usize, _len: usize) {}
+
+    /// Says that `len` units from `at` are written now.
+    pub fn write(&self, _at: usize, _len: usize) {}
+}

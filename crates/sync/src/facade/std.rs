@@ -1,0 +1,68 @@
+//! The facade as `std`.
+
+/// Atomic types and fences.
+pub mod atomic {
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
+
+    /// A fence that ThreadSanitizer builds replace by a read-modify-write.
+    #[inline(always)]
+    pub fn fence(order: Ordering) {
+        #[cfg(not(corelay_tsan))]
+        std::sync::atomic::fence(order);
+        #[cfg(corelay_tsan)]
+        {
+            // Read-modify-writes of one word are totally ordered and each acquires what
+            // the one before released: at least as strong as the fence it replaces.
+            static FENCE: AtomicUsize = AtomicUsize::new(0);
+            let _ = order;
+            FENCE.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Interior mutability.
+pub mod cell {
+    pub use std::cell::Cell;
+
+    pub use super::super::plain_cell::UnsafeCell;
+}
+
+/// Spin hints.
+pub mod hint {
+    pub use std::hint::spin_loop;
+}
+
+/// Threads.
+pub mod thread {
+    pub use std::thread::{JoinHandle, spawn, yield_now};
+}
+
+/// Blocking locks for cold paths, and shared ownership.
+pub mod sync {
+    pub use std::sync::{Arc, Condvar, Mutex};
+}
+
+pub use std::thread_local;
+
+/// Shadow of a plain memory area that the model checkers watch: under loom each unit
+/// is a cell whose accesses are checked for races. Here it is nothing.
+#[derive(Debug)]
+pub struct Shadow;
+
+impl Shadow {
+    /// A shadow of `units` units.
+    #[inline(always)]
+    pub fn new(_units: usize) -> Self {
+        Self
+    }
+
+    /// Says that `len` units from `at` are read now.
+    #[inline(always)]
+    pub fn read(&self, _at: usize, _len: usize) {}
+
+    /// Says that `len` units from `at` are written now.
+    #[inline(always)]
+    pub fn write(&self, _at: usize, _len: usize) {}
+}

@@ -1,0 +1,27 @@
+//! The floor that every other corelay crate stands on.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`facade`] | atomics, cells, threads: `std`, or a model checker in its place |
+//! | [`barrier`] | store-to-load order that one side gets for (almost) nothing |
+//! | [`Backoff`] | how long to spin, when to yield |
+//! | [`Futex`] | sleep until a word changes |
+//! | [`wait`] | the waiting seam: how does the code that runs here wait? |
+//! | [`Shared`], [`Session`], [`Issue`] | N ways of sharing × M structures |
+//! | [`CachePadded`] | one value, its own cache lines |
+//!
+//! The shipped source of every protocol is compiled against [`facade`], so that
+//! `--cfg corelay_loom` and `--cfg corelay_shuttle` run that very source under the
+//! model checkers.
+
+mod backoff;
+pub mod barrier;
+pub mod facade;
+mod futex;
+mod shared;
+pub mod wait;
+
+pub use backoff::Backoff;
+pub use crossbeam_utils::CachePadded;
+pub use futex::Futex;
+pub use shared::{Issue, Session, Shared};

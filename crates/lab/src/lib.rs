@@ -1,3 +1,25 @@
 //! The lab: measures, on the reader's own machine, which way of sharing wins.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`cli`] | the program `corelay`: flags, bad input, exit codes |
+//! | [`method`] | the ways of sharing |
+//! | [`workload`] | what the threads do |
+//! | [`measure`] | samples on machines that move under you |
+//! | [`machine`] | what machine this is |
+//! | [`model`] | what the figures should look like |
+//! | [`plot`] | pictures |
+//! | [`report`] | the page and the verdict |
+//! | [`schema`] | the one JSON schema of results |
 
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod machine;
+pub mod measure;
+pub mod method;
+pub mod model;
+pub mod plot;
+pub mod report;
 pub mod schema;
+pub mod workload;

@@ -1,1 +1,80 @@
-//! corelay-locks
+//! Locks behind one face, a file each.
+//!
+//! Six ways to let one thread at a time at a value. All offer
+//! [`Shared`](corelay_sync::Shared) and [`Session`](corelay_sync::Session), so a program
+//! swaps one for another, or for delegation, without touching the callers:
+//!
+//! ```
+//! use corelay_locks::Mcs;
+//! use corelay_sync::{Session, Shared};
+//!
+//! let hits = Mcs::new(0_u64);
+//! std::thread::scope(|s| {
+//!     for _ in 0..3 {
+//!         s.spawn(|| {
+//!             let mut hits = hits.session();
+//!             for _ in 0..100 {
+//!                 hits.apply(|n| *n += 1);
+//!             }
+//!         });
+//!     }
+//! });
+//! assert_eq!(hits.into_inner(), 300);
+//! ```
+//!
+//! | type | waits by | order of entry | source |
+//! |---|---|---|---|
+//! | [`StdMutex`] | spinning, then sleeping | none | `std::sync::Mutex` |
+//! | `ParkingLot` | spinning, then sleeping | eventually fair | `parking_lot::Mutex` |
+//! | [`Ttas`] | reading the lock word, backing off | none | Rudolph and Segall 1984; Anderson 1990 |
+//! | [`Ticket`] | reading the lock word | arrival | Reed and Kanodia 1979; Mellor-Crummey and Scott 1991 |
+//! | [`Mcs`] | reading a word of its own | arrival | Mellor-Crummey and Scott 1991 |
+//! | [`Clh`] | reading a word of its predecessor's | arrival | Craig 1993; Magnusson, Landin and Hagersten 1994 |
+//!
+//! # When not to use it
+//! The four spin locks never sleep: a waiter pauses for a few microseconds and then
+//! yields, again and again. With more runnable threads than CPUs, or long sections, use
+//! [`StdMutex`] or `ParkingLot`; the locks that enter by arrival suffer most, because
+//! the one whose turn it is may not be running. One hot value that many cores hammer
+//! is the case for delegation.
+//!
+//! # Guarantees
+//! * **Order.** As in the table. Whoever enters sees all that those before it did.
+//! * **Panic.** A panic of the closure reaches the caller of `apply`; the lock is
+//!   released on the way and *not* poisoned, for all six alike: the next `apply` sees the
+//!   value as the panic left it. (`std::sync::Mutex` would poison; [`StdMutex`] steps
+//!   over that mark, so that swapping methods does not change what a program does.)
+//! * **Nesting.** Nesting in one session is refused at compile time. Two sessions of one
+//!   thread on *one* lock, one inside the other, deadlock as any lock does. Sessions on
+//!   different locks nest freely.
+//! * **Memory.** A lock and a value of up to 56 bytes share one 64-byte line; see
+//!   [`Lock`]. A session is one pointer and costs nothing to open, so that a thread can
+//!   visit millions of locks. [`Mcs`] keeps its node in the frame of `apply`, [`Clh`] in
+//!   a small pool per thread.
+//! * **Idle cost.** None: no lock owns a thread, a registration or heap memory.
+//!
+//! # How it works
+//! [`Lock`] pairs a lock word with a value and has the only code that touches the value;
+//! an [`Algorithm`] decides who enters. Each algorithm is a file, and each ordering in it
+//! is listed in `mutants.toml` with the model that fails when it is weakened.
+
+mod clh;
+mod lock;
+mod mcs;
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+mod parking_lot;
+mod session;
+mod std_mutex;
+mod ticket;
+mod ttas;
+mod turn;
+
+pub use clh::{Clh, ClhWord};
+pub use lock::{Algorithm, Lock};
+pub use mcs::{Mcs, McsWord};
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+pub use parking_lot::ParkingLot;
+pub use session::{Exclusive, LockSession};
+pub use std_mutex::StdMutex;
+pub use ticket::{Ticket, TicketWord};
+pub use ttas::{Ttas, TtasWord};

@@ -1,5 +1,6 @@
 //! How long to spin, when to yield.
 
+use crate::cpus::can_spin;
 use crate::facade::{MODEL, hint, thread};
 
 /// Exponential back-off for a wait loop: pauses first, and when pausing has not helped
@@ -81,18 +82,4 @@ impl Default for Backoff {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// True where another thread can make progress while this one spins: more than one CPU
-/// by affinity and quota. Looked up once per process.
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
-pub(crate) fn can_spin() -> bool {
-    use std::sync::OnceLock;
-    static MANY: OnceLock<bool> = OnceLock::new();
-    *MANY.get_or_init(|| std::thread::available_parallelism().is_ok_and(|n| n.get() > 1))
-}
-
-#[cfg(any(corelay_loom, corelay_shuttle))]
-pub(crate) fn can_spin() -> bool {
-    false
 }

@@ -16,12 +16,15 @@
 
 mod backoff;
 pub mod barrier;
+mod cpus;
 pub mod facade;
 mod futex;
+mod prefetch;
 mod shared;
 pub mod wait;
 
 pub use backoff::Backoff;
 pub use crossbeam_utils::CachePadded;
 pub use futex::Futex;
+pub use prefetch::{prefetch_read, prefetch_write};
 pub use shared::{Issue, Session, Shared};

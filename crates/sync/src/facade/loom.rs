@@ -15,6 +15,18 @@ pub mod cell {
 /// Spin hints: a spinning thread lets the others run, or the model would not end.
 pub mod hint {
     pub use loom::thread::yield_now as spin_loop;
+
+    /// Says that a waiter has looked `times` times without success.
+    ///
+    /// Where two threads spin on one word that a third will change, loom would also run
+    /// every schedule in which the two take turns for ever. From the fourth look in vain
+    /// this execution goes on to its end, but no other branches off after this point:
+    /// one more look that changes nothing leads to no state that fewer looks do not.
+    pub fn in_vain(times: u32) {
+        if times > 3 {
+            loom::skip_branch();
+        }
+    }
 }
 
 /// Threads.

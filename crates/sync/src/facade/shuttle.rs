@@ -17,6 +17,10 @@ pub mod cell {
 /// Spin hints: a spinning thread lets the others run.
 pub mod hint {
     pub use shuttle::thread::yield_now as spin_loop;
+
+    /// Says that a waiter has looked `times` times without success. Here it is nothing:
+    /// random schedules are fair.
+    pub fn in_vain(_times: u32) {}
 }
 
 /// Threads.

@@ -32,6 +32,11 @@ pub mod cell {
 /// Spin hints.
 pub mod hint {
     pub use std::hint::spin_loop;
+
+    /// Says that a waiter has looked `times` times without success: see the facade of
+    /// loom, where that ends a branch. Here it is nothing.
+    #[inline(always)]
+    pub fn in_vain(_times: u32) {}
 }
 
 /// Threads.

@@ -1,0 +1,59 @@
+//! Going over to larger rings: a request that tells the trustee, and a callback that
+//! tells the client, where the next record lies.
+
+use super::client::Client;
+use super::lane::Lane;
+use super::reap::Reaped;
+use super::request::{CALLBACK_HEAD, Cursors, Reap, Vtable, write_head};
+use super::ring::{JUMP_UNITS, Rings};
+use super::word::{Position, step};
+
+/// Units of the entry in the callback ring.
+pub(super) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
+
+static VTABLE: Vtable = Vtable {
+    run,
+    discard: |_| (),
+    step: step(JUMP_UNITS),
+    answer_units: 0,
+    name: || "a jump into larger rings",
+};
+
+/// # Safety
+/// `record` points at [`JUMP_UNITS`] writable words.
+pub(super) unsafe fn write_request(record: *mut u64, larger: *mut Rings) {
+    // SAFETY: the caller's duty.
+    unsafe { write_head(record, &VTABLE, std::ptr::null_mut()) };
+    // SAFETY: the caller's duty.
+    unsafe { record.add(2).cast::<*mut Rings>().write(larger) };
+}
+
+/// # Safety
+/// `entry` points at [`CALLBACK_UNITS`] writable words.
+pub(super) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut Rings) {
+    // SAFETY: the caller's duty.
+    unsafe { entry.cast::<Reap>().write(reap) };
+    // SAFETY: the caller's duty.
+    unsafe { entry.add(1).write(at.0) };
+    // SAFETY: the caller's duty.
+    unsafe { entry.add(CALLBACK_HEAD).cast::<*mut Rings>().write(larger) };
+}
+
+unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane) -> Cursors {
+    // SAFETY: written by `write_request`.
+    let larger = unsafe { record.add(2).cast::<*mut Rings>().read() };
+    lane.jump(larger);
+    Cursors { request: at.request.after(VTABLE.step), answer: at.answer }
+}
+
+unsafe fn reap(client: &Client, entry: *mut u64, reaped: Reaped, _fault: bool) -> Reaped {
+    // SAFETY: written by `write_callback`.
+    let larger = unsafe { entry.add(CALLBACK_HEAD).cast::<*mut Rings>().read() };
+    let next = Reaped {
+        callback: reaped.callback.wrapping_add(CALLBACK_UNITS as u64),
+        answer: reaped.answer,
+    };
+    client.reaper.set_reaped(next);
+    client.reaper.jump(larger);
+    next
+}

@@ -1,0 +1,351 @@
+//! The trustee's side of a channel.
+
+use super::request::{Cursors, FAULTED, Vtable, read_head};
+use super::ring::Rings;
+use super::word::{Mail, Position, is_past};
+use super::Channel;
+use crate::error::Poisoned;
+use crate::leaf::Leaf;
+use crate::object::{CLEARED, HEALTHY, Header, POISONED};
+use corelay_sync::{barrier, prefetch_read, prefetch_write};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What the lanes of one trustee have in common.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// Objects that are poisoned, or were until their trustee has noticed otherwise.
+    pub(crate) poisoned: Cell<u32>,
+    /// Requests run.
+    pub(crate) requests: Cell<u64>,
+    /// Times that a lane had something to run.
+    pub(crate) batches: Cell<u64>,
+    /// Closures, values and payloads that panicked.
+    pub(crate) panics: Cell<u64>,
+}
+
+impl Serving {
+    pub(crate) fn count_panic(&self) {
+        self.panics.set(self.panics.get() + 1);
+    }
+}
+
+/// A trustee's half of a channel.
+pub(crate) struct Lane {
+    pub(crate) channel: Arc<Channel>,
+    rings: Cell<*const Rings>,
+    /// Where the next request lies.
+    at: Cell<Cursors>,
+    /// The mail that was last acted upon.
+    seen: Cell<Mail>,
+    /// The lone call runs, not the ring.
+    calling: Cell<bool>,
+}
+
+impl Lane {
+    /// The half of a channel that has just been registered.
+    pub(crate) fn new(channel: Arc<Channel>) -> Self {
+        // Relaxed: the registration acquired it; only this side writes it later.
+        let origin = Position(channel.tail.position.load(Ordering::Relaxed));
+        Self {
+            rings: Cell::new(channel.first),
+            at: Cell::new(Cursors { request: origin, answer: 0 }),
+            seen: Cell::new(Mail::new(origin.cursor(), 0)),
+            calling: Cell::new(false),
+            channel,
+        }
+    }
+
+    /// Where an answer goes.
+    #[inline(always)]
+    pub(crate) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
+        let rings = self.rings();
+        rings.touch_answer(cursor, units);
+        rings.answer(cursor)
+    }
+
+    /// Goes over to larger rings (a jump request).
+    pub(crate) fn jump(&self, rings: *const Rings) {
+        self.rings.set(rings);
+    }
+
+    #[inline(always)]
+    fn rings(&self) -> &Rings {
+        // SAFETY: the client keeps the rings until it has reaped the jump out of them.
+        unsafe { &*self.rings.get() }
+    }
+
+    /// Looks at the mail and runs up to `batch` requests; the number run.
+    #[inline]
+    pub(crate) fn serve(&self, serving: &Serving, batch: u32) -> u32 {
+        // Acquire: pairs with the client's Release of the mail word; publishes requests
+        // and the lone call.
+        let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
+        if mail == self.seen.get() {
+            prefetch_write(&raw const self.channel.mail.word);
+            return 0;
+        }
+        self.serve_mail(serving, mail, batch)
+    }
+
+    fn serve_mail(&self, serving: &Serving, mail: Mail, batch: u32) -> u32 {
+        let mut ran = self.run_ring(serving, mail.cursor(), batch);
+        if !is_past(mail.cursor(), self.at.get().request.cursor()) {
+            if mail.call_differs(self.seen.get()) {
+                self.run_call(serving, mail);
+                ran += 1;
+            }
+            self.seen.set(mail);
+        }
+        ran
+    }
+
+    /// Looks at the head too, and runs up to `batch` requests; the number run.
+    pub(crate) fn serve_head(&self, serving: &Serving, batch: u32) -> u32 {
+        // Acquire: pairs with the client's Release of the head.
+        let head = Position(self.channel.head.load(Ordering::Acquire));
+        // Acquire, and after the head: a mail sent before that head is seen now, so a
+        // lone call is not overtaken by requests that were issued after it.
+        let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
+        let ran =
+            if mail == self.seen.get() { 0 } else { self.serve_mail(serving, mail, batch) };
+        if mail != self.seen.get() {
+            // The batch ended before the mail was done with.
+            return ran;
+        }
+        ran + self.run_ring(serving, head.cursor(), batch)
+    }
+
+    /// Runs everything published up to now.
+    pub(crate) fn drain(&self, serving: &Serving) {
+        // Acquire: pairs with the client's Release of the head.
+        let head = Position(self.channel.head.load(Ordering::Acquire));
+        // Acquire: as in `serve_head`.
+        let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
+        if mail != self.seen.get() {
+            self.serve_mail(serving, mail, u32::MAX);
+        }
+        self.run_ring(serving, head.cursor(), u32::MAX);
+    }
+
+    /// Runs the ring up to `target`, `batch` requests at most, and advances the tail.
+    fn run_ring(&self, serving: &Serving, target: u32, batch: u32) -> u32 {
+        let start = self.at.get().request;
+        if !is_past(target, start.cursor()) {
+            return 0;
+        }
+        let end = start.count().wrapping_add(batch);
+        self.prefetch(start.cursor(), target);
+        {
+            let _leaf = Leaf::enter(self);
+            while let Err(payload) = guarded(|| self.run_until(serving, target, end)) {
+                self.fault(serving, payload);
+            }
+        }
+        let at = self.at.get().request;
+        // Release: pairs with the client's Acquire of the tail; publishes the answers and
+        // hands the request records back.
+        self.channel.tail.position.store(at.0, Ordering::Release);
+        let ran = at.count().wrapping_sub(start.count());
+        serving.requests.set(serving.requests.get() + u64::from(ran));
+        serving.batches.set(serving.batches.get() + 1);
+        self.wake_client();
+        ran
+    }
+
+    /// Fetches the lines of a batch all at once, and the lines of its answers.
+    #[inline(always)]
+    fn prefetch(&self, from: u32, to: u32) {
+        let units = to.wrapping_sub(from).min(256);
+        for unit in (8..units).step_by(8) {
+            prefetch_read(self.rings().request(from.wrapping_add(unit)));
+        }
+        let answer = self.at.get().answer();
+        for unit in (0..units / 2).step_by(8) {
+            prefetch_write(self.rings().answer(answer.wrapping_add(unit)));
+        }
+    }
+
+    /// The inner loop. Unwinds out of the request at `self.at`.
+    #[inline(always)]
+    fn run_until(&self, serving: &Serving, target: u32, end: u32) {
+        let mut at = self.at.get();
+        while is_past(target, at.request.cursor()) && at.request.count() != end {
+            let record = self.rings().request(at.request.cursor());
+            self.rings().touch_request(at.request.cursor(), 2);
+            // SAFETY: published up to `target`.
+            let (vtable, object) = unsafe { read_head(record) };
+            // Stored for `fault`, never reloaded: the cursors run through registers.
+            self.at.set(at);
+            if serving.poisoned.get() != 0 && self.refuse(serving, vtable, record, object) {
+                at = self.at.get();
+                continue;
+            }
+            // SAFETY: published, and run once: the cursors move past it.
+            at = unsafe { (vtable.run)(record, at, self) };
+        }
+        self.at.set(at);
+    }
+
+    /// Runs the lone call of `mail`.
+    fn run_call(&self, serving: &Serving, mail: Mail) {
+        let line = &self.channel.mail;
+        line.shadow.write(0, 1);
+        let record = line.call.with_mut(|call| call.cast::<u64>());
+        // SAFETY: the mail published the call.
+        let (vtable, object) = unsafe { read_head(record) };
+        let refused = serving.poisoned.get() != 0 && is_poisoned(serving, object);
+        self.calling.set(true);
+        let leaf = Leaf::enter(self);
+        let result = guarded(|| {
+            if refused {
+                // SAFETY: published, and not run.
+                unsafe { (vtable.discard)(record) };
+                return Err(Box::new(Poisoned) as Box<dyn Any + Send>);
+            }
+            // SAFETY: published, and run once: the answer says so.
+            unsafe { (vtable.run)(record, self.at.get(), self) };
+            Ok(())
+        })
+        .flatten();
+        drop(leaf);
+        self.calling.set(false);
+        let mut done = mail;
+        if let Err(payload) = result {
+            if !refused {
+                poison(serving, object);
+            }
+            let fault = Box::into_raw(Box::new(payload));
+            // SAFETY: the first payload word is ours until `done` is stored.
+            unsafe { record.add(2).cast::<*mut Box<dyn Any + Send>>().write(fault) };
+            done = done.faulted();
+        }
+        serving.requests.set(serving.requests.get() + 1);
+        serving.batches.set(serving.batches.get() + 1);
+        // Release: pairs with the caller's Acquire of `done`; publishes the result.
+        line.done.store(done.0, Ordering::Release);
+        self.wake_client();
+    }
+
+    /// The request at `self.at` has panicked: poison, mark, go on behind it.
+    #[cold]
+    fn fault(&self, serving: &Serving, payload: Box<dyn Any + Send>) {
+        let record = self.rings().request(self.at.get().request.cursor());
+        // SAFETY: the head of the record is still there, only its captures are consumed.
+        let (_, object) = unsafe { read_head(record) };
+        poison(serving, object);
+        self.mark(record, payload);
+    }
+
+    /// Discards a request that reached a poisoned object.
+    #[cold]
+    fn refuse(
+        &self,
+        serving: &Serving,
+        vtable: &'static Vtable,
+        record: *mut u64,
+        object: *mut Header,
+    ) -> bool {
+        if !is_poisoned(serving, object) {
+            return false;
+        }
+        // SAFETY: published, and not run. If it unwinds, `fault` marks the record instead.
+        unsafe { (vtable.discard)(record) };
+        self.mark(record, Box::new(Poisoned));
+        true
+    }
+
+    /// Marks the record at `self.at` as faulted and moves behind it.
+    fn mark(&self, record: *mut u64, payload: Box<dyn Any + Send>) {
+        // SAFETY: ours until the tail passes it.
+        let (vtable, _) = unsafe { read_head(record) };
+        let at = self.at.get();
+        self.at.set(Cursors {
+            request: at.request.after(vtable.step),
+            answer: at.answer.wrapping_add(vtable.answer_units),
+        });
+        // SAFETY: as above.
+        unsafe { record.cast::<&'static Vtable>().write(&FAULTED) };
+        let late = {
+            let mut faults = self.channel.faults.lock().expect("never poisoned");
+            faults.count += 1;
+            if faults.first.is_none() {
+                faults.first = Some(payload);
+                None
+            } else {
+                Some(payload)
+            }
+        };
+        crate::error::discard_payload(late);
+        // Relaxed: only this side writes it, and the tail's Release publishes it.
+        let faults = self.channel.tail.faults.load(Ordering::Relaxed);
+        self.channel.tail.faults.store(faults.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Type name of the closure that runs now. Call it from inside that closure.
+    pub(crate) fn running(&self) -> &'static str {
+        let record = if self.calling.get() {
+            self.channel.mail.call.with(|call| call.cast::<u64>().cast_mut())
+        } else {
+            self.rings().request(self.at.get().request.cursor())
+        };
+        // SAFETY: a closure of this lane runs, and this is the head of its record.
+        let (vtable, _) = unsafe { read_head(record) };
+        (vtable.name)()
+    }
+
+    /// Wakes the client if it sleeps. What it waits for has been stored.
+    #[inline(always)]
+    fn wake_client(&self) {
+        // Pairs with the heavy barrier of the client before it sleeps: it sees the answer,
+        // or this sees that it sleeps.
+        barrier::light();
+        // Relaxed: ordered by the barrier.
+        if self.channel.parked.word().load(Ordering::Relaxed) != 0 {
+            self.wake_parked();
+        }
+    }
+
+    #[cold]
+    fn wake_parked(&self) {
+        // Relaxed: carries nothing; the client looks at the answer again.
+        self.channel.parked.word().store(0, Ordering::Relaxed);
+        self.channel.parked.wake_one();
+    }
+}
+
+/// Poisons `object`.
+fn poison(serving: &Serving, object: *mut Header) {
+    serving.count_panic();
+    // SAFETY: a request on it has just run, so it is alive.
+    let word = unsafe { &(*object).poison };
+    // Relaxed: what the users of the object know of each other goes through requests.
+    if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
+        serving.poisoned.set(serving.poisoned.get() + 1);
+    }
+}
+
+/// Is `object` poisoned? Notices where the user has cleared it.
+fn is_poisoned(serving: &Serving, object: *mut Header) -> bool {
+    // SAFETY: a request on it waits, so it is alive.
+    let word = unsafe { &(*object).poison };
+    // Relaxed: as in `poison`.
+    match word.load(Ordering::Relaxed) {
+        CLEARED => {
+            // Only the trustee leaves this state.
+            word.store(HEALTHY, Ordering::Relaxed);
+            serving.poisoned.set(serving.poisoned.get() - 1);
+            false
+        }
+        state => state == POISONED,
+    }
+}
+
+/// Runs `f`, catching its panic. Under loom a panic is the checker's verdict and passes.
+#[inline(always)]
+pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
+    if cfg!(corelay_loom) { Ok(f()) } else { catch_unwind(AssertUnwindSafe(f)) }
+}

@@ -1,0 +1,128 @@
+//! The channel between one client thread and one trustee: replaceable as a whole.
+//!
+//! ```text
+//!            client writes                         trustee writes
+//!  mail   +------------------------------------+
+//!  line   | word: (ring cursor, call number)   |   done: the mail it answers
+//!         | lone call: vtable, object, 4 words |   4 words of result
+//!         +------------------------------------+
+//!  head   | position of every request, at once |
+//!         +------------------------------------+
+//!  tail                                            | position executed, fault count |
+//!  park   | 1: the client sleeps                   | 0: awake again                 |
+//!
+//!  request ring   [vtable][object][captures …][vtable][object] …     client → trustee
+//!  answer ring    [result][result] …                                 trustee → client
+//!  callback ring  [reap][position][callback …] …                     client's own
+//! ```
+//!
+//! **Streams.** A request is written into the request ring and the *head* is advanced at
+//! once; the *mail* word, which the trustee polls, is advanced every 64 requests and at
+//! once when the client is slow. A trustee that has been idle for a while looks at the
+//! heads too (the *live tail*), so that no accepted request waits for its client. The
+//! trustee writes results into the answer ring and then advances *tail* once per batch.
+//!
+//! **A lone call** travels in the mail line itself and is answered there: one line goes
+//! to and fro. Its mail word publishes everything the client has in the ring, so it runs
+//! behind it.
+//!
+//! `docs/design/0001-channel.md` has the states, the proof sketch and what was tried.
+
+pub(crate) mod client;
+mod defer;
+mod jump;
+pub(crate) mod lane;
+mod pace;
+pub(crate) mod reap;
+pub(crate) mod request;
+pub(crate) mod ring;
+pub(crate) mod word;
+
+use crate::inbox::{Kind, Node};
+use corelay_sync::facade::Shadow;
+use corelay_sync::facade::atomic::{AtomicU32, AtomicU64};
+use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::sync::Mutex;
+use corelay_sync::{CachePadded, Futex};
+use std::any::Any;
+use ring::Rings;
+
+/// Words of a lone call that travel in the mail line.
+pub(crate) const MAIL_WORDS: usize = 4;
+
+/// The line that a lone call travels in, and whose first word the trustee polls.
+#[repr(C, align(64))]
+pub(crate) struct MailLine {
+    /// [`Mail`](word::Mail), written by the client.
+    pub(crate) word: AtomicU64,
+    /// The mail that the last lone call came with, written by the trustee.
+    pub(crate) done: AtomicU64,
+    /// Vtable, object, [`MAIL_WORDS`] of captures; then results or a fault.
+    pub(crate) call: UnsafeCell<[u64; 2 + MAIL_WORDS]>,
+    /// Stands for `call` in the models.
+    pub(crate) shadow: Shadow,
+}
+
+/// Written by the trustee, once per batch.
+pub(crate) struct TailLine {
+    /// [`Position`](word::Position) up to which requests have been executed.
+    pub(crate) position: AtomicU64,
+    /// Advanced before `position` for every request that faulted.
+    pub(crate) faults: AtomicU32,
+}
+
+/// What went wrong with requests that nobody waits for.
+#[derive(Default)]
+pub(crate) struct Faults {
+    pub(crate) first: Option<Box<dyn Any + Send>>,
+    pub(crate) count: u64,
+}
+
+/// What client and trustee share.
+pub(crate) struct Channel {
+    pub(crate) mail: CachePadded<MailLine>,
+    /// [`Position`](word::Position) of the next request, written by the client.
+    pub(crate) head: CachePadded<AtomicU64>,
+    pub(crate) tail: CachePadded<TailLine>,
+    /// 1 while the client sleeps.
+    pub(crate) parked: CachePadded<Futex>,
+    /// Faults of posts and callbacks, until the client's next barrier takes them.
+    pub(crate) faults: Mutex<Faults>,
+    /// The rings that the channel begins with. Set before it is registered.
+    pub(crate) first: *const Rings,
+    /// Announces the channel to its trustee.
+    pub(crate) register: Node,
+    /// Takes leave of the trustee.
+    pub(crate) detach: Node,
+}
+
+// SAFETY: `first` is only read by the trustee after registration; who may touch which
+// word, and when, is the protocol described above.
+unsafe impl Send for Channel {}
+// SAFETY: as above.
+unsafe impl Sync for Channel {}
+
+impl Channel {
+    /// A channel whose rings begin at `origin` (tests begin shortly before the wrap).
+    pub(crate) fn new(first: *const Rings, origin: word::Position) -> Self {
+        let mail = word::Mail::new(origin.cursor(), 0);
+        Self {
+            mail: CachePadded::new(MailLine {
+                word: AtomicU64::new(mail.0),
+                done: AtomicU64::new(mail.0),
+                call: UnsafeCell::new([0; 2 + MAIL_WORDS]),
+                shadow: Shadow::new(1),
+            }),
+            head: CachePadded::new(AtomicU64::new(origin.0)),
+            tail: CachePadded::new(TailLine {
+                position: AtomicU64::new(origin.0),
+                faults: AtomicU32::new(0),
+            }),
+            parked: CachePadded::new(Futex::new(0)),
+            faults: Mutex::new(Faults::default()),
+            first,
+            register: Node::new(Kind::Register),
+            detach: Node::new(Kind::Detach),
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! What travels: closures packed into words, and the functions that unpack them.
+//!
+//! A record begins with a vtable and the object. Its thunk knows the sizes, runs the
+//! closure, writes the answer, and returns where the next record and the next answer lie,
+//! so records carry no length and the sums never wait for memory.
+
+use super::client::Client;
+use super::reap::Reaped;
+use super::lane::Lane;
+use super::ring::{CALLBACK_FACTOR, MAX_ANSWER_WORDS, MAX_CAPTURE_WORDS};
+use super::word::{Position, step};
+use super::MAIL_WORDS;
+use crate::object::{Header, Object};
+use std::any::type_name;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+/// Where a trustee stands in a channel.
+#[derive(Clone, Copy)]
+pub(crate) struct Cursors {
+    pub(crate) request: Position,
+    /// In units; only the lower 32 bits count.
+    pub(crate) answer: u64,
+}
+
+impl Cursors {
+    #[inline(always)]
+    pub(crate) fn answer(self) -> u32 {
+        self.answer as u32
+    }
+}
+
+/// How a trustee handles one kind of request.
+pub(crate) struct Vtable {
+    /// Runs the request and returns the cursors behind it.
+    ///
+    /// # Safety
+    /// `record` holds a request of this vtable, published and not yet run.
+    pub(crate) run: unsafe fn(record: *mut u64, at: Cursors, lane: &Lane) -> Cursors,
+    /// Drops the closure unrun.
+    ///
+    /// # Safety
+    /// As `run`.
+    pub(crate) discard: unsafe fn(record: *mut u64),
+    /// What the request adds to [`Cursors::request`].
+    pub(crate) step: u64,
+    /// What it adds to [`Cursors::answer`].
+    pub(crate) answer_units: u64,
+    /// The closure's type.
+    pub(crate) name: fn() -> &'static str,
+}
+
+/// Stands in place of the vtable of a request that faulted.
+pub(crate) static FAULTED: Vtable = Vtable {
+    run: |_, _, _| unreachable!("a faulted request is not run again"),
+    discard: |_| (),
+    step: 0,
+    answer_units: 0,
+    name: || "",
+};
+
+/// A request in the record: which vtable, on which object.
+///
+/// # Safety
+/// `record` points at two writable words at least.
+#[inline(always)]
+pub(crate) unsafe fn write_head(record: *mut u64, vtable: &'static Vtable, object: *mut Header) {
+    // SAFETY: the caller's duty.
+    unsafe { record.cast::<&'static Vtable>().write(vtable) };
+    // SAFETY: the caller's duty.
+    unsafe { record.add(1).cast::<*mut Header>().write(object) };
+}
+
+/// Reads what [`write_head`] wrote.
+///
+/// # Safety
+/// `record` holds a request.
+#[inline(always)]
+pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Header) {
+    // SAFETY: the caller's duty.
+    let vtable = unsafe { record.cast::<&'static Vtable>().read() };
+    // SAFETY: the caller's duty.
+    let object = unsafe { record.add(1).cast::<*mut Header>().read() };
+    (vtable, object)
+}
+
+const fn words<V>() -> usize {
+    size_of::<V>().div_ceil(8)
+}
+
+const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
+/// A value in words: inline where it fits, boxed where it does not.
+pub(crate) struct Packed<V, const MAX: usize>(PhantomData<V>);
+
+impl<V, const MAX: usize> Packed<V, MAX> {
+    const INLINE: bool = words::<V>() <= MAX && align_of::<V>() <= 8;
+
+    /// Words taken.
+    pub(crate) const WORDS: usize = if Self::INLINE { words::<V>() } else { 1 };
+
+    /// # Safety
+    /// `at` points at [`Self::WORDS`] writable words.
+    #[inline(always)]
+    pub(crate) unsafe fn write(at: *mut u64, value: V) {
+        if Self::INLINE {
+            // SAFETY: it fits, and words are aligned to 8.
+            unsafe { at.cast::<V>().write(value) };
+        } else {
+            let boxed = Box::into_raw(Box::new(value));
+            // SAFETY: one word.
+            unsafe { at.cast::<*mut V>().write(boxed) };
+        }
+    }
+
+    /// # Safety
+    /// `at` holds a value that `write` put there and nobody has read yet.
+    #[inline(always)]
+    pub(crate) unsafe fn read(at: *mut u64) -> V {
+        if Self::INLINE {
+            // SAFETY: the caller's duty.
+            unsafe { at.cast::<V>().read() }
+        } else {
+            // SAFETY: the caller's duty.
+            let boxed = unsafe { at.cast::<*mut V>().read() };
+            // SAFETY: from `Box::into_raw` in `write`.
+            *unsafe { Box::from_raw(boxed) }
+        }
+    }
+}
+
+/// A request in the ring with an answer: `F` on a `T`, giving `R`.
+pub(crate) struct Then<T, F, R>(PhantomData<(T, F, R)>);
+
+type Captures<F> = Packed<F, MAX_CAPTURE_WORDS>;
+type Answer<R> = Packed<R, MAX_ANSWER_WORDS>;
+
+impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
+    /// Units taken in the request ring: as many as the answer takes, at least.
+    pub(crate) const UNITS: usize = max(2 + Captures::<F>::WORDS, Answer::<R>::WORDS);
+
+    const STEP: u64 = step(Self::UNITS);
+
+    pub(crate) const VTABLE: &'static Vtable = &Vtable {
+        run: Self::run,
+        discard: Self::discard,
+        step: Self::STEP,
+        answer_units: Answer::<R>::WORDS as u64,
+        name: type_name::<F>,
+    };
+
+    /// # Safety
+    /// `record` points at [`Self::UNITS`] writable words; `object` is an `Object<T>`.
+    #[inline(always)]
+    pub(crate) unsafe fn write(record: *mut u64, object: *mut Header, f: F) {
+        // SAFETY: the caller's duty.
+        unsafe { write_head(record, Self::VTABLE, object) };
+        // SAFETY: the caller's duty.
+        unsafe { Captures::<F>::write(record.add(2), f) };
+    }
+
+    /// Takes the closure back.
+    ///
+    /// # Safety
+    /// `record` holds a request of this type that has not been run and never will be.
+    pub(crate) unsafe fn take(record: *mut u64) -> F {
+        // SAFETY: the caller's duty.
+        unsafe { Captures::<F>::read(record.add(2)) }
+    }
+
+    /// Takes the answer.
+    ///
+    /// # Safety
+    /// `answer` holds the answer to a request of this type, not yet taken.
+    #[inline(always)]
+    pub(crate) unsafe fn answer(answer: *mut u64) -> R {
+        // SAFETY: the caller's duty.
+        unsafe { Answer::<R>::read(answer) }
+    }
+
+    unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane) -> Cursors {
+        // SAFETY: of this type, by the vtable.
+        let f = unsafe { Captures::<F>::read(record.add(2)) };
+        // SAFETY: the second word.
+        let object = unsafe { record.add(1).cast::<*mut Object<T>>().read() };
+        // SAFETY: the object lives until every accepted request has run, and only its
+        // trustee, which runs this, touches the value.
+        let answer = f(unsafe { Object::value(object) });
+        if Answer::<R>::WORDS > 0 {
+            let slot = lane.answer(at.answer(), Answer::<R>::WORDS);
+            // SAFETY: room for a request is room for its answer, see `Rings`.
+            unsafe { Answer::<R>::write(slot, answer) };
+        } else {
+            // Zero-sized: nothing to move, but it is the client's to drop.
+            std::mem::forget(answer);
+        }
+        Cursors {
+            request: at.request.after(Self::STEP),
+            answer: at.answer.wrapping_add(Answer::<R>::WORDS as u64),
+        }
+    }
+
+    unsafe fn discard(record: *mut u64) {
+        // SAFETY: the caller's duty.
+        drop(unsafe { Self::take(record) });
+    }
+}
+
+/// A callback of the client: what is done with the answer of a [`Then`].
+pub(crate) struct Callback<T, F, R, C>(PhantomData<(T, F, R, C)>);
+
+/// Words of a callback-ring entry in front of the callback: reap function, position.
+pub(crate) const CALLBACK_HEAD: usize = 2;
+
+/// Reaps one entry of the callback ring: stores the cursors behind it, then runs the
+/// callback (or, where the request faulted, drops it).
+///
+/// # Safety
+/// `entry` is the oldest entry of `client`, its request has been executed, and `reaped`
+/// is where the client stands.
+pub(crate) type Reap =
+    unsafe fn(client: &Client, entry: *mut u64, reaped: Reaped, fault: bool) -> Reaped;
+
+/// Longest callback kept in the ring itself, in words: a request takes two units at least,
+/// and room for it must be room for its callback, see [`Rings`](super::ring::Rings).
+const MAX_CALLBACK_WORDS: usize = 2 * CALLBACK_FACTOR - CALLBACK_HEAD;
+
+impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
+    /// Units taken in the callback ring.
+    pub(crate) const UNITS: usize = CALLBACK_HEAD + Packed::<C, MAX_CALLBACK_WORDS>::WORDS;
+
+    /// # Safety
+    /// `entry` points at [`Self::UNITS`] writable words.
+    #[inline(always)]
+    pub(crate) unsafe fn write(entry: *mut u64, at: Position, then: C) {
+        // SAFETY: the caller's duty.
+        unsafe { entry.cast::<Reap>().write(Self::reap) };
+        // SAFETY: the caller's duty.
+        unsafe { entry.add(1).write(at.0) };
+        // SAFETY: the caller's duty.
+        unsafe { Packed::<C, MAX_CALLBACK_WORDS>::write(entry.add(CALLBACK_HEAD), then) };
+    }
+
+    /// Takes the callback back.
+    ///
+    /// # Safety
+    /// `entry` holds a callback of this type, which is not reaped any more.
+    pub(crate) unsafe fn take(entry: *mut u64) -> C {
+        // SAFETY: the caller's duty.
+        unsafe { Packed::<C, MAX_CALLBACK_WORDS>::read(entry.add(CALLBACK_HEAD)) }
+    }
+
+    unsafe fn reap(client: &Client, entry: *mut u64, reaped: Reaped, fault: bool) -> Reaped {
+        // SAFETY: of this type, by its reap function.
+        let then = unsafe { Self::take(entry) };
+        let next = Reaped {
+            callback: reaped.callback.wrapping_add(Self::UNITS as u64),
+            answer: reaped.answer.wrapping_add(Answer::<R>::WORDS as u64),
+        };
+        if fault {
+            client.reaper.set_reaped(next);
+            return next;
+        }
+        let slot = client.answer(reaped.answer as u32, Answer::<R>::WORDS);
+        // SAFETY: executed without a fault, so the answer is there.
+        let answer = unsafe { Then::<T, F, R>::answer(slot) };
+        // Before the callback runs: it may unwind, or issue requests into the room
+        // that this entry leaves.
+        client.reaper.set_reaped(next);
+        then(answer);
+        next
+    }
+}
+
+/// A request in the ring without an answer.
+pub(crate) struct Post<T, F>(PhantomData<(T, F)>);
+
+impl<T, F: FnOnce(&mut T)> Post<T, F> {
+    /// Units taken in the request ring.
+    pub(crate) const UNITS: usize = Then::<T, F, ()>::UNITS;
+
+    /// # Safety
+    /// As [`Then::write`].
+    #[inline(always)]
+    pub(crate) unsafe fn write(record: *mut u64, object: *mut Header, f: F) {
+        // SAFETY: the caller's duty.
+        unsafe { Then::<T, F, ()>::write(record, object, f) };
+    }
+
+    /// # Safety
+    /// As [`Then::take`].
+    pub(crate) unsafe fn take(record: *mut u64) -> F {
+        // SAFETY: the caller's duty.
+        unsafe { Then::<T, F, ()>::take(record) }
+    }
+}
+
+/// A lone call in the mail line: `F` on a `T`, giving `R`.
+///
+/// Captures and result of up to [`MAIL_WORDS`] travel in the line; otherwise the line
+/// carries the address of a [`Frame`] in the caller's stack.
+pub(crate) struct Call<T, F, R>(PhantomData<(T, F, R)>);
+
+/// A lone call that does not fit into the mail line.
+pub(crate) struct Frame<F, R> {
+    f: MaybeUninit<F>,
+    result: MaybeUninit<R>,
+}
+
+impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
+    const INLINE: bool = words::<F>() <= MAIL_WORDS
+        && align_of::<F>() <= 8
+        && words::<R>() <= MAIL_WORDS
+        && align_of::<R>() <= 8;
+
+    pub(crate) const VTABLE: &'static Vtable = &Vtable {
+        run: Self::run,
+        discard: Self::discard,
+        step: 0,
+        answer_units: 0,
+        name: type_name::<F>,
+    };
+
+    /// An empty frame for [`write`](Self::write): nothing where the call fits the line.
+    #[inline(always)]
+    pub(crate) fn frame() -> Frame<F, R> {
+        Frame { f: MaybeUninit::uninit(), result: MaybeUninit::uninit() }
+    }
+
+    /// # Safety
+    /// `record` points at the call of a mail line that is the client's to write; `frame`
+    /// stays where it is until the call has been answered or taken back.
+    #[inline(always)]
+    pub(crate) unsafe fn write(
+        record: *mut u64,
+        object: *mut Header,
+        f: F,
+        frame: &mut Frame<F, R>,
+    ) {
+        // SAFETY: the caller's duty.
+        unsafe { write_head(record, Self::VTABLE, object) };
+        if Self::INLINE {
+            // SAFETY: it fits.
+            unsafe { record.add(2).cast::<F>().write(f) };
+        } else {
+            frame.f.write(f);
+            // SAFETY: one word.
+            unsafe { record.add(2).cast::<*mut Frame<F, R>>().write(frame) };
+        }
+    }
+
+    /// Takes the closure, to run it or to give it back.
+    ///
+    /// # Safety
+    /// `record` holds a call of this type, not run and not taken yet.
+    #[inline(always)]
+    pub(crate) unsafe fn take(record: *mut u64) -> F {
+        if Self::INLINE {
+            // SAFETY: the caller's duty.
+            unsafe { record.add(2).cast::<F>().read() }
+        } else {
+            // SAFETY: the caller's duty.
+            let frame = unsafe { record.add(2).cast::<*mut Frame<F, R>>().read() };
+            // SAFETY: the caller of `write` keeps the frame where it is.
+            unsafe { (*frame).f.assume_init_read() }
+        }
+    }
+
+    /// Takes the result.
+    ///
+    /// # Safety
+    /// `record` holds a call of this type, answered without a fault, not taken yet.
+    #[inline(always)]
+    pub(crate) unsafe fn result(record: *mut u64) -> R {
+        if Self::INLINE {
+            // SAFETY: the caller's duty.
+            unsafe { record.add(2).cast::<R>().read() }
+        } else {
+            // SAFETY: the caller's duty; the word still holds the frame.
+            let frame = unsafe { record.add(2).cast::<*mut Frame<F, R>>().read() };
+            // SAFETY: answered, so written.
+            unsafe { (*frame).result.assume_init_read() }
+        }
+    }
+
+    unsafe fn run(record: *mut u64, at: Cursors, _lane: &Lane) -> Cursors {
+        // SAFETY: of this type, by the vtable.
+        let f = unsafe { Self::take(record) };
+        // SAFETY: the second word.
+        let object = unsafe { record.add(1).cast::<*mut Object<T>>().read() };
+        // SAFETY: as in `Then::run`.
+        let result = f(unsafe { Object::value(object) });
+        if Self::INLINE {
+            // SAFETY: it fits.
+            unsafe { record.add(2).cast::<R>().write(result) };
+        } else {
+            // SAFETY: the word still holds the frame, which the waiting caller keeps.
+            let frame = unsafe { record.add(2).cast::<*mut Frame<F, R>>().read() };
+            // SAFETY: as above.
+            unsafe { (*frame).result.write(result) };
+        }
+        at
+    }
+
+    unsafe fn discard(record: *mut u64) {
+        // SAFETY: the caller's duty.
+        drop(unsafe { Self::take(record) });
+    }
+}

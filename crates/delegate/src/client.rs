@@ -1,0 +1,107 @@
+//! What a client thread does besides making requests: poll, barrier, and leave.
+
+use crate::error::BarrierError;
+use crate::thread::{self, for_each_client};
+use corelay_sync::wait::NoSwitch;
+
+/// Runs the callbacks of what has been answered to this thread; does not wait.
+///
+/// # Panics
+/// Inside a delegated closure or a callback. With the panic of a callback, after all that
+/// could run have run.
+#[track_caller]
+pub fn poll() {
+    refuse("corelay::poll");
+    let Some(state) = thread::state() else { return };
+    for_each_client(|client| {
+        client.flush();
+        client.reap();
+    });
+    state.raise_held();
+}
+
+/// Waits until everything that this thread asked for is done and its callbacks have run,
+/// also what those asked for.
+///
+/// # Errors
+/// Requests without an answer that panicked or reached a poisoned object, since the last
+/// barrier: how many, and the first one's payload.
+///
+/// # Panics
+/// Inside a delegated closure or a callback. With the panic of a callback, after all have
+/// run.
+#[track_caller]
+pub fn barrier() -> Result<(), BarrierError> {
+    refuse("corelay::barrier");
+    let Some(state) = thread::state() else { return Ok(()) };
+    // Callbacks on one client may ask another for something: until nobody has anything.
+    loop {
+        let mut idle = true;
+        for_each_client(|client| {
+            idle &= client.is_idle();
+            client.finish();
+        });
+        if idle {
+            break;
+        }
+    }
+    state.raise_held();
+    let mut error: Option<BarrierError> = None;
+    for_each_client(|client| {
+        if let Some(faults) = client.take_faults() {
+            error = Some(match error.take() {
+                None => faults,
+                Some(earlier) => earlier.merge(faults),
+            });
+        }
+    });
+    error.map_or(Ok(()), Err)
+}
+
+#[track_caller]
+fn refuse(call: &str) {
+    NoSwitch::refuse(call);
+    if thread::state().is_some_and(|state| state.in_callback()) {
+        panic!("corelay: {call} inside a callback: the call that runs callbacks is under way");
+    }
+}
+
+/// Ends this thread's time as a client when it is dropped: waits for its answers, runs its
+/// callbacks, and gives its channels back.
+///
+/// A thread does the same at its end, by a thread-local destructor. But
+/// `std::thread::scope` does not wait for those: hold a guard in each scoped thread whose
+/// callbacks must have run when the scope ends (the thesis's barrier before the join).
+///
+/// ```
+/// # use corelay_delegate::{ClientGuard, Trustees};
+/// # use std::sync::atomic::{AtomicU64, Ordering};
+/// let trustees = Trustees::dedicated(1).start().unwrap();
+/// let hits = trustees.entrust(0u64);
+/// static SEEN: AtomicU64 = AtomicU64::new(0);
+/// std::thread::scope(|s| {
+///     s.spawn(|| {
+///         let _client = ClientGuard::new();
+///         hits.apply_then(|h| { *h += 1; *h }, |n| SEEN.store(n, Ordering::Relaxed));
+///     });
+/// });
+/// assert_eq!(SEEN.load(Ordering::Relaxed), 1);
+/// ```
+#[derive(Debug)]
+pub struct ClientGuard {
+    _of_this_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl ClientGuard {
+    /// A guard for the calling thread.
+    #[allow(clippy::new_without_default)] // It is an act, not a value.
+    pub fn new() -> Self {
+        Self { _of_this_thread: std::marker::PhantomData }
+    }
+}
+
+impl Drop for ClientGuard {
+    fn drop(&mut self) {
+        thread::retire_clients();
+    }
+}

@@ -1,0 +1,390 @@
+//! Dedicated trustees: threads that do nothing else.
+
+use crate::channel::ring::FIRST_UNITS;
+use crate::channel::word::Position;
+use crate::metrics::Metrics;
+use crate::object::{Header, Object};
+use crate::slot::Slot;
+use crate::thread::connect;
+use crate::trust::{Trust, refuse, unwrap_answer};
+use crate::trustee::{Registry, Settings, Shared, Trustee};
+use corelay_sync::Backoff;
+use corelay_sync::facade::MODEL;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::facade::thread::JoinHandle;
+use corelay_sync::wait::NoSwitch;
+use std::cell::Cell;
+use std::fmt;
+use std::panic::resume_unwind;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+/// Trustees, from their start to their shutdown.
+///
+/// ```
+/// use corelay_delegate::{Trustees, barrier};
+///
+/// let trustees = Trustees::dedicated(1).start()?;
+/// let hits = trustees.entrust(0u64);
+/// assert_eq!(hits.apply(|h| { *h += 1; *h }), 1);
+/// hits.post(|h| *h += 1);
+/// barrier().unwrap();
+/// assert_eq!(hits.apply(|h| *h), 2);
+/// # Ok::<(), corelay_delegate::StartError>(())
+/// ```
+pub struct Trustees {
+    members: Vec<Member>,
+    next: Cell<usize>,
+}
+
+struct Member {
+    shared: Arc<Shared>,
+    home: *mut Object<Registry>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Trustees {
+    /// `n` trustees, each on a thread of its own. Nothing happens before
+    /// [`start`](Builder::start).
+    pub fn dedicated(n: usize) -> Builder {
+        Builder {
+            n,
+            window: 256,
+            batch: 64,
+            ring_bytes: 64 << 10,
+            spin: Duration::from_micros(100),
+            name: String::from("trustee"),
+            cpus: Vec::new(),
+            origin: Position::new(0, 0),
+        }
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty)] // There is always one.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Gives `value` to the next trustee in turn, and the handle back. The value moves to
+    /// memory that its trustee allocates.
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn entrust<T: Send + 'static>(&self, value: T) -> Trust<T> {
+        self.entrust_to(self.turn(), move || value)
+    }
+
+    /// As [`entrust`](Self::entrust), to the trustee number `trustee`.
+    ///
+    /// # Panics
+    /// Where there are not so many; inside a delegated closure.
+    #[track_caller]
+    pub fn entrust_on<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
+        self.entrust_to(trustee, move || value)
+    }
+
+    /// Has the next trustee in turn build a value, which therefore need not be `Send`.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// use std::rc::Rc;
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let shared = trustees.entrust_with(|| Rc::new(7)); // an Rc never leaves its thread
+    /// assert_eq!(shared.apply(|rc| **rc), 7);
+    /// ```
+    ///
+    /// # Panics
+    /// With the panic of `build`; inside a delegated closure.
+    #[track_caller]
+    pub fn entrust_with<T: 'static>(&self, build: impl FnOnce() -> T + Send) -> Trust<T> {
+        self.entrust_to(self.turn(), build)
+    }
+
+    /// As [`entrust_with`](Self::entrust_with), by the trustee number `trustee`.
+    ///
+    /// # Panics
+    /// As [`entrust_on`](Self::entrust_on) and [`entrust_with`](Self::entrust_with).
+    #[track_caller]
+    pub fn entrust_with_on<T: 'static>(
+        &self,
+        trustee: usize,
+        build: impl FnOnce() -> T + Send,
+    ) -> Trust<T> {
+        self.entrust_to(trustee, build)
+    }
+
+    #[track_caller]
+    fn entrust_to<T: 'static>(
+        &self,
+        trustee: usize,
+        build: impl FnOnce() -> T + Send,
+    ) -> Trust<T> {
+        let member = self.members.get(trustee).unwrap_or_else(|| {
+            panic!("corelay: trustee {trustee} of {}", self.members.len())
+        });
+        let shared = Arc::clone(&member.shared);
+        let slot = shared.slot.get();
+        let client = match connect(&member.shared) {
+            Ok(client) => client,
+            Err(why) => refuse::<T>("Trustees::entrust", &why),
+        };
+        // A panic of `build` must not poison the registry, so it comes back as a value.
+        let adopt = move |registry: &mut Registry| {
+            crate::channel::lane::guarded(build).map(|value| {
+                let object = Object::new(value, shared);
+                registry.adopt(object.cast::<Header>());
+                Adopted(object)
+            })
+        };
+        // SAFETY: the registry lives until its trustee has ended; the call waits.
+        let answer = unsafe { client.call::<Registry, _, _>(member.home.cast(), adopt) };
+        match unwrap_answer(answer) {
+            Ok(Adopted(object)) => {
+                Trust::from_object(NonNull::new(object).expect("from a box"), slot)
+            }
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
+    fn turn(&self) -> usize {
+        let turn = self.next.get();
+        self.next.set((turn + 1) % self.members.len());
+        turn
+    }
+
+    /// What each trustee has counted, as it last published: when idle, and at its end.
+    pub fn metrics(&self) -> Vec<Metrics> {
+        self.members.iter().map(|member| member.shared.counters.load()).collect()
+    }
+
+    /// Serves what was accepted, drops the values on their trustees and ends them. Later
+    /// requests are refused as `Closed`. Callbacks that this or other threads have not run
+    /// yet stay with them.
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn shutdown(mut self) -> Vec<Metrics> {
+        NoSwitch::refuse("Trustees::shutdown");
+        self.end();
+        self.metrics()
+    }
+
+    fn end(&mut self) {
+        for member in &self.members {
+            if member.thread.is_some() {
+                member.shared.close();
+            }
+        }
+        for member in &mut self.members {
+            if let Some(thread) = member.thread.take() {
+                if NoSwitch::active().is_some() {
+                    // A closure that drops its own trustees cannot wait for them; they end
+                    // by themselves.
+                    continue;
+                }
+                if thread.join().is_err() {
+                    // A trustee never unwinds; requests it has not answered may borrow.
+                    std::process::abort();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Trustees {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Trustees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.members.iter().map(|m| &m.shared.name)).finish()
+    }
+}
+
+/// A new object on its way from trustee to client.
+struct Adopted<T>(*mut Object<T>);
+
+// SAFETY: the pointer becomes a `Trust`, which follows it only on the trustee.
+unsafe impl<T> Send for Adopted<T> {}
+
+/// A home object on its way to its trustee.
+struct Home(*mut Object<Registry>);
+
+// SAFETY: followed by the trustee only.
+unsafe impl Send for Home {}
+
+/// How trustees are to be. See [`Trustees::dedicated`].
+#[derive(Clone, Debug)]
+#[must_use = "trustees run once started"]
+pub struct Builder {
+    n: usize,
+    window: usize,
+    batch: usize,
+    ring_bytes: usize,
+    spin: Duration,
+    name: String,
+    cpus: Vec<usize>,
+    origin: Position,
+}
+
+/// The largest window.
+const MAX_WINDOW: usize = 1 << 16;
+
+impl Builder {
+    /// Requests in flight per client and trustee: `1..=65_536`, ordinarily 256.
+    pub fn window(mut self, requests: usize) -> Self {
+        self.window = requests;
+        self
+    }
+
+    /// Requests of one client that a trustee runs before it answers them and turns to the
+    /// next: `1..=65_536`, ordinarily 64.
+    pub fn batch(mut self, requests: usize) -> Self {
+        self.batch = requests;
+        self
+    }
+
+    /// Bytes up to which a client's request ring grows: 512 to 2^30, rounded up to a power
+    /// of two, ordinarily 64 KiB. The answer ring takes as many, the callbacks four times.
+    pub fn ring_bytes(mut self, bytes: usize) -> Self {
+        self.ring_bytes = bytes;
+        self
+    }
+
+    /// How long an idle trustee polls before it sleeps: ordinarily 100 µs.
+    pub fn spin(mut self, budget: Duration) -> Self {
+        self.spin = budget;
+        self
+    }
+
+    /// Name of the trustees' threads; a number follows it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Pins the first trustee to the first CPU of the list, and so on. Trustees beyond the
+    /// list's end are not pinned.
+    pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.cpus = cpus.into_iter().collect();
+        self
+    }
+
+    /// Positions begin at `cursor` units and `count` requests instead of 0. For tests of
+    /// the wrap.
+    #[doc(hidden)]
+    pub fn origin(mut self, cursor: u32, count: u32) -> Self {
+        self.origin = Position::new(cursor, count);
+        self
+    }
+
+    /// Starts the trustees.
+    ///
+    /// # Errors
+    /// [`StartError`]; no thread is left running then.
+    pub fn start(self) -> Result<Trustees, StartError> {
+        if self.n == 0 {
+            return Err(StartError::NoTrustees);
+        }
+        if !(1..=MAX_WINDOW).contains(&self.window) {
+            return Err(StartError::Window(self.window));
+        }
+        if !(1..=MAX_WINDOW).contains(&self.batch) {
+            return Err(StartError::Batch(self.batch));
+        }
+        if !(FIRST_UNITS * 8..=1 << 30).contains(&self.ring_bytes) {
+            return Err(StartError::RingBytes(self.ring_bytes));
+        }
+        let mut trustees = Trustees { members: Vec::new(), next: Cell::new(0) };
+        for i in 0..self.n {
+            trustees.members.push(self.start_one(i)?);
+        }
+        Ok(trustees)
+    }
+
+    fn start_one(&self, i: usize) -> Result<Member, StartError> {
+        let can_spin = !MODEL && !Backoff::new().is_yielding();
+        let settings = Settings {
+            window: self.window as u32,
+            batch: self.batch as u32,
+            spin: self.spin,
+            looks: if can_spin { 128 } else { 1 },
+            ring_units: (self.ring_bytes / 8).next_power_of_two() as u32,
+            origin: self.origin,
+        };
+        let name = format!("{}-{i}", self.name);
+        let shared = Arc::new(Shared::new(settings, name.clone()));
+        let home = Object::new(Registry::default(), Arc::clone(&shared));
+        let trustee = Arc::clone(&shared);
+        let for_thread = Home(home);
+        let cpu = self.cpus.get(i).copied();
+        let thread = crate::launch::spawn(name, cpu, move || {
+            let for_thread = for_thread;
+            Trustee::new(trustee, for_thread.0).run();
+        });
+        match thread {
+            Ok(thread) => Ok(Member { shared, home, thread: Some(thread) }),
+            Err(error) => {
+                // SAFETY: no thread has it.
+                unsafe { Header::drop_value(home.cast()) };
+                // SAFETY: as above.
+                unsafe { Header::free(home.cast()) };
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Why trustees did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Zero trustees.
+    NoTrustees,
+    /// A window outside `1..=65_536`.
+    Window(usize),
+    /// A batch outside `1..=65_536`.
+    Batch(usize),
+    /// Ring bytes outside 512 to 2^30.
+    RingBytes(usize),
+    /// A trustee could not be pinned.
+    Pin {
+        /// The CPU asked for.
+        cpu: usize,
+        /// Why not.
+        reason: String,
+    },
+    /// The system gave no thread.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTrustees => write!(f, "zero trustees: at least one is needed"),
+            Self::Window(n) => write!(f, "window of {n} requests: 1 to {MAX_WINDOW} are allowed"),
+            Self::Batch(n) => write!(f, "batch of {n} requests: 1 to {MAX_WINDOW} are allowed"),
+            Self::RingBytes(n) => {
+                write!(f, "ring of {n} bytes: {} to 2^30 are allowed", FIRST_UNITS * 8)
+            }
+            Self::Pin { cpu, reason } => write!(f, "cannot pin a trustee to CPU {cpu}: {reason}"),
+            Self::Thread(error) => write!(f, "cannot start a trustee's thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Thread(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A slot is a trustee's for life, and handles carry it.
+const _: fn(&Slot) -> u32 = Slot::get;

@@ -1,0 +1,150 @@
+//! What can go wrong, an enum per operation; each gives back what was not consumed.
+
+use std::any::Any;
+use std::fmt;
+
+/// The payload with which a request ends that reached a poisoned object: a closure has
+/// panicked on it before. `Trust::clear_poison` makes it usable again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Poisoned;
+
+impl fmt::Display for Poisoned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "corelay: the object is poisoned, a closure has panicked on it; \
+             Trust::clear_poison makes it usable again",
+        )
+    }
+}
+
+impl std::error::Error for Poisoned {}
+
+/// Why [`Trust::try_apply`](crate::Trust::try_apply) did not run the closure.
+pub enum TryApplyError<F> {
+    /// A closure has panicked on the object before; this one was dropped on the trustee.
+    Poisoned,
+    /// Called inside a delegated closure, where nothing may wait.
+    Nested(F),
+    /// The trustee has been shut down.
+    Closed(F),
+}
+
+/// Why [`Trust::try_apply_then`](crate::Trust::try_apply_then) did not take the request.
+pub enum TryApplyThenError<F, C> {
+    /// As many requests as the window allows are in flight.
+    Full(F, C),
+    /// Called inside a delegated closure.
+    Nested(F, C),
+    /// The trustee has been shut down.
+    Closed(F, C),
+}
+
+/// Why [`Trust::try_post`](crate::Trust::try_post) did not take the request.
+pub enum TryPostError<F> {
+    /// As many requests as the window allows are in flight.
+    Full(F),
+    /// Called inside a delegated closure.
+    Nested(F),
+    /// The trustee has been shut down.
+    Closed(F),
+}
+
+macro_rules! describe {
+    ($type:ident<$($p:ident),*>, $($variant:pat => $text:literal),* $(,)?) => {
+        impl<$($p),*> fmt::Debug for $type<$($p),*> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+        impl<$($p),*> fmt::Display for $type<$($p),*> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($variant => $text),* })
+            }
+        }
+        impl<$($p),*> std::error::Error for $type<$($p),*> {}
+    };
+}
+
+describe!(TryApplyError<F>,
+    Self::Poisoned => "the object is poisoned",
+    Self::Nested(..) => "called inside a delegated closure, where nothing may wait",
+    Self::Closed(..) => "the trustee has been shut down",
+);
+describe!(TryApplyThenError<F, C>,
+    Self::Full(..) => "the window is full",
+    Self::Nested(..) => "called inside a delegated closure",
+    Self::Closed(..) => "the trustee has been shut down",
+);
+describe!(TryPostError<F>,
+    Self::Full(..) => "the window is full",
+    Self::Nested(..) => "called inside a delegated closure",
+    Self::Closed(..) => "the trustee has been shut down",
+);
+
+/// What [`barrier`](crate::barrier) reports: requests of this thread that ended without
+/// their closure's result, since the last barrier.
+pub struct BarrierError {
+    first: Box<dyn Any + Send>,
+    count: u64,
+}
+
+impl BarrierError {
+    pub(crate) fn new(first: Box<dyn Any + Send>, count: u64) -> Self {
+        Self { first, count }
+    }
+
+    pub(crate) fn merge(self, later: Self) -> Self {
+        discard_payload(Some(later.first));
+        Self { first: self.first, count: self.count + later.count }
+    }
+
+    /// How many requests panicked or reached a poisoned object.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The first panic's payload, or [`Poisoned`].
+    pub fn into_first(self) -> Box<dyn Any + Send> {
+        self.first
+    }
+
+    /// The first panic's message, where it has one.
+    pub fn message(&self) -> &str {
+        payload_message(&*self.first)
+    }
+}
+
+impl fmt::Debug for BarrierError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for BarrierError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} delegated request(s) failed; the first: {}", self.count, self.message())
+    }
+}
+
+impl std::error::Error for BarrierError {}
+
+/// The text of a panic payload.
+pub(crate) fn payload_message(payload: &(dyn Any + Send)) -> &str {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        text
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else if payload.is::<Poisoned>() {
+        "the object is poisoned"
+    } else {
+        "a panic whose payload is no text"
+    }
+}
+
+/// Drops a payload that nobody wants. Its destructor may panic in turn: that is caught,
+/// and what it throws is leaked rather than dropped.
+pub(crate) fn discard_payload(payload: Option<Box<dyn Any + Send>>) {
+    if let Err(again) = crate::channel::lane::guarded(|| drop(payload)) {
+        std::mem::forget(again);
+    }
+}

@@ -1,0 +1,130 @@
+//! News for a trustee: an intrusive stack that many push to and one takes whole.
+//!
+//! Channels announce themselves here, and objects whose last handle has gone away.
+//! Pushing never waits for anybody, fails or allocates: the node is part of what it
+//! announces. A closed inbox refuses, so that the pusher knows that nobody will come.
+
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use std::ptr;
+
+/// What a node announces, and so what it is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `Channel::register`.
+    Register,
+    /// `Channel::detach`.
+    Detach,
+    /// `Header::node`.
+    Retire,
+    /// `Shared::close`.
+    Close,
+}
+
+/// A link of the stack, part of what it announces.
+pub(crate) struct Node {
+    next: AtomicPtr<Node>,
+    pub(crate) kind: Kind,
+}
+
+impl Node {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self { next: AtomicPtr::new(ptr::null_mut()), kind }
+    }
+}
+
+/// The stack.
+pub(crate) struct Inbox {
+    first: AtomicPtr<Node>,
+}
+
+/// Stands in `first` once the inbox is closed. Never dereferenced.
+const CLOSED: *mut Node = ptr::dangling_mut();
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        Self { first: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Pushes `node`; false where the inbox is closed.
+    ///
+    /// # Safety
+    /// `node` is in no inbox, and stays valid until the trustee has taken it.
+    pub(crate) unsafe fn push(&self, node: *const Node) -> bool {
+        // Relaxed: the exchange below decides.
+        let mut first = self.first.load(Ordering::Relaxed);
+        loop {
+            if first == CLOSED {
+                // Acquire: pairs with the Release of `close`; the pusher may now free
+                // what the trustee has finished with.
+                self.first.load(Ordering::Acquire);
+                return false;
+            }
+            // SAFETY: the caller keeps the node valid, and nobody else has it yet.
+            // Relaxed: published by the exchange.
+            unsafe { &(*node).next }.store(first, Ordering::Relaxed);
+            // Release: pairs with the Acquire of `take`; publishes the node and
+            // everything its pusher has done or seen before.
+            match self.first.compare_exchange_weak(
+                first,
+                node.cast_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// True where there is something to take. A hint.
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        // Relaxed: `take` acquires.
+        !self.first.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Takes everything, oldest first.
+    pub(crate) fn take(&self) -> Taken {
+        // Acquire: pairs with the Release of every push in the chain (each push is a
+        // read-modify-write, so they form one release sequence).
+        Taken::oldest_first(self.first.swap(ptr::null_mut(), Ordering::Acquire))
+    }
+
+    /// Takes everything and refuses from now on.
+    pub(crate) fn close(&self) -> Taken {
+        // AcqRel: Acquire as in `take`; Release pairs with the Acquire of a refused push.
+        Taken::oldest_first(self.first.swap(CLOSED, Ordering::AcqRel))
+    }
+}
+
+/// Nodes taken, oldest first.
+pub(crate) struct Taken(*mut Node);
+
+impl Taken {
+    fn oldest_first(mut newest: *mut Node) -> Self {
+        assert!(newest != CLOSED, "an inbox is closed once, by its only taker");
+        let mut oldest = ptr::null_mut();
+        while let Some(node) = ptr::NonNull::new(newest) {
+            // SAFETY: a pushed node is valid until we are done with it.
+            let next = unsafe { &(*node.as_ptr()).next };
+            // Relaxed: acquired by the swap that took the chain; ours alone now.
+            newest = next.load(Ordering::Relaxed);
+            next.store(oldest, Ordering::Relaxed);
+            oldest = node.as_ptr();
+        }
+        Self(oldest)
+    }
+}
+
+impl Iterator for Taken {
+    type Item = *mut Node;
+
+    fn next(&mut self) -> Option<*mut Node> {
+        let node = ptr::NonNull::new(self.0)?.as_ptr();
+        // SAFETY: valid until handed out; the link is read before that.
+        let next = unsafe { &(*node).next };
+        // Relaxed: ours alone since it was taken.
+        self.0 = next.load(Ordering::Relaxed);
+        Some(node)
+    }
+}

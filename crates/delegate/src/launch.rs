@@ -1,0 +1,59 @@
+//! Starts a trustee's thread: named, pinned, and known to have succeeded.
+
+use crate::dedicated::StartError;
+use corelay_sync::facade::thread::JoinHandle;
+
+/// Starts `run` on a thread named `name`, pinned to `cpu` where one is given.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+pub(crate) fn spawn(
+    name: String,
+    cpu: Option<usize>,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    use std::sync::mpsc::sync_channel;
+    let (tell, told) = sync_channel(1);
+    let body = move || {
+        if let Some(cpu) = cpu
+            && let Err(error) = corelay_topology::pin_current_thread(cpu)
+        {
+            let _ = tell.send(Err(StartError::Pin { cpu, reason: error.to_string() }));
+            return;
+        }
+        let _ = tell.send(Ok(()));
+        // Requests may borrow from their callers' frames: a trustee that unwound would
+        // leave them unanswered.
+        let bomb = AbortOnUnwind;
+        run();
+        std::mem::forget(bomb);
+    };
+    let thread = std::thread::Builder::new().name(name).spawn(body).map_err(StartError::Thread)?;
+    match told.recv() {
+        Ok(Ok(())) => Ok(thread),
+        Ok(Err(error)) => {
+            let _ = thread.join();
+            Err(error)
+        }
+        Err(_) => unreachable!("the thread tells before it runs"),
+    }
+}
+
+/// The models neither name nor pin.
+#[cfg(any(corelay_loom, corelay_shuttle))]
+pub(crate) fn spawn(
+    _name: String,
+    _cpu: Option<usize>,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    Ok(corelay_sync::facade::thread::spawn(run))
+}
+
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+struct AbortOnUnwind;
+
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        eprintln!("corelay: a trustee has unwound outside a delegated closure");
+        std::process::abort();
+    }
+}

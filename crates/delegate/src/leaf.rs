@@ -1,0 +1,39 @@
+//! A delegated closure is a leaf: nothing in it may wait.
+//!
+//! While a trustee runs closures, its thread's client table is hidden, so that every call
+//! of this crate takes its slow path and finds out here. That costs the fast paths
+//! nothing. Other corelay waits find out through [`NoSwitch`].
+
+use crate::channel::lane::Lane;
+use crate::thread::{Table, hide_table, show_table};
+use corelay_sync::wait::NoSwitch;
+
+/// Closures of a lane run on this thread until it is dropped.
+pub(crate) struct Leaf<'a> {
+    hidden: Table,
+    _no_switch: NoSwitch<'a>,
+}
+
+impl<'a> Leaf<'a> {
+    #[inline]
+    pub(crate) fn enter(lane: &'a Lane) -> Self {
+        // SAFETY: leaves are locals of the lane's functions and do not nest.
+        let no_switch = unsafe { NoSwitch::enter(lane, Lane::running) };
+        Self { hidden: hide_table(), _no_switch: no_switch }
+    }
+
+    /// A value of this trustee is being dropped.
+    pub(crate) fn enter_destructor() -> Leaf<'static> {
+        const WHAT: &str = "the destructor of a delegated value";
+        // SAFETY: as above; the name is static.
+        let no_switch = unsafe { NoSwitch::enter(&WHAT, |what| what) };
+        Leaf { hidden: hide_table(), _no_switch: no_switch }
+    }
+}
+
+impl Drop for Leaf<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        show_table(self.hidden);
+    }
+}

@@ -1,0 +1,43 @@
+//! What a trustee counts.
+
+use corelay_sync::CachePadded;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+
+/// A trustee's work since its start. All are counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Closures run or refused, jumps into larger rings included.
+    pub requests: u64,
+    /// Times that a client had something to run.
+    pub batches: u64,
+    /// Looks at all clients in turn.
+    pub passes: u64,
+    /// Passes that found work.
+    pub passes_with_work: u64,
+    /// Times that the trustee slept.
+    pub sleeps: u64,
+    /// Closures and destructors that panicked.
+    pub panics: u64,
+}
+
+/// [`Metrics`] as their trustee last published them: when idle, and at its end.
+#[derive(Default)]
+pub(crate) struct Counters(CachePadded<[AtomicU64; 6]>);
+
+impl Counters {
+    pub(crate) fn store(&self, m: &Metrics) {
+        let now = [m.requests, m.batches, m.passes, m.passes_with_work, m.sleeps, m.panics];
+        for (counter, now) in self.0.iter().zip(now) {
+            // Relaxed: counters, each for itself.
+            counter.store(now, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn load(&self) -> Metrics {
+        // Relaxed: as above.
+        let [requests, batches, passes, passes_with_work, sleeps, panics] =
+            [0, 1, 2, 3, 4, 5].map(|i: usize| self.0[i].load(Ordering::Relaxed));
+        Metrics { requests, batches, passes, passes_with_work, sleeps, panics }
+    }
+}

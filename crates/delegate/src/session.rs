@@ -1,0 +1,69 @@
+//! Delegated objects as one of the ways of sharing.
+
+use crate::channel::client::{Client, Patience};
+use crate::trust::{Trust, refuse_full, unwrap_answer};
+use corelay_sync::{Issue, Session, Shared};
+use std::rc::Rc;
+
+/// A thread's session with a [`Trust`]: its channel, looked up once.
+pub struct TrustSession<'a, T> {
+    trust: &'a Trust<T>,
+    client: Rc<Client>,
+}
+
+impl<T: 'static> Shared for Trust<T> {
+    type Value = T;
+    type Session<'a>
+        = TrustSession<'a, T>
+    where
+        Self: 'a;
+
+    /// # Panics
+    /// When the trustee has been shut down; inside a delegated closure.
+    #[track_caller]
+    fn session(&self) -> TrustSession<'_, T> {
+        TrustSession { trust: self, client: self.client("Trust::session") }
+    }
+}
+
+impl<T: 'static> Session for TrustSession<'_, T> {
+    type Value = T;
+
+    /// As [`Trust::apply`].
+    #[inline]
+    #[track_caller]
+    fn apply<R: Send, F: FnOnce(&mut T) -> R + Send>(&mut self, f: F) -> R {
+        // SAFETY: the handle keeps the object; the call waits.
+        unwrap_answer(unsafe { self.client.call::<T, F, R>(self.trust.header(), f) })
+    }
+}
+
+impl<T: 'static> Issue for TrustSession<'_, T> {
+    /// As [`Trust::apply_then`].
+    #[inline]
+    #[track_caller]
+    fn issue<R, F, C>(&mut self, f: F, then: C)
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        C: FnOnce(R) + 'static,
+    {
+        let object = self.trust.header();
+        // SAFETY: the handle keeps the object; nothing borrows.
+        let result = unsafe { self.client.issue::<T, F, R, C>(object, f, then, Patience::Wait) };
+        if let Err((refusal, ..)) = result {
+            refuse_full::<F>("Session::issue", refusal);
+        }
+    }
+
+    fn reap(&mut self) {
+        self.client.flush();
+        self.client.reap();
+        self.client.thread.raise_held();
+    }
+
+    fn barrier(&mut self) {
+        self.client.finish();
+        self.client.thread.raise_held();
+    }
+}

@@ -1,0 +1,38 @@
+//! Small numbers for trustees: the index into every thread's table.
+
+use std::sync::{Mutex, PoisonError};
+
+/// A number that no other living trustee has. Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Slot(u32);
+
+/// The numbers in use.
+static TAKEN: Mutex<Vec<bool>> = Mutex::new(Vec::new());
+
+impl Slot {
+    /// Takes the smallest free number.
+    pub(crate) fn take() -> Self {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = taken.iter().position(|&t| !t).unwrap_or(taken.len());
+        if free == taken.len() {
+            taken.push(true);
+        } else {
+            taken[free] = true;
+        }
+        Self(u32::try_from(free).expect("fewer than 2^32 trustees"))
+    }
+
+    pub(crate) fn get(&self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0 as usize] = false;
+    }
+}

@@ -1,0 +1,358 @@
+//! The handle to an object.
+
+use crate::channel::client::{Client, Patience, Refusal};
+use crate::error::{Poisoned, TryApplyError, TryApplyThenError, TryPostError};
+use crate::object::{CLEARED, Header, Object, POISONED};
+use crate::thread::{ClientRef, NoClient, connect, lookup};
+use corelay_sync::facade::atomic::Ordering;
+use std::any::type_name;
+use std::fmt;
+use std::ops::Deref;
+use std::panic::{Location, resume_unwind};
+use std::ptr::NonNull;
+
+/// A handle to a value that a trustee owns.
+///
+/// Clones are handles to the same value. It is dropped, on its trustee, after the last
+/// handle has gone and every request accepted before that has run. Requests touch no
+/// shared count.
+pub struct Trust<T> {
+    object: NonNull<Object<T>>,
+    slot: u32,
+}
+
+// SAFETY: the value stays on its trustee; what crosses threads are closures and results,
+// whose `Send` each method asks for.
+unsafe impl<T> Send for Trust<T> {}
+// SAFETY: as above; all methods work through a channel of the calling thread.
+unsafe impl<T> Sync for Trust<T> {}
+
+impl<T> Trust<T> {
+    /// The handle that `object` was made with.
+    pub(crate) fn from_object(object: NonNull<Object<T>>, slot: u32) -> Self {
+        Self { object, slot }
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(&self) -> *mut Header {
+        self.object.as_ptr().cast()
+    }
+
+    /// This thread's client for the object's trustee.
+    #[inline(always)]
+    fn find_client(&self) -> Result<Found<'_>, NoClient> {
+        match lookup(self.slot) {
+            Some(client) => Ok(Found::InTable(client)),
+            None => self.connect().map(Found::Kept),
+        }
+    }
+
+    #[cold]
+    fn connect(&self) -> Result<ClientRef, NoClient> {
+        // SAFETY: the object lives while this handle does.
+        connect(unsafe { &(*self.header()).trustee })
+    }
+
+    /// Runs `f` on the value and waits for its result.
+    ///
+    /// `f` may borrow from the caller's frame. The calling thread spins for a few
+    /// microseconds, then yields, then sleeps.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(1).start()?;
+    /// let words = trustees.entrust(Vec::new());
+    /// let text = String::from("borrowed");
+    /// let n = words.apply(|words| {
+    ///     words.push(text.len());
+    ///     words.len()
+    /// });
+    /// assert_eq!(n, 1);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// With the panic of `f`, which poisons the value. When the value is poisoned, when the
+    /// trustee has been shut down, and inside a delegated closure: a closure is a leaf.
+    #[inline]
+    #[track_caller]
+    pub fn apply<R, F>(&self, f: F) -> R
+    where
+        R: Send,
+        F: FnOnce(&mut T) -> R + Send,
+    {
+        let client = match self.find_client() {
+            Ok(client) => client,
+            Err(why) => refuse::<F>("Trust::apply", &why),
+        };
+        // SAFETY: this handle keeps the object; the call waits.
+        unwrap_answer(unsafe { client.call::<T, F, R>(self.header(), f) })
+    }
+
+    /// As [`apply`](Self::apply), giving `f` back where it cannot run.
+    ///
+    /// # Errors
+    /// [`TryApplyError`].
+    ///
+    /// # Panics
+    /// With the panic of `f`, which poisons the value.
+    #[inline]
+    pub fn try_apply<R, F>(&self, f: F) -> Result<R, TryApplyError<F>>
+    where
+        R: Send,
+        F: FnOnce(&mut T) -> R + Send,
+    {
+        let client = match self.find_client() {
+            Ok(client) => client,
+            Err(NoClient::Nested(_)) => return Err(TryApplyError::Nested(f)),
+            Err(NoClient::Closed) => return Err(TryApplyError::Closed(f)),
+        };
+        // SAFETY: this handle keeps the object; the call waits.
+        match unsafe { client.call::<T, F, R>(self.header(), f) } {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(payload)) if payload.is::<Poisoned>() => Err(TryApplyError::Poisoned),
+            Ok(Err(payload)) => resume_unwind(payload),
+            Err(f) => Err(TryApplyError::Closed(f)),
+        }
+    }
+
+    /// Asks for `f` and goes on; `then` gets its result later, on this thread.
+    ///
+    /// The request runs even if this thread never calls corelay again. The callback runs
+    /// inside a later call of this thread: [`poll`](crate::poll),
+    /// [`barrier`](crate::barrier), or a request; of a busy client every 64th request
+    /// looks for answers. Where the window is full, the call waits and runs callbacks.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, barrier};
+    /// # use std::{cell::Cell, rc::Rc};
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// let seen = Rc::new(Cell::new(0));
+    /// let note = Rc::clone(&seen);
+    /// hits.apply_then(|h| { *h += 1; *h }, move |n| note.set(n));
+    /// barrier().unwrap();
+    /// assert_eq!(seen.get(), 1);
+    /// ```
+    ///
+    /// # Panics
+    /// When the trustee has been shut down; inside a delegated closure; inside a callback
+    /// when neither the window nor the queue of callbacks has room. With the panic of a
+    /// callback that this call has run, after the request has been accepted.
+    #[inline]
+    #[track_caller]
+    pub fn apply_then<R, F, C>(&self, f: F, then: C)
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        C: FnOnce(R) + 'static,
+    {
+        let client = match self.find_client() {
+            Ok(client) => client,
+            Err(why) => refuse::<F>("Trust::apply_then", &why),
+        };
+        // SAFETY: this handle keeps the object; nothing borrows.
+        let result = unsafe { client.issue::<T, F, R, C>(self.header(), f, then, Patience::Wait) };
+        if let Err((refusal, ..)) = result {
+            refuse_full::<F>("Trust::apply_then", refusal);
+        }
+    }
+
+    /// As [`apply_then`](Self::apply_then), giving both closures back where the request
+    /// cannot be taken now.
+    ///
+    /// # Errors
+    /// [`TryApplyThenError`].
+    ///
+    /// # Panics
+    /// With the panic of a callback that this call has run, after the request has been
+    /// accepted.
+    #[inline]
+    pub fn try_apply_then<R, F, C>(&self, f: F, then: C) -> Result<(), TryApplyThenError<F, C>>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        C: FnOnce(R) + 'static,
+    {
+        let client = match self.find_client() {
+            Ok(client) => client,
+            Err(NoClient::Nested(_)) => return Err(TryApplyThenError::Nested(f, then)),
+            Err(NoClient::Closed) => return Err(TryApplyThenError::Closed(f, then)),
+        };
+        // SAFETY: this handle keeps the object; nothing borrows.
+        match unsafe { client.issue::<T, F, R, C>(self.header(), f, then, Patience::Try) } {
+            Ok(()) => Ok(()),
+            Err((Refusal::Full, f, then)) => Err(TryApplyThenError::Full(f, then)),
+            Err((Refusal::Closed, f, then)) => Err(TryApplyThenError::Closed(f, then)),
+        }
+    }
+
+    /// Asks for `f` and wants no answer. A panic of `f` is reported by the next
+    /// [`barrier`](crate::barrier).
+    ///
+    /// # Panics
+    /// As [`apply_then`](Self::apply_then).
+    #[inline]
+    #[track_caller]
+    pub fn post<F>(&self, f: F)
+    where
+        F: FnOnce(&mut T) + Send + 'static,
+    {
+        let client = match self.find_client() {
+            Ok(client) => client,
+            Err(why) => refuse::<F>("Trust::post", &why),
+        };
+        // SAFETY: this handle keeps the object; nothing borrows.
+        let result = unsafe { client.post::<T, F>(self.header(), f, Patience::Wait) };
+        if let Err((refusal, _)) = result {
+            refuse_full::<F>("Trust::post", refusal);
+        }
+    }
+
+    /// As [`post`](Self::post), giving the closure back where the request cannot be taken
+    /// now.
+    ///
+    /// # Errors
+    /// [`TryPostError`].
+    ///
+    /// # Panics
+    /// As [`try_apply_then`](Self::try_apply_then).
+    #[inline]
+    pub fn try_post<F>(&self, f: F) -> Result<(), TryPostError<F>>
+    where
+        F: FnOnce(&mut T) + Send + 'static,
+    {
+        let client = match self.find_client() {
+            Ok(client) => client,
+            Err(NoClient::Nested(_)) => return Err(TryPostError::Nested(f)),
+            Err(NoClient::Closed) => return Err(TryPostError::Closed(f)),
+        };
+        // SAFETY: this handle keeps the object; nothing borrows.
+        match unsafe { client.post::<T, F>(self.header(), f, Patience::Try) } {
+            Ok(()) => Ok(()),
+            Err((Refusal::Full, f)) => Err(TryPostError::Full(f)),
+            Err((Refusal::Closed, f)) => Err(TryPostError::Closed(f)),
+        }
+    }
+
+    /// True where a closure has panicked on the value and nobody has cleared that.
+    pub fn is_poisoned(&self) -> bool {
+        // SAFETY: the object lives while this handle does.
+        let poison = unsafe { &(*self.header()).poison };
+        // Relaxed: what users of the value know of each other goes through requests.
+        poison.load(Ordering::Relaxed) == POISONED
+    }
+
+    /// Makes a poisoned value usable again: requests that reach it from now on run. Call
+    /// it when you know that the value is in order, or how to mend it.
+    pub fn clear_poison(&self) {
+        // SAFETY: the object lives while this handle does.
+        let poison = unsafe { &(*self.header()).poison };
+        // Relaxed: as above. The trustee counts poisoned objects, so it makes the last step.
+        let _ = poison.compare_exchange(POISONED, CLEARED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl<T> Clone for Trust<T> {
+    fn clone(&self) -> Self {
+        // SAFETY: the object lives while this handle does.
+        unsafe { &*self.header() }.retain();
+        Self { object: self.object, slot: self.slot }
+    }
+}
+
+impl<T> Drop for Trust<T> {
+    fn drop(&mut self) {
+        // SAFETY: this handle goes away.
+        unsafe { Header::release(self.header()) };
+    }
+}
+
+impl<T> fmt::Debug for Trust<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: the object lives while this handle does.
+        let trustee = unsafe { &(*self.header()).trustee };
+        write!(f, "Trust<{}> of {}", type_name::<T>(), trustee.name)
+    }
+}
+
+/// A client, by the fast path or the slow one.
+enum Found<'a> {
+    InTable(&'a Client),
+    Kept(ClientRef),
+}
+
+impl Deref for Found<'_> {
+    type Target = Client;
+
+    #[inline(always)]
+    fn deref(&self) -> &Client {
+        match self {
+            Self::InTable(client) => client,
+            Self::Kept(client) => client,
+        }
+    }
+}
+
+/// Gives the result of a lone call, or goes on with what went wrong.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn unwrap_answer<R, F>(
+    answer: Result<Result<R, Box<dyn std::any::Any + Send>>, F>,
+) -> R {
+    match answer {
+        Ok(Ok(result)) => result,
+        Ok(Err(payload)) => raise(payload),
+        Err(_) => refuse_full::<F>("Trust::apply", Refusal::Closed),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
+    if payload.is::<Poisoned>() {
+        panic!("{Poisoned}");
+    }
+    resume_unwind(payload)
+}
+
+/// This thread cannot be a client now.
+#[cold]
+#[track_caller]
+pub(crate) fn refuse<F>(call: &str, why: &NoClient) -> ! {
+    match why {
+        NoClient::Nested(running) => panic!(
+            "corelay: {call} at {} inside {running}: a delegated closure is a leaf and may \
+             not send requests; return what is to be done and send it from outside",
+            Location::caller()
+        ),
+        NoClient::Closed => refuse_full::<F>(call, Refusal::Closed),
+    }
+}
+
+#[cold]
+#[track_caller]
+pub(crate) fn refuse_full<F>(call: &str, refusal: Refusal) -> ! {
+    let (at, closure) = (Location::caller(), type_name::<F>());
+    match refusal {
+        Refusal::Full => panic!(
+            "corelay: {call} of {closure} at {at}: inside a callback, and both the window \
+             and the queue of callbacks are full; use the try_ form or a larger window"
+        ),
+        Refusal::Closed => {
+            panic!("corelay: {call} of {closure} at {at}: the trustee has been shut down")
+        }
+    }
+}
+
+/// The client behind a handle, for a session.
+impl<T> Trust<T> {
+    #[track_caller]
+    pub(crate) fn client(&self, call: &str) -> std::rc::Rc<Client> {
+        match self.connect() {
+            Ok(ClientRef::Kept(ref client)) => std::rc::Rc::clone(client),
+            Ok(ref temporary @ ClientRef::Temporary(_)) => std::rc::Rc::clone(temporary),
+            Err(why) => refuse::<()>(call, &why),
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The trustee: the thread that owns objects, from its first pass to its last.
+//!
+//! ```text
+//!          rouse            rouse (and futex wake)
+//!   AWAKE ◄────── DROWSY    AWAKE ◄────── ASLEEP
+//!     │              ▲                       ▲
+//!     └── idle for ──┘ ── heavy barrier, ────┘
+//!         the budget      nothing found
+//!
+//!   AWAKE ── close ──► CLOSED ── all served, all values dropped ──► GONE
+//! ```
+//!
+//! **No request is stranded.** A client publishes, passes the light barrier and looks at
+//! the state; the trustee says DROWSY (or CLOSED), passes the heavy barrier and looks at
+//! every head and at the inbox. One of the two sees the other: either the trustee finds
+//! the request, or the client finds a state other than AWAKE and rouses (or learns that
+//! it came too late, and takes its request back).
+
+use crate::channel::Channel;
+use crate::channel::lane::{Lane, Serving, guarded};
+use crate::channel::word::Position;
+use crate::error::discard_payload;
+use crate::inbox::{Inbox, Kind, Node};
+use crate::leaf::Leaf;
+use crate::metrics::{Counters, Metrics};
+use crate::object::{Header, Object};
+use crate::slot::Slot;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::facade::{MODEL, hint, thread};
+use corelay_sync::{Backoff, CachePadded, Futex, barrier};
+use std::cell::RefCell;
+use std::mem::offset_of;
+use std::time::{Duration, Instant};
+
+pub(crate) const AWAKE: u32 = 0;
+const DROWSY: u32 = 1;
+const ASLEEP: u32 = 2;
+const CLOSED: u32 = 3;
+const GONE: u32 = 4;
+
+/// Idle polls after which the heads are looked at. On the reference machine this keeps the
+/// line of a busy client's head with the client and still bounds the wait of a request
+/// that its client has not published to a few microseconds.
+const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
+
+/// What a trustee and its channels are set to.
+pub(crate) struct Settings {
+    /// Requests in flight per client.
+    pub(crate) window: u32,
+    /// Requests of one client before the next one's turn.
+    pub(crate) batch: u32,
+    /// How long an idle trustee polls before it sleeps.
+    pub(crate) spin: Duration,
+    /// Looks of a waiting client before it yields.
+    pub(crate) looks: u32,
+    /// Units up to which a client's rings grow.
+    pub(crate) ring_units: u32,
+    /// Where positions begin: tests begin shortly before the wrap.
+    pub(crate) origin: Position,
+}
+
+/// What a trustee shares with its clients and its objects.
+pub(crate) struct Shared {
+    /// [`AWAKE`] and so on. Clients look at it with every request.
+    pub(crate) state: CachePadded<Futex>,
+    pub(crate) inbox: CachePadded<Inbox>,
+    pub(crate) counters: Counters,
+    pub(crate) settings: Settings,
+    pub(crate) slot: Slot,
+    pub(crate) name: String,
+    close: Node,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, name: String) -> Self {
+        Self {
+            state: CachePadded::new(Futex::new(AWAKE)),
+            inbox: CachePadded::new(Inbox::new()),
+            counters: Counters::default(),
+            settings,
+            slot: Slot::take(),
+            name,
+            close: Node::new(Kind::Close),
+        }
+    }
+
+    /// Makes sure that the trustee will look around once more; false where it has closed.
+    /// Call it after a light barrier.
+    #[cold]
+    pub(crate) fn rouse(&self) -> bool {
+        let state = self.state.word();
+        // Relaxed: the exchanges below decide.
+        let mut seen = state.load(Ordering::Relaxed);
+        loop {
+            let wake = match seen {
+                AWAKE => return true,
+                DROWSY => false,
+                ASLEEP => true,
+                _ => return false,
+            };
+            // Release: pairs with the Acquire of `Trustee::sleep`; what was published
+            // before is seen in the next pass.
+            match state.compare_exchange(seen, AWAKE, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => {
+                    if wake {
+                        self.state.wake_all();
+                    }
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// True once the trustee has ended.
+    pub(crate) fn is_gone(&self) -> bool {
+        // Acquire: pairs with the Release of `Trustee::close`.
+        self.state.word().load(Ordering::Acquire) == GONE
+    }
+
+    /// Waits for a trustee that has closed to end.
+    pub(crate) fn wait_until_gone(&self) {
+        loop {
+            // Acquire: pairs with the Release of `Trustee::close`.
+            match self.state.word().load(Ordering::Acquire) {
+                GONE => return,
+                state => self.state.wait(state, None),
+            }
+        }
+    }
+
+    /// Asks the trustee to serve what was accepted and end. Call it once.
+    pub(crate) fn close(&self) {
+        // SAFETY: a node of its own, pushed once; `self` outlives the trustee.
+        if unsafe { self.inbox.push(&raw const self.close) } {
+            barrier::light();
+            self.rouse();
+        }
+    }
+}
+
+/// What the trustee keeps of its objects: itself an object, the first one it owns.
+#[derive(Default)]
+pub(crate) struct Registry {
+    objects: Vec<*mut Header>,
+}
+
+// SAFETY: the pointers are only followed by the trustee, to which the registry belongs.
+unsafe impl Send for Registry {}
+
+impl Registry {
+    /// Takes an object in.
+    pub(crate) fn adopt(&mut self, object: *mut Header) {
+        let place = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
+        // SAFETY: just made, alive.
+        unsafe { &*object }.place.set(place);
+        self.objects.push(object);
+    }
+
+    fn dismiss(&mut self, object: *mut Header) {
+        // SAFETY: alive: retired, not freed.
+        let place = unsafe { &*object }.place.get();
+        let removed = self.objects.swap_remove(place as usize);
+        debug_assert_eq!(removed, object);
+        if let Some(&moved) = self.objects.get(place as usize) {
+            // SAFETY: in the registry, so alive.
+            unsafe { &*moved }.place.set(place);
+        }
+    }
+}
+
+/// A trustee on its own thread.
+pub(crate) struct Trustee {
+    shared: Arc<Shared>,
+    home: *mut Object<Registry>,
+    lanes: Vec<Lane>,
+    serving: Serving,
+    passes: u64,
+    found: u64,
+    sleeps: u64,
+    retired: RefCell<Vec<*mut Header>>,
+    closing: bool,
+}
+
+impl Trustee {
+    pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
+        Self {
+            shared,
+            home,
+            lanes: Vec::new(),
+            serving: Serving::default(),
+            passes: 0,
+            found: 0,
+            sleeps: 0,
+            retired: RefCell::new(Vec::new()),
+            closing: false,
+        }
+    }
+
+    /// Serves until it is asked to close.
+    pub(crate) fn run(mut self) {
+        let batch = self.shared.settings.batch;
+        let mut idle = 0u32;
+        let mut idle_since = None;
+        while !self.closing {
+            self.passes += 1;
+            let mut ran = 0;
+            for lane in &self.lanes {
+                ran += lane.serve(&self.serving, batch);
+            }
+            if self.shared.inbox.has_news() {
+                self.read_inbox();
+                ran += 1;
+            }
+            if ran > 0 {
+                self.found += 1;
+                idle = 0;
+                idle_since = None;
+                continue;
+            }
+            idle += self.lanes.len().max(1) as u32;
+            if idle < LOOK_AFTER {
+                hint::spin_loop();
+                continue;
+            }
+            idle = 0;
+            if self.look_at_heads(batch) {
+                self.found += 1;
+                idle_since = None;
+                continue;
+            }
+            self.publish_metrics();
+            let since = *idle_since.get_or_insert_with(now);
+            if elapsed(since) >= self.shared.settings.spin {
+                self.sleep();
+                idle_since = None;
+            } else if Backoff::new().is_yielding() {
+                // One CPU: whoever has work for us needs it.
+                thread::yield_now();
+            }
+        }
+        self.close();
+    }
+
+    fn look_at_heads(&self, batch: u32) -> bool {
+        let mut ran = 0;
+        for lane in &self.lanes {
+            ran += lane.serve_head(&self.serving, batch);
+        }
+        ran > 0
+    }
+
+    /// Sleeps until there is work, unless some is found on the way.
+    fn sleep(&mut self) {
+        let state = self.shared.state.word();
+        // Relaxed: ordered by the barrier.
+        state.store(DROWSY, Ordering::Relaxed);
+        // Pairs with the light barrier of every publication.
+        barrier::heavy();
+        let batch = self.shared.settings.batch;
+        if self.shared.inbox.has_news() || self.look_at_heads(batch) {
+            // Relaxed: a client that sees DROWSY meanwhile writes AWAKE too.
+            state.store(AWAKE, Ordering::Relaxed);
+            return;
+        }
+        // Acquire: pairs with the Release of `rouse`, here where somebody has roused us, …
+        if state
+            .compare_exchange(DROWSY, ASLEEP, Ordering::Relaxed, Ordering::Acquire)
+            .is_err()
+        {
+            return;
+        }
+        self.sleeps += 1;
+        self.publish_metrics();
+        // … and here where somebody wakes us.
+        while state.load(Ordering::Acquire) == ASLEEP {
+            self.shared.state.wait(ASLEEP, None);
+        }
+    }
+
+    /// Takes the news; drops objects whose last handle has gone.
+    fn read_inbox(&mut self) {
+        for node in self.shared.inbox.take() {
+            self.read(node);
+        }
+        if self.retired.borrow().is_empty() {
+            return;
+        }
+        // Every request accepted before a last handle went away was published before it
+        // was announced here: run them all, then drop.
+        for lane in &self.lanes {
+            lane.drain(&self.serving);
+        }
+        for header in self.retired.take() {
+            self.registry().dismiss(header);
+            self.drop_value(header);
+            // SAFETY: no handle, no request, no registry knows it any more.
+            unsafe { Header::free(header) };
+        }
+    }
+
+    fn read(&mut self, node: *mut Node) {
+        // SAFETY: valid until we have taken it, which is now.
+        match unsafe { &*node }.kind {
+            Kind::Register => {
+                let channel = container(node, offset_of!(Channel, register));
+                // SAFETY: the count that `Client::connect` announced.
+                let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
+                self.lanes.push(Lane::new(channel));
+            }
+            Kind::Detach => {
+                let channel = container(node, offset_of!(Channel, detach));
+                // SAFETY: the count that `Client::drop` announced.
+                let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
+                self.lanes.retain(|lane| !Arc::ptr_eq(&lane.channel, &channel));
+            }
+            Kind::Retire => {
+                let header = container(node, offset_of!(Header, node)).cast::<Header>();
+                self.retired.borrow_mut().push(header.cast_mut());
+            }
+            Kind::Close => self.closing = true,
+        }
+    }
+
+    /// Serves what was accepted, drops the values, and refuses from then on.
+    fn close(&mut self) {
+        // Relaxed: ordered by the barrier.
+        self.shared.state.word().store(CLOSED, Ordering::Relaxed);
+        // Pairs with the light barrier of every publication: what is not found below was
+        // not accepted, its client sees CLOSED.
+        barrier::heavy();
+        self.read_inbox();
+        for lane in &self.lanes {
+            lane.drain(&self.serving);
+        }
+        // Objects retired by what has just run are in the registry still: all alike.
+        for header in std::mem::take(&mut self.registry().objects) {
+            self.drop_value(header);
+        }
+        for node in self.shared.inbox.close() {
+            self.read(node);
+        }
+        for header in self.retired.take() {
+            // SAFETY: its value has been dropped above, and its last handle is gone.
+            unsafe { Header::free(header) };
+        }
+        self.lanes.clear();
+        // SAFETY: ours alone, made for us.
+        unsafe { Header::drop_value(self.home.cast()) };
+        // SAFETY: as above.
+        unsafe { Header::free(self.home.cast()) };
+        self.publish_metrics();
+        // Release: pairs with the Acquire of `wait_until_gone`; a client that waits for it
+        // sees the final tails.
+        self.shared.state.word().store(GONE, Ordering::Release);
+        self.shared.state.wake_all();
+    }
+
+    fn registry(&mut self) -> &mut Registry {
+        // SAFETY: no closure runs now, so nobody else has a reference to it.
+        unsafe { Object::value(self.home) }
+    }
+
+    fn drop_value(&self, header: *mut Header) {
+        let _leaf = Leaf::enter_destructor();
+        // SAFETY: called once per object, on its trustee, when no request is left.
+        if let Err(payload) = guarded(|| unsafe { Header::drop_value(header) }) {
+            self.serving.count_panic();
+            discard_payload(Some(payload));
+        }
+    }
+
+    fn publish_metrics(&self) {
+        self.shared.counters.store(&Metrics {
+            requests: self.serving.requests.get(),
+            batches: self.serving.batches.get(),
+            passes: self.passes,
+            passes_with_work: self.found,
+            sleeps: self.sleeps,
+            panics: self.serving.panics.get(),
+        });
+    }
+}
+
+/// The address of what has `node` at `offset`.
+fn container(node: *mut Node, offset: usize) -> *const u8 {
+    node.cast::<u8>().cast_const().wrapping_sub(offset)
+}
+
+// Loom has no clock: in the models every look finds the budget used up.
+fn now() -> Option<Instant> {
+    (!MODEL).then(Instant::now)
+}
+
+fn elapsed(since: Option<Instant>) -> Duration {
+    since.map_or(Duration::MAX, |since| since.elapsed())
+}

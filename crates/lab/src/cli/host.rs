@@ -1,0 +1,73 @@
+//! What every command begins with: the machine, the commit, the command line.
+
+use crate::measure::rig::Rig;
+use crate::schema::{Machine, Results, Run, SCHEMA};
+use crate::{cli, machine};
+use corelay_topology::{Facts, Order, Placement, Topology};
+
+/// The machine that this process runs on.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) topology: Topology,
+    pub(crate) facts: Facts,
+    pub(crate) machine: Machine,
+}
+
+impl Host {
+    pub(crate) fn look() -> Self {
+        let (topology, facts) = (Topology::current(), Facts::current());
+        let machine = machine::describe(&topology, &facts);
+        Self { topology, facts, machine }
+    }
+
+    /// A rig with one thread for each of `threads`, placed by `order`.
+    ///
+    /// # Errors
+    /// A sentence that names the flag at fault.
+    pub(crate) fn rig(&self, order: &Order, threads: usize) -> Result<Rig, String> {
+        let placement = self.place(order, threads)?;
+        // The probe watches the pair that the first two threads run on; threads that are
+        // not pinned run anywhere, so then it is the first two cores.
+        let order = if *order == Order::None { &Order::CoresFirst } else { order };
+        let sequence = self.topology.sequence(order).map_err(|e| format!("--pin: {e}"))?;
+        let identity = machine::identity(&self.topology, &self.facts);
+        Rig::new(placement.cpus(), &sequence, &identity, cli::interrupt_flag())
+    }
+
+    /// The CPUs of so many threads, servers first: who serves depends on the method, where
+    /// a thread runs does not.
+    ///
+    /// # Errors
+    /// A sentence that names `--pin`.
+    pub(crate) fn place(&self, order: &Order, threads: usize) -> Result<Placement, String> {
+        self.topology.place(order, 0, threads).map_err(|error| format!("--pin: {error}"))
+    }
+
+    /// The result file of this invocation.
+    pub(crate) fn results(&self, rig: &Rig, runs: Vec<Run>) -> Results {
+        let mut machine = self.machine.clone();
+        machine.rtt_min_ns = rig.smallest_ns();
+        machine.unavailable.extend(rig.no_probe().map(|why| format!("round-trip probe: {why}")));
+        Results {
+            schema: SCHEMA,
+            machine,
+            commit: env!("CORELAY_COMMIT").to_owned(),
+            command: command_line(),
+            runs,
+        }
+    }
+}
+
+/// The command line, quoted where a shell would need it.
+fn command_line() -> String {
+    let quote = |arg: String| {
+        let plain = |c: char| c.is_alphanumeric() || "-_=+:,./@%^".contains(c);
+        if !arg.is_empty() && arg.chars().all(plain) {
+            arg
+        } else {
+            format!("'{}'", arg.replace('\'', r"'\''"))
+        }
+    };
+    let args = std::env::args_os().skip(1).map(|arg| quote(arg.to_string_lossy().into_owned()));
+    std::iter::once("corelay".to_owned()).chain(args).collect::<Vec<_>>().join(" ")
+}

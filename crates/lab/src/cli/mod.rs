@@ -1,0 +1,113 @@
+//! The program `corelay`: flags, bad input, exit codes.
+//!
+//! Whatever is wrong with the input is said in one sentence that names the flag, before
+//! anything is measured or written.
+
+mod bench;
+mod compare;
+mod host;
+mod list;
+mod machine;
+mod output;
+mod sweep;
+mod table;
+
+use clap::{Parser, Subcommand};
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    fine
+  1    a method gave a wrong result
+  2    bad input, or a place that cannot be written
+  130  interrupted (Ctrl-C); what was measured is kept";
+
+/// Which way of sharing between cores wins on this machine, and why.
+#[derive(Debug, Parser)]
+#[command(name = "corelay", version, after_help = EXIT_CODES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Compare(compare::Args),
+    Bench(bench::Args),
+    Machine(machine::Args),
+}
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Fine.
+    Fine = 0,
+    /// A method gave a wrong result.
+    Wrong = 1,
+    /// Bad input, or a place that cannot be written.
+    BadInput = 2,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Runs the program on this process's arguments.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_or_help(&error),
+    };
+    let outcome = match cli.command {
+        Command::Compare(args) => compare::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Machine(args) => machine::run(args),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(sentence) => {
+            eprintln!("error: {sentence}");
+            Exit::BadInput.into()
+        }
+    }
+}
+
+/// Help goes to standard output as it is; an error is cut to its one sentence.
+fn refuse_or_help(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // A reader that has gone away is no error.
+        let _ = error.print();
+        return Exit::Fine.into();
+    }
+    let text = error.render().to_string();
+    let paragraph = text.split("\n\n").next().unwrap_or_default();
+    let sentence: Vec<&str> = paragraph.split_whitespace().collect();
+    match error.kind() {
+        // `corelay` alone: the help is the answer.
+        clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => eprint!("{text}"),
+        _ => eprintln!("{}", sentence.join(" ")),
+    }
+    Exit::BadInput.into()
+}
+
+/// A flag that Ctrl-C sets, so that what was measured is kept. A second Ctrl-C ends the
+/// program on the spot.
+fn interrupt_flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let shared = Arc::clone(&flag);
+    let installed = ctrlc::set_handler(move || {
+        // Relaxed: the flag carries no data.
+        if shared.swap(true, Ordering::Relaxed) {
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    });
+    // Without a handler Ctrl-C ends the program at once, as it does everywhere.
+    drop(installed);
+    flag
+}

@@ -1,0 +1,132 @@
+//! What the program leaves behind: text on the terminal, files that are whole or not there.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where a result goes, opened before anything is measured, so that a place that cannot
+/// be written is known at once.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// Standard output.
+    Stdout,
+    /// A file, written beside its place and moved there when it is whole.
+    File(tempfile::NamedTempFile, PathBuf),
+    /// A pipe or a device, which a move would replace.
+    Stream(File),
+}
+
+impl Target {
+    /// Opens `path`; `-` is standard output.
+    ///
+    /// # Errors
+    /// Why nothing can be written there.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) if !found.is_file() => {
+                return File::options().write(true).open(path).map(Self::Stream);
+            }
+            // A file that may not be written is not replaced behind its owner's back.
+            Ok(_) => drop(File::options().append(true).open(path)?),
+            Err(_) => {}
+        }
+        // A link is followed: it stays a link, and what it points to is replaced.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let temp = new_file(folder)?;
+        Ok(Self::File(temp, path))
+    }
+
+    /// Writes the whole result.
+    ///
+    /// # Errors
+    /// Why it could not be written; its place is then as it was before.
+    pub(crate) fn write(self, content: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout => print(content),
+            Self::Stream(mut stream) => stream.write_all(content),
+            Self::File(mut temp, path) => {
+                temp.write_all(content)?;
+                temp.as_file().sync_all()?;
+                temp.persist(path).map(drop).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+/// A temporary file with the permissions that any new file has.
+fn new_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.prefix(".corelay-").tempfile_in(folder)
+}
+
+/// Prints to standard output. A reader that has gone away (`| head`) is no error.
+///
+/// # Errors
+/// Why nothing could be printed.
+pub(crate) fn print(content: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(content).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// A bar on the terminal's standard error while something longer than a second runs;
+/// nothing where there is no terminal.
+pub(crate) fn progress(steps: u64, expected: std::time::Duration) -> indicatif::ProgressBar {
+    if expected <= std::time::Duration::from_secs(1) {
+        return indicatif::ProgressBar::hidden();
+    }
+    let style = indicatif::ProgressStyle::with_template("{msg:12} {bar:32} {percent:>3}%  {eta} left");
+    indicatif::ProgressBar::new(steps).with_style(style.expect("the template is well-formed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_whole_or_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.json");
+        std::fs::write(&path, "old").unwrap();
+        let target = Target::open(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        drop(target);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        Target::open(&path).unwrap().write(b"new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        // No temporary file is left.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn places_that_cannot_be_written_are_known_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Target::open(folder.path()).is_err());
+        assert!(Target::open(&folder.path().join("no/such/folder.json")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        Target::open(&link).unwrap().write(b"new").unwrap();
+        assert_eq!(std::fs::read_to_string(&real).unwrap(), "new");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(matches!(Target::open(Path::new("/dev/null")), Ok(Target::Stream(_))));
+    }
+}

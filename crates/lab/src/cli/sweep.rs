@@ -1,0 +1,90 @@
+//! Which points `compare` visits.
+//!
+//! | machine | threads | variables |
+//! |---|---|---|
+//! | at most 2 CPUs | 2 | 1 … 2^20, every power of 8 |
+//! | more | all CPUs | the same |
+//! | | 2, a quarter and half of them | 1, 64, 2^14 |
+//!
+//! A quarter of the threads are trustees where a method has any (1 at least), reduced to
+//! the number of variables (D18). The quick sweep takes fewer variables.
+
+use crate::cli::host::Host;
+use crate::measure::plan::Item;
+use crate::method::METHODS;
+use crate::workload::fetch_add::Point;
+use crate::workload::random::Choice;
+use corelay_topology::Order;
+
+/// Variables at the most threads: past the caches of most machines at 64 bytes each.
+const FULL: &[u64] = &[1, 8, 64, 512, 1 << 12, 1 << 15, 1 << 17, 1 << 20];
+const QUICK: &[u64] = &[1, 64, 1 << 12, 1 << 18];
+
+/// Variables at fewer threads.
+const FEWER: &[u64] = &[1, 64, 1 << 14];
+const QUICK_FEWER: &[u64] = &[1, 1 << 12];
+
+/// All points, the methods of one point next to each other.
+pub(super) fn of(host: &Host, quick: bool) -> Result<Vec<Item>, String> {
+    let mut items = Vec::new();
+    for (threads, vars) in points(host.topology.parallelism(), quick) {
+        let placement = host.place(&Order::CoresFirst, threads)?;
+        for &vars in vars {
+            let point = Point {
+                threads,
+                servers: (threads / 4).max(1),
+                vars,
+                window: 256,
+                choice: Choice::Uniform,
+                seed: 1,
+                placement: placement.cpus().into(),
+            };
+            items.extend(METHODS.iter().map(|&method| Item {
+                method,
+                point: point.clone(),
+                notes: placement.notes().to_vec(),
+            }));
+        }
+    }
+    Ok(items)
+}
+
+/// Numbers of threads and of variables for so many CPUs.
+fn points(cpus: usize, quick: bool) -> Vec<(usize, &'static [u64])> {
+    let (most, fewer) = if quick { (QUICK, QUICK_FEWER) } else { (FULL, FEWER) };
+    let all = cpus.max(2);
+    let mut threads = if quick { vec![2] } else { vec![2, all / 4, all / 2] };
+    threads.retain(|&t| (2..all).contains(&t));
+    threads.dedup();
+    threads.iter().map(|&t| (t, fewer)).chain([(all, most)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threads(cpus: usize, quick: bool) -> Vec<usize> {
+        points(cpus, quick).iter().map(|p| p.0).collect()
+    }
+
+    #[test]
+    fn few_cpus_have_one_number_of_threads() {
+        assert_eq!(threads(1, false), [2]);
+        assert_eq!(threads(2, false), [2]);
+        assert_eq!(threads(2, true), [2]);
+    }
+
+    #[test]
+    fn many_cpus_have_several() {
+        assert_eq!(threads(4, false), [2, 4]);
+        assert_eq!(threads(16, false), [2, 4, 8, 16]);
+        assert_eq!(threads(128, false), [2, 32, 64, 128]);
+        assert_eq!(threads(128, true), [2, 128]);
+        assert!((1..300).all(|n| threads(n, false).is_sorted_by(|a, b| a < b)));
+    }
+
+    #[test]
+    fn the_most_threads_see_the_most_variables() {
+        assert_eq!(points(8, false).last().unwrap().1, FULL);
+    }
+}

@@ -1,0 +1,103 @@
+//! What machine this is, as far as it explains figures.
+
+use crate::schema;
+use corelay_topology::{CacheKind, Facts, Topology};
+
+/// The machine for a result file. What the probe finds is added when it has run.
+pub fn describe(topology: &Topology, facts: &Facts) -> schema::Machine {
+    let unknown = || "unknown".to_owned();
+    let mut unavailable: Vec<String> = facts.unavailable.clone();
+    unavailable.extend(topology.unavailable().iter().cloned());
+    unavailable.extend(no_counters());
+    schema::Machine {
+        model: facts.model.clone().unwrap_or_else(unknown),
+        arch: facts.arch.to_owned(),
+        kernel: facts.kernel.clone().unwrap_or_else(unknown),
+        hypervisor: facts.hypervisor.clone(),
+        cpus: topology.cpus().len(),
+        cores: topology.cores().len(),
+        packages: topology.packages().len(),
+        nodes: topology.nodes().len(),
+        quota_cpus: topology.quota_cpus(),
+        caches: caches(topology),
+        rtt_min_ns: None,
+        unavailable,
+    }
+}
+
+/// Under which name round trips of this machine are remembered: what a machine keeps over
+/// restarts and what two machines that share a home folder differ in.
+pub fn identity(topology: &Topology, facts: &Facts) -> String {
+    let name = ["/etc/machine-id", "/proc/sys/kernel/hostname"]
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok())
+        .map(|text| text.trim().to_owned())
+        .find(|text| !text.is_empty());
+    format!(
+        "{} | {} | {} CPUs in {} cores, {} packages, {} nodes | {}",
+        facts.model.as_deref().unwrap_or("unknown"),
+        facts.hypervisor.as_deref().unwrap_or("no hypervisor"),
+        topology.online().len(),
+        topology.cores().len(),
+        topology.packages().len(),
+        topology.nodes().len(),
+        name.as_deref().unwrap_or("no name"),
+    )
+}
+
+/// Data and unified caches of the first CPU.
+fn caches(topology: &Topology) -> Vec<schema::CacheLevel> {
+    let Some(first) = topology.cpus().first() else { return Vec::new() };
+    let levels = topology.cache_levels();
+    let of_first = topology.caches().iter().filter(|c| c.cpus.contains(first.id));
+    of_first
+        .filter(|cache| cache.kind != CacheKind::Instruction)
+        .filter_map(|cache| {
+            let same = levels.iter().find(|l| {
+                (l.level, l.kind, l.bytes, l.sharers)
+                    == (cache.level, cache.kind, cache.bytes, cache.sharers)
+            })?;
+            Some(schema::CacheLevel {
+                level: cache.level,
+                bytes: cache.bytes?,
+                sharers: cache.sharers,
+                instances: same.instances,
+            })
+        })
+        .collect()
+}
+
+/// Why hardware counters cannot be read here; `None` where they can.
+#[cfg(target_os = "linux")]
+pub fn no_counters() -> Option<String> {
+    use perf_event::{Builder, events::Hardware};
+    let error = Builder::new(Hardware::INSTRUCTIONS).build().err()?;
+    let why = match error.kind() {
+        std::io::ErrorKind::NotFound => "this (virtual) processor offers none".to_owned(),
+        std::io::ErrorKind::PermissionDenied => {
+            "this process may not read them (see /proc/sys/kernel/perf_event_paranoid)".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Some(format!("hardware counters: {why}"))
+}
+
+/// Why hardware counters cannot be read here.
+#[cfg(not(target_os = "linux"))]
+pub fn no_counters() -> Option<String> {
+    Some("hardware counters: they are read on Linux only".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_adds_up() {
+        let (topology, facts) = (Topology::current(), Facts::current());
+        let machine = describe(&topology, &facts);
+        assert!(machine.cpus >= machine.cores && machine.cores >= machine.packages);
+        assert!(machine.caches.iter().all(|c| c.level >= 1 && c.bytes > 0 && c.instances >= 1));
+        assert_eq!(identity(&topology, &facts), identity(&topology, &facts));
+    }
+}

@@ -1,0 +1,5 @@
+//! The program `corelay`; everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    corelay_lab::cli::main()
+}

@@ -1,0 +1,25 @@
+//! Measuring on machines that move under you.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`probe`] | how far apart two CPUs are right now |
+//! | [`mode`] | near, far or discarded, against the smallest round trip ever seen |
+//! | [`crew`] | long-lived pinned threads |
+//! | [`slice`](mod@slice) | start together, run, stop, count |
+//! | [`session`] | samples of all contenders, interleaved and bracketed by the probe |
+//! | [`plan`] | which contenders are set up at the same time |
+//! | [`rig`] | what all of that needs and keeps |
+//! | [`memory`] | how much may be set up at once |
+//! | [`stats`] | medians, spread, intervals of ratios |
+//! | [`cpu`] | CPU time of the process |
+
+pub mod cpu;
+pub mod crew;
+pub mod memory;
+pub mod mode;
+pub mod plan;
+pub mod probe;
+pub mod rig;
+pub mod session;
+pub mod slice;
+pub mod stats;

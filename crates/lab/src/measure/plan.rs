@@ -1,0 +1,145 @@
+//! Which contenders are set up at the same time.
+//!
+//! Setting up a million variables takes longer than sampling them, so contenders stay set
+//! up while they are sampled in turn. Where not all fit, they are taken in *waves*: those
+//! of one wave are interleaved with each other, and all methods of one point of the sweep
+//! are in one wave if they can be.
+
+use crate::method::Method;
+use crate::workload::fetch_add::Point;
+
+/// One contender to be.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The method.
+    pub method: Method,
+    /// Where in the sweep.
+    pub point: Point,
+    /// What the reader of its figures should know.
+    pub notes: Vec<String>,
+}
+
+/// Threads that the contenders of one wave may own together (trustees, actors, workers of
+/// runtimes): they sleep while others are sampled, but they are not free.
+const THREADS_PER_WAVE: usize = 1024;
+
+/// What a wave may take if nobody says how much memory there is.
+const MODEST_BYTES: u64 = 1 << 30;
+
+/// Divides `items` (all methods of a point next to each other) into waves that take at
+/// most half of the available memory.
+///
+/// # Errors
+/// A sentence that names the first item that does not fit alone into nine tenths of it.
+pub fn waves(items: Vec<Item>, available: Option<u64>) -> Result<Vec<Vec<Item>>, String> {
+    let bytes = |item: &Item| item.method.bytes(item.point.vars);
+    if let Some(available) = available
+        && let Some(item) = items.iter().find(|item| bytes(item) > available / 10 * 9)
+    {
+        return Err(format!(
+            "--vars {}: {} would take {:.1} GiB, and {:.1} GiB are available",
+            item.point.vars,
+            item.method.name(),
+            gib(bytes(item)),
+            gib(available),
+        ));
+    }
+    let room = available.map_or(MODEST_BYTES, |bytes| bytes / 2);
+    let mut waves: Vec<Vec<Item>> = Vec::new();
+    let (mut used, mut threads) = (0, 0);
+    for group in items.chunk_by(|a, b| key(a) == key(b)) {
+        let group_bytes: u64 = group.iter().map(bytes).sum();
+        let group_threads: usize = group.iter().map(|item| item.point.threads).sum();
+        let fits = |bytes, threads| bytes <= room && threads <= THREADS_PER_WAVE;
+        if waves.is_empty() || !fits(used + group_bytes, threads + group_threads) {
+            waves.push(Vec::new());
+            (used, threads) = (0, 0);
+        }
+        for item in group {
+            let (b, t) = (bytes(item), item.point.threads);
+            // A point that is too big for one wave is spread over several.
+            if used > 0 && !fits(used + b, threads + t) {
+                waves.push(Vec::new());
+                (used, threads) = (0, 0);
+            }
+            used += b;
+            threads += t;
+            waves.last_mut().expect("a wave was begun").push(item.clone());
+        }
+    }
+    Ok(waves)
+}
+
+fn key(item: &Item) -> (usize, u64) {
+    (item.point.threads, item.point.vars)
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1u32 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::METHODS;
+    use crate::workload::random::Choice;
+
+    fn items(vars: &[u64], threads: usize) -> Vec<Item> {
+        let at = |vars| Point {
+            threads,
+            servers: 1,
+            vars,
+            window: 256,
+            choice: Choice::Uniform,
+            seed: 1,
+            placement: vec![None; threads].into(),
+        };
+        let all = |&vars: &u64| METHODS.iter().map(move |&method| Item { method, point: at(vars), notes: Vec::new() });
+        vars.iter().flat_map(all).collect()
+    }
+
+    fn sizes(waves: &[Vec<Item>]) -> Vec<usize> {
+        waves.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn what_fits_is_one_wave() {
+        let items = items(&[1, 64, 1024], 2);
+        let n = items.len();
+        assert_eq!(sizes(&waves(items, Some(8 << 30)).unwrap()), [n]);
+    }
+
+    #[test]
+    fn points_stay_together_if_they_can() {
+        let n = METHODS.len();
+        let items = items(&[1 << 20, 1 << 20, 1], 2);
+        let one: u64 = items[..n].iter().map(|i| i.method.bytes(1 << 20)).sum();
+        // Room for the first point and little more.
+        let waves = waves(items, Some(2 * (one + (4 << 20)))).unwrap();
+        assert_eq!(sizes(&waves).iter().sum::<usize>(), 3 * n);
+        assert!(waves.len() >= 2);
+        assert_eq!(waves[0].len(), n);
+    }
+
+    #[test]
+    fn a_point_that_is_too_big_is_spread() {
+        let items = items(&[1 << 20], 2);
+        let n = items.len();
+        let most = items.iter().map(|i| i.method.bytes(1 << 20)).max().unwrap();
+        let waves = waves(items, Some(2 * most + 10)).unwrap();
+        assert!(waves.len() > 1 && sizes(&waves).iter().sum::<usize>() == n);
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused() {
+        let error = waves(items(&[1, 1 << 32], 2), Some(16 << 30)).unwrap_err();
+        assert!(error.starts_with("--vars 4294967296: atomic"), "{error}");
+    }
+
+    #[test]
+    fn many_threads_make_more_waves() {
+        let all = waves(items(&[1, 2, 3], 300), None).unwrap();
+        assert!(all.len() > 1);
+        assert!(all.iter().all(|w| w.iter().map(|i| i.point.threads).sum::<usize>() <= 1024));
+    }
+}

@@ -1,0 +1,263 @@
+//! Samples, interleaved: one of each contender, then again one of each.
+//!
+//! A machine that changes every few seconds makes "first all of A, then all of B" a
+//! comparison of two machines. So all contenders are set up first, and a *round* takes
+//! one bracketed sample of each in turn:
+//!
+//! ```text
+//!   probe  A  probe  B  probe  C  probe  A  probe  B …
+//!     └─ bracket ─┘└─ bracket ─┘
+//! ```
+
+use crate::measure::mode::{Bracket, tag};
+use crate::measure::plan::Item;
+use crate::measure::rig::Rig;
+use crate::measure::slice::{self, Slice};
+use crate::measure::stats;
+use crate::method::{Contender, Method};
+use crate::schema::{Mode, ModeSummary, Params, Run, Sample};
+use crate::workload::fetch_add::{self, Point};
+use crate::workload::random::Draw;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Contenders that are measured together.
+#[derive(Debug, Default)]
+pub struct Session {
+    entries: Vec<Entry>,
+    /// Streams of random choices handed out so far.
+    streams: u64,
+}
+
+/// One contender and what was measured of it.
+struct Entry {
+    method: Method,
+    point: Point,
+    contender: Arc<dyn Contender>,
+    draw: Draw,
+    /// Operations since the set-up, in samples and in warming up.
+    ops: u64,
+    taken: Vec<Taken>,
+    notes: Vec<String>,
+    failure: Option<String>,
+}
+
+struct Taken {
+    slice: Slice,
+    bracket: Option<Bracket>,
+}
+
+/// How long the slices of a round are.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Length of a sample.
+    pub sample: Duration,
+    /// Right before it, in the same threads and not counted.
+    pub warm: Duration,
+}
+
+impl Timing {
+    /// Samples of `sample`, each with a tenth of it (1 to 20 ms) of warming up.
+    pub fn of(sample: Duration) -> Self {
+        Self { sample, warm: (sample / 10).clamp(Duration::from_millis(1), Duration::from_millis(20)) }
+    }
+
+    /// Time that a sample takes with its warming up, its probe and its wake-ups, roughly.
+    pub fn whole(self) -> Duration {
+        self.sample + self.warm + super::rig::PROBE_TIME + Duration::from_micros(500)
+    }
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry")
+            .field("method", &self.method)
+            .field("point", &self.point)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// A session without contenders.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets up a method at its point (adjusted as the method needs it).
+    ///
+    /// # Errors
+    /// One sentence that says what could not be had.
+    pub fn add(&mut self, item: Item) -> Result<(), String> {
+        let Item { method, mut point, mut notes } = item;
+        notes.extend(point.adjust(&method));
+        point.window = method.window(point.window);
+        let contender = Arc::from(method.build(&point)?);
+        let draw = Draw::new(point.choice, point.vars, point.seed);
+        let (taken, failure) = (Vec::new(), None);
+        self.entries.push(Entry { method, point, contender, draw, ops: 0, taken, notes, failure });
+        Ok(())
+    }
+
+    /// Number of contenders.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True without contenders.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Runs each contender for `time` without keeping a figure: pages are touched, queues
+    /// allocated, sleepers woken. Stops early when interrupted.
+    pub fn warm_up(&mut self, rig: &Rig, time: Duration, mut tick: impl FnMut()) {
+        for entry in &mut self.entries {
+            self.streams += 1;
+            if rig.is_interrupted() {
+                return;
+            }
+            entry.run(rig, self.streams, time);
+            tick();
+        }
+    }
+
+    /// Takes one sample of each contender; stops early when interrupted or at `deadline`,
+    /// and says whether the round was finished.
+    pub fn round(
+        &mut self,
+        rig: &mut Rig,
+        timing: Timing,
+        deadline: Option<Instant>,
+        mut tick: impl FnMut(),
+    ) -> bool {
+        let mut before = rig.rtt_ns();
+        for entry in &mut self.entries {
+            let late = |deadline| Instant::now() + timing.whole() > deadline;
+            if rig.is_interrupted() || deadline.is_some_and(late) {
+                return false;
+            }
+            self.streams += 2;
+            entry.run(rig, self.streams, timing.warm);
+            let slice = entry.run(rig, self.streams + 1, timing.sample);
+            let after = rig.rtt_ns();
+            // A slice cut short by Ctrl-C is counted for the check, not for the figures.
+            if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
+                let bracket = before
+                    .zip(after)
+                    .map(|(before_ns, after_ns)| Bracket { before_ns, after_ns });
+                entry.taken.push(Taken { slice, bracket });
+            }
+            before = after;
+            tick();
+        }
+        true
+    }
+
+    /// Checks every contender's final count and sums up.
+    pub fn finish(self, rig: &Rig, timing: Timing) -> Vec<Run> {
+        let smallest = rig.smallest_ns();
+        let finish = |entry: Entry| {
+            let mut run = entry.finish(smallest, |member| rig.crew.cpu(member));
+            run.params.secs = timing.sample.as_secs_f64();
+            run.notes.extend(rig.crew.notes(run.params.threads).map(str::to_owned));
+            run
+        };
+        self.entries.into_iter().map(finish).collect()
+    }
+}
+
+impl Entry {
+    /// One slice; a panic in a client ends this contender's career.
+    fn run(&mut self, rig: &Rig, stream: u64, time: Duration) -> Option<Slice> {
+        if self.failure.is_some() {
+            return None;
+        }
+        let outcome =
+            slice::run(&rig.crew, &self.contender, &self.draw, stream, time, &rig.interrupted);
+        match outcome {
+            Ok(slice) => {
+                self.ops += slice.ops();
+                Some(slice)
+            }
+            Err(panic) => {
+                self.failure = Some(format!("a client panicked: {panic}"));
+                None
+            }
+        }
+    }
+
+    fn finish(mut self, smallest: Option<f64>, cpu: impl Fn(usize) -> Option<usize>) -> Run {
+        let failure = self.failure.take().or_else(|| {
+            let total = self.contender.total();
+            (total != self.ops).then(|| {
+                format!("wrong result: {} operations, but the variables sum up to {total}", self.ops)
+            })
+        });
+        let correct = failure.is_none();
+        let mut notes = self.notes;
+        notes.extend(failure);
+        notes.extend(self.contender.notes());
+        let samples: Vec<Sample> = self.taken.into_iter().map(|t| t.tagged(smallest)).collect();
+        let kept = if correct { kept(&samples) } else { BTreeMap::new() };
+        let all: Vec<f64> = kept.values().flatten().copied().collect();
+        if correct && all.is_empty() {
+            notes.push("no sample could be used".to_owned());
+        }
+        Run {
+            workload: fetch_add::NAME.to_owned(),
+            method: self.method.name().to_owned(),
+            params: params(&self.point, cpu),
+            correct,
+            median_mops: stats::median(&all).unwrap_or(0.0),
+            harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
+            by_mode: kept.into_iter().filter_map(|(m, v)| Some((m, summary(&v)?))).collect(),
+            samples,
+            notes,
+        }
+    }
+}
+
+impl Taken {
+    fn tagged(self, smallest: Option<f64>) -> Sample {
+        Sample {
+            mops: self.slice.mops(),
+            mode: tag(self.bracket, smallest),
+            rtt_ns: self.bracket.map(Bracket::larger_ns),
+            cpu_s: self.slice.cpu_s,
+            per_thread: self.slice.per_thread,
+        }
+    }
+}
+
+/// The throughput of the samples that count, by mode.
+fn kept(samples: &[Sample]) -> BTreeMap<Mode, Vec<f64>> {
+    let mut kept: BTreeMap<Mode, Vec<f64>> = BTreeMap::new();
+    for sample in samples.iter().filter(|s| s.mode != Mode::Discarded) {
+        kept.entry(sample.mode).or_default().push(sample.mops);
+    }
+    kept
+}
+
+fn summary(mops: &[f64]) -> Option<ModeSummary> {
+    Some(ModeSummary {
+        median_mops: stats::median(mops)?,
+        n: mops.len(),
+        q1_mops: stats::quantile(mops, 0.25)?,
+        q3_mops: stats::quantile(mops, 0.75)?,
+    })
+}
+
+fn params(point: &Point, cpu: impl Fn(usize) -> Option<usize>) -> Params {
+    Params {
+        threads: point.threads,
+        servers: point.servers,
+        vars: point.vars,
+        window: point.window,
+        secs: 0.0, // known to the session
+        dist: point.choice.to_string(),
+        seed: point.seed,
+        placement: (0..point.threads).map(cpu).collect(),
+        extra: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,122 @@
+//! One slice of measuring: threads start together, run for a while, stop, and are counted.
+
+use crate::measure::cpu::process_cpu_s;
+use crate::measure::crew::Crew;
+use crate::method::Contender;
+use crate::workload::random::{Client, Draw};
+use corelay_sync::Backoff;
+use corelay_sync::facade::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What one slice gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slice {
+    /// Operations of each client.
+    pub per_thread: Vec<u64>,
+    /// From the first client's start to the last one's end, in seconds.
+    pub wall_s: f64,
+    /// CPU time of the whole process meanwhile, in seconds; 0 where the system does not say.
+    pub cpu_s: f64,
+}
+
+impl Slice {
+    /// Operations of all clients.
+    pub fn ops(&self) -> u64 {
+        self.per_thread.iter().sum()
+    }
+
+    /// Throughput in Mops.
+    pub fn mops(&self) -> f64 {
+        self.ops() as f64 / self.wall_s / 1e6
+    }
+}
+
+/// The line at which the clients wait for each other, and their stop flag.
+#[derive(Default)]
+struct Gate {
+    ready: AtomicUsize,
+    open: AtomicBool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Gate {
+    fn wait(&self) {
+        // Release: pairs with the Acquire in `release`; the client's own set-up is over.
+        self.ready.fetch_add(1, Ordering::Release);
+        wait_until(|| self.open.load(Ordering::Acquire));
+    }
+
+    /// Opens when all are there; returns the CPU time used so far.
+    fn release(&self, clients: usize) -> Option<f64> {
+        // Acquire: pairs with the Release in `wait`.
+        wait_until(|| self.ready.load(Ordering::Acquire) == clients);
+        let cpu = process_cpu_s();
+        // Release: pairs with the Acquire in `wait`; all clients are there.
+        self.open.store(true, Ordering::Release);
+        cpu
+    }
+}
+
+fn wait_until(done: impl Fn() -> bool) {
+    let mut backoff = Backoff::new();
+    while !done() {
+        backoff.wait();
+    }
+}
+
+/// Runs all clients of `contender` for `time`, or until `interrupted`.
+///
+/// `stream` numbers the clients' random streams: each slice has its own.
+///
+/// # Errors
+/// The message of a panic in a client.
+pub fn run(
+    crew: &Crew,
+    contender: &Arc<dyn Contender>,
+    draw: &Draw,
+    stream: u64,
+    time: Duration,
+    interrupted: &AtomicBool,
+) -> Result<Slice, String> {
+    let members = contender.clients();
+    let (clients, first) = (members.len(), members.start);
+    let gate = Arc::new(Gate::default());
+    let running = {
+        let (gate, contender, draw) = (Arc::clone(&gate), Arc::clone(contender), draw.clone());
+        crew.start(members, move |member| {
+            let index = member - first;
+            let client = Client::new(index, draw.stream(index, stream), Arc::clone(&gate.stop));
+            gate.wait();
+            let start = Instant::now();
+            let ops = contender.client(client);
+            (ops, start, Instant::now())
+        })
+    };
+    let cpu_before = gate.release(clients);
+    sleep(time, interrupted);
+    // Relaxed: the flag carries no data; results travel by the join.
+    gate.stop.store(true, Ordering::Relaxed);
+    let ended = running.join().into_iter().collect::<Result<Vec<_>, _>>()?;
+    let cpu_s = cpu_before.zip(process_cpu_s()).map_or(0.0, |(before, after)| after - before);
+    let start = ended.iter().map(|e| e.1).min();
+    let end = ended.iter().map(|e| e.2).max();
+    let wall = start.zip(end).map_or(time, |(start, end)| end - start);
+    let per_thread = ended.iter().map(|e| e.0).collect();
+    Ok(Slice { per_thread, wall_s: wall.as_secs_f64().max(1e-9), cpu_s })
+}
+
+/// Longest sleep without a look at the interrupt flag.
+const NAP: Duration = Duration::from_millis(50);
+
+fn sleep(time: Duration, interrupted: &AtomicBool) {
+    let end = Instant::now() + time;
+    // Relaxed: the flag carries no data.
+    while !interrupted.load(Ordering::Relaxed) {
+        let rest = end.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return;
+        }
+        std::thread::sleep(rest.min(NAP));
+    }
+}

@@ -1,0 +1,49 @@
+//! `fetch_add` on the variable itself: what the hardware does without any software.
+
+use crate::method::{Contender, Kind, Method};
+use crate::workload::fetch_add::{OBJECT_BYTES, Point};
+use crate::workload::random::Client;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
+
+pub(super) const METHOD: Method = Method {
+    name: "atomic",
+    kind: Kind::Direct,
+    window: 1,
+    bytes_per_var: OBJECT_BYTES as u64,
+    build: |point| Ok(Box::new(Atomics::new(point))),
+};
+
+struct Atomics {
+    threads: usize,
+    variables: Box<[Line]>,
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Line {
+    count: AtomicU64,
+}
+
+impl Atomics {
+    fn new(point: &Point) -> Self {
+        let variables = (0..point.vars).map(|_| Line::default()).collect();
+        Self { threads: point.threads, variables }
+    }
+}
+
+impl Contender for Atomics {
+    fn clients(&self) -> Range<usize> {
+        0..self.threads
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        // Relaxed: the variables are counted up, nothing is published through them.
+        client.drive(|var| self.variables[var].count.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn total(&self) -> u64 {
+        // Relaxed: the clients have been joined.
+        self.variables.iter().map(|v| v.count.load(Ordering::Relaxed)).sum()
+    }
+}

@@ -1,0 +1,133 @@
+//! The ways of sharing that the lab compares, a file each.
+//!
+//! | name | what | threads |
+//! |---|---|---|
+//! | `atomic` | `fetch_add` on the variable itself | all are clients |
+//! | `mutex`, `parking-lot`, `ttas`, `ticket`, `mcs`, `clh` | a lock per variable, on its line ([`lock`]) | all are clients |
+//! | `channel` | an actor behind crossbeam channels, one call at a time ([`channel`]) | 1 actor, the others are clients |
+//! | `channel-pipelined` | the same with 64 calls outstanding | 1 actor, the others are clients |
+//! | `tokio` | an actor task behind `mpsc`, answers by `oneshot`, 64 tasks ([`tokio`]) | all are workers of the runtime |
+//!
+//! Types are erased where a method is set up for a point of the sweep ([`Contender`]),
+//! never per operation: each method's loop is compiled for itself.
+
+pub mod atomic;
+pub mod channel;
+pub mod lock;
+pub mod tokio;
+
+use crate::workload::fetch_add::Point;
+use crate::workload::random::Client;
+use std::ops::Range;
+
+/// A method set up for one point of the sweep: it can be sampled again and again.
+pub trait Contender: Send + Sync {
+    /// The threads of the crew that run [`client`](Self::client), by number.
+    fn clients(&self) -> Range<usize>;
+
+    /// Adds one to variables of the client's choice until it is told to stop; returns how
+    /// often, all of them answered (or, for a method without answers, done).
+    fn client(&self, client: Client) -> u64;
+
+    /// The sum of all variables, read while no client runs.
+    fn total(&self) -> u64;
+
+    /// What the reader of the figures should know; asked when the last sample is taken.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// How a method uses its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Every thread is a client.
+    Direct,
+    /// One thread is the actor, the others are clients.
+    Actor,
+    /// `servers` threads are trustees, the others are clients.
+    Dedicated,
+}
+
+type Build = fn(&Point) -> Result<Box<dyn Contender>, String>;
+
+/// A way of sharing, by name.
+#[derive(Clone, Copy)]
+pub struct Method {
+    name: &'static str,
+    kind: Kind,
+    /// Requests in flight per client: 0 for as many as the point's window says.
+    window: usize,
+    /// Bytes that one variable takes, for the memory estimate.
+    bytes_per_var: u64,
+    build: Build,
+}
+
+/// All methods, in the order of tables.
+pub static METHODS: &[Method] = &[
+    atomic::METHOD,
+    lock::MUTEX,
+    lock::PARKING_LOT,
+    lock::TTAS,
+    lock::TICKET,
+    lock::MCS,
+    lock::CLH,
+    channel::ONE,
+    channel::PIPELINED,
+    tokio::METHOD,
+];
+
+impl Method {
+    /// The method of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        METHODS.iter().find(|m| m.name == name).copied()
+    }
+
+    /// Its name on the command line and in results.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// How it uses its threads.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// True where `--servers` concerns it.
+    pub fn is_dedicated(&self) -> bool {
+        self.kind == Kind::Dedicated
+    }
+
+    /// The fewest threads it can run with.
+    pub fn least_threads(&self, servers: usize) -> usize {
+        match self.kind {
+            Kind::Direct => 1,
+            Kind::Actor => 2,
+            Kind::Dedicated => servers + 1,
+        }
+    }
+
+    /// Requests in flight per client and trustee at a point; 1 means one at a time.
+    pub fn window(&self, asked: usize) -> usize {
+        if self.window == 0 { asked } else { self.window }
+    }
+
+    /// Memory that a point of this method takes, in bytes, roughly.
+    pub fn bytes(&self, vars: u64) -> u64 {
+        self.bytes_per_var.saturating_mul(vars).saturating_add(1 << 20)
+    }
+
+    /// Sets the method up for a point.
+    ///
+    /// # Errors
+    /// One sentence that says what could not be had (threads, memory).
+    pub fn build(&self, point: &Point) -> Result<Box<dyn Contender>, String> {
+        (self.build)(point)
+    }
+}
+
+impl std::fmt::Debug for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Method").field("name", &self.name).field("kind", &self.kind).finish()
+    }
+}

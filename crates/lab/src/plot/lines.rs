@@ -1,0 +1,343 @@
+//! Lines over a horizontal axis: points with spread, labels at line ends, marks, a shade.
+//!
+//! ```text
+//!   y label
+//!   100 ┤      ┊L1      ┊L2            ── mark: a value of x with a name
+//!       │▒▒────●───────●──┐
+//!    10 ┤▒▒▒▒──■───────■──┴─ atomic    ── label, moved aside where it would overlap
+//!       │▒▒▒▒▒▒▒▒▒▒      ── mutex
+//!       └┬──────┬───────┬              ── shade: a probability over x, as high as likely
+//!        1      4       16
+//!       100 %  25 %    6 %             ── the same in figures, a second row of ticks
+//! ```
+
+use super::svg::Frame;
+use super::{LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count, significant, style};
+use std::fmt::Write;
+
+/// A picture of lines.
+#[derive(Clone, Debug)]
+pub struct LinePlot<'a> {
+    /// Unique in its page.
+    pub id: String,
+    /// What it shows, in a line; drawn only where the picture stands alone.
+    pub title: String,
+    /// What it shows, in words, for those who do not see it.
+    pub description: String,
+    /// Name and unit of the horizontal axis.
+    pub x_label: &'a str,
+    /// Name and unit of the vertical axis.
+    pub y_label: &'a str,
+    /// The horizontal axis.
+    pub x: Scale,
+    /// Values with a tick on it; empty for powers of two.
+    pub x_ticks: Vec<f64>,
+    /// The vertical axis.
+    pub y: Scale,
+    /// The lines, the most important last (it is drawn on top).
+    pub series: Vec<Series>,
+    /// Values of x with a name.
+    pub marks: Vec<Mark>,
+    /// A probability over x.
+    pub shade: Option<Shade<'a>>,
+    /// Width in units; the height follows from the number of labels.
+    pub width: f64,
+    /// Room kept for at least so many labels of so many letters, so that pictures side by
+    /// side have axes of one size.
+    pub room: (usize, usize),
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name.
+    pub label: String,
+    /// Its look.
+    pub style: Style,
+    /// Its points in order of x.
+    pub points: Vec<Point>,
+    /// Drawn faintly: shown for comparison only.
+    pub faint: bool,
+}
+
+/// A measured point.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Where.
+    pub x: f64,
+    /// The median.
+    pub y: f64,
+    /// First and third quartile.
+    pub spread: (f64, f64),
+    /// What hovering shows.
+    pub tip: String,
+}
+
+/// A named value of x.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Where.
+    pub x: f64,
+    /// Its name.
+    pub label: String,
+}
+
+/// A probability over x, shaded in the background and written under the ticks.
+#[derive(Clone, Copy)]
+pub struct Shade<'a> {
+    /// What is likely there.
+    pub label: &'a str,
+    /// The probability, 0 to 1, at x.
+    pub probability: &'a dyn Fn(f64) -> f64,
+}
+
+impl std::fmt::Debug for Shade<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shade").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+/// Room for a label, in units.
+const LABEL_HEIGHT: f64 = LETTER + 2.0;
+/// Height of a row of ticks.
+const ROW: f64 = LETTER + 4.0;
+const LEFT: f64 = 54.0;
+/// From the last point to its label.
+const LEADER: f64 = 20.0;
+/// Steps of the shade's outline.
+const STEPS: usize = 64;
+
+/// The inner rectangle.
+struct Area {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+impl Area {
+    fn x(&self, at: f64) -> f64 {
+        self.left + at * (self.right - self.left)
+    }
+
+    fn y(&self, at: f64) -> f64 {
+        self.bottom - at * (self.bottom - self.top)
+    }
+}
+
+impl LinePlot<'_> {
+    /// Draws it.
+    pub fn svg(&self, place: Place) -> String {
+        let longest = self.series.iter().map(|s| s.label.chars().count()).max().unwrap_or(0);
+        let (labels, letters) = (self.series.len().max(self.room.0), longest.max(self.room.1));
+        let marks = self.mark_rows();
+        let rows = marks.iter().map(|(_, row)| row + 1).max().unwrap_or(0) as f64;
+        let heading = if place == Place::Alone { 34.0 } else { 4.0 };
+        let top = heading + ROW + rows * ROW;
+        let inner = (labels as f64 * LABEL_HEIGHT).max(self.width * 0.48);
+        let area = Area {
+            left: LEFT,
+            top,
+            right: self.width - LEADER - letters as f64 * LETTER_WIDTH,
+            bottom: top + inner,
+        };
+        let below = if self.shade.is_some() { 4.0 } else { 2.0 };
+        let height = area.bottom + below * ROW + 6.0;
+        let mut body = String::new();
+        if place == Place::Alone {
+            let title = escape(&self.title);
+            let _ = write!(body, r#"<text class="name" x="14" y="26">{title}</text>"#);
+        }
+        self.draw_shade(&mut body, &area);
+        self.draw_axes(&mut body, &area, top - rows * ROW - 8.0);
+        self.draw_marks(&mut body, &area, &marks, rows);
+        self.draw_series(&mut body, &area);
+        let frame = Frame {
+            id: &self.id,
+            title: &self.title,
+            description: &self.description,
+            width: self.width,
+            height,
+        };
+        frame.around(&body, place)
+    }
+
+    fn draw_shade(&self, out: &mut String, area: &Area) {
+        let (Some(shade), Scale::Log { low, high }) = (self.shade, self.x) else {
+            return;
+        };
+        let _ = write!(out, r#"<path class="shade" d="M{:.1} {:.1}"#, area.left, area.bottom);
+        for i in 0..=STEPS {
+            let at = i as f64 / STEPS as f64;
+            let p = (shade.probability)(low * (high / low).powf(at)).clamp(0.0, 1.0);
+            let _ = write!(out, "L{:.1} {:.1}", area.x(at), area.y(p));
+        }
+        let _ = write!(out, r#"L{:.1} {:.1}z"></path>"#, area.right, area.bottom);
+    }
+
+    fn draw_axes(&self, out: &mut String, area: &Area, label_y: f64) {
+        for tick in self.y.ticks() {
+            let y = area.y(self.y.clamped(tick));
+            let _ = write!(
+                out,
+                r#"<path class="grid" d="M{:.1} {y:.1}H{:.1}"></path><text x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
+                area.left, area.right, area.left - 7.0, y + 4.5, tick_text(tick)
+            );
+        }
+        let _ = write!(
+            out,
+            r#"<text x="{:.1}" y="{label_y:.1}">{}</text><path class="axis" d="M{:.1} {:.1}H{:.1}"></path>"#,
+            8.0, escape(self.y_label), area.left, area.bottom, area.right
+        );
+        for (x, tick) in self.ticks_with_room(area) {
+            let y = area.bottom;
+            let _ = write!(
+                out,
+                r#"<path class="axis" d="M{x:.1} {y:.1}v4"></path><text x="{x:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+                y + ROW, short_count(tick)
+            );
+            if let Some(shade) = self.shade {
+                let p = percent((shade.probability)(tick));
+                let p = escape(&p);
+                let _ = write!(
+                    out,
+                    r#"<text class="small" x="{x:.1}" y="{:.1}" text-anchor="middle">{p}</text>"#,
+                    y + 3.0 * ROW
+                );
+            }
+        }
+        let middle = f64::midpoint(area.left, area.right);
+        let _ = write!(
+            out,
+            r#"<text x="{middle:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+            area.bottom + 2.0 * ROW - 1.0, escape(self.x_label)
+        );
+        if let Some(shade) = self.shade {
+            let _ = write!(
+                out,
+                r#"<text class="small" x="{middle:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+                area.bottom + 4.0 * ROW - 3.0, escape(shade.label)
+            );
+        }
+    }
+
+    /// Ticks of x with their places, leaving out those whose words would touch.
+    fn ticks_with_room(&self, area: &Area) -> Vec<(f64, f64)> {
+        let ticks = if self.x_ticks.is_empty() { self.x.powers(8) } else { self.x_ticks.clone() };
+        let mut kept: Vec<(f64, f64)> = Vec::new();
+        let mut free_from = f64::NEG_INFINITY;
+        for tick in ticks {
+            let x = area.x(self.x.clamped(tick));
+            let mut letters = short_count(tick).chars().count();
+            if let Some(shade) = self.shade {
+                letters = letters.max(percent((shade.probability)(tick)).chars().count());
+            }
+            let half = letters as f64 * LETTER_WIDTH / 2.0;
+            if x - half >= free_from {
+                kept.push((x, tick));
+                free_from = x + half + 4.0;
+            }
+        }
+        kept
+    }
+
+    /// Marks inside the axis, each with the row its name stands in: one further up where
+    /// it would touch the one before.
+    fn mark_rows(&self) -> Vec<(&Mark, usize)> {
+        let width = self.width * 0.6;
+        let mut ends: Vec<f64> = Vec::new();
+        let mut marks: Vec<&Mark> = self.marks.iter().filter(|m| self.x.place(m.x).is_some()).collect();
+        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let mut rows = Vec::new();
+        for mark in marks {
+            let x = self.x.clamped(mark.x) * width;
+            let half = mark.label.chars().count() as f64 * LETTER_WIDTH * 0.45;
+            let row = ends.iter().position(|&end| x - half >= end).unwrap_or(ends.len());
+            if row == ends.len() {
+                ends.push(0.0);
+            }
+            ends[row] = x + half + 8.0;
+            rows.push((mark, row));
+        }
+        rows
+    }
+
+    fn draw_marks(&self, out: &mut String, area: &Area, marks: &[(&Mark, usize)], rows: f64) {
+        for (mark, row) in marks {
+            let x = area.x(self.x.clamped(mark.x));
+            let base = area.top - (rows - 1.0 - *row as f64) * ROW;
+            let base = if rows > 1.0 { base } else { area.top };
+            let half = mark.label.chars().count() as f64 * LETTER_WIDTH * 0.45;
+            let text_x = x.clamp(area.left + half - 20.0, self.width - half);
+            let _ = write!(
+                out,
+                r#"<path class="mark" d="M{x:.1} {:.1}V{:.1}"></path><text class="small" x="{text_x:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+                base - 2.0, area.bottom, base - 6.0, escape(&mark.label)
+            );
+        }
+    }
+
+    fn draw_series(&self, out: &mut String, area: &Area) {
+        let at = |x: f64, y: f64| (area.x(self.x.clamped(x)), area.y(self.y.clamped(y)));
+        let ends: Vec<(f64, f64)> = self
+            .series
+            .iter()
+            .map(|s| s.points.last().map_or((area.left, area.bottom), |p| at(p.x, p.y)))
+            .collect();
+        let wanted: Vec<f64> = ends.iter().map(|e| e.1).collect();
+        let labels = labels::spread(&wanted, LABEL_HEIGHT, area.top - 8.0, area.bottom + 8.0);
+        for ((series, end), label_y) in self.series.iter().zip(ends).zip(labels) {
+            if series.points.is_empty() {
+                continue;
+            }
+            let bold = if series.style.bold { " bold" } else { "" };
+            let faint = if series.faint { " faint" } else { "" };
+            let _ = write!(out, r#"<g class="s {}{bold}{faint}">"#, series.style.colour);
+            self.draw_band(out, series, at);
+            out.push_str(r#"<path class="line" d=""#);
+            for (i, p) in series.points.iter().enumerate() {
+                let (x, y) = at(p.x, p.y);
+                let _ = write!(out, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
+            }
+            out.push('"');
+            style::push_dash(out, series.style.dash);
+            out.push_str("></path>");
+            let x = area.right + LEADER - 6.0;
+            let _ = write!(
+                out,
+                r#"<path class="lead" d="M{:.1} {:.1}L{:.1} {:.1}L{:.1} {label_y:.1}"></path><text class="label" x="{:.1}" y="{:.1}">{}</text>"#,
+                end.0 + 4.0, end.1, area.right.max(end.0 + 4.0), end.1, x, x + 4.0, label_y + 4.5, escape(&series.label)
+            );
+            for p in &series.points {
+                let (x, y) = at(p.x, p.y);
+                let tip = escape(&p.tip);
+                let _ = write!(out, r#"<g class="pt" data-x="{x:.1}" data-y="{y:.1}"><title>{tip}</title>"#);
+                series.style.marker.draw(out, x, y, if series.style.bold { 4.6 } else { 3.8 });
+                out.push_str("</g>");
+            }
+            out.push_str("</g>");
+        }
+    }
+
+    fn draw_band(&self, out: &mut String, series: &Series, at: impl Fn(f64, f64) -> (f64, f64)) {
+        if series.faint || series.points.len() < 2 {
+            return;
+        }
+        out.push_str(r#"<path class="band" d=""#);
+        let upper = series.points.iter().map(|p| at(p.x, p.spread.1));
+        let lower = series.points.iter().rev().map(|p| at(p.x, p.spread.0));
+        for (i, (x, y)) in upper.chain(lower).enumerate() {
+            let _ = write!(out, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
+        }
+        out.push_str(r#"z"></path>"#);
+    }
+}
+
+/// A round number without the digits it does not need.
+fn tick_text(value: f64) -> String {
+    if value >= 1000.0 {
+        return significant(value);
+    }
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

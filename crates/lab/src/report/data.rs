@@ -1,0 +1,203 @@
+//! Runs, grouped as pictures and verdicts need them.
+
+use super::method;
+use crate::measure::stats::quantile;
+use crate::schema::{Mode, ModeSummary, Results, Run};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The modes that figures are given for, in the order in which they are shown.
+pub(super) const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
+
+/// Runs of one workload with one distribution: what one picture may show together.
+pub(super) struct Subject<'a> {
+    pub(super) workload: &'a str,
+    pub(super) dist: &'a str,
+    pub(super) runs: Vec<&'a Run>,
+}
+
+impl<'a> Subject<'a> {
+    /// The subjects of a file, in the order in which they first occur.
+    pub(super) fn all(results: &'a Results) -> Vec<Self> {
+        let mut subjects: Vec<Self> = Vec::new();
+        for run in &results.runs {
+            let (workload, dist) = (run.workload.as_str(), run.params.dist.as_str());
+            match subjects.iter_mut().find(|s| s.workload == workload && s.dist == dist) {
+                Some(subject) => subject.runs.push(run),
+                None => subjects.push(Self { workload, dist, runs: vec![run] }),
+            }
+        }
+        subjects
+    }
+
+    /// Its name: the workload, and the distribution where it has one.
+    pub(super) fn name(&self) -> String {
+        match self.dist {
+            "" => self.workload.to_owned(),
+            dist => format!("{}, {dist}", self.workload),
+        }
+    }
+
+    pub(super) fn threads(&self) -> BTreeSet<usize> {
+        self.runs.iter().map(|r| r.params.threads).collect()
+    }
+
+    pub(super) fn vars(&self) -> BTreeSet<u64> {
+        self.runs.iter().map(|r| r.params.vars).collect()
+    }
+
+    /// Modes in which something was measured, in the order of [`MODES`].
+    pub(super) fn modes(&self) -> Vec<Mode> {
+        modes(self.runs.iter().copied())
+    }
+
+    /// The contention models hold for variables of a line each, chosen uniformly (D16).
+    pub(super) fn has_models(&self) -> bool {
+        self.workload == "fetch-add" && self.dist == "uniform"
+    }
+
+    /// Its runs at `threads` threads.
+    pub(super) fn at(&self, threads: usize) -> Vec<&'a Run> {
+        self.runs.iter().copied().filter(|r| r.params.threads == threads).collect()
+    }
+
+    /// The thread count that speaks for the subject: the most threads that have a CPU
+    /// each, or the fewest where none do.
+    pub(super) fn main_threads(&self, cpus: usize) -> Option<usize> {
+        let threads = self.threads();
+        threads.iter().rev().find(|&&t| t <= cpus.max(1)).or(threads.first()).copied()
+    }
+}
+
+/// Modes in which one of `runs` has a figure.
+pub(super) fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<Mode> {
+    let seen = |m: &Mode| runs.clone().into_iter().any(|r| throughput(r, *m).is_some());
+    MODES.into_iter().filter(seen).collect()
+}
+
+/// What is drawn on the vertical axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// Mops of wall time.
+    Throughput,
+    /// Mops per CPU used: operations ÷ CPU time, trustees counted.
+    PerCpu,
+}
+
+impl Measure {
+    /// Median and spread of a run in a mode; `None` where it has no figure there.
+    pub(super) fn of(self, run: &Run, mode: Mode) -> Option<ModeSummary> {
+        match self {
+            Measure::Throughput => throughput(run, mode),
+            Measure::PerCpu => per_cpu(run, mode),
+        }
+    }
+}
+
+fn throughput(run: &Run, mode: Mode) -> Option<ModeSummary> {
+    let summary = run.by_mode.get(&mode)?;
+    let numbers = [summary.median_mops, summary.q1_mops, summary.q3_mops];
+    let sound = numbers.iter().all(|v| v.is_finite()) && summary.median_mops > 0.0;
+    (run.correct && summary.n > 0 && sound).then_some(*summary)
+}
+
+fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
+    let of = |s: &crate::schema::Sample| {
+        let value = s.mops * run.params.secs / s.cpu_s;
+        (s.mode == mode && value.is_finite() && value > 0.0).then_some(value)
+    };
+    let values: Vec<f64> = run.samples.iter().filter_map(of).collect();
+    if !run.correct {
+        return None;
+    }
+    Some(ModeSummary {
+        median_mops: quantile(&values, 0.5)?,
+        n: values.len(),
+        q1_mops: quantile(&values, 0.25)?,
+        q3_mops: quantile(&values, 0.75)?,
+    })
+}
+
+/// The samples of a run in a mode, in Mops.
+pub(super) fn samples(run: &Run, mode: Mode) -> Vec<f64> {
+    let kept = |s: &&crate::schema::Sample| s.mode == mode && s.mops.is_finite() && s.mops > 0.0;
+    if !run.correct {
+        return Vec::new();
+    }
+    run.samples.iter().filter(kept).map(|s| s.mops).collect()
+}
+
+/// Median of the round trips probed around the samples of `runs` in a mode, in nanoseconds.
+pub(super) fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
+    let samples = runs.iter().flat_map(|r| &r.samples).filter(|s| s.mode == mode);
+    let probed: Vec<f64> =
+        samples.filter_map(|s| s.rtt_ns).filter(|ns| ns.is_finite() && *ns > 0.0).collect();
+    quantile(&probed, 0.5)
+}
+
+/// One line of a picture: a method, or one variant of it.
+pub(super) struct Line<'a> {
+    pub(super) method: &'a str,
+    /// Which of the method's lines this is, and what it is called.
+    pub(super) variant: usize,
+    pub(super) label: String,
+    /// In order of x, one run per x.
+    pub(super) points: Vec<(u64, &'a Run)>,
+}
+
+/// The lines of a picture over `x`. A method that was run more than once at the same x
+/// (with several windows, say) gets a line for each, named by what differs.
+pub(super) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'a>> {
+    let mut methods: BTreeMap<(usize, &str), Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        methods.entry(method::rank(&run.method)).or_default().push(run);
+    }
+    let mut lines = Vec::new();
+    for ((_, method), runs) in methods {
+        let differing = differing(&runs, &x);
+        let mut variants: BTreeMap<String, BTreeMap<u64, &Run>> = BTreeMap::new();
+        for run in runs {
+            let all = parameters(run);
+            let words = differing.iter().filter_map(|k| all.get(k).map(|v| format!("{k} {v}")));
+            let name = words.collect::<Vec<_>>().join(", ");
+            variants.entry(name).or_default().insert(x(run), run);
+        }
+        for (variant, (name, points)) in variants.into_iter().enumerate() {
+            let label = if name.is_empty() { method.to_owned() } else { format!("{method}, {name}") };
+            lines.push(Line { method, variant, label, points: points.into_iter().collect() });
+        }
+    }
+    lines
+}
+
+/// Names of the parameters in which runs of one method at the same x differ.
+fn differing(runs: &[&Run], x: impl Fn(&Run) -> u64) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut first: BTreeMap<u64, BTreeMap<String, String>> = BTreeMap::new();
+    for run in runs {
+        let all = parameters(run);
+        let Some(known) = first.get(&x(run)) else {
+            first.insert(x(run), all);
+            continue;
+        };
+        let keys = known.keys().chain(all.keys());
+        names.extend(keys.filter(|k| known.get(*k) != all.get(*k)).cloned());
+    }
+    names
+}
+
+/// Parameters that may tell two runs of a method apart. Variables and threads are axes,
+/// workload and distribution tell subjects apart.
+fn parameters(run: &Run) -> BTreeMap<String, String> {
+    let p = &run.params;
+    let own = [
+        ("servers", p.servers.to_string()),
+        ("window", p.window.to_string()),
+        ("secs", p.secs.to_string()),
+        ("seed", p.seed.to_string()),
+    ];
+    let extra = p.extra.iter().map(|(k, v)| match v {
+        serde_json::Value::String(s) => (k.clone(), s.clone()),
+        v => (k.clone(), v.to_string()),
+    });
+    own.into_iter().map(|(k, v)| (k.to_owned(), v)).chain(extra).collect()
+}

@@ -1,0 +1,247 @@
+//! The page: one HTML file that needs no other.
+//!
+//! Order matters: first the verdict, and in it first where delegation loses; then the
+//! pictures; then what a doubting reader wants to check. The markup is XML-clean, which
+//! lets a strict parser find any mistake in it.
+
+pub(super) mod figures;
+mod machine;
+mod tables;
+
+use super::data::{MODES, Subject};
+use super::method::Styles;
+use super::verdict::{Advice, Comparison, Finding, Level, Need, Outcome, Section, Verdict, verdict};
+use super::words::{self, html as prose};
+use crate::plot::{self, escape};
+use crate::schema::{Mode, Results};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const CSS: &str = include_str!("page.css");
+const JS: &str = include_str!("page.js");
+
+pub(super) fn html(results: &Results) -> String {
+    let verdict = verdict(results);
+    let styles = Styles::of(results.runs.iter().map(|r| r.method.as_str()));
+    let subjects = Subject::all(results);
+    let mut out = String::with_capacity(1 << 18);
+    head(&mut out, results);
+    out.push_str("<main>");
+    title(&mut out, results, &verdict);
+    for section in &verdict.sections {
+        told(&mut out, section, verdict.sections.len() > 1);
+    }
+    list(&mut out, "Please note", &verdict.notes);
+    for (number, subject) in subjects.iter().enumerate() {
+        pictures(&mut out, subject, number, results, &styles);
+    }
+    about(&mut out, results, &subjects, &styles);
+    out.push_str("</main>");
+    tail(&mut out, results);
+    out
+}
+
+fn head(out: &mut String, results: &Results) {
+    let _ = write!(
+        out,
+        r#"<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/><title>{} – corelay</title><style>{}{CSS}</style></head><body>"#,
+        escape(&name(results)),
+        plot::CSS
+    );
+}
+
+/// The file in a few words.
+fn name(results: &Results) -> String {
+    let model = if results.machine.model.is_empty() { "unknown processor" } else { &results.machine.model };
+    format!("Sharing between {} on {model}", words::count(results.machine.cpus as u64, "CPU", "CPUs"))
+}
+
+fn title(out: &mut String, results: &Results, verdict: &Verdict) {
+    let _ = write!(
+        out,
+        r#"<header><p class="brand">corelay</p><h1>Which way of sharing wins here?</h1><p class="sub">{}</p><p class="headline">{}</p></header>"#,
+        escape(&name(results)),
+        prose(&verdict.headline)
+    );
+}
+
+fn told(out: &mut String, section: &Section, several: bool) {
+    let _ = write!(out, r#"<section class="verdict"><p class="subject">{}</p>"#, escape(&section.subject));
+    out.push_str(r#"<div class="cards">"#);
+    for (outcome, class, title) in [
+        (Outcome::Loses, "loses", "Where delegation loses"),
+        (Outcome::Wins, "wins", "Where delegation wins"),
+        (Outcome::TooClose, "close", "Too close to call"),
+    ] {
+        let groups = section.grouped(outcome);
+        if groups.is_empty() {
+            continue;
+        }
+        let _ = write!(out, r#"<div class="card {class}"><h2>{title}</h2>"#);
+        for (comparison, levels) in groups {
+            ratios(out, comparison, &levels);
+        }
+        out.push_str("</div>");
+    }
+    out.push_str("</div>");
+    if !section.findings.is_empty() {
+        out.push_str(r#"<p class="fine">Throughput against the strongest rival, with 95 % intervals in brackets. Methods that promise different things are ranked apart, or the comparison says that it is not like with like.</p>"#);
+    }
+    advice(out, &section.advice);
+    list(out, "Why", &section.why);
+    let reservations = if several { "About this workload" } else { "What these figures do not say" };
+    list(out, reservations, &section.notes);
+    out.push_str("</section>");
+}
+
+/// One comparison as a table: a row per level, a column per mode.
+fn ratios(out: &mut String, comparison: Comparison, levels: &BTreeMap<&Level, Vec<&Finding>>) {
+    let _ = write!(out, "<h3>{}</h3><table>", prose(comparison.title()));
+    let of = |mode: Mode| levels.values().flatten().any(|f| f.mode == mode);
+    let modes: Vec<Mode> = MODES.into_iter().filter(|m| of(*m)).collect();
+    if modes != [Mode::Unknown] {
+        out.push_str("<thead><tr><th></th>");
+        for mode in &modes {
+            let _ = write!(out, "<th>{}</th>", words::mode(*mode));
+        }
+        out.push_str("</tr></thead>");
+    }
+    out.push_str("<tbody>");
+    for (level, findings) in levels {
+        let _ = write!(out, "<tr><th>{}</th>", escape(&level.to_string()));
+        for mode in &modes {
+            match findings.iter().find(|f| f.mode == *mode) {
+                Some(f) => {
+                    let (low, high) = f.interval();
+                    let _ = write!(
+                        out,
+                        "<td>{} <small>({low} to {high})</small></td>",
+                        prose(&f.to_string())
+                    );
+                }
+                None => out.push_str("<td></td>"),
+            }
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table>");
+}
+
+fn advice(out: &mut String, advice: &[Advice]) {
+    if advice.is_empty() {
+        return;
+    }
+    out.push_str(r#"<h2>What to use here</h2><div class="scroll"><table class="advice"><thead><tr><th></th>"#);
+    for need in Need::ALL {
+        let _ = write!(out, "<th>{}</th>", need.words());
+    }
+    out.push_str("</tr></thead><tbody>");
+    for a in advice {
+        let _ = write!(out, "<tr><th>{}</th>", escape(&a.level.to_string()));
+        for need in Need::ALL {
+            let _ = write!(out, r#"<td data-need="{}">{}</td>"#, need.words(), prose(&a.words(need)));
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>");
+}
+
+fn list(out: &mut String, title: &str, sentences: &[String]) {
+    if sentences.is_empty() {
+        return;
+    }
+    let _ = write!(out, r#"<h2>{title}</h2><ul class="prose">"#);
+    for sentence in sentences {
+        // A leading word with a colon is what the sentence is about.
+        let text = match sentence.split_once(": ") {
+            Some((about, rest)) if about.len() < 20 => format!("<b>{}.</b> {}", prose(about), prose(&upper(rest))),
+            _ => prose(sentence),
+        };
+        let _ = write!(out, "<li>{text}</li>");
+    }
+    out.push_str("</ul>");
+}
+
+fn upper(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
+}
+
+fn pictures(out: &mut String, subject: &Subject<'_>, number: usize, results: &Results, styles: &Styles) {
+    let rows = figures::rows(subject, number, &results.machine, styles);
+    if rows.is_empty() {
+        return;
+    }
+    let _ = write!(out, r#"<section class="wide"><h2>Pictures: {}</h2>"#, escape(&subject.name()));
+    out.push_str(r#"<p class="fine">Lines are medians, bands quartiles; point at a line for its figures. <code>atomic</code> and <code>mutex</code> are drawn again, pale, beside methods that answer later.</p>"#);
+    for row in rows {
+        let _ = write!(out, r#"<h3>{}</h3><div class="figures">"#, escape(&row.heading));
+        for figure in row.figures {
+            let _ = write!(
+                out,
+                "<figure><figcaption>{}</figcaption>{}</figure>",
+                escape(&figure.caption),
+                figure.svg
+            );
+        }
+        out.push_str("</div>");
+    }
+    let modes = subject.modes();
+    for (mode, other) in [(Mode::Near, Mode::Far), (Mode::Far, Mode::Near)] {
+        if !modes.contains(&mode) && modes.contains(&other) {
+            let _ = write!(out, r#"<p class="unseen">{}: not seen in this run.</p>"#, words::mode(mode));
+        }
+    }
+    if subject.vars().len() > 1 && results.machine.cpus != 1 {
+        out.push_str(r#"<h2>Who wins where</h2><p class="fine">The fastest method at each number of variables, with its Mops; ± counts those that cannot be told from it. <code>atomic</code> is left out: it does one instruction, not any code.</p>"#);
+        out.push_str(&tables::winners(subject, styles));
+    }
+    let threads = subject.main_threads(results.machine.cpus);
+    if let Some(table) = threads.and_then(|t| tables::ceilings(subject, t)) {
+        out.push_str(r#"<h2>What the round trip allows</h2><p class="fine">Models from the probed round trip, with what was measured beside them. A lock that keeps its line for several operations in a row passes the first; batches of requests pass the second.</p>"#);
+        out.push_str(&table);
+    }
+    out.push_str("</section>");
+}
+
+fn about(out: &mut String, results: &Results, subjects: &[Subject<'_>], styles: &Styles) {
+    out.push_str(r#"<section><h2>The machine</h2>"#);
+    out.push_str(&machine::facts(&results.machine, results));
+    out.push_str("</section>");
+    if results.runs.is_empty() {
+        return;
+    }
+    out.push_str("<section>");
+    list(out, "How it was measured", &machine::how(results));
+    out.push_str("<h2>The methods</h2>");
+    out.push_str(&machine::methods(results, styles));
+    out.push_str(r#"</section><section class="wide"><h2>All runs</h2><p class="fine">Mops: million operations per second of wall time. Per CPU used: divided by the CPUs that were busy, trustees counted.</p>"#);
+    for subject in subjects {
+        if subjects.len() > 1 {
+            let _ = write!(out, "<h3>{}</h3>", escape(&subject.name()));
+        }
+        out.push_str(&tables::runs(subject, styles));
+    }
+    out.push_str("</section>");
+}
+
+fn tail(out: &mut String, results: &Results) {
+    let _ = write!(
+        out,
+        r#"<footer><p>Made by <code>{}</code>, commit <code>{}</code>. <button id="save" type="button" hidden="hidden">Save the raw samples (results.json)</button></p></footer><div id="tip" role="status" hidden="hidden"></div><script type="application/json" id="results">{}</script><script>//<![CDATA[
+{JS}
+//]]></script></body></html>
+"#,
+        escape(&results.command),
+        escape(&results.commit),
+        json(results)
+    );
+}
+
+/// The results as JSON that neither ends its script element nor upsets an XML parser.
+fn json(results: &Results) -> String {
+    // A number that JSON cannot carry becomes null; nothing else can fail here.
+    let text = serde_json::to_string(results).unwrap_or_else(|_| "null".to_owned());
+    text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+}

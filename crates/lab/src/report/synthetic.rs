@@ -1,0 +1,190 @@
+//! Results made up for tests: the shapes of a small machine, never measured figures.
+
+use crate::measure::stats::{harmonic_mean, quantile};
+use crate::model::{contention, residency};
+use crate::schema::{CacheLevel, Machine, Mode, ModeSummary, Params, Results, Run, SCHEMA, Sample};
+use std::collections::BTreeMap;
+
+/// What to make up.
+pub(super) struct Recipe {
+    pub(super) cpus: usize,
+    pub(super) threads: Vec<usize>,
+    pub(super) vars: Vec<u64>,
+    pub(super) modes: Vec<Mode>,
+    pub(super) samples: usize,
+    pub(super) methods: Vec<&'static str>,
+    /// Mops of a method on contended and on uncontended variables.
+    pub(super) mops: fn(&str) -> (f64, f64),
+    /// Relative spread of the samples.
+    pub(super) noise: f64,
+}
+
+pub(super) const ALL: [&str; 13] = [
+    "atomic", "mutex", "parking-lot", "ttas", "ticket", "mcs", "clh", "channel",
+    "channel-pipelined", "tokio", "trust", "trust-then", "trust-post",
+];
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Self {
+            cpus: 2,
+            threads: vec![2],
+            vars: vec![1, 2, 8, 64, 1024, 16_384, 1 << 20],
+            modes: vec![Mode::Near, Mode::Far],
+            samples: 9,
+            methods: ALL.to_vec(),
+            mops: small_machine,
+            noise: 0.04,
+        }
+    }
+}
+
+/// Contended and uncontended Mops in near mode, roughly as two CPUs behave.
+pub(super) fn small_machine(method: &str) -> (f64, f64) {
+    match method {
+        "atomic" => (140.0, 380.0),
+        "mutex" => (32.0, 150.0),
+        "parking-lot" => (47.0, 165.0),
+        "ttas" => (60.0, 190.0),
+        "ticket" => (41.0, 170.0),
+        "mcs" => (16.0, 95.0),
+        "clh" => (18.0, 100.0),
+        "channel" => (4.0, 3.9),
+        "channel-pipelined" => (31.0, 30.0),
+        "tokio" => (2.4, 2.3),
+        "trust" => (13.5, 13.3),
+        "trust-then" => (225.0, 170.0),
+        "trust-post" => (590.0, 420.0),
+        _ => (25.0, 60.0),
+    }
+}
+
+impl Recipe {
+    pub(super) fn cook(&self) -> Results {
+        let mut runs = Vec::new();
+        for &threads in &self.threads {
+            for &vars in &self.vars {
+                for method in &self.methods {
+                    runs.push(self.run(method, threads, vars));
+                }
+            }
+        }
+        Results {
+            schema: SCHEMA,
+            machine: self.machine(),
+            commit: "0123abc".into(),
+            command: "corelay compare --out report".into(),
+            runs,
+        }
+    }
+
+    fn machine(&self) -> Machine {
+        Machine {
+            model: "Made-up CPU 9000".into(),
+            arch: "x86_64".into(),
+            kernel: "6.1.0".into(),
+            hypervisor: Some("KVM".into()),
+            cpus: self.cpus,
+            cores: self.cpus,
+            packages: 1,
+            nodes: 1,
+            quota_cpus: None,
+            caches: vec![
+                CacheLevel { level: 1, bytes: 48 << 10, sharers: 1, instances: self.cpus },
+                CacheLevel { level: 2, bytes: 1 << 20, sharers: 1, instances: self.cpus },
+                CacheLevel { level: 3, bytes: 32 << 20, sharers: self.cpus, instances: 1 },
+            ],
+            rtt_min_ns: Some(104.0),
+            unavailable: vec!["hardware counters: this virtual machine has none".into()],
+        }
+    }
+
+    fn run(&self, method: &str, threads: usize, vars: u64) -> Run {
+        let delegated = method.starts_with("trust") || method.starts_with("channel");
+        let servers = usize::from(delegated);
+        let (few, many) = (self.mops)(method);
+        let p = contention::probability(threads, vars);
+        let here = many + (few - many) * p;
+        let here = here * residency::resident(32 << 20, vars).powf(0.8) * (threads as f64 / 2.0).powf(0.7);
+        let secs = 0.05;
+        let seed = method.bytes().fold(vars ^ threads as u64, |a, b| a.wrapping_mul(31) + u64::from(b));
+        let mut noise = Noise(seed);
+        let mut samples = Vec::new();
+        for i in 0..self.samples {
+            for &mode in &self.modes {
+                let distance = match (mode, delegated) {
+                    (Mode::Far, true) => 0.3,
+                    (Mode::Far, false) => 1.0 - 0.4 * p,
+                    _ => 1.0,
+                };
+                let mops = here * distance * (1.0 + self.noise * noise.next());
+                let clients = threads - servers;
+                samples.push(Sample {
+                    mops,
+                    mode: if i == 4 && mode == Mode::Far { Mode::Discarded } else { mode },
+                    rtt_ns: match mode {
+                        Mode::Near => Some(110.0 + 6.0 * noise.next()),
+                        Mode::Far => Some(505.0 + 20.0 * noise.next()),
+                        _ => None,
+                    },
+                    per_thread: (0..clients).map(|c| (mops * 1e6 * secs) as u64 / clients as u64 + c as u64 * 900).collect(),
+                    cpu_s: secs * threads as f64 * 0.98,
+                });
+            }
+        }
+        summed_up(Run {
+            workload: "fetch-add".into(),
+            method: method.into(),
+            params: Params {
+                threads,
+                servers,
+                vars,
+                window: if method == "trust-then" || method == "trust-post" { 256 } else { 0 },
+                secs,
+                dist: "uniform".into(),
+                seed: 1,
+                placement: (0..threads).map(Some).collect(),
+                extra: BTreeMap::new(),
+            },
+            correct: true,
+            median_mops: 0.0,
+            harmonic_mean_mops: 0.0,
+            by_mode: BTreeMap::new(),
+            samples,
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// Fills in the medians from the samples.
+pub(super) fn summed_up(mut run: Run) -> Run {
+    let kept = |m: Option<Mode>| -> Vec<f64> {
+        let fits = |s: &&Sample| s.mode != Mode::Discarded && m.is_none_or(|m| s.mode == m);
+        run.samples.iter().filter(fits).map(|s| s.mops).collect()
+    };
+    let all = kept(None);
+    let modes = [Mode::Near, Mode::Far, Mode::Unknown];
+    let by_mode: BTreeMap<Mode, ModeSummary> = modes
+        .into_iter()
+        .filter_map(|mode| {
+            let mops = kept(Some(mode));
+            let q = |q| quantile(&mops, q);
+            let summary = ModeSummary { median_mops: q(0.5)?, n: mops.len(), q1_mops: q(0.25)?, q3_mops: q(0.75)? };
+            Some((mode, summary))
+        })
+        .collect();
+    run.median_mops = quantile(&all, 0.5).unwrap_or(0.0);
+    run.harmonic_mean_mops = harmonic_mean(&all).unwrap_or(0.0);
+    run.by_mode = by_mode;
+    run
+}
+
+/// Repeatable noise between −1 and 1.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as f64 / f64::from(1u32 << 30) - 1.0
+    }
+}

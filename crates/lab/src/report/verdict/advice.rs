@@ -1,0 +1,99 @@
+//! What to use where, by what the program needs of an operation.
+
+use super::judge::Judge;
+use super::level::Level;
+use crate::report::method::{self, Form};
+use crate::report::words;
+use crate::schema::Mode;
+
+/// What a program needs of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// The operation is one that the hardware has an instruction for.
+    Instruction,
+    /// Any code, and its answer at once.
+    AnswerNow,
+    /// Any code; the answer may come later. What answers at once will do, too.
+    AnswerLater,
+    /// Any code, no answer.
+    NoAnswer,
+}
+
+impl Need {
+    /// All of them.
+    pub const ALL: [Self; 4] =
+        [Self::Instruction, Self::AnswerNow, Self::AnswerLater, Self::NoAnswer];
+
+    /// The need in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Instruction => "one instruction does it",
+            Self::AnswerNow => "any code, answer at once",
+            Self::AnswerLater => "any code, answer later",
+            Self::NoAnswer => "any code, no answer",
+        }
+    }
+
+    /// Methods that fulfil it.
+    pub(in crate::report) fn candidates(self) -> Vec<&'static str> {
+        let forms: &[Form] = match self {
+            Self::Instruction => &[Form::Instruction, Form::Waits, Form::Later],
+            Self::AnswerNow => &[Form::Waits],
+            Self::AnswerLater => &[Form::Waits, Form::Later],
+            Self::NoAnswer => &[Form::Waits, Form::Later, Form::OneWay],
+        };
+        let fits = |m: &&method::Method| forms.contains(&m.form);
+        method::METHODS.iter().filter(fits).map(|m| m.name).collect()
+    }
+}
+
+/// What to use on a level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// Where.
+    pub level: Level,
+    /// For each need of [`Need::ALL`], per mode, the fastest method and those that cannot
+    /// be told from it. A mode without enough samples is left out.
+    pub use_what: [Vec<(Mode, Vec<String>)>; 4],
+}
+
+impl Advice {
+    /// The advice for a need as words: one list where the modes agree, else one per mode.
+    pub fn words(&self, need: Need) -> String {
+        let by_mode = &self.use_what[need as usize];
+        let listed = |methods: &[String]| {
+            words::or(&methods.iter().map(|m| words::code(m)).collect::<Vec<_>>())
+        };
+        match by_mode.as_slice() {
+            [] => "–".to_owned(),
+            [(_, methods)] => listed(methods),
+            [(_, first), rest @ ..] if rest.iter().all(|(_, m)| m == first) => listed(first),
+            all => {
+                let one = |(mode, m): &(Mode, Vec<String>)| format!("{}: {}", words::mode(*mode), listed(m));
+                all.iter().map(one).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
+/// Advice for every level where something was measured well enough.
+pub(super) fn advice(judge: &Judge<'_>, levels: &[Level]) -> Vec<Advice> {
+    let for_need = |level: &Level, need: Need| -> Vec<(Mode, Vec<String>)> {
+        let modes = judge.modes().into_iter();
+        modes
+            .map(|mode| {
+                let leaders = judge.leaders(&level.vars, mode, &need.candidates());
+                (mode, leaders.into_iter().map(str::to_owned).collect::<Vec<_>>())
+            })
+            .filter(|(_, leaders)| !leaders.is_empty())
+            .collect()
+    };
+    levels
+        .iter()
+        .map(|level| Advice {
+            level: level.clone(),
+            use_what: Need::ALL.map(|need| for_need(level, need)),
+        })
+        .filter(|a| a.use_what.iter().any(|w| !w.is_empty()))
+        .collect()
+}

@@ -1,0 +1,197 @@
+//! Which of two methods is faster, and how sure that is.
+
+use crate::measure::stats::{Interval, quantile, ratio_ci};
+use crate::report::data;
+use crate::schema::{Mode, Run};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Fewer samples than this on a side are not compared: five against five of the same
+/// distribution lie wholly apart in 1 of 126 cases (2 ÷ C(10, 5)), four in 1 of 35.
+pub(super) const FEWEST: usize = 5;
+
+/// The samples of one subject at one thread count, ready to be compared.
+pub(in crate::report) struct Judge<'a> {
+    cells: BTreeMap<Cell<'a>, Vec<f64>>,
+    /// Intervals already computed: a bootstrap costs about a millisecond.
+    known: RefCell<BTreeMap<(Cell<'a>, &'a str), Option<Interval>>>,
+}
+
+/// A point, a mode and a method.
+type Cell<'a> = (u64, Mode, &'a str);
+
+impl<'a> Judge<'a> {
+    /// Over runs that agree in workload, distribution and threads. Where a method was run
+    /// in several variants at a point, the fastest speaks for it: rivals are tuned.
+    pub(in crate::report) fn new(runs: &[&'a Run]) -> Self {
+        let mut best: BTreeMap<(u64, &str), &Run> = BTreeMap::new();
+        for run in runs.iter().filter(|r| r.correct) {
+            let run: &Run = run;
+            let known = best.entry((run.params.vars, &run.method)).or_insert(run);
+            if run.median_mops > known.median_mops {
+                *known = run;
+            }
+        }
+        let mut cells = BTreeMap::new();
+        for ((vars, method), run) in best {
+            for mode in data::MODES {
+                let samples = data::samples(run, mode);
+                if !samples.is_empty() {
+                    cells.insert((vars, mode, method), samples);
+                }
+            }
+        }
+        Self { cells, known: RefCell::default() }
+    }
+
+    /// Points measured in any mode, ascending.
+    pub(in crate::report) fn vars(&self) -> Vec<u64> {
+        self.cells.keys().map(|c| c.0).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Modes that occurred.
+    pub(in crate::report) fn modes(&self) -> Vec<Mode> {
+        let seen: BTreeSet<Mode> = self.cells.keys().map(|c| c.1).collect();
+        data::MODES.into_iter().filter(|m| seen.contains(m)).collect()
+    }
+
+    /// Cells with too few samples to be compared, and all cells, of a mode.
+    pub(in crate::report) fn thin(&self, mode: Mode) -> (usize, usize) {
+        let sizes = || self.cells.iter().filter(|(c, _)| c.1 == mode).map(|(_, s)| s.len());
+        (sizes().filter(|&n| n < FEWEST).count(), sizes().count())
+    }
+
+    /// The median of a method at a point, where there are enough samples.
+    pub(in crate::report) fn median(&self, vars: u64, mode: Mode, method: &'a str) -> Option<f64> {
+        let samples = self.cells.get(&(vars, mode, method))?;
+        (samples.len() >= FEWEST).then(|| quantile(samples, 0.5))?
+    }
+
+    /// `a` over `b` on a level: the geometric mean of the ratios at the points where both
+    /// have enough samples; `None` where there is no such point.
+    ///
+    /// The points are independent, so the distances from each ratio to the ends of its
+    /// interval, as logarithms, add up as the root of their squares.
+    pub(in crate::report) fn ratio(&self, points: &[u64], mode: Mode, a: &'a str, b: &'a str) -> Option<Interval> {
+        let at: Vec<Interval> =
+            points.iter().filter_map(|&v| self.at_point((v, mode, a), b)).collect();
+        if at.is_empty() {
+            return None;
+        }
+        let n = at.len() as f64;
+        let middle = at.iter().map(|i| i.ratio.ln()).sum::<f64>() / n;
+        let root = |far: fn(&Interval) -> f64| {
+            at.iter().map(|i| (far(i).ln() - i.ratio.ln()).powi(2)).sum::<f64>().sqrt() / n
+        };
+        Some(Interval {
+            low: (middle - root(|i| i.low)).exp(),
+            ratio: middle.exp(),
+            high: (middle + root(|i| i.high)).exp(),
+        })
+    }
+
+    /// The middle of [`ratio`](Self::ratio) alone, which needs no bootstrap.
+    pub(in crate::report) fn middle(&self, points: &[u64], mode: Mode, a: &'a str, b: &'a str) -> Option<f64> {
+        let at = |&v: &u64| Some((self.median(v, mode, a)? / self.median(v, mode, b)?).ln());
+        let logs: Vec<f64> = points.iter().filter_map(at).collect();
+        (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    }
+
+    fn at_point(&self, cell: Cell<'a>, rival: &'a str) -> Option<Interval> {
+        if let Some(known) = self.known.borrow().get(&(cell, rival)) {
+            return *known;
+        }
+        let enough = |c: Cell<'a>| self.cells.get(&c).filter(|s| s.len() >= FEWEST);
+        let (vars, mode, _) = cell;
+        let interval = match (enough(cell), enough((vars, mode, rival))) {
+            (Some(a), Some(b)) => ratio_ci(a, b),
+            _ => None,
+        };
+        self.known.borrow_mut().insert((cell, rival), interval);
+        interval
+    }
+
+    /// The fastest of `candidates` on a level, and those that cannot be told from it. Of
+    /// candidates that were not measured at every point, those with the most points count.
+    pub(in crate::report) fn leaders(&self, points: &[u64], mode: Mode, candidates: &[&'a str]) -> Vec<&'a str> {
+        let medians = |m: &'a str| -> Vec<Option<f64>> {
+            points.iter().map(|&v| self.median(v, mode, m)).collect()
+        };
+        let measured: Vec<(&str, Vec<Option<f64>>)> =
+            candidates.iter().map(|&m| (m, medians(m))).collect();
+        let Some(most) = measured.iter().map(|(_, v)| v.iter().flatten().count()).max() else {
+            return Vec::new();
+        };
+        let mut ranked: Vec<(f64, &str)> = measured
+            .iter()
+            .filter(|(_, v)| most > 0 && v.iter().flatten().count() == most)
+            .map(|(m, v)| (v.iter().flatten().map(|x| x.ln()).sum::<f64>(), *m))
+            .collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let Some(&(_, first)) = ranked.first() else { return Vec::new() };
+        let near_first = |m: &'a str| {
+            let close = || self.ratio(points, mode, first, m).is_some_and(|i| i.low <= 1.0);
+            m == first || (!self.apart(points, mode, first, m) && close())
+        };
+        ranked.iter().map(|r| r.1).filter(|m| near_first(m)).collect()
+    }
+
+    /// Every sample of `a` lies above every one of `b`, at every point where both are. Then
+    /// no resampled median of `a` can fall below one of `b`, the interval lies above 1, and
+    /// nobody needs to compute it.
+    fn apart(&self, points: &[u64], mode: Mode, a: &'a str, b: &'a str) -> bool {
+        let extreme = |v: u64, m: &'a str, pick: fn(f64, f64) -> f64| {
+            self.cells.get(&(v, mode, m))?.iter().copied().reduce(pick)
+        };
+        points.iter().all(|&v| match (extreme(v, a, f64::min), extreme(v, b, f64::max)) {
+            (Some(low), Some(high)) => low > high,
+            _ => true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::synthetic::{Recipe, small_machine};
+
+    #[test]
+    fn leaders_are_those_whose_interval_contains_one() {
+        let mops = |m: &str| match m {
+            "mutex" | "ttas" => (50.0, 51.0),
+            m => small_machine(m),
+        };
+        let results = Recipe { mops, noise: 0.15, modes: vec![Mode::Near], ..Recipe::default() }.cook();
+        let runs: Vec<&Run> = results.runs.iter().collect();
+        let judge = Judge::new(&runs);
+        let all = ["mutex", "ttas", "ticket", "mcs", "trust"];
+        for points in [vec![1], vec![1, 2], vec![64, 1024]] {
+            let leaders = judge.leaders(&points, Mode::Near, &all);
+            for m in all.into_iter().filter(|m| *m != leaders[0]) {
+                let interval = judge.ratio(&points, Mode::Near, leaders[0], m).unwrap();
+                assert_eq!(leaders.contains(&m), interval.low <= 1.0, "{m} {points:?} {interval:?}");
+                assert!(interval.ratio >= 1.0);
+                let middle = judge.middle(&points, Mode::Near, leaders[0], m).unwrap();
+                assert!((middle / interval.ratio - 1.0).abs() < 1e-9);
+                // The shortcut never claims more than the interval does.
+                let apart = judge.apart(&points, Mode::Near, leaders[0], m);
+                assert!(!apart || interval.low > 1.0, "{m} {points:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_is_at_least_as_sure_as_its_points() {
+        let results = Recipe { noise: 0.2, ..Recipe::default() }.cook();
+        let runs: Vec<&Run> = results.runs.iter().collect();
+        let judge = Judge::new(&runs);
+        let width = |points: &[u64]| {
+            let i = judge.ratio(points, Mode::Near, "trust", "mutex").unwrap();
+            (i.high / i.low).ln()
+        };
+        let widest = [64, 1024, 16_384].map(|v| width(&[v])).into_iter().fold(0.0, f64::max);
+        assert!(width(&[64, 1024, 16_384]) < widest);
+        assert!(judge.ratio(&[3], Mode::Near, "trust", "mutex").is_none(), "no such point");
+        assert!(judge.ratio(&[1, 3], Mode::Near, "trust", "mutex").is_some());
+    }
+}

@@ -1,0 +1,202 @@
+//! The verdict in words: where delegation loses, where it wins, what to use, and why.
+//!
+//! ```text
+//!   samples ── judge (ratios with 95 % intervals, within one mode)
+//!                ├── findings   delegation against the best rival, per level
+//!                ├── advice     the fastest method for each need, per level
+//!                └── why, notes explanations and reservations
+//! ```
+//!
+//! Every sentence comes from the data of the file. "Wins" and "loses" mean that the
+//! interval of the ratio leaves 1 out; otherwise it is too close to call.
+
+mod advice;
+mod findings;
+mod judge;
+mod level;
+mod notes;
+mod terminal;
+mod why;
+
+pub use advice::{Advice, Need};
+pub use findings::{Comparison, Finding, Outcome};
+pub use level::{Kind, Level};
+
+pub(super) use judge::Judge;
+
+use super::data::Subject;
+use super::words;
+use crate::schema::{Machine, Mode, Results};
+use std::collections::BTreeMap;
+
+/// What a results file says, in words. [`Display`](std::fmt::Display) prints it for a
+/// terminal of 88 columns or more; names of methods stand in `backticks` in the sentences
+/// and lose them there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The outcome in a sentence or two, losing side first.
+    pub headline: String,
+    /// One per workload and distribution.
+    pub sections: Vec<Section>,
+    /// What holds for the whole file.
+    pub notes: Vec<String>,
+}
+
+/// The verdict on one workload with one distribution, at the most threads that have a CPU
+/// each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// For instance `fetch-add, uniform, 2 threads`.
+    pub subject: String,
+    /// Delegation against its rivals.
+    pub findings: Vec<Finding>,
+    /// What to use where.
+    pub advice: Vec<Advice>,
+    /// Explanations.
+    pub why: Vec<String>,
+    /// Reservations.
+    pub notes: Vec<String>,
+}
+
+/// Findings of one outcome and comparison: per level, those of each mode.
+pub(super) type Grouped<'a> = BTreeMap<Comparison, BTreeMap<&'a Level, Vec<&'a Finding>>>;
+
+impl Section {
+    /// Findings with an outcome, grouped for telling.
+    pub(super) fn grouped(&self, outcome: Outcome) -> Grouped<'_> {
+        let mut groups = Grouped::new();
+        for finding in self.findings.iter().filter(|f| f.outcome() == outcome) {
+            let levels = groups.entry(finding.comparison).or_default();
+            levels.entry(&finding.level).or_default().push(finding);
+        }
+        groups
+    }
+}
+
+/// Findings of one level and comparison, mode by mode.
+fn ratios(findings: &[&Finding]) -> String {
+    let one = |finding: &&Finding| {
+        let mode = match finding.mode {
+            Mode::Unknown => String::new(),
+            mode => format!("{} ", words::mode(mode)),
+        };
+        let (low, high) = finding.interval();
+        format!("{mode}{finding} ({low} to {high})")
+    };
+    findings.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Judges `results`.
+///
+/// ```
+/// use corelay_lab::schema::{Machine, Results, SCHEMA};
+///
+/// let nothing = Results {
+///     schema: SCHEMA,
+///     machine: Machine::default(),
+///     commit: "unknown".into(),
+///     command: "corelay compare".into(),
+///     runs: Vec::new(),
+/// };
+/// let verdict = corelay_lab::report::verdict(&nothing);
+/// assert!(verdict.to_string().contains("Nothing was measured"));
+/// ```
+pub fn verdict(results: &Results) -> Verdict {
+    let one_cpu = results.machine.cpus == 1;
+    let sections: Vec<Section> = Subject::all(results)
+        .iter()
+        .filter_map(|subject| section(subject, &results.machine, one_cpu))
+        .collect();
+    Verdict { headline: headline(&sections, one_cpu), sections, notes: notes::on_file(results) }
+}
+
+fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Section> {
+    let threads = subject.main_threads(machine.cpus)?;
+    let runs = subject.at(threads);
+    let judge = Judge::new(&runs);
+    let name = format!("{}, {}", subject.name(), words::count(threads as u64, "thread", "threads"));
+    let notes = notes::on_subject(subject, &judge, machine);
+    if one_cpu {
+        let nothing = Vec::new();
+        return Some(Section { subject: name, findings: nothing, advice: Vec::new(), why: Vec::new(), notes });
+    }
+    let vars = judge.vars();
+    let levels = if subject.has_models() {
+        Level::of_model(&vars, threads, &machine.caches)
+    } else {
+        Level::of_points(&vars)
+    };
+    let findings = findings::findings(&judge, &levels);
+    let why = why::why(&why::Evidence {
+        subject,
+        threads,
+        runs: &runs,
+        judge: &judge,
+        findings: &findings,
+        machine,
+    });
+    Some(Section { subject: name, advice: advice::advice(&judge, &levels), findings, why, notes })
+}
+
+fn headline(sections: &[Section], one_cpu: bool) -> String {
+    if sections.is_empty() {
+        return "Nothing was measured: there is no run in these results.".to_owned();
+    }
+    if one_cpu {
+        return "One CPU: nothing is shared between cores here, so there is nothing to judge. Use a lock.".to_owned();
+    }
+    let told: Vec<String> = sections
+        .iter()
+        .filter_map(|s| {
+            let waiting = clause(s, Comparison::Waiting, "Waiting for each answer, delegation");
+            let later = clause(s, Comparison::LaterAgainstWaiting, "Taking answers later, it");
+            let text = [waiting, later].into_iter().flatten().collect::<Vec<_>>().join(" ");
+            let subject = if sections.len() > 1 { format!("{}: ", s.subject) } else { String::new() };
+            (!text.is_empty()).then(|| subject + &text)
+        })
+        .collect();
+    if told.is_empty() {
+        return "Too little was measured to judge delegation against its rivals.".to_owned();
+    }
+    told.join(" ")
+}
+
+/// One comparison over all levels, as a sentence: where it loses, wins, cannot be told.
+fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<String> {
+    let mut by_level: BTreeMap<&[u64], Vec<Outcome>> = BTreeMap::new();
+    for f in section.findings.iter().filter(|f| f.comparison == comparison) {
+        by_level.entry(&f.level.vars).or_default().push(f.outcome());
+    }
+    // Neighbouring levels of the same outcome become one range; `None` differs by mode.
+    let mut spans: Vec<(Option<Outcome>, Vec<u64>)> = Vec::new();
+    for (vars, outcomes) in by_level {
+        let agreed = outcomes.iter().all(|o| *o == outcomes[0]).then(|| outcomes[0]);
+        match spans.last_mut() {
+            Some((outcome, span)) if *outcome == agreed => span.extend(vars),
+            _ => spans.push((agreed, vars.to_vec())),
+        }
+    }
+    let everywhere = spans.len() == 1;
+    let verbs = [
+        (Some(Outcome::Loses), "loses to the best lock or channel"),
+        (Some(Outcome::Wins), "beats the best lock or channel"),
+        (Some(Outcome::TooClose), "is too close to the best lock or channel to call"),
+        (None, "depends on near or far"),
+    ];
+    let mut told: Vec<String> = Vec::new();
+    for (outcome, verb) in verbs {
+        let ranges: Vec<String> =
+            spans.iter().filter(|s| s.0 == outcome).map(|s| words::range(&s.1)).collect();
+        if ranges.is_empty() {
+            continue;
+        }
+        // The rival is named once.
+        let verb = if told.is_empty() { verb.to_owned() } else { verb.replace("the best lock or channel", "it") };
+        let unit = if ranges == ["1"] { "variable" } else { "variables" };
+        told.push(match everywhere {
+            true => format!("{verb} everywhere"),
+            false => format!("{verb} on {} {unit}", words::and(&ranges)),
+        });
+    }
+    (!told.is_empty()).then(|| format!("{lead} {}.", words::and(&told)))
+}

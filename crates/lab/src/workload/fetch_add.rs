@@ -1,0 +1,86 @@
+//! `fetch-add`: many threads add one to variables chosen at random (D16).
+//!
+//! Each variable is an object of 64 bytes at an address divisible by 64, with its own
+//! lock, trust or atomic; the old value is the answer. When a run is over, the sum of the
+//! variables must be the number of operations, or the run has no figure.
+//!
+//! Fewer variables than trustees leave trustees without work, so their number is reduced
+//! to the number of variables (D18, dedicated); the freed threads become clients, so that
+//! `threads` stays what was asked for.
+
+use crate::method::Method;
+use crate::workload::random::Choice;
+use std::sync::Arc;
+
+/// The name in results and on the command line.
+pub const NAME: &str = "fetch-add";
+
+/// Bytes of a variable, and its alignment.
+pub const OBJECT_BYTES: usize = 64;
+
+/// The largest number of variables: 2^32 objects are 256 GiB.
+pub const MAX_VARS: u64 = 1 << 32;
+
+/// A point of the sweep: one method's parameters, as used.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// All threads, servers included.
+    pub threads: usize,
+    /// Trustees among them, 0 where the method has none.
+    pub servers: usize,
+    /// Shared variables.
+    pub vars: u64,
+    /// Requests in flight per client and trustee.
+    pub window: usize,
+    /// How variables are chosen.
+    pub choice: Choice,
+    /// Seed of the generators.
+    pub seed: u64,
+    /// CPU of each thread, servers first; `None` for a thread that is not pinned.
+    pub placement: Arc<[Option<usize>]>,
+}
+
+impl Point {
+    /// What is changed from what was asked for, so that the point makes sense; one
+    /// sentence for the result where something was (D18).
+    pub fn adjust(&mut self, method: &Method) -> Option<String> {
+        if !method.is_dedicated() {
+            self.servers = 0;
+            return None;
+        }
+        let asked = self.servers;
+        self.servers = asked.min(usize::try_from(self.vars).unwrap_or(usize::MAX));
+        (self.servers < asked).then(|| {
+            format!(
+                "servers reduced from {asked} to {}, the number of variables; the others are clients",
+                self.servers
+            )
+        })
+    }
+
+    /// The variables as an index: bounded by [`MAX_VARS`] and by memory.
+    pub fn vars_len(&self) -> usize {
+        usize::try_from(self.vars).expect("the number of variables was checked against memory")
+    }
+}
+
+/// A variable: eight bytes that count in an object of 64.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Counter {
+    /// How often one was added.
+    pub count: u64,
+    _rest: [u64; 7],
+}
+
+const _: () = assert!(size_of::<Counter>() == OBJECT_BYTES && align_of::<Counter>() == OBJECT_BYTES);
+
+impl Counter {
+    /// Adds one and returns the value before.
+    #[inline(always)]
+    pub fn add_one(&mut self) -> u64 {
+        let old = self.count;
+        self.count = old.wrapping_add(1);
+        old
+    }
+}

@@ -1,0 +1,245 @@
+//! Which variable an operation touches: the same cheap generator for every rival.
+//!
+//! Xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators",
+//! 2021) takes about a nanosecond, and its chain of dependencies does not pass through
+//! the operation, so that an out-of-order core hides most of it.
+//!
+//! * **uniform**: `(x · n) >> 64` of a 64-bit `x`: no division, no rejection; the bias is
+//!   below `n / 2^64`.
+//! * **zipf:θ**: variable `k` (from 0) is drawn with probability proportional to
+//!   `1 / (k + 1)^θ`, by [`Zipf`].
+
+use crate::workload::zipf::Zipf;
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How variables are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Choice {
+    /// Each with the same probability.
+    #[default]
+    Uniform,
+    /// Variable `k` (from 0) with probability proportional to `1 / (k + 1)^θ`.
+    Zipf {
+        /// The skew θ, above 0 and at most [`Choice::MAX_THETA`].
+        theta: f64,
+    },
+}
+
+impl Choice {
+    /// Beyond this skew all but one of 10^5 operations would touch the first variable.
+    pub const MAX_THETA: f64 = 16.0;
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uniform => f.write_str("uniform"),
+            Self::Zipf { theta } => write!(f, "zipf:{theta}"),
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "uniform" {
+            return Ok(Self::Uniform);
+        }
+        let unknown = || format!("`{text}` is neither `uniform` nor `zipf:θ` such as `zipf:0.99`");
+        let theta = text.strip_prefix("zipf:").ok_or_else(unknown)?;
+        let theta: f64 = theta.parse().map_err(|_| unknown())?;
+        if theta > 0.0 && theta <= Self::MAX_THETA {
+            Ok(Self::Zipf { theta })
+        } else {
+            Err(format!("the θ of zipf must lie above 0 and be at most {}", Self::MAX_THETA))
+        }
+    }
+}
+
+/// The random variables of a point, ready to be drawn from by each client.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    law: Law,
+    seed: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Law {
+    Uniform { vars: u64 },
+    Zipf(Arc<Zipf>),
+}
+
+impl Draw {
+    /// Draws among `vars` variables by `choice`, seeded.
+    ///
+    /// # Panics
+    /// Where `vars` is 0.
+    pub fn new(choice: Choice, vars: u64, seed: u64) -> Self {
+        assert!(vars > 0, "a client chooses among at least one variable");
+        let law = match choice {
+            Choice::Uniform => Law::Uniform { vars },
+            Choice::Zipf { theta } => Law::Zipf(Arc::new(Zipf::new(vars, theta))),
+        };
+        Self { law, seed }
+    }
+
+    /// The stream `stream` of client `index`; streams of different clients and numbers are
+    /// seeded apart.
+    pub fn stream(&self, index: usize, stream: u64) -> Stream {
+        let mut mix = SplitMix64::seed_from_u64(self.seed);
+        let base = mix.next_u64() ^ (index as u64).rotate_left(40) ^ stream;
+        Stream { law: self.law.clone(), rng: Xoshiro256PlusPlus::seed_from_u64(base) }
+    }
+}
+
+/// An endless stream of choices.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    law: Law,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl Stream {
+    /// The next variable.
+    #[inline]
+    pub fn choose(&mut self) -> usize {
+        match &self.law {
+            Law::Uniform { vars } => uniform(&mut self.rng, *vars),
+            Law::Zipf(zipf) => zipf.sample(&mut self.rng) as usize,
+        }
+    }
+}
+
+/// One client during one slice: what it chooses and when it stops.
+#[derive(Debug)]
+pub struct Client {
+    /// The number of this client, from 0.
+    pub index: usize,
+    stream: Stream,
+    stop: Arc<AtomicBool>,
+}
+
+/// Operations between two looks at the stop flag: rare enough to cost nothing, often
+/// enough that the slowest method (some microseconds per operation) stops in time.
+pub const BLOCK: u64 = 32;
+
+impl Client {
+    /// A client that runs until `stop` is true.
+    pub fn new(index: usize, stream: Stream, stop: Arc<AtomicBool>) -> Self {
+        Self { index, stream, stop }
+    }
+
+    /// Divides the client among `n` tasks, each with its own stream.
+    pub fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
+        (0..n).map(move |_| {
+            let rng = Xoshiro256PlusPlus::seed_from_u64(self.stream.rng.next_u64());
+            let stream = Stream { law: self.stream.law.clone(), rng };
+            Self { index: self.index, stream, stop: Arc::clone(&self.stop) }
+        })
+    }
+
+    /// True once the slice is over.
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        // Relaxed: the flag carries no data; results travel by the join.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The next variable, for a method whose loop is not [`drive`](Self::drive)'s.
+    #[inline]
+    pub fn choose(&mut self) -> usize {
+        self.stream.choose()
+    }
+
+    /// Runs `op(variable)` until the slice is over and returns how often. The answers are
+    /// summed up, so that they really have to be there.
+    ///
+    /// The loop is compiled once per method and distribution; nothing is dispatched per
+    /// operation.
+    #[inline]
+    pub fn drive(self, op: impl FnMut(usize) -> u64) -> u64 {
+        let mut rng = self.stream.rng;
+        match &self.stream.law {
+            &Law::Uniform { vars } => repeat(&self.stop, || uniform(&mut rng, vars), op),
+            Law::Zipf(zipf) => repeat(&self.stop, || zipf.sample(&mut rng) as usize, op),
+        }
+    }
+}
+
+#[inline(always)]
+fn repeat(
+    stop: &AtomicBool,
+    mut choose: impl FnMut() -> usize,
+    mut op: impl FnMut(usize) -> u64,
+) -> u64 {
+    let (mut done, mut sum) = (0u64, 0u64);
+    // Relaxed: the flag carries no data; results travel by the join.
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..BLOCK {
+            sum = sum.wrapping_add(op(choose()));
+        }
+        done += BLOCK;
+    }
+    std::hint::black_box(sum);
+    done
+}
+
+#[inline(always)]
+fn uniform(rng: &mut Xoshiro256PlusPlus, vars: u64) -> usize {
+    ((u128::from(rng.next_u64()) * u128::from(vars)) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_read_and_write_themselves() {
+        for text in ["uniform", "zipf:0.99", "zipf:1", "zipf:16"] {
+            assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
+        }
+        for text in ["", "zipf", "zipf:", "zipf:0", "zipf:-1", "zipf:NaN", "zipf:17", "Uniform"] {
+            assert!(text.parse::<Choice>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn streams_repeat_and_differ() {
+        let take = |draw: &Draw, index, stream| -> Vec<usize> {
+            let mut s = draw.stream(index, stream);
+            (0..20).map(|_| s.choose()).collect()
+        };
+        for choice in [Choice::Uniform, Choice::Zipf { theta: 0.8 }] {
+            let draw = Draw::new(choice, 1_000, 1);
+            let first = take(&draw, 0, 0);
+            assert_eq!(first, take(&draw, 0, 0));
+            assert_ne!(first, take(&draw, 1, 0));
+            assert_ne!(first, take(&draw, 0, 1));
+            assert_ne!(first, take(&Draw::new(choice, 1_000, 2), 0, 0));
+        }
+    }
+
+    #[test]
+    fn driving_counts_what_it_did_and_chooses_as_the_stream_does() {
+        let draw = Draw::new(Choice::Uniform, 7, 9);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut seen = Vec::new();
+        let done = Client::new(0, draw.stream(0, 0), Arc::clone(&stop)).drive(|var| {
+            seen.push(var);
+            if seen.len() == 100 {
+                stop.store(true, Ordering::Relaxed);
+            }
+            0
+        });
+        assert_eq!(done, 128);
+        let mut stream = draw.stream(0, 0);
+        assert!(seen.iter().all(|&var| var == stream.choose() && var < 7));
+        assert_eq!(seen.len(), 128);
+    }
+}

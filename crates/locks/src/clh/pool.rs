@@ -1,0 +1,207 @@
+//! Where a thread keeps its CLH nodes between locks.
+//!
+//! A hand-over leaves the releaser one node short and the successor with one too many, so
+//! nodes wander from the threads that come first to those that come last. Each thread has
+//! a small stack of nodes; when it overflows, half of it goes to a depot of the process,
+//! from where a thread with none takes as many (the magazines of Bonwick and Adams, USENIX
+//! 2001, section 3). So a lock is taken without allocating, whichever way nodes wander;
+//! in all there are never more than the threads' stacks hold and the queues use.
+//!
+//! Nodes in a pool are nobody else's and have `held == true`.
+
+use super::ClhNode;
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// Nodes a thread keeps: enough for locks nested this deep and for an even hand-over.
+const STACK: usize = 16;
+
+/// Nodes moved to or from the depot at once: half a stack, so that a thread at either end
+/// has as far to the other.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+const BATCH: usize = STACK / 2;
+
+struct Pool {
+    /// The first `len` are this thread's nodes.
+    nodes: [Cell<NonNull<ClhNode>>; STACK],
+    /// More than [`STACK`] once the thread has ended: nothing goes in or out any more.
+    len: Cell<usize>,
+}
+
+const CLOSED: usize = usize::MAX;
+
+/// Empties the thread's pool when the thread ends.
+///
+/// It is apart from the pool so that the pool itself needs no destructor, and no look at
+/// whether the destructor is registered on each access. [`refill`] makes one, and a thread
+/// has no node before its first `refill`.
+struct Owner;
+
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+std::thread_local! {
+    static POOL: Pool = const { Pool::new() };
+    static OWNER: Owner = const { Owner };
+}
+
+#[cfg(any(corelay_loom, corelay_shuttle))]
+corelay_sync::facade::thread_local! {
+    static POOL: Pool = Pool::new();
+    static OWNER: Owner = Owner;
+}
+
+/// A node of the calling thread's.
+#[inline(always)]
+pub(super) fn take() -> NonNull<ClhNode> {
+    match POOL.with(Pool::pop) {
+        Some(node) => node,
+        None => refill(),
+    }
+}
+
+/// Keeps `node` for the calling thread's next lock.
+///
+/// # Safety
+/// `node` came from [`take`], on whatever thread, is known to nobody else any more, and
+/// has `held == true`. The calling thread has called `take` before.
+#[inline(always)]
+pub(super) unsafe fn put(node: NonNull<ClhNode>) {
+    if !POOL.with(|pool| pool.push(node)) {
+        // SAFETY: our caller's word.
+        unsafe { overflow(node) };
+    }
+}
+
+impl Pool {
+    const fn new() -> Self {
+        Self {
+            nodes: [const { Cell::new(NonNull::dangling()) }; STACK],
+            len: Cell::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<NonNull<ClhNode>> {
+        let top = self.len.get().wrapping_sub(1);
+        // None where the pool is empty (`top` has wrapped) or closed.
+        let node = self.nodes.get(top)?.get();
+        self.len.set(top);
+        Some(node)
+    }
+
+    /// False where the pool is full or closed.
+    #[inline(always)]
+    fn push(&self, node: NonNull<ClhNode>) -> bool {
+        let len = self.len.get();
+        let Some(slot) = self.nodes.get(len) else {
+            return false;
+        };
+        slot.set(node);
+        self.len.set(len + 1);
+        true
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // Without a destructor the pool is still there; only a model destroys it anyway.
+        let _ = POOL.try_with(|pool| {
+            while let Some(node) = pool.pop() {
+                // SAFETY: nodes in a pool are nobody else's.
+                unsafe { free(node) };
+            }
+            pool.len.set(CLOSED);
+        });
+    }
+}
+
+/// A node for a thread that has none at hand, and as many more as go at once.
+#[cold]
+#[inline(never)]
+fn refill() -> NonNull<ClhNode> {
+    // The first use has `Owner` dropped when the thread ends. If it is dropped already, a
+    // destructor of another thread-local takes a lock, and the pool stays closed.
+    let open = OWNER.try_with(|_| ()).is_ok();
+    if open && let Some(node) = POOL.with(depot::take_batch) {
+        node
+    } else {
+        allocate()
+    }
+}
+
+/// Finds another place for `node`, which the pool has no room for.
+///
+/// # Safety
+/// As [`put`].
+#[cold]
+#[inline(never)]
+unsafe fn overflow(node: NonNull<ClhNode>) {
+    let open = OWNER.try_with(|_| ()).is_ok();
+    if open && POOL.with(depot::give_batch) {
+        POOL.with(|pool| pool.push(node));
+    } else {
+        // SAFETY: our caller's word.
+        unsafe { free(node) };
+    }
+}
+
+fn allocate() -> NonNull<ClhNode> {
+    NonNull::from(Box::leak(Box::new(ClhNode::new())))
+}
+
+/// # Safety
+/// `node` came from [`allocate`] and is known to nobody else.
+unsafe fn free(node: NonNull<ClhNode>) {
+    // SAFETY: it was a box, and is nobody else's (our caller's word).
+    drop(unsafe { Box::from_raw(node.as_ptr()) });
+}
+
+/// Nodes of the process that no thread keeps.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+mod depot {
+    use super::{BATCH, ClhNode, NonNull, Pool};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// A node that is nobody's.
+    struct Spare(NonNull<ClhNode>);
+
+    // SAFETY: a node holds one atomic, and a spare one belongs to whoever has it.
+    unsafe impl Send for Spare {}
+
+    static DEPOT: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
+
+    fn depot() -> MutexGuard<'static, Vec<Spare>> {
+        // Nothing that can panic leaves the list half changed.
+        DEPOT.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A node and, into the empty `pool`, up to `BATCH - 1` more; none where there is none.
+    pub(super) fn take_batch(pool: &Pool) -> Option<NonNull<ClhNode>> {
+        let mut depot = depot();
+        let Spare(node) = depot.pop()?;
+        let from = depot.len().saturating_sub(BATCH - 1);
+        depot
+            .drain(from..)
+            .for_each(|Spare(node)| _ = pool.push(node));
+        Some(node)
+    }
+
+    /// Takes `BATCH` nodes out of the full `pool`; true, for there is room now.
+    pub(super) fn give_batch(pool: &Pool) -> bool {
+        depot().extend(std::iter::from_fn(|| pool.pop()).take(BATCH).map(Spare));
+        true
+    }
+}
+
+/// No depot: the statics of a model do not outlive one execution.
+#[cfg(any(corelay_loom, corelay_shuttle))]
+mod depot {
+    use super::{ClhNode, NonNull, Pool};
+
+    pub(super) fn take_batch(_pool: &Pool) -> Option<NonNull<ClhNode>> {
+        None
+    }
+
+    pub(super) fn give_batch(_pool: &Pool) -> bool {
+        false
+    }
+}

@@ -1,0 +1,179 @@
+//! A lock word, a value, and the only code that touches the value.
+
+use crate::session::sealed::Sealed;
+use crate::session::{Exclusive, LockSession};
+use corelay_sync::Shared;
+use corelay_sync::facade::cell::UnsafeCell;
+use std::fmt;
+
+/// Decides who enters next. Implemented by this crate's lock words alone.
+///
+/// # Safety
+/// * From the return of [`acquire`](Self::acquire) to the call of
+///   [`release`](Self::release) no other `acquire` of the same lock word returns.
+/// * Everything before a `release` happens before everything after the next `acquire`.
+/// * An algorithm does not touch a place after its `release` has returned.
+pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
+    /// What a thread brings along: it lies in the frame of `apply` and stays there from
+    /// before `acquire` to after `release`.
+    #[doc(hidden)]
+    type Place: Default;
+
+    /// Waits until the caller may enter.
+    ///
+    /// # Safety
+    /// `place` is fresh from `Default`, and stays where it is, untouched by the caller,
+    /// until `release(place)` has returned.
+    #[doc(hidden)]
+    unsafe fn acquire(&self, place: &Self::Place);
+
+    /// Lets the next one enter.
+    ///
+    /// # Safety
+    /// The caller entered by `acquire(place)` on this same lock word and has not released
+    /// it since.
+    #[doc(hidden)]
+    unsafe fn release(&self, place: &Self::Place);
+}
+
+/// A value behind a spin lock of algorithm `A`: see [`Ttas`](crate::Ttas),
+/// [`Ticket`](crate::Ticket), [`Mcs`](crate::Mcs) and [`Clh`](crate::Clh).
+///
+/// # Layout
+/// The word comes first, the value follows at its natural alignment, and the whole
+/// starts on a 64-byte line:
+/// ```text
+/// byte 0        8                                                    64
+///      | word   | value, up to 56 bytes (aligned to 8 or less)        |  one line
+///      | word   | padding                                             |
+///      | value of 64 bytes, aligned to 64                             |  two lines
+/// ```
+/// So a million locks around counters take 64 MB and each operation on a cold one takes
+/// one miss. Neighbours in an array do not share a line. To part word and value (long
+/// sections with many waiters at the word) make the value `CachePadded`.
+///
+/// ```
+/// use corelay_locks::{Clh, Mcs, Ticket, Ttas};
+/// use corelay_sync::CachePadded;
+///
+/// assert_eq!(size_of::<Ttas<[u64; 7]>>(), 64);
+/// assert_eq!(size_of::<Ticket<[u64; 7]>>(), 64);
+/// assert_eq!(size_of::<Mcs<[u64; 7]>>(), 64);
+/// assert_eq!(size_of::<Clh<[u64; 7]>>(), 64);
+/// assert!(size_of::<Mcs<CachePadded<u64>>>() > 64);
+/// ```
+// 64 bytes: the line of x86-64 and of most aarch64 machines. The 128 of `CachePadded`
+// (pairs of lines are prefetched) would double the memory of millions of locks.
+#[repr(C, align(64))]
+pub struct Lock<A, T> {
+    algorithm: A,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by one thread at a time (`Algorithm`'s first duty), which
+// may be any thread, so it has to be `Send` and need not be `Sync`.
+unsafe impl<A: Algorithm, T: Send> Sync for Lock<A, T> {}
+
+impl<A: Algorithm, T> Lock<A, T> {
+    /// Wraps `value`; the lock is free.
+    ///
+    /// ```
+    /// assert_eq!(corelay_locks::Ticket::new(5).into_inner(), 5);
+    /// ```
+    pub fn new(value: T) -> Self {
+        Self {
+            algorithm: A::default(),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Takes the value out: nobody else can hold the lock now.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+
+    /// The value, without locking: `&mut self` says that nobody else has the lock.
+    ///
+    /// ```
+    /// let mut lock = corelay_locks::Clh::new(1);
+    /// *lock.get_mut() += 1;
+    /// assert_eq!(lock.into_inner(), 2);
+    /// ```
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.with_mut(|value| {
+            // SAFETY: `&mut self` excludes every session, and the result borrows from it.
+            unsafe { &mut *value }
+        })
+    }
+}
+
+/// The lock is held while this lives, so it is released by return and by unwinding alike.
+struct Hold<'a, A: Algorithm> {
+    algorithm: &'a A,
+    place: &'a A::Place,
+}
+
+impl<'a, A: Algorithm> Hold<'a, A> {
+    /// # Safety
+    /// `place` is fresh, and the hold is dropped, not leaked.
+    #[inline(always)]
+    unsafe fn new(algorithm: &'a A, place: &'a A::Place) -> Self {
+        // SAFETY: the place is fresh (our caller), borrowed and thereby left in peace as
+        // long as this hold lives, and the hold's end releases it.
+        unsafe { algorithm.acquire(place) };
+        Self { algorithm, place }
+    }
+}
+
+impl<A: Algorithm> Drop for Hold<'_, A> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: `new` acquired this word with this place, and this runs once.
+        unsafe { self.algorithm.release(self.place) };
+    }
+}
+
+impl<A: Algorithm, T> Sealed for Lock<A, T> {}
+
+impl<A: Algorithm, T> Exclusive for Lock<A, T> {
+    type Value = T;
+
+    #[inline]
+    fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let place = A::Place::default();
+        // SAFETY: the place is fresh; the hold is dropped below, before the place is.
+        let hold = unsafe { Hold::new(&self.algorithm, &place) };
+        let result = self.value.with_mut(|value| {
+            // SAFETY: the lock is held, so this is the only reference to the value; `f`
+            // cannot keep it, for it must accept any lifetime.
+            f(unsafe { &mut *value })
+        });
+        drop(hold);
+        result
+    }
+}
+
+impl<A: Algorithm, T> Shared for Lock<A, T> {
+    type Value = T;
+    type Session<'a>
+        = LockSession<'a, Self>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn session(&self) -> LockSession<'_, Self> {
+        LockSession::new(self)
+    }
+}
+
+impl<A: Algorithm, T: Default> Default for Lock<A, T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<A, T> fmt::Debug for Lock<A, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").finish_non_exhaustive()
+    }
+}

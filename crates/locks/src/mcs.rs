@@ -1,0 +1,153 @@
+//! The queue lock of Mellor-Crummey and Scott (TOCS 1991, section 2.4, algorithm 5).
+//!
+//! The lock is the tail of a list of waiters. A thread appends its node with one exchange
+//! and, if somebody was there, links itself behind and reads a word in *its own* node
+//! until the predecessor clears it: a hand-over moves one line, however many wait.
+//!
+//! ```text
+//!  tail ────────────────────────────────┐
+//!                                       v
+//!  [holder] ──next──> [waiter] ──next──> [waiter] ──next──> null
+//! ```
+//!
+//! # States of a node
+//! | `next` | `waiting` | meaning |
+//! |---|---|---|
+//! | null | true | fresh; or last in the queue |
+//! | null | true, and the tail has moved on | a successor is about to link itself |
+//! | set | true | waits, with a successor; or entered an empty queue |
+//! | any | false | the predecessor has let it in |
+//!
+//! # Proof sketch
+//! *One at a time.* An exchange that returns null found the queue empty: the last holder
+//! put null there when it left. Otherwise the thread enters only when its `waiting` is
+//! cleared, which only its one predecessor does, when leaving.
+//! *No node dies early.* A node lies in the frame of `apply` and is known to two others:
+//! its predecessor, which writes `waiting` last and never again looks at it, and its
+//! successor, which writes `next` once. A leaving thread either proves that there is no
+//! successor (its exchange of the tail to null succeeds, so nobody got its node from the
+//! tail) or waits until `next` is set. After that neither of them touches the node.
+
+use crate::lock::{Algorithm, Lock};
+use crate::session::sealed::Sealed;
+use crate::turn::Turn;
+use corelay_sync::facade::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::ptr;
+
+/// A value behind an MCS queue lock: entry by arrival, each waiter reads its own word.
+///
+/// ```
+/// use corelay_sync::{Session, Shared};
+///
+/// let lock = corelay_locks::Mcs::new((1, 2));
+/// lock.session().apply(|(a, b)| std::mem::swap(a, b));
+/// assert_eq!(lock.into_inner(), (2, 1));
+/// ```
+pub type Mcs<T> = Lock<McsWord, T>;
+
+/// The lock word of [`Mcs`]: the last in the queue, or null where the lock is free.
+#[derive(Debug, Default)]
+pub struct McsWord {
+    tail: AtomicPtr<McsNode>,
+}
+
+/// A place in the queue of an [`Mcs`], in the frame of `apply`.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct McsNode {
+    next: AtomicPtr<McsNode>,
+    waiting: AtomicBool,
+}
+
+impl Default for McsNode {
+    #[inline(always)]
+    fn default() -> Self {
+        Self {
+            next: AtomicPtr::new(ptr::null_mut()),
+            waiting: AtomicBool::new(true),
+        }
+    }
+}
+
+impl Sealed for McsWord {}
+
+// SAFETY: see the module's proof sketch.
+unsafe impl Algorithm for McsWord {
+    type Place = McsNode;
+
+    #[inline(always)]
+    unsafe fn acquire(&self, node: &McsNode) {
+        // Acquire: pairs with the Release of the exchange to null in `release` (this
+        // thread sees what the last holder did) and with the Release of the predecessor's
+        // exchange here (its node is initialised).
+        // Release: pairs with the Acquire of the successor's exchange; this node is
+        // initialised.
+        let before = self
+            .tail
+            .swap(ptr::from_ref(node).cast_mut(), Ordering::AcqRel);
+        if !before.is_null() {
+            // SAFETY: the tail named this node, so its owner, who finds the tail moved,
+            // does not leave before we have linked ourselves behind it.
+            let before = unsafe { &*before };
+            node.follow(before);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn release(&self, node: &McsNode) {
+        // Acquire: pairs with the Release in `follow`; the successor is initialised.
+        let mut next = node.next.load(Ordering::Acquire);
+        if next.is_null() {
+            let this = ptr::from_ref(node).cast_mut();
+            // Release: pairs with the Acquire of the next one's exchange; publishes the
+            // section. Relaxed: on failure nothing is read.
+            let left = self.tail.compare_exchange(
+                this,
+                ptr::null_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            if left.is_ok() {
+                return;
+            }
+            next = node.successor();
+        }
+        // SAFETY: the successor waits, so its frame and node stay until the store below.
+        let next = unsafe { &*next };
+        // Release: pairs with the Acquire in `follow`; publishes the section.
+        next.waiting.store(false, Ordering::Release);
+    }
+}
+
+impl McsNode {
+    /// Links this node behind `before` and waits to be let in.
+    #[cold]
+    #[inline(never)]
+    fn follow(&self, before: &McsNode) {
+        // Release: pairs with the Acquire loads of `next`; this node is initialised.
+        before
+            .next
+            .store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        let mut turn = Turn::new();
+        // Acquire: pairs with the Release store of `waiting`; this thread sees what the
+        // holder before it did.
+        while self.waiting.load(Ordering::Acquire) {
+            turn.wait(1);
+        }
+    }
+
+    /// The successor, which has taken the tail and is about to link itself.
+    #[cold]
+    #[inline(never)]
+    fn successor(&self) -> *mut McsNode {
+        let mut turn = Turn::new();
+        loop {
+            // Acquire: pairs with the Release in `follow`; the successor is initialised.
+            let next = self.next.load(Ordering::Acquire);
+            if !next.is_null() {
+                return next;
+            }
+            turn.wait(1);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `parking_lot::Mutex`.
+//!
+//! One byte beside the value; waiters spin briefly, then sleep in a table shared by the
+//! whole process. A panic releases it without a mark, as all locks of this crate do.
+
+#![forbid(unsafe_code)]
+
+use crate::session::sealed::Sealed;
+use crate::session::{Exclusive, LockSession};
+use ::parking_lot::Mutex;
+use corelay_sync::Shared;
+use std::fmt;
+
+/// A value behind a `parking_lot::Mutex`, on lines of its own as [`Lock`](crate::Lock) is.
+///
+/// ```
+/// use corelay_sync::{Session, Shared};
+///
+/// let lock = corelay_locks::ParkingLot::new(Some(1));
+/// assert_eq!(lock.session().apply(Option::take), Some(1));
+/// assert_eq!(size_of::<corelay_locks::ParkingLot<[u64; 7]>>(), 64);
+/// ```
+#[derive(Default)]
+#[repr(align(64))]
+pub struct ParkingLot<T> {
+    mutex: Mutex<T>,
+}
+
+impl<T> ParkingLot<T> {
+    /// Wraps `value`; the lock is free.
+    pub fn new(value: T) -> Self {
+        Self {
+            mutex: Mutex::new(value),
+        }
+    }
+
+    /// Takes the value out: nobody else can hold the lock now.
+    pub fn into_inner(self) -> T {
+        self.mutex.into_inner()
+    }
+
+    /// The value, without locking: `&mut self` says that nobody else has the lock.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.mutex.get_mut()
+    }
+}
+
+impl<T> Sealed for ParkingLot<T> {}
+
+impl<T> Exclusive for ParkingLot<T> {
+    type Value = T;
+
+    #[inline]
+    fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        f(&mut self.mutex.lock())
+    }
+}
+
+impl<T> Shared for ParkingLot<T> {
+    type Value = T;
+    type Session<'a>
+        = LockSession<'a, Self>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn session(&self) -> LockSession<'_, Self> {
+        LockSession::new(self)
+    }
+}
+
+impl<T> fmt::Debug for ParkingLot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParkingLot").finish_non_exhaustive()
+    }
+}

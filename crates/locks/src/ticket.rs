@@ -1,0 +1,81 @@
+//! Ticket lock.
+//!
+//! As at a counter in a shop: draw a number, wait until it is served. Entry is in order
+//! of arrival and takes one read-modify-write (Reed and Kanodia, CACM 1979; as a spin
+//! lock with proportional back-off: Mellor-Crummey and Scott, TOCS 1991, section 2.2).
+//!
+//! All waiters read the one word `serving`, so each hand-over invalidates every waiter's
+//! copy. A waiter knows how many are ahead of it and looks the less often the more they
+//! are.
+//!
+//! Both counters wrap. That is harmless as long as fewer than 2^32 threads wait at once.
+
+use crate::lock::{Algorithm, Lock};
+use crate::session::sealed::Sealed;
+use crate::turn::Turn;
+use corelay_sync::facade::atomic::{AtomicU32, Ordering};
+use std::cell::Cell;
+
+/// A value behind a ticket lock: entry by arrival.
+///
+/// ```
+/// use corelay_sync::{Session, Shared};
+///
+/// let lock = corelay_locks::Ticket::new(String::from("a"));
+/// assert_eq!(lock.session().apply(|s| { s.push('b'); s.clone() }), "ab");
+/// ```
+pub type Ticket<T> = Lock<TicketWord, T>;
+
+/// The lock word of [`Ticket`].
+#[derive(Debug, Default)]
+pub struct TicketWord {
+    /// The next ticket to draw.
+    next: AtomicU32,
+    /// The ticket whose owner may enter.
+    serving: AtomicU32,
+}
+
+impl Sealed for TicketWord {}
+
+// SAFETY: tickets are unique (up to 2^32 waiters), only the owner of the ticket served
+// enters, and only it advances `serving`, by one; the load that lets it in is an Acquire
+// and pairs with the Release that advanced.
+unsafe impl Algorithm for TicketWord {
+    /// The ticket drawn.
+    type Place = Cell<u32>;
+
+    #[inline(always)]
+    unsafe fn acquire(&self, place: &Cell<u32>) {
+        // Relaxed: the ticket only has to be unique.
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        place.set(ticket);
+        // Acquire: pairs with the Release in `release`; this thread sees what the holder
+        // before it did.
+        if self.serving.load(Ordering::Acquire) != ticket {
+            self.wait(ticket);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn release(&self, place: &Cell<u32>) {
+        // Release: pairs with the Acquire of both loads; publishes the section.
+        self.serving
+            .store(place.get().wrapping_add(1), Ordering::Release);
+    }
+}
+
+impl TicketWord {
+    #[cold]
+    #[inline(never)]
+    fn wait(&self, ticket: u32) {
+        let mut turn = Turn::new();
+        loop {
+            // Acquire: pairs with the Release in `release`, as the first look does.
+            let ahead = ticket.wrapping_sub(self.serving.load(Ordering::Acquire));
+            if ahead == 0 {
+                return;
+            }
+            turn.wait(ahead);
+        }
+    }
+}

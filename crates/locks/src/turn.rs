@@ -1,0 +1,46 @@
+//! How a thread waits for its turn in a queue.
+
+#![forbid(unsafe_code)]
+
+use corelay_sync::Backoff;
+use corelay_sync::facade::hint;
+
+/// Polls in a row at an even pace, before the wait grows and then yields.
+///
+/// Where turns are handed from one to the next, nobody enters until the one whose turn it
+/// is has looked; so growing pauses, good among rivals for one word, only add to every
+/// hand-over here (Mellor-Crummey and Scott 1991, section 2.2). Polling at an even pace
+/// lasts as long as [`Backoff`]'s own growing pauses (127 in sum).
+const EVEN_POLLS: u32 = 127;
+
+/// The wait loop of a queue lock: an even pace at first, then as [`Backoff`] does. Where
+/// spinning cannot help (one CPU) it yields at once.
+pub(crate) struct Turn {
+    polls: u32,
+    backoff: Backoff,
+}
+
+impl Turn {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self {
+            polls: 0,
+            backoff: Backoff::new(),
+        }
+    }
+
+    /// Waits a little for a turn that comes after `ahead` others, 1 or more.
+    #[inline]
+    pub(crate) fn wait(&mut self, ahead: u32) {
+        if self.polls >= EVEN_POLLS || self.backoff.is_yielding() {
+            self.backoff.wait();
+            hint::in_vain(self.backoff.yields());
+            return;
+        }
+        let pauses = ahead.min(EVEN_POLLS - self.polls);
+        for _ in 0..pauses {
+            hint::spin_loop();
+        }
+        self.polls += pauses;
+    }
+}

@@ -1,0 +1,87 @@
+//! The locks under shuttle: random schedules of more threads than loom can afford.
+//!
+//! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-locks --release --test
+//! shuttle_locks`
+//!
+//! A failing schedule is printed, to be replayed with `shuttle::replay`.
+
+#![cfg(corelay_shuttle)]
+
+mod common;
+
+use common::{Lock, for_all_locks};
+use corelay_sync::Session;
+use shuttle::sync::Arc;
+use shuttle::thread;
+
+for_all_locks!({ six_threads: (bool, u64), two_locks_nested: (bool, u64) });
+
+const SCHEDULES: usize = 500;
+const THREADS: u64 = 6;
+const TIMES: u64 = 4;
+
+/// Adds one, with a switch of threads in the middle of the section.
+fn add((inside, n): &mut (bool, u64)) -> u64 {
+    assert!(!*inside, "two threads inside");
+    *inside = true;
+    thread::yield_now();
+    *inside = false;
+    *n += 1;
+    *n
+}
+
+fn six_threads<L: Lock<(bool, u64)> + 'static>() {
+    shuttle::check_random(
+        || {
+            let lock = Arc::new(L::make((false, 0)));
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    let lock = Arc::clone(&lock);
+                    thread::spawn(move || {
+                        let mut session = lock.session();
+                        (0..TIMES).map(|_| session.apply(add)).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            let mut seen: Vec<u64> = threads
+                .into_iter()
+                .flat_map(|t| t.join().unwrap())
+                .collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(1..=THREADS * TIMES));
+        },
+        SCHEDULES,
+    );
+}
+
+/// Nodes wander between two queues, and each thread has two in use.
+fn two_locks_nested<L: Lock<(bool, u64)> + 'static>() {
+    shuttle::check_random(
+        || {
+            let locks = Arc::new([L::make((false, 0)), L::make((false, 0))]);
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let locks = Arc::clone(&locks);
+                    thread::spawn(move || {
+                        let [outer, inner] = &*locks;
+                        for _ in 0..TIMES {
+                            if thread % 2 == 0 {
+                                outer.session().apply(|value| {
+                                    inner.session().apply(add);
+                                    add(value)
+                                });
+                            } else {
+                                inner.session().apply(add);
+                            }
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|t| t.join().unwrap());
+            let [outer, inner] = &*locks;
+            assert_eq!(outer.session().apply(|value| value.1), THREADS / 2 * TIMES);
+            assert_eq!(inner.session().apply(|value| value.1), THREADS * TIMES);
+        },
+        SCHEDULES,
+    );
+}

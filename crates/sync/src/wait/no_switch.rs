@@ -1,0 +1,92 @@
+//! Places where nothing may wait by letting others run.
+
+use crate::facade::thread_local;
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+/// While it lives, this thread runs code that must not be suspended: a delegated closure,
+/// a read section, an unwinding. A wait that would suspend it panics instead, naming what
+/// runs (see [`NoSwitch::refuse`]).
+///
+/// Guards nest; the innermost is the one reported.
+///
+/// ```
+/// use corelay_sync::wait::NoSwitch;
+///
+/// assert_eq!(NoSwitch::active(), None);
+/// let name = "increment";
+/// // SAFETY: dropped below, before `name` ends.
+/// let guard = unsafe { NoSwitch::enter(&name, |name| name) };
+/// assert_eq!(NoSwitch::active(), Some("increment"));
+/// drop(guard);
+/// assert_eq!(NoSwitch::active(), None);
+/// ```
+pub struct NoSwitch<'a> {
+    outer: Current,
+    _of_this_thread: PhantomData<(&'a (), *const ())>,
+}
+
+#[derive(Clone, Copy)]
+struct Current {
+    data: *const (),
+    name: Option<unsafe fn(*const ()) -> &'static str>,
+}
+
+thread_local! {
+    static CURRENT: Cell<Current> =
+        const { Cell::new(Current { data: std::ptr::null(), name: None }) };
+}
+
+impl<'a> NoSwitch<'a> {
+    /// Forbids waiting until the guard is dropped. `name` is asked only when a wait has to
+    /// be refused.
+    ///
+    /// # Safety
+    /// The guard is dropped (not forgotten), on this thread, before `data` ends, and before
+    /// every guard that was entered earlier.
+    #[inline]
+    pub unsafe fn enter<T>(data: &'a T, name: fn(&'a T) -> &'static str) -> Self {
+        // SAFETY: a reference is a pointer, so the two function types have one ABI; the
+        // pointer is the reference `data`, which lives as long as the guard.
+        let name = unsafe {
+            std::mem::transmute::<fn(&'a T) -> &'static str, unsafe fn(*const ()) -> &'static str>(
+                name,
+            )
+        };
+        let current = Current { data: std::ptr::from_ref(data).cast(), name: Some(name) };
+        let outer = CURRENT.with(|c| c.replace(current));
+        Self { outer, _of_this_thread: PhantomData }
+    }
+
+    /// What runs here and must not wait, if something does.
+    pub fn active() -> Option<&'static str> {
+        let Current { data, name } = CURRENT.with(Cell::get);
+        // SAFETY: the guard that set them is alive, by the duties of `enter`.
+        name.map(|name| unsafe { name(data) })
+    }
+
+    /// Panics where a wait is forbidden. Every waiting call of corelay begins with it.
+    ///
+    /// # Panics
+    /// Inside a guard: names the call that was refused, its place and what runs.
+    #[track_caller]
+    #[inline]
+    pub fn refuse(call: &str) {
+        if let Some(running) = Self::active() {
+            Self::refused(call, running);
+        }
+    }
+
+    #[track_caller]
+    #[cold]
+    fn refused(call: &str, running: &str) -> ! {
+        panic!("corelay: {call} inside {running}: this code may not wait")
+    }
+}
+
+impl Drop for NoSwitch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        CURRENT.with(|c| c.set(self.outer));
+    }
+}

@@ -1,0 +1,151 @@
+//! Pinning a thread to a CPU, and letting it go again.
+
+use crate::{CpuSet, affinity, affinity::process_affinity, affinity::set_affinity, cpulist::MAX_CPUS};
+use std::marker::PhantomData;
+use std::{fmt, io};
+
+/// Why a thread could not be pinned, and to which CPU.
+///
+/// ```
+/// let error = corelay_topology::pin_current_thread(65_535).unwrap_err();
+/// assert_eq!(error.cpu(), 65_535);
+/// assert!(error.to_string().starts_with("cannot pin to CPU 65535: "));
+/// ```
+#[derive(Debug)]
+pub struct PinError {
+    cpu: usize,
+    source: io::Error,
+}
+
+impl PinError {
+    /// The CPU that was asked for.
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+}
+
+impl fmt::Display for PinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot pin to CPU {}: ", self.cpu)?;
+        match self.source.kind() {
+            // sched_setaffinity(2): no CPU of the mask is present and permitted.
+            io::ErrorKind::InvalidInput => {
+                f.write_str("it does not exist, is offline, or lies outside this process's cpuset")
+            }
+            io::ErrorKind::Unsupported => f.write_str("this system does not let threads be pinned"),
+            io::ErrorKind::PermissionDenied => f.write_str("this process may not pin its threads"),
+            _ => write!(f, "{}", self.source),
+        }
+    }
+}
+
+impl std::error::Error for PinError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// What became of a thread that asked for its place: pinned, or knowingly not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "whether a thread is pinned belongs in the report"]
+pub enum Pinning {
+    /// The thread runs on this CPU only.
+    Pinned(usize),
+    /// The placement leaves the thread to the scheduler.
+    Unpinned,
+}
+
+impl fmt::Display for Pinning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pinned(cpu) => write!(f, "pinned to CPU {cpu}"),
+            Self::Unpinned => f.write_str("not pinned"),
+        }
+    }
+}
+
+/// Pins the calling thread to one CPU, for good. When this returns, it runs there.
+///
+/// Threads started later from this one inherit the pinning. For a pinning that ends, see
+/// [`PinGuard`].
+///
+/// # Errors
+///
+/// The CPU does not exist, is offline or is not permitted; the system cannot pin. The
+/// thread is then where it was.
+///
+/// ```
+/// # if cfg!(target_os = "linux") {
+/// use corelay_topology::{Topology, current_cpu, pin_current_thread};
+///
+/// let cpu = Topology::current().cpus()[0].id;
+/// pin_current_thread(cpu)?;
+/// assert_eq!(current_cpu(), Some(cpu));
+/// # }
+/// # Ok::<(), corelay_topology::PinError>(())
+/// ```
+pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
+    // Remembered before the first thread narrows its own mask.
+    process_affinity();
+    let pinned = if cpu < MAX_CPUS {
+        set_affinity(&CpuSet::from_iter([cpu]))
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
+    };
+    pinned.map_err(|source| PinError { cpu, source })
+}
+
+/// Keeps the thread that made it on one CPU, and gives back its former affinity when dropped.
+///
+/// ```
+/// # if cfg!(target_os = "linux") {
+/// use corelay_topology::{CpuSet, PinGuard, affinity};
+///
+/// let before = affinity()?;
+/// let cpu = before.first().unwrap();
+/// let guard = PinGuard::pin(cpu)?;
+/// assert_eq!(affinity()?, CpuSet::from_iter([cpu]));
+/// drop(guard);
+/// assert_eq!(affinity()?, before);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the pinning ends when the guard is dropped"]
+pub struct PinGuard {
+    cpu: usize,
+    before: CpuSet,
+    /// Dropping it elsewhere would restore the wrong thread: neither `Send` nor `Sync`.
+    thread: PhantomData<*const ()>,
+}
+
+impl PinGuard {
+    /// Pins the calling thread until the guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`pin_current_thread`]; also where the present affinity cannot be read, since it
+    /// could not be given back.
+    pub fn pin(cpu: usize) -> Result<Self, PinError> {
+        let before = affinity().map_err(|source| PinError { cpu, source })?;
+        pin_current_thread(cpu)?;
+        Ok(Self {
+            cpu,
+            before,
+            thread: PhantomData,
+        })
+    }
+
+    /// The CPU the thread is kept on.
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+}
+
+impl Drop for PinGuard {
+    fn drop(&mut self) {
+        // This can fail only if every CPU of the former mask has since gone offline or left
+        // the cpuset; the kernel has then chosen a mask itself, and it stays.
+        let _ = set_affinity(&self.before);
+    }
+}

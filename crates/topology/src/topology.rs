@@ -1,0 +1,279 @@
+//! What was found: CPUs, cores, packages, nodes and caches, and how they belong together.
+
+use crate::{ControlGroup, CpuSet};
+
+/// A logical CPU that this process may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cpu {
+    /// The kernel's number.
+    pub id: usize,
+    /// Index into [`Topology::cores`].
+    pub core: usize,
+    /// Which of its core's usable CPUs this is, in ascending order: 0 for the first, 1 for
+    /// its SMT sibling.
+    pub smt: usize,
+    /// The kernel's number of its package (socket).
+    pub package: usize,
+    /// The kernel's number of its NUMA node.
+    pub node: usize,
+    /// How fast its kind of core is: 0 for the fastest kind here, 1 for the next.
+    pub tier: usize,
+    /// Index into [`Topology::caches`] of its last-level cache, where caches are known.
+    pub last_level: Option<usize>,
+}
+
+/// A physical core with its usable CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Core {
+    /// Its usable CPUs: one, or SMT siblings.
+    pub cpus: CpuSet,
+    /// The kernel's number of its package.
+    pub package: usize,
+    /// The kernel's number of its NUMA node.
+    pub node: usize,
+    /// As [`Cpu::tier`].
+    pub tier: usize,
+}
+
+/// A package (socket) with usable CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Package {
+    /// The kernel's number.
+    pub id: usize,
+    /// Its usable CPUs.
+    pub cpus: CpuSet,
+}
+
+/// A NUMA node with usable CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Node {
+    /// The kernel's number.
+    pub id: usize,
+    /// Its usable CPUs.
+    pub cpus: CpuSet,
+    /// Distance to every node, also those without usable CPUs, as (number, distance); 10 is
+    /// a node's own memory (ACPI SLIT). Empty where unknown.
+    pub distances: Vec<(usize, u32)>,
+}
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// One cache, shared by some usable CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cache {
+    /// 1, 2, 3, …
+    pub level: u32,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Size in bytes, where known.
+    pub bytes: Option<u64>,
+    /// Length of a line in bytes, where known.
+    pub line_bytes: Option<u32>,
+    /// The usable CPUs that share it.
+    pub cpus: CpuSet,
+    /// How many online CPUs share it, usable or not.
+    pub sharers: usize,
+}
+
+/// The caches of one size, level and kind, counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct CacheLevel {
+    /// 1, 2, 3, …
+    pub level: u32,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Size of one instance in bytes, where known.
+    pub bytes: Option<u64>,
+    /// Online CPUs that share one instance, usable or not.
+    pub sharers: usize,
+    /// How many such caches the usable CPUs have.
+    pub instances: usize,
+}
+
+/// The part of a machine that this process may use.
+///
+/// Never empty: where nothing can be read it is one CPU, and [`unavailable`](Self::unavailable)
+/// says what is missing. [`Display`](std::fmt::Display) draws it.
+///
+/// ```
+/// let machine = corelay_topology::Topology::current();
+/// for cpu in machine.cpus() {
+///     let core = &machine.cores()[cpu.core];
+///     assert!(core.cpus.contains(cpu.id));
+/// }
+/// println!("{machine}");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    pub(crate) usable: CpuSet,
+    pub(crate) online: CpuSet,
+    pub(crate) offline: CpuSet,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) cores: Vec<Core>,
+    pub(crate) packages: Vec<Package>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) caches: Vec<Cache>,
+    pub(crate) control_group: ControlGroup,
+    pub(crate) unavailable: Vec<String>,
+}
+
+impl Topology {
+    /// The CPUs this process may use: online, and permitted by affinity and control group.
+    pub fn usable(&self) -> &CpuSet {
+        &self.usable
+    }
+
+    /// The CPUs that are online, permitted or not.
+    pub fn online(&self) -> &CpuSet {
+        &self.online
+    }
+
+    /// The CPUs that are present but switched off.
+    pub fn offline(&self) -> &CpuSet {
+        &self.offline
+    }
+
+    /// The usable CPUs by ascending number.
+    pub fn cpus(&self) -> &[Cpu] {
+        &self.cpus
+    }
+
+    /// The physical cores with usable CPUs, by the number of their first usable CPU.
+    pub fn cores(&self) -> &[Core] {
+        &self.cores
+    }
+
+    /// The packages with usable CPUs, by number.
+    pub fn packages(&self) -> &[Package] {
+        &self.packages
+    }
+
+    /// The NUMA nodes with usable CPUs, by number.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The caches of usable CPUs, by level, kind and first usable CPU.
+    pub fn caches(&self) -> &[Cache] {
+        &self.caches
+    }
+
+    /// What the control group grants.
+    pub fn control_group(&self) -> &ControlGroup {
+        &self.control_group
+    }
+
+    /// CPU time that the control group grants, in CPUs (1.5 is one and a half); `None`
+    /// without a limit.
+    pub fn quota_cpus(&self) -> Option<f64> {
+        self.control_group.quota.as_ref().map(|quota| quota.cpus())
+    }
+
+    /// How many threads can run at the same time all the time: the usable CPUs, or the
+    /// whole CPUs of the quota if they are fewer. At least 1.
+    pub fn parallelism(&self) -> usize {
+        // Saturates; a quota below one CPU still lets one thread run some of the time.
+        let quota = self.quota_cpus().map_or(usize::MAX, |cpus| cpus as usize);
+        self.cpus.len().min(quota).max(1)
+    }
+
+    /// A usable CPU by its number.
+    pub fn cpu(&self, id: usize) -> Option<&Cpu> {
+        let index = self.cpus.binary_search_by_key(&id, |cpu| cpu.id).ok()?;
+        Some(&self.cpus[index])
+    }
+
+    /// The physical core of a usable CPU.
+    pub fn core_of(&self, cpu: usize) -> Option<&Core> {
+        self.cpu(cpu).map(|cpu| &self.cores[cpu.core])
+    }
+
+    /// The number of the NUMA node of a usable CPU.
+    pub fn node_of(&self, cpu: usize) -> Option<usize> {
+        self.cpu(cpu).map(|cpu| cpu.node)
+    }
+
+    /// The last-level cache of a usable CPU, where caches are known.
+    pub fn last_level_of(&self, cpu: usize) -> Option<&Cache> {
+        self.cpu(cpu)?.last_level.map(|index| &self.caches[index])
+    }
+
+    /// The distance between two NUMA nodes, `from` having usable CPUs; 10 is a node's own
+    /// memory.
+    pub fn distance(&self, from: usize, to: usize) -> Option<u32> {
+        let node = self.nodes.iter().find(|node| node.id == from)?;
+        node.distances
+            .iter()
+            .find(|(id, _)| *id == to)
+            .map(|&(_, distance)| distance)
+    }
+
+    /// True if some core has more than one usable CPU.
+    pub fn has_smt(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.smt > 0)
+    }
+
+    /// True if there are cores of different speed.
+    pub fn is_hybrid(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.tier > 0)
+    }
+
+    /// The caches counted by level, kind, size and number of sharers, in this order.
+    ///
+    /// ```
+    /// use corelay_topology::{CacheKind, Topology};
+    ///
+    /// for cache in Topology::current().cache_levels() {
+    ///     assert!(cache.level >= 1 && cache.instances >= 1);
+    ///     let data = cache.kind != CacheKind::Instruction;
+    ///     println!("L{} {:?}, data: {data}", cache.level, cache.bytes);
+    /// }
+    /// ```
+    pub fn cache_levels(&self) -> Vec<CacheLevel> {
+        let mut levels: Vec<CacheLevel> = Vec::new();
+        for &Cache {
+            level,
+            kind,
+            bytes,
+            sharers,
+            ..
+        } in &self.caches
+        {
+            let same = |l: &&mut CacheLevel| {
+                (l.level, l.kind, l.bytes, l.sharers) == (level, kind, bytes, sharers)
+            };
+            match levels.iter_mut().find(same) {
+                Some(found) => found.instances += 1,
+                None => levels.push(CacheLevel {
+                    level,
+                    kind,
+                    bytes,
+                    sharers,
+                    instances: 1,
+                }),
+            }
+        }
+        levels.sort();
+        levels
+    }
+
+    /// What could not be read and what was assumed instead: one sentence each.
+    pub fn unavailable(&self) -> &[String] {
+        &self.unavailable
+    }
+}

@@ -1,0 +1,63 @@
+//! The floors below the face, compiled for aarch64 and run under emulation.
+//!
+//! This checks code and clock. It says nothing about weak memory: the emulator runs on
+//! this machine's.
+
+use super::Came;
+use super::debian::Debian;
+use crate::binaries::Target;
+use crate::workspace::Workspace;
+use anyhow::Result;
+
+const TRIPLE: &str = "aarch64-unknown-linux-gnu";
+const VARIABLES: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
+
+/// Linker, C library, standard library, emulator.
+const PACKAGES: &[&str] = &[
+    "gcc-aarch64-linux-gnu",
+    "libc6-dev-arm64-cross",
+    "qemu-user-static",
+];
+const STANDARD_LIBRARY: &[&str] = &["libstd-rust-web-dev:arm64"];
+
+/// The crates whose unit tests are run.
+const CRATES: &[&str] = &["topology", "sync", "clock", "locks", "delegate", "fibre"];
+
+pub(super) fn run(workspace: &Workspace) -> Result<Came> {
+    if std::env::consts::ARCH == "aarch64" {
+        return Ok(Came::Passed(
+            "this machine is one: `cargo test` has done it".to_owned(),
+        ));
+    }
+    let debian = match prepare(workspace) {
+        Ok(debian) => debian,
+        Err(error) => return Ok(Came::Cannot(format!("{error:#}"))),
+    };
+    let root = debian.root.display();
+    let members = workspace.members()?;
+    let crates = members
+        .iter()
+        .filter(|member| CRATES.contains(&member.folder.as_str()));
+    let targets: Vec<Target> = crates.map(|member| Target::new(member, "lib")).collect();
+
+    let mut command = debian.cargo(&workspace.root);
+    super::test(&mut command, &targets);
+    command.args(["--target", TRIPLE]).args(debian.arguments());
+    command.env(
+        format!("{VARIABLES}_LINKER"),
+        debian.root.join("usr/bin/aarch64-linux-gnu-gcc"),
+    );
+    let emulator = format!("{root}/usr/bin/qemu-aarch64-static -L {root}/usr/aarch64-linux-gnu");
+    command.env(format!("{VARIABLES}_RUNNER"), emulator);
+    // The C library's linker script names its parts from the root on.
+    command.env("RUSTFLAGS", format!("-Clink-arg=--sysroot={root}"));
+    command.env("CARGO_TARGET_DIR", workspace.target.join("aarch64"));
+    super::tested(command)
+}
+
+fn prepare(workspace: &Workspace) -> Result<Debian> {
+    let debian = Debian::compiler(workspace)?;
+    debian.and(workspace, PACKAGES)?;
+    debian.and(workspace, STANDARD_LIBRARY)?;
+    Ok(debian)
+}

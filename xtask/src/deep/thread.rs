@@ -1,0 +1,58 @@
+//! ThreadSanitizer, with an instrumented standard library.
+//!
+//! Fences become read-modify-writes (`--cfg corelay_tsan`), because ThreadSanitizer does
+//! not understand fences; the asymmetric barrier is therefore not what is tested here.
+
+use super::debian::{self, Debian};
+use super::{Came, canary};
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+pub(super) fn run(workspace: &Workspace) -> Result<Came> {
+    let debian = match prepare(workspace) {
+        Ok(debian) => debian,
+        Err(error) => return Ok(Came::Cannot(format!("{error:#}"))),
+    };
+    let cargo = |dir: &Path| sanitized(&debian, workspace, dir);
+    let home = workspace.target.join("deep").join("canary-thread");
+    if let Err(error) = canary::must_die(cargo, &home, canary::RACE, "data race") {
+        return Ok(Came::Cannot(format!("{error:#}")));
+    }
+    let mut command = cargo(&workspace.root);
+    super::test(&mut command, &super::targets(workspace)?);
+    command.args(debian.arguments());
+    let came = super::tested(command)?;
+    println!("thread: Debian's rustc {}", debian.release());
+    Ok(came)
+}
+
+fn prepare(workspace: &Workspace) -> Result<Debian> {
+    let debian = Debian::compiler(workspace)?;
+    let runtime = format!("libclang-rt-{}-dev", debian.llvm());
+    debian.and(workspace, &["rust-web-src", &runtime])?;
+    // Debian's compiler comes without the runtime; it is LLVM's own, under another name.
+    let llvm = debian.llvm();
+    let arch = std::env::consts::ARCH;
+    let from = format!("usr/lib/llvm-{llvm}/lib/clang/{llvm}/lib/linux/libclang_rt.tsan-{arch}.a");
+    let to = format!("usr/lib/rustlib/{arch}-unknown-linux-gnu/lib/librustc-stable_rt.tsan.a");
+    fs::copy(debian.root.join(&from), debian.root.join(to))
+        .with_context(|| format!("{runtime} has no {from}"))?;
+    Ok(debian)
+}
+
+fn sanitized(debian: &Debian, workspace: &Workspace, dir: &Path) -> Command {
+    let mut command = debian.cargo(dir);
+    command.env("RUSTC_BOOTSTRAP", "1");
+    command.env("CARGO_UNSTABLE_BUILD_STD", "std,test");
+    command.env("RUSTFLAGS", "-Zsanitizer=thread --cfg corelay_tsan");
+    command.env("CARGO_TARGET_DIR", workspace.target.join("thread"));
+    command.env(
+        "CARGO_BUILD_TARGET",
+        debian::multiarch().replace("-linux", "-unknown-linux"),
+    );
+    command.env("TSAN_OPTIONS", "halt_on_error=1");
+    command
+}

@@ -1,0 +1,167 @@
+//! `cargo xtask loom` and `cargo xtask shuttle`: every model, one process each.
+
+use crate::Verdict;
+use crate::binaries::{self, Binary, Checker, Outcome, Target};
+use crate::process::seconds;
+use crate::workspace::Workspace;
+use anyhow::{Result, bail};
+use std::time::{Duration, Instant};
+
+/// A loom model beyond this is named as slow: the gate has ten minutes for all of them.
+const SLOW: Duration = Duration::from_secs(30);
+
+/// How models are run.
+#[derive(Debug)]
+pub(crate) struct Options<'a> {
+    pub(crate) checker: Checker,
+    /// Only models whose `crate::file::test` contains this.
+    pub(crate) filter: Option<&'a str>,
+    /// Also the models that are marked `#[ignore]`.
+    pub(crate) with_ignored: bool,
+    /// Variables for the test programs.
+    pub(crate) environment: Vec<(&'static str, String)>,
+    /// The checker stops exploring after this time by itself: then the model has passed,
+    /// but not completely.
+    pub(crate) budget: Option<Duration>,
+}
+
+/// Every loom model that the gate runs.
+pub(crate) fn loom(workspace: &Workspace, filter: Option<&str>) -> Result<Verdict> {
+    let preemptions = preemptions();
+    println!("loom: at most {preemptions} preemptions per execution");
+    run(
+        workspace,
+        &Options {
+            checker: Checker::Loom,
+            filter,
+            with_ignored: false,
+            environment: vec![("LOOM_MAX_PREEMPTIONS", preemptions)],
+            budget: None,
+        },
+    )
+}
+
+/// loom's bound: `$LOOM_MAX_PREEMPTIONS`, or 2, which the gate can afford.
+pub(crate) fn preemptions() -> String {
+    std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| "2".to_owned())
+}
+
+/// Every shuttle model that the gate runs.
+pub(crate) fn shuttle(workspace: &Workspace, filter: Option<&str>) -> Result<Verdict> {
+    run(
+        workspace,
+        &Options {
+            checker: Checker::Shuttle,
+            filter,
+            with_ignored: false,
+            environment: Vec::new(),
+            budget: None,
+        },
+    )
+}
+
+/// Builds and runs models one by one.
+pub(crate) fn run(workspace: &Workspace, options: &Options<'_>) -> Result<Verdict> {
+    let name = options.checker.name();
+    let mut targets = Vec::new();
+    for member in workspace.members()? {
+        for test in member.tests(&format!("{name}_"))? {
+            // A filter that names a file spares building the others.
+            let other = |filter: &str| filter.contains("::") && !filter.contains(&test);
+            if !options.filter.is_some_and(other) {
+                targets.push(Target::new(&member, &test));
+            }
+        }
+    }
+    if targets.is_empty() {
+        bail!("no crate has such a tests/{name}_*.rs: nothing is checked");
+    }
+    let start = Instant::now();
+    let binaries = binaries::build(workspace, options.checker, &targets)?;
+    println!(
+        "{name}: {} programs built in {}",
+        binaries.len(),
+        seconds(start.elapsed())
+    );
+
+    let mut counts = Counts::default();
+    for binary in &binaries {
+        run_binary(binary, options, &mut counts)?;
+    }
+    let Counts {
+        passed,
+        incomplete,
+        ignored,
+        failed,
+        slow,
+    } = counts;
+    println!(
+        "{name}: {passed} passed, {incomplete} of them not to their end, {} failed, {ignored} \
+         ignored, in {}",
+        failed.len(),
+        seconds(start.elapsed())
+    );
+    for (model, time) in slow {
+        println!("{name}: slow: {model} took {}", seconds(time));
+    }
+    for model in &failed {
+        println!("{name}: FAILED: {model}");
+    }
+    if passed == 0 && failed.is_empty() {
+        match options.filter {
+            Some(filter) => bail!("no {name} model matches `{filter}`"),
+            None => bail!("no {name} model ran: nothing is checked"),
+        }
+    }
+    Ok(Verdict::of(failed.is_empty()))
+}
+
+#[derive(Default)]
+struct Counts {
+    passed: usize,
+    incomplete: usize,
+    ignored: usize,
+    failed: Vec<String>,
+    slow: Vec<(String, Duration)>,
+}
+
+fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Result<()> {
+    let name = options.checker.name();
+    let file = format!("{}::{}", binary.target.folder, binary.target.name);
+    let tests = binary.tests()?;
+    if tests.is_empty() {
+        println!("{name} {file}: no test in it");
+        counts.failed.push(format!("{file} has no test"));
+    }
+    // loom looks at the clock only now and then.
+    let limit = options
+        .budget
+        .map(|budget| budget * 2 + Duration::from_secs(60));
+    for test in &tests {
+        let model = format!("{file}::{test}");
+        if options.filter.is_some_and(|filter| !model.contains(filter)) {
+            continue;
+        }
+        let run = binary.run(test, options.with_ignored, &options.environment, limit)?;
+        let time = run.ended.time;
+        println!("{name} {model} {}: {}", seconds(time), run.closing_line());
+        match run.outcome {
+            Outcome::Passed => {
+                counts.passed += 1;
+                if options.budget.is_some_and(|budget| time >= budget) {
+                    println!("{name} {model}: not all of its executions were explored");
+                    counts.incomplete += 1;
+                }
+            }
+            Outcome::Ignored => counts.ignored += 1,
+            Outcome::Failed | Outcome::TimedOut | Outcome::Absent => {
+                println!("{}", run.ended.output);
+                counts.failed.push(model.clone());
+            }
+        }
+        if options.checker == Checker::Loom && options.budget.is_none() && time > SLOW {
+            counts.slow.push((model, time));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,369 @@
+//! `cargo xtask smoke`: the lab from the outside, as its first user meets it.
+
+use crate::Verdict;
+use crate::process::{self, Ended, seconds};
+use crate::workspace::{self, Workspace};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// A program that is still running then hangs.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// A page with pictures in it is longer than this, in bytes.
+const PAGE: usize = 20_000;
+
+/// Every method that `compare` must have run where there are two CPUs.
+const METHODS: &[&str] = &[
+    "atomic",
+    "mutex",
+    "parking-lot",
+    "ttas",
+    "ticket",
+    "mcs",
+    "clh",
+    "channel",
+    "channel-pipelined",
+    "tokio",
+    "trust",
+    "trust-then",
+    "trust-post",
+];
+
+/// The keys of the results and of their parts.
+const TOP: &[&str] = &["schema", "machine", "commit", "command", "runs"];
+const RUN: &[&str] = &[
+    "workload",
+    "method",
+    "params",
+    "correct",
+    "median_mops",
+    "harmonic_mean_mops",
+    "by_mode",
+    "samples",
+];
+const PARAMS: &[&str] = &["threads", "servers", "vars", "window"];
+const SAMPLE: &[&str] = &["mops", "mode", "rtt_ns", "per_thread", "cpu_s"];
+const MODE: &[&str] = &["median_mops", "n"];
+
+/// Command lines that must be refused, and what the one sentence must name.
+const REFUSED: &[(&[&str], &str)] = &[
+    (&["compare", "--no-such-flag"], "--no-such-flag"),
+    (
+        &[
+            "bench",
+            "fetch-add",
+            "--threads",
+            "0",
+            "--json",
+            "refused.json",
+        ],
+        "--threads",
+    ),
+    (
+        &[
+            "bench",
+            "fetch-add",
+            "--method",
+            "no-such-method",
+            "--json",
+            "refused.json",
+        ],
+        "--method",
+    ),
+    (
+        &[
+            "bench",
+            "fetch-add",
+            "--secs",
+            "0",
+            "--json",
+            "refused.json",
+        ],
+        "--secs",
+    ),
+];
+
+/// Builds the lab, runs it and looks at what it leaves behind.
+pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
+    let mut build = process::cargo(&workspace.root);
+    build.args(["build", "--release", "--locked", "--package", "corelay-lab"]);
+    build.env("CARGO_TARGET_DIR", &workspace.target);
+    println!("{}", process::shown(&build));
+    if !process::pass_on(build)?.good {
+        bail!("the lab does not build");
+    }
+    let program = workspace.target.join("release").join("corelay");
+    if !program.is_file() {
+        bail!(
+            "the lab has no program `corelay`: {} does not exist",
+            workspace.shown(&program)
+        );
+    }
+    let dir = workspace.target.join("smoke");
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir)?;
+    }
+    std::fs::create_dir_all(&dir)?;
+
+    let mut complaints = Vec::new();
+    let ended = lab(&program, &dir, &["compare", "--quick", "--out", "report"])?;
+    print!("{}", ended.output);
+    println!("smoke: compare --quick took {}", seconds(ended.time));
+    if ended.good() {
+        complaints.extend(check_results(&dir.join("report/results.json"))?);
+        complaints.extend(check_page(&dir.join("report/index.html"))?);
+    } else {
+        complaints.push(format!("compare --quick: {}", ended.how()));
+    }
+    for (args, named) in REFUSED {
+        let ended = lab(&program, &dir, args)?;
+        complaints.extend(refusal(&ended, args, named));
+        if dir.join("refused.json").exists() {
+            complaints.push(format!("{} wrote a file", args.join(" ")));
+        }
+    }
+    for complaint in &complaints {
+        println!("smoke: {complaint}");
+    }
+    println!("smoke: {} complaints", complaints.len());
+    Ok(Verdict::of(complaints.is_empty()))
+}
+
+fn lab(program: &Path, dir: &Path, args: &[&str]) -> Result<Ended> {
+    let mut command = process::program(program, dir);
+    command.args(args);
+    process::capture(command, Some(LIMIT))
+}
+
+/// A refusal is exit code 2, the flag's name, and no panic.
+fn refusal(ended: &Ended, args: &[&str], named: &str) -> Vec<String> {
+    let line = args.join(" ");
+    let mut complaints = Vec::new();
+    if ended.code != Some(2) {
+        complaints.push(format!(
+            "`{line}` must end with exit code 2, not: {}",
+            ended.how()
+        ));
+    }
+    if !ended.output.contains(named) {
+        complaints.push(format!(
+            "`{line}` is refused without naming {named}: {}",
+            ended.output
+        ));
+    }
+    if ended.output.contains("panicked at") {
+        complaints.push(format!("`{line}` panics: {}", ended.output));
+    }
+    complaints
+}
+
+fn check_results(path: &Path) -> Result<Vec<String>> {
+    if !path.is_file() {
+        return Ok(vec![format!("{} was not written", path.display())]);
+    }
+    let text = workspace::read(path)?;
+    let results: Value = serde_json::from_str(&text).context("results.json is no JSON")?;
+    Ok(complaints_about(&results))
+}
+
+fn complaints_about(results: &Value) -> Vec<String> {
+    let mut found = missing(results, TOP, "results");
+    let runs = results["runs"].as_array().map_or(&[][..], Vec::as_slice);
+    if runs.is_empty() {
+        found.push("results: no runs".to_owned());
+    }
+    for run in runs {
+        let name = format!("run {} at {}", run["method"], run["params"]);
+        found.extend(missing(run, RUN, &name));
+        found.extend(missing(&run["params"], PARAMS, &name));
+        if run["correct"] != true {
+            found.push(format!("{name}: not correct"));
+        }
+        let figure = |key: &str| run[key].as_f64().is_some_and(|mops| mops > 0.0);
+        let samples = run["samples"].as_array().map_or(&[][..], Vec::as_slice);
+        let kept = samples.iter().any(|sample| sample["mode"] != "discarded");
+        if kept && !(figure("median_mops") && figure("harmonic_mean_mops")) {
+            found.push(format!("{name}: samples were kept, but there is no figure"));
+        }
+        if samples.is_empty() {
+            found.push(format!("{name}: no samples"));
+        }
+        for sample in samples {
+            found.extend(missing(sample, SAMPLE, &name));
+        }
+        for (mode, summary) in run["by_mode"].as_object().into_iter().flatten() {
+            found.extend(missing(summary, MODE, &format!("{name}, {mode}")));
+        }
+    }
+    if results["machine"]["cpus"].as_u64() >= Some(2) {
+        for method in METHODS {
+            if !runs.iter().any(|run| run["method"] == *method) {
+                found.push(format!("results: the method {method} did not run"));
+            }
+        }
+    }
+    found
+}
+
+fn missing(value: &Value, keys: &[&str], what: &str) -> Vec<String> {
+    let lacks = keys.iter().filter(|key| value.get(key).is_none());
+    lacks.map(|key| format!("{what}: no `{key}`")).collect()
+}
+
+fn check_page(path: &Path) -> Result<Vec<String>> {
+    if !path.is_file() {
+        return Ok(vec![format!("{} was not written", path.display())]);
+    }
+    Ok(complaints_about_page(&workspace::read(path)?))
+}
+
+/// Self-contained: nothing is fetched when the page is opened.
+fn complaints_about_page(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if page.len() <= PAGE {
+        found.push(format!(
+            "index.html has {} bytes: not even {PAGE}",
+            page.len()
+        ));
+    }
+    if !page.contains("<svg") {
+        found.push("index.html has no picture".to_owned());
+    }
+    for (start, end) in [
+        ("<script", '>'),
+        ("<img", '>'),
+        ("<iframe", '>'),
+        ("<link", '>'),
+    ] {
+        for tag in page
+            .split(start)
+            .skip(1)
+            .filter_map(|rest| rest.split(end).next())
+        {
+            let source = ["src=", "href="]
+                .iter()
+                .find_map(|name| Some(tag.split_once(name)?.1));
+            let inside = |source: &str| source.trim_start_matches(['"', '\'']).starts_with("data:");
+            if source.is_some_and(|source| !inside(source)) {
+                found.push(format!("index.html fetches something: {start}{tag}>"));
+            }
+        }
+    }
+    for part in page.split("url(").skip(1) {
+        let part = part.trim_start_matches(['"', '\'']);
+        if !part.starts_with("data:") && !part.starts_with('#') {
+            let part: String = part.chars().take(40).collect();
+            found.push(format!("index.html fetches something: url({part}"));
+        }
+    }
+    if page.contains("@import") {
+        found.push("index.html imports a style sheet".to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn results() -> Value {
+        let runs: Vec<Value> = METHODS
+            .iter()
+            .map(|method| {
+                json!({
+                    "workload": "fetch-add", "method": method, "correct": true,
+                    "params": {"threads": 2, "servers": 1, "vars": 1, "window": 256},
+                    "median_mops": 1.0, "harmonic_mean_mops": 1.0,
+                    "by_mode": {"near": {"median_mops": 1.0, "n": 1}},
+                    "samples": [{"mops": 1.0, "mode": "near", "rtt_ns": 1.0, "per_thread": [1],
+                                 "cpu_s": 1.0}],
+                })
+            })
+            .collect();
+        json!({"schema": 1, "machine": {"cpus": 2}, "commit": "c", "command": "x", "runs": runs})
+    }
+
+    fn complaint(spoil: fn(&mut Value)) -> String {
+        let mut results = results();
+        spoil(&mut results);
+        let found = complaints_about(&results);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].clone()
+    }
+
+    #[test]
+    fn good_results_pass() {
+        assert_eq!(complaints_about(&results()), [""; 0]);
+    }
+
+    #[test]
+    fn bad_results_are_found() {
+        assert!(complaint(|r| _ = r.as_object_mut().unwrap().remove("commit")).contains("commit"));
+        assert!(complaint(|r| r["runs"][3]["correct"] = json!(false)).contains("not correct"));
+        assert!(complaint(|r| r["runs"][0]["median_mops"] = json!(0)).contains("no figure"));
+        assert!(
+            complaint(|r| r["runs"][0]["samples"][0] = json!({
+                "mops": 1.0, "mode": "near", "per_thread": [], "cpu_s": 1.0
+            }))
+            .contains("rtt_ns")
+        );
+        assert!(complaint(|r| r["runs"][0]["method"] = json!("x")).contains("atomic did not run"));
+        assert!(complaint(|r| r["runs"][0]["samples"] = json!([])).contains("no samples"));
+    }
+
+    #[test]
+    fn a_run_without_kept_samples_needs_no_figure() {
+        let mut results = results();
+        results["runs"][0]["median_mops"] = json!(0.0);
+        results["runs"][0]["samples"][0]["mode"] = json!("discarded");
+        assert_eq!(complaints_about(&results), [""; 0]);
+    }
+
+    #[test]
+    fn pages_that_fetch_are_found() {
+        let page = |extra: &str| format!("<svg></svg>{extra}{}", " ".repeat(PAGE));
+        for good in [
+            "<a href=\"https://e.org\">x</a>",
+            "<img src=\"data:x\">",
+            "url(#clip)",
+        ] {
+            assert_eq!(complaints_about_page(&page(good)), [""; 0], "{good}");
+        }
+        for bad in [
+            "<script src=\"https://e.org/x.js\"></script>",
+            "<link rel=stylesheet href='x.css'>",
+            "<img src=x.png>",
+            "<style>@import 'x'</style>",
+            "<style>a{background:url(x.png)}</style>",
+        ] {
+            assert_eq!(complaints_about_page(&page(bad)).len(), 1, "{bad}");
+        }
+        assert_eq!(complaints_about_page("short").len(), 2);
+    }
+
+    #[test]
+    fn a_refusal_has_code_two_and_names_the_flag() {
+        let ended = |code, output: &str| Ended {
+            code: Some(code),
+            timed_out: false,
+            output: output.to_owned(),
+            time: Duration::ZERO,
+        };
+        assert_eq!(
+            refusal(&ended(2, "error: --secs must be"), &["x"], "--secs"),
+            [""; 0]
+        );
+        assert_eq!(
+            refusal(&ended(1, "error: --secs must be"), &["x"], "--secs").len(),
+            1
+        );
+        assert_eq!(refusal(&ended(2, "error"), &["x"], "--secs").len(), 1);
+        assert_eq!(
+            refusal(&ended(101, "--secs panicked at x"), &["x"], "--secs").len(),
+            2
+        );
+    }
+}

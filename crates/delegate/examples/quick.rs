@@ -24,7 +24,7 @@ fn main(){
     let got=Box::leak(Box::new(std::cell::Cell::new(0u64))); let got:&'static std::cell::Cell<u64>=got;
     let mut rng=1u64;
     let mut res: std::collections::BTreeMap<(String,u32),Vec<f64>> = Default::default();
-    for _ in 0..rounds { for what in ["xadd","mutex","apply","then1","then1k","post1","lone"] {
+    for _ in 0..rounds { for what in ["xadd","mutex","apply","then1","then1k","post1","post4","lone"] {
         if let Some(o)=&only { if !o.split(',').any(|x|x==what) {continue} }
         let r0=rtt();
         let t0=Instant::now(); let mut ops=0u64;
@@ -37,6 +37,7 @@ fn main(){
             "then1"=>{ let x=&v[0]; for _ in 0..256 { x.apply_then(|v|{v.0+=1; v.0}, move|r| got.set(got.get()+(r!=0) as u64)); } }
             "then1k"=>{ for _ in 0..256 { rng^=rng<<13; rng^=rng>>7; rng^=rng<<17; let x=&v[(rng>>32) as usize & 1023]; x.apply_then(|v|{v.0+=1; v.0}, move|r| got.set(got.get()+(r!=0) as u64)); } }
             "post1"=>{ let x=&v[0]; for _ in 0..256 { x.post(|v|{v.0+=1;}); } }
+            "post4"=>{ for i in 0..256 { let x=&v[i&3]; x.post(|v|{v.0+=1;}); } }
             _=>unreachable!() } ops+=256; }
             barrier().unwrap(); }
         }

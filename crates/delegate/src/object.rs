@@ -129,7 +129,7 @@ impl Header {
         let trustee = Arc::clone(&header.trustee);
         // SAFETY: the node is pushed only here, once; the object stays until it is taken.
         if unsafe { trustee.inbox.push(&raw const header.node) } {
-            trustee.rouse();
+            trustee.rouse_if_needed();
         } else {
             // The trustee has ended and has dropped the value.
             // SAFETY: the last handle is ours.

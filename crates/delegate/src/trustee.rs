@@ -33,11 +33,19 @@ use std::cell::RefCell;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
-pub(crate) const AWAKE: u32 = 0;
-const DROWSY: u32 = 1;
-const ASLEEP: u32 = 2;
-const CLOSED: u32 = 3;
-const GONE: u32 = 4;
+/// Polling, and publishing needs no fence: the one state of the fast path.
+const AWAKE: u32 = 0;
+/// Polling, where the barrier is not asymmetric: every publication must fence.
+const AWAKE_FENCED: u32 = 1;
+const DROWSY: u32 = 2;
+const ASLEEP: u32 = 3;
+const CLOSED: u32 = 4;
+const GONE: u32 = 5;
+
+/// The state of a trustee that polls.
+fn awake() -> u32 {
+    if barrier::is_asymmetric() { AWAKE } else { AWAKE_FENCED }
+}
 
 /// Idle polls after which the heads are looked at. On the reference machine this keeps the
 /// line of a busy client's head with the client and still bounds the wait of a request
@@ -75,7 +83,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(settings: Settings, name: String) -> Self {
         Self {
-            state: CachePadded::new(Futex::new(AWAKE)),
+            state: CachePadded::new(Futex::new(awake())),
             inbox: CachePadded::new(Inbox::new()),
             counters: Counters::default(),
             settings,
@@ -85,23 +93,36 @@ impl Shared {
         }
     }
 
+    /// Call it after publishing: true where the trustee polls and will find it. Otherwise
+    /// ask [`rouse_if_needed`](Self::rouse_if_needed).
+    #[inline(always)]
+    pub(crate) fn is_awake(&self) -> bool {
+        // Pairs with the heavy barrier of a trustee that goes to sleep or closes: it sees
+        // what was published, or this sees its state. Where the barrier is not asymmetric
+        // the state is never AWAKE, and `rouse_if_needed` fences.
+        barrier::compiler_only();
+        // Relaxed: ordered by the barrier.
+        self.state.word().load(Ordering::Relaxed) == AWAKE
+    }
+
     /// Makes sure that the trustee will look around once more; false where it has closed.
-    /// Call it after a light barrier.
+    /// Call it after publishing.
     #[cold]
-    pub(crate) fn rouse(&self) -> bool {
+    pub(crate) fn rouse_if_needed(&self) -> bool {
+        barrier::light();
         let state = self.state.word();
-        // Relaxed: the exchanges below decide.
+        // Relaxed: ordered by the barrier; the exchanges below decide.
         let mut seen = state.load(Ordering::Relaxed);
         loop {
             let wake = match seen {
-                AWAKE => return true,
+                AWAKE | AWAKE_FENCED => return true,
                 DROWSY => false,
                 ASLEEP => true,
                 _ => return false,
             };
             // Release: pairs with the Acquire of `Trustee::sleep`; what was published
             // before is seen in the next pass.
-            match state.compare_exchange(seen, AWAKE, Ordering::Release, Ordering::Relaxed) {
+            match state.compare_exchange(seen, awake(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => {
                     if wake {
                         self.state.wake_all();
@@ -134,8 +155,7 @@ impl Shared {
     pub(crate) fn close(&self) {
         // SAFETY: a node of its own, pushed once; `self` outlives the trustee.
         if unsafe { self.inbox.push(&raw const self.close) } {
-            barrier::light();
-            self.rouse();
+            self.rouse_if_needed();
         }
     }
 }
@@ -260,8 +280,8 @@ impl Trustee {
         barrier::heavy();
         let batch = self.shared.settings.batch;
         if self.shared.inbox.has_news() || self.look_at_heads(batch) {
-            // Relaxed: a client that sees DROWSY meanwhile writes AWAKE too.
-            state.store(AWAKE, Ordering::Relaxed);
+            // Relaxed: a client that sees DROWSY meanwhile writes the same.
+            state.store(awake(), Ordering::Relaxed);
             return;
         }
         // Acquire: pairs with the Release of `rouse`, here where somebody has roused us, …

@@ -103,6 +103,14 @@ pub fn light() {
     }
 }
 
+/// The frequent side where the caller knows that the barrier is asymmetric, for instance
+/// because the other side says so in the very word that is read: no instruction at all.
+#[inline(always)]
+pub fn compiler_only() {
+    #[cfg(not(any(corelay_loom, corelay_shuttle)))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+}
+
 /// The rare side: a few microseconds, and every CPU that runs this process is
 /// interrupted once.
 pub fn heavy() {

@@ -1,6 +1,8 @@
 //! Pinning a thread to a CPU, and letting it go again.
 
-use crate::{CpuSet, affinity, affinity::process_affinity, affinity::set_affinity, cpulist::MAX_CPUS};
+use crate::{
+    CpuSet, affinity, affinity::process_affinity, affinity::set_affinity, cpulist::MAX_CPUS,
+};
 use std::marker::PhantomData;
 use std::{fmt, io};
 

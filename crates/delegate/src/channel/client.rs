@@ -4,19 +4,20 @@
 //! again. A request is done with when it has been executed and, if it has a callback, that
 //! has been taken out.
 //!
-//! **Limits.** `limit_count` and `limit_cursor` are where the fast path ends: at the next
-//! publication, at the window or at the end of the room, whichever comes first. Everything
-//! else, reaping and waiting too, happens in `make_room`.
+//! **Limit.** The fast path ends at `limit`: at the next publication, at the window or at
+//! the end of the room, whichever comes first. Everything else, reaping and waiting too,
+//! happens in `make_room`.
 
+use super::callbacks::Callbacks;
 use super::pace::Pace;
 use super::reap::Reaper;
 use super::request::{Call, Callback, Post, Then};
-use super::ring::{FIRST_UNITS, JUMP_UNITS, Rings, SPARE};
+use super::ring::{FIRST_UNITS, JUMP_UNITS, Rings, SPARE, View};
 use super::word::{Mail, Position, is_past, step};
 use super::{Channel, defer, jump};
 use crate::object::Header;
 use crate::thread::ThreadState;
-use crate::trustee::{AWAKE, Shared};
+use crate::trustee::Shared;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint};
@@ -59,17 +60,15 @@ enum Room {
 /// A client's half of a channel. It stays on its thread.
 pub(crate) struct Client {
     // What every request touches, together.
-    position: Cell<Position>,
-    limit_count: Cell<u32>,
-    limit_cursor: Cell<u32>,
-    rings: Cell<*mut Rings>,
-    /// Where the next entry of the callback ring goes.
-    callback_end: Cell<u32>,
     channel: *const Channel,
+    requests: Cell<View>,
+    limit: Cell<u32>,
+    pub(super) callbacks: Callbacks,
     pub(crate) trustee: Arc<Shared>,
 
     pub(super) reaper: Reaper,
 
+    rings: Cell<*mut Rings>,
     mail: Cell<Mail>,
     publish_every: Cell<u32>,
     pace: Pace,
@@ -86,18 +85,20 @@ pub(crate) struct Client {
 impl Client {
     /// A channel to `trustee`, announced to it; `None` where it has been shut down.
     pub(crate) fn connect(trustee: &Arc<Shared>, thread: &Rc<ThreadState>) -> Option<Self> {
-        let rings = Box::into_raw(Rings::new(FIRST_UNITS));
+        let first = Rings::new(FIRST_UNITS);
+        let requests = first.requests;
         let origin = trustee.settings.origin;
+        let reaper = Reaper::new(first, origin);
+        let rings = reaper.newest();
         let channel = Arc::new(Channel::new(rings, origin));
         let client = Self {
-            position: Cell::new(origin),
-            limit_count: Cell::new(origin.count()),
-            limit_cursor: Cell::new(origin.cursor()),
-            rings: Cell::new(rings),
-            callback_end: Cell::new(0),
             channel: Arc::as_ptr(&channel),
+            requests: Cell::new(requests),
+            limit: Cell::new(origin.cursor()),
+            callbacks: Callbacks::new(),
             trustee: Arc::clone(trustee),
-            reaper: Reaper::new(rings, origin),
+            reaper,
+            rings: Cell::new(rings),
             mail: Cell::new(Mail::new(origin.cursor(), 0)),
             publish_every: Cell::new(1),
             pace: Pace::default(),
@@ -114,7 +115,7 @@ impl Client {
         let node = unsafe { &raw const (*announced).register };
         // SAFETY: a node of its own, pushed once.
         if unsafe { trustee.inbox.push(node) } {
-            trustee.rouse();
+            trustee.rouse_if_needed();
             Some(client)
         } else {
             // SAFETY: the count from above, which nobody has taken over.
@@ -137,13 +138,11 @@ impl Client {
         unsafe { &*self.rings.get() }
     }
 
-    pub(super) fn position(&self) -> Position {
-        self.position.get()
-    }
-
+    /// Where the next request goes. The head is its home: only this side writes it.
     #[inline(always)]
-    pub(super) fn callback_end(&self) -> u32 {
-        self.callback_end.get()
+    pub(super) fn position(&self) -> Position {
+        // Relaxed: our own word.
+        Position(self.channel().head.load(Ordering::Relaxed))
     }
 
     // ---- requests ----
@@ -166,40 +165,106 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
-        let units = Then::<T, F, R>::UNITS;
-        let mut publish = false;
-        if self.is_limited(units) {
-            match self.make_room(units, patience) {
-                Room::Here => publish = true,
-                Room::None => return Err((Refusal::Full, f, then)),
-                Room::Queue => {
-                    // SAFETY: the caller's duties go over to the deferred request.
-                    unsafe { defer::issue(self, object, f, then) };
-                    return Ok(());
-                }
+        let at = self.position();
+        if self.is_limited(at, Then::<T, F, R>::UNITS) || !self.callbacks.has_room() {
+            // SAFETY: the caller's duties.
+            return unsafe { self.issue_slowly(object, f, then, patience) };
+        }
+        // SAFETY: there is room; the rest is the caller's duty.
+        if unsafe { self.write_then(at, object, f, then) } {
+            Ok(())
+        } else {
+            // SAFETY: just written.
+            unsafe { self.rouse_or_retract_then::<T, F, R, C>(at) }
+        }
+    }
+
+    /// The request does not go the fast way.
+    ///
+    /// # Safety
+    /// As [`issue`](Self::issue).
+    #[cold]
+    #[inline(never)]
+    unsafe fn issue_slowly<T, F, R, C>(
+        &self,
+        object: *mut Header,
+        f: F,
+        then: C,
+        patience: Patience,
+    ) -> Result<(), (Refusal, F, C)>
+    where
+        F: FnOnce(&mut T) -> R,
+        C: FnOnce(R),
+    {
+        match self.make_room(Then::<T, F, R>::UNITS, patience) {
+            Room::Here => {}
+            Room::None => return Err((Refusal::Full, f, then)),
+            Room::Queue => {
+                // SAFETY: the caller's duties go over to the deferred request.
+                unsafe { defer::issue(self, object, f, then) };
+                return Ok(());
             }
         }
-        let at = self.position.get();
-        let entry_cursor = self.callback_end.get();
-        let record = self.rings().request(at.cursor());
-        self.rings().touch_request(at.cursor(), units);
-        // SAFETY: there is room for the record.
-        unsafe { Then::<T, F, R>::write(record, object, f) };
-        let entry = self.rings().callback(entry_cursor);
-        // SAFETY: room in the request ring is room in the callback ring.
-        unsafe { Callback::<T, F, R, C>::write(entry, at, then) };
-        self.callback_end.set(entry_cursor.wrapping_add(Callback::<T, F, R, C>::UNITS as u32));
-        if self.commit(at, units, publish) {
-            if publish {
-                self.thread.raise_held();
-            }
+        let at = self.position();
+        // SAFETY: `make_room` has made it; the rest is the caller's duty.
+        let awake = unsafe { self.write_then(at, object, f, then) };
+        self.flush();
+        if !awake {
+            // SAFETY: just written.
+            unsafe { self.rouse_or_retract_then::<T, F, R, C>(at) }?;
+        }
+        self.thread.raise_held();
+        Ok(())
+    }
+
+    /// Writes request and callback; false where the trustee has to be roused.
+    ///
+    /// # Safety
+    /// There is room; the rest as [`issue`](Self::issue).
+    #[inline(always)]
+    unsafe fn write_then<T, F, R, C>(
+        &self,
+        at: Position,
+        object: *mut Header,
+        f: F,
+        then: C,
+    ) -> bool
+    where
+        F: FnOnce(&mut T) -> R,
+        C: FnOnce(R),
+    {
+        let end = self.callbacks.end();
+        // SAFETY: there is room.
+        unsafe { Callback::<T, F, R, C>::write(self.callbacks.at(end), at, then) };
+        self.callbacks.set_end(end + Callback::<T, F, R, C>::UNITS as u32);
+        self.rings().touch_request(at.cursor(), Then::<T, F, R>::UNITS);
+        // SAFETY: there is room.
+        unsafe { Then::<T, F, R>::write(self.requests.get().at(at.cursor()), object, f) };
+        self.advance(at.after(step(Then::<T, F, R>::UNITS)))
+    }
+
+    /// Rouses the trustee for the request just written at `at`, or takes it back.
+    ///
+    /// # Safety
+    /// The newest request is a `Then<T, F, R>` with a `C`, written at `at`.
+    #[cold]
+    unsafe fn rouse_or_retract_then<T, F, R, C>(
+        &self,
+        at: Position,
+    ) -> Result<(), (Refusal, F, C)>
+    where
+        F: FnOnce(&mut T) -> R,
+        C: FnOnce(R),
+    {
+        if self.rouse_or_retract(at) {
             return Ok(());
         }
-        self.callback_end.set(entry_cursor);
+        let end = self.callbacks.end() - Callback::<T, F, R, C>::UNITS as u32;
+        self.callbacks.set_end(end);
         // SAFETY: not executed, and never will be.
-        let f = unsafe { Then::<T, F, R>::take(record) };
+        let f = unsafe { Then::<T, F, R>::take(self.requests.get().at(at.cursor())) };
         // SAFETY: not reaped, and never will be.
-        let then = unsafe { Callback::<T, F, R, C>::take(entry) };
+        let then = unsafe { Callback::<T, F, R, C>::take(self.callbacks.at(end)) };
         Err((Refusal::Closed, f, then))
     }
 
@@ -217,78 +282,109 @@ impl Client {
     where
         F: FnOnce(&mut T),
     {
-        let units = Post::<T, F>::UNITS;
-        let mut publish = false;
-        if self.is_limited(units) {
-            match self.make_room(units, patience) {
-                Room::Here => publish = true,
-                Room::None => return Err((Refusal::Full, f)),
-                Room::Queue => {
-                    // SAFETY: the caller's duties go over to the deferred request.
-                    unsafe { defer::post(self, object, f) };
-                    return Ok(());
-                }
+        let at = self.position();
+        if self.is_limited(at, Post::<T, F>::UNITS) {
+            // SAFETY: the caller's duties.
+            return unsafe { self.post_slowly(object, f, patience) };
+        }
+        // SAFETY: there is room; the rest is the caller's duty.
+        if unsafe { self.write_post(at, object, f) } {
+            Ok(())
+        } else {
+            // SAFETY: just written.
+            unsafe { self.rouse_or_retract_post::<T, F>(at) }
+        }
+    }
+
+    /// The request does not go the fast way.
+    ///
+    /// # Safety
+    /// As [`issue`](Self::issue).
+    #[cold]
+    #[inline(never)]
+    unsafe fn post_slowly<T, F>(
+        &self,
+        object: *mut Header,
+        f: F,
+        patience: Patience,
+    ) -> Result<(), (Refusal, F)>
+    where
+        F: FnOnce(&mut T),
+    {
+        match self.make_room(Post::<T, F>::UNITS, patience) {
+            Room::Here => {}
+            Room::None => return Err((Refusal::Full, f)),
+            Room::Queue => {
+                // SAFETY: the caller's duties go over to the deferred request.
+                unsafe { defer::post(self, object, f) };
+                return Ok(());
             }
         }
-        let at = self.position.get();
-        let record = self.rings().request(at.cursor());
-        self.rings().touch_request(at.cursor(), units);
-        // SAFETY: there is room for the record.
-        unsafe { Post::<T, F>::write(record, object, f) };
-        if self.commit(at, units, publish) {
-            if publish {
-                self.thread.raise_held();
-            }
+        let at = self.position();
+        // SAFETY: `make_room` has made it; the rest is the caller's duty.
+        let awake = unsafe { self.write_post(at, object, f) };
+        self.flush();
+        if !awake {
+            // SAFETY: just written.
+            unsafe { self.rouse_or_retract_post::<T, F>(at) }?;
+        }
+        self.thread.raise_held();
+        Ok(())
+    }
+
+    /// Writes a request; false where the trustee has to be roused.
+    ///
+    /// # Safety
+    /// There is room; the rest as [`issue`](Self::issue).
+    #[inline(always)]
+    unsafe fn write_post<T, F>(&self, at: Position, object: *mut Header, f: F) -> bool
+    where
+        F: FnOnce(&mut T),
+    {
+        self.rings().touch_request(at.cursor(), Post::<T, F>::UNITS);
+        // SAFETY: there is room.
+        unsafe { Post::<T, F>::write(self.requests.get().at(at.cursor()), object, f) };
+        self.advance(at.after(step(Post::<T, F>::UNITS)))
+    }
+
+    /// Rouses the trustee for the request just written at `at`, or takes it back.
+    ///
+    /// # Safety
+    /// The newest request is a `Post<T, F>`, written at `at`.
+    #[cold]
+    unsafe fn rouse_or_retract_post<T, F>(&self, at: Position) -> Result<(), (Refusal, F)>
+    where
+        F: FnOnce(&mut T),
+    {
+        if self.rouse_or_retract(at) {
             return Ok(());
         }
         // SAFETY: not executed, and never will be.
-        Err((Refusal::Closed, unsafe { Post::<T, F>::take(record) }))
+        let f = unsafe { Post::<T, F>::take(self.requests.get().at(at.cursor())) };
+        Err((Refusal::Closed, f))
     }
 
-    /// True where the fast path ends before a request of `units`.
+    /// True where the fast path ends before a request of `units` at `at`.
     #[inline(always)]
-    fn is_limited(&self, units: usize) -> bool {
-        let at = self.position.get();
-        let left = self.limit_cursor.get().wrapping_sub(at.cursor()) as i32;
-        at.count() == self.limit_count.get() || left < units as i32
+    fn is_limited(&self, at: Position, units: usize) -> bool {
+        (self.limit.get().wrapping_sub(at.cursor()) as i32) < units as i32
     }
 
-    /// The record at `at` is written: makes it known. False where the trustee has been
-    /// shut down and will not run it.
+    /// The record before `next` is written: makes it known. False where the trustee has to
+    /// be roused.
     #[inline(always)]
-    fn commit(&self, at: Position, units: usize, publish: bool) -> bool {
-        let next = at.after(step(units));
-        self.position.set(next);
+    fn advance(&self, next: Position) -> bool {
         // Release: pairs with the Acquire of `Lane::serve_head` and `Lane::drain`;
         // publishes the record.
         self.channel().head.store(next.0, Ordering::Release);
-        if publish {
-            self.publish(next);
-        }
-        // Pairs with the heavy barrier of a trustee that goes to sleep or closes: it sees
-        // the head, or this sees its state.
-        barrier::light();
-        // Relaxed: ordered by the barrier.
-        if self.trustee.state.word().load(Ordering::Relaxed) != AWAKE {
-            return self.rouse_or_retract(at);
-        }
-        true
+        self.trustee.is_awake()
     }
 
-    /// Publishes the ring up to `position` by the mail word.
-    #[inline(always)]
-    fn publish(&self, position: Position) {
-        let mail = self.mail.get().with_cursor(position.cursor());
-        self.mail.set(mail);
-        // Release: pairs with the Acquire of `Lane::serve`; publishes the records.
-        self.channel().mail.word.store(mail.0, Ordering::Release);
-    }
-
-    /// The trustee is not awake: wakes it. Where it has been shut down without running the
-    /// request at `at`, takes the request out again and returns false.
+    /// Rouses the trustee. Where it has been shut down without running the request at
+    /// `at`, takes that out of the ring again and returns false.
     #[cold]
     fn rouse_or_retract(&self, at: Position) -> bool {
-        if self.trustee.rouse() {
+        if self.trustee.rouse_if_needed() {
             return true;
         }
         self.trustee.wait_until_gone();
@@ -297,15 +393,20 @@ impl Client {
         if is_past(tail.cursor(), at.cursor()) {
             return true;
         }
-        self.position.set(at);
+        // Relaxed: nobody reads it any more.
+        self.channel().head.store(at.0, Ordering::Relaxed);
+        self.stop_fast_path();
         false
     }
 
-    /// Publishes what has not been published.
+    /// Publishes by the mail word what has not been published.
     pub(crate) fn flush(&self) {
-        let position = self.position.get();
-        if self.mail.get().cursor() != position.cursor() {
-            self.publish(position);
+        let cursor = self.position().cursor();
+        if self.mail.get().cursor() != cursor {
+            let mail = self.mail.get().with_cursor(cursor);
+            self.mail.set(mail);
+            // Release: pairs with the Acquire of `Lane::serve`; publishes the records.
+            self.channel().mail.word.store(mail.0, Ordering::Release);
         }
     }
 
@@ -333,14 +434,12 @@ impl Client {
         // SAFETY: the line is ours: this thread has no other lone call in this channel,
         // and the frame stays until the answer below.
         unsafe { Call::<T, F, R>::write(record, object, f, &mut frame) };
-        let mail = self.mail.get().with_next_call(self.position.get().cursor());
+        let mail = self.mail.get().with_next_call(self.position().cursor());
         self.mail.set(mail);
         // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every
         // record before it.
         channel.mail.word.store(mail.0, Ordering::Release);
-        barrier::light();
-        // Relaxed: ordered by the barrier, as in `commit`.
-        if self.trustee.state.word().load(Ordering::Relaxed) != AWAKE && !self.trustee.rouse() {
+        if !self.trustee.is_awake() && !self.trustee.rouse_if_needed() {
             self.trustee.wait_until_gone();
             // Acquire: pairs with the Release of `Lane::run_call`.
             if !Mail(channel.mail.done.load(Ordering::Acquire)).answers(mail) {
@@ -424,51 +523,54 @@ impl Client {
     /// Everything before it may be used again.
     fn free_from(&self) -> Position {
         let tail = self.reaper.tail();
-        match self.reaper.oldest(self.callback_end()) {
+        match self.oldest_callback() {
             Some(at) if !is_past(at.cursor(), tail.cursor()) => at,
             _ => tail,
         }
     }
 
+    /// Requests in flight, by what is known of the tail.
+    fn in_flight(&self) -> u32 {
+        self.position().count().wrapping_sub(self.free_from().count())
+    }
+
     /// Room for a request of `units`, after growing if that is allowed.
     fn has_room(&self, units: usize) -> bool {
         loop {
-            let (free, at) = (self.free_from(), self.position.get());
-            if at.count().wrapping_sub(free.count()) >= self.window {
+            if self.in_flight() >= self.window || !self.callbacks.has_room() {
                 return false;
             }
-            let used = at.cursor().wrapping_sub(free.cursor()) as usize;
-            let have = self.rings().units();
-            if used + units + SPARE <= have as usize {
+            let used = self.position().cursor().wrapping_sub(self.free_from().cursor()) as usize;
+            let have = self.requests.get().units() as usize;
+            if used + units + SPARE <= have {
                 return true;
             }
-            // Rings that are too small for the request even when empty grow beyond the
-            // limit: a bound on memory must not become a hang.
-            let too_small = units + SPARE > have as usize;
-            if used + JUMP_UNITS + 1 > have as usize || (have >= self.max_units && !too_small) {
+            // Not for the last eighth of the window: twice the memory would be cycled
+            // through the caches for it. But rings that are too small for the request even
+            // when empty grow beyond any limit: a bound on memory must not become a hang.
+            let worth = self.in_flight() < self.window - self.window / 8;
+            let allowed = worth && have < self.max_units as usize;
+            let too_small = units + SPARE > have;
+            if used + JUMP_UNITS + 1 > have || !(allowed || too_small) {
                 return false;
             }
             self.grow();
         }
     }
 
-    /// The fast path has ended: reaps, publishes, grows, waits; sets the limits anew.
+    /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
     /// Panics of callbacks are held until the request has been accepted.
-    #[cold]
-    #[inline(never)]
     fn make_room(&self, units: usize, patience: Patience) -> Room {
         self.stop_fast_path();
-        let room = if self.thread.in_callback() {
+        if self.thread.in_callback() {
             self.reaper.look(self.channel());
-            if self.deferred.get() == 0 && self.has_room(units) {
-                Room::Here
-            } else if self.thread.may_defer(self.window) {
-                Room::Queue
-            } else {
-                Room::None
+            if self.deferred.get() > 0 || !self.has_room(units) {
+                let may_queue = patience == Patience::Wait && self.thread.may_defer(self.window);
+                return if may_queue { Room::Queue } else { Room::None };
             }
         } else {
             self.reap();
+            self.move_callbacks();
             while !self.has_room(units) {
                 self.flush();
                 if patience == Patience::Try {
@@ -477,53 +579,57 @@ impl Client {
                 let before = self.reaper.tail();
                 self.wait_until(|| self.reaper.look(self.channel()) != before);
                 self.reap();
+                self.move_callbacks();
             }
-            Room::Here
-        };
-        if matches!(room, Room::Here) {
-            self.set_limits();
         }
-        room
+        self.set_limit(units);
+        Room::Here
+    }
+
+    fn move_callbacks(&self) {
+        let moved = self.callbacks.make_room(self.reaper.reaped());
+        self.reaper.callbacks_moved(moved);
     }
 
     /// No fast path before `make_room` has been asked.
     pub(crate) fn stop_fast_path(&self) {
-        self.limit_count.set(self.position.get().count());
+        self.limit.set(self.position().cursor());
     }
 
-    fn set_limits(&self) {
-        let (free, at) = (self.free_from(), self.position.get());
-        let in_flight = at.count().wrapping_sub(free.count());
+    /// Lets the fast path go on behind the next request, of `units`, until it is time to
+    /// publish, or the window or the room might end. A request takes two units at least,
+    /// so twice as many units as requests are left never hold too many.
+    fn set_limit(&self, units: usize) {
+        let (free, at) = (self.free_from(), self.position());
         let every = self.pace.next(self.publish_every.get(), PUBLISH_EVERY);
         self.publish_every.set(every);
-        self.limit_count.set(at.count().wrapping_add(every.min(self.window - in_flight)));
-        let room = self.rings().units() - SPARE as u32;
-        self.limit_cursor.set(free.cursor().wrapping_add(room));
+        let more = every.min(self.window - self.in_flight()) - 1;
+        let left = self.requests.get().units() - SPARE as u32
+            - at.cursor().wrapping_sub(free.cursor());
+        let ahead = (units as u32 + 2 * more).min(left);
+        self.limit.set(at.cursor().wrapping_add(ahead));
         // The next batch's lines, taken back from the trustee all at once.
-        let ahead = (every * 2).min(256);
         for unit in (8..=ahead).step_by(8) {
-            prefetch_write(self.rings().request(at.cursor().wrapping_add(unit)));
+            prefetch_write(self.requests.get().at(at.cursor().wrapping_add(unit)));
         }
     }
 
     /// Goes over to rings of twice the size, by a request that tells the trustee.
     fn grow(&self) {
-        let larger = Box::into_raw(Rings::new(self.rings().units() as usize * 2));
-        let at = self.position.get();
-        let record = self.rings().request(at.cursor());
+        let larger = Box::into_raw(Rings::new(self.requests.get().units() as usize * 2));
+        let at = self.position();
         self.rings().touch_request(at.cursor(), JUMP_UNITS);
         // SAFETY: SPARE units are kept free for this record.
-        unsafe { jump::write_request(record, larger) };
-        let end = self.callback_end.get();
-        // SAFETY: room in the request ring is room in the callback ring.
-        unsafe { jump::write_callback(self.rings().callback(end), at, larger) };
-        self.callback_end.set(end.wrapping_add(jump::CALLBACK_UNITS as u32));
-        self.rings.set(larger);
+        unsafe { jump::write_request(self.requests.get().at(at.cursor()), larger) };
+        let end = self.callbacks.end();
+        // SAFETY: checked by `has_room`.
+        unsafe { jump::write_callback(self.callbacks.at(end), at, larger) };
+        self.callbacks.set_end(end + jump::CALLBACK_UNITS as u32);
         self.reaper.add(larger);
-        let next = at.after(step(JUMP_UNITS));
-        self.position.set(next);
-        // Release: as in `commit`. The request that follows looks at the trustee's state.
-        self.channel().head.store(next.0, Ordering::Release);
+        self.rings.set(larger);
+        self.requests.set(self.rings().requests);
+        // Release: as in `advance`. The request that follows looks at the trustee's state.
+        self.channel().head.store(at.after(step(JUMP_UNITS)).0, Ordering::Release);
     }
 }
 
@@ -538,7 +644,7 @@ impl Drop for Client {
         let node = unsafe { &raw const (*announced).detach };
         // SAFETY: a node of its own, pushed once.
         if unsafe { self.trustee.inbox.push(node) } {
-            self.trustee.rouse();
+            self.trustee.rouse_if_needed();
         } else {
             // SAFETY: the count from above, which nobody has taken over.
             drop(unsafe { Arc::from_raw(announced) });

@@ -4,11 +4,11 @@
 use super::client::Client;
 use super::lane::Lane;
 use super::reap::Reaped;
-use super::request::{CALLBACK_HEAD, Cursors, Reap, Vtable, write_head};
+use super::request::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable, write_head};
 use super::ring::{JUMP_UNITS, Rings};
 use super::word::{Position, step};
 
-/// Units of the entry in the callback ring.
+/// Units of the entry in the callback queue.
 pub(super) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
 
 static VTABLE: Vtable = Vtable {
@@ -39,20 +39,18 @@ pub(super) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut 
     unsafe { entry.add(CALLBACK_HEAD).cast::<*mut Rings>().write(larger) };
 }
 
-unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane) -> Cursors {
+unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors {
     // SAFETY: written by `write_request`.
     let larger = unsafe { record.add(2).cast::<*mut Rings>().read() };
     lane.jump(larger);
     Cursors { request: at.request.after(VTABLE.step), answer: at.answer }
 }
 
-unsafe fn reap(client: &Client, entry: *mut u64, reaped: Reaped, _fault: bool) -> Reaped {
+unsafe fn reap(client: &Client, reaped: Reaped, _tail: Position, _outcome: Outcome) -> Reaped {
+    let entry = client.callbacks.at(reaped.callback());
     // SAFETY: written by `write_callback`.
     let larger = unsafe { entry.add(CALLBACK_HEAD).cast::<*mut Rings>().read() };
-    let next = Reaped {
-        callback: reaped.callback.wrapping_add(CALLBACK_UNITS as u64),
-        answer: reaped.answer,
-    };
+    let next = reaped.after(CALLBACK_UNITS, 0);
     client.reaper.set_reaped(next);
     client.reaper.jump(larger);
     next

@@ -1,7 +1,7 @@
 //! The trustee's side of a channel.
 
 use super::request::{Cursors, FAULTED, Vtable, read_head};
-use super::ring::Rings;
+use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
 use super::Channel;
 use crate::error::Poisoned;
@@ -37,6 +37,8 @@ impl Serving {
 pub(crate) struct Lane {
     pub(crate) channel: Arc<Channel>,
     rings: Cell<*const Rings>,
+    /// Its request ring, as the inner loop reads it.
+    requests: Cell<View>,
     /// Where the next request lies.
     at: Cell<Cursors>,
     /// The mail that was last acted upon.
@@ -50,8 +52,11 @@ impl Lane {
     pub(crate) fn new(channel: Arc<Channel>) -> Self {
         // Relaxed: the registration acquired it; only this side writes it later.
         let origin = Position(channel.tail.position.load(Ordering::Relaxed));
+        // SAFETY: the client keeps the rings until it has reaped the jump out of them.
+        let requests = unsafe { &*channel.first }.requests;
         Self {
             rings: Cell::new(channel.first),
+            requests: Cell::new(requests),
             at: Cell::new(Cursors { request: origin, answer: 0 }),
             seen: Cell::new(Mail::new(origin.cursor(), 0)),
             calling: Cell::new(false),
@@ -64,12 +69,27 @@ impl Lane {
     pub(crate) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
         let rings = self.rings();
         rings.touch_answer(cursor, units);
-        rings.answer(cursor)
+        rings.answers.at(cursor)
+    }
+
+    /// Where a request lies.
+    #[inline(always)]
+    pub(crate) fn request(&self, cursor: u32) -> *mut u64 {
+        self.rings().touch_request(cursor, 2);
+        self.requests.get().at(cursor)
+    }
+
+    /// The request at `at` is about to run: stored for `fault`, never reloaded. The cursors
+    /// run through registers.
+    #[inline(always)]
+    pub(crate) fn stand_at(&self, at: Cursors) {
+        self.at.set(at);
     }
 
     /// Goes over to larger rings (a jump request).
     pub(crate) fn jump(&self, rings: *const Rings) {
         self.rings.set(rings);
+        self.requests.set(self.rings().requests);
     }
 
     #[inline(always)]
@@ -131,17 +151,19 @@ impl Lane {
         self.run_ring(serving, head.cursor(), u32::MAX);
     }
 
-    /// Runs the ring up to `target`, `batch` requests at most, and advances the tail.
+    /// Runs the ring up to `target`, or as many units as `batch` requests of the smallest
+    /// kind take, and advances the tail. Returns the number of requests run.
     fn run_ring(&self, serving: &Serving, target: u32, batch: u32) -> u32 {
         let start = self.at.get().request;
-        if !is_past(target, start.cursor()) {
+        let left = target.wrapping_sub(start.cursor());
+        if (left as i32) <= 0 {
             return 0;
         }
-        let end = start.count().wrapping_add(batch);
-        self.prefetch(start.cursor(), target);
+        let stop = start.cursor().wrapping_add(left.min(batch.saturating_mul(2)));
+        self.prefetch(start.cursor(), stop);
         {
             let _leaf = Leaf::enter(self);
-            while let Err(payload) = guarded(|| self.run_until(serving, target, end)) {
+            while let Err(payload) = guarded(|| self.run_until(serving, stop)) {
                 self.fault(serving, payload);
             }
         }
@@ -161,31 +183,34 @@ impl Lane {
     fn prefetch(&self, from: u32, to: u32) {
         let units = to.wrapping_sub(from).min(256);
         for unit in (8..units).step_by(8) {
-            prefetch_read(self.rings().request(from.wrapping_add(unit)));
+            prefetch_read(self.requests.get().at(from.wrapping_add(unit)));
         }
         let answer = self.at.get().answer();
         for unit in (0..units / 2).step_by(8) {
-            prefetch_write(self.rings().answer(answer.wrapping_add(unit)));
+            prefetch_write(self.rings().answers.at(answer.wrapping_add(unit)));
         }
     }
 
     /// The inner loop. Unwinds out of the request at `self.at`.
     #[inline(always)]
-    fn run_until(&self, serving: &Serving, target: u32, end: u32) {
+    fn run_until(&self, serving: &Serving, stop: u32) {
         let mut at = self.at.get();
-        while is_past(target, at.request.cursor()) && at.request.count() != end {
-            let record = self.rings().request(at.request.cursor());
-            self.rings().touch_request(at.request.cursor(), 2);
-            // SAFETY: published up to `target`.
+        while is_past(stop, at.request.cursor()) {
+            let record = self.request(at.request.cursor());
+            // SAFETY: published up to `stop`.
             let (vtable, object) = unsafe { read_head(record) };
-            // Stored for `fault`, never reloaded: the cursors run through registers.
-            self.at.set(at);
-            if serving.poisoned.get() != 0 && self.refuse(serving, vtable, record, object) {
-                at = self.at.get();
-                continue;
+            self.stand_at(at);
+            let mut run_to = stop;
+            if serving.poisoned.get() != 0 {
+                if self.refuse(serving, vtable, record, object) {
+                    at = self.at.get();
+                    continue;
+                }
+                // Each request is looked at.
+                run_to = at.request.cursor();
             }
             // SAFETY: published, and run once: the cursors move past it.
-            at = unsafe { (vtable.run)(record, at, self) };
+            at = unsafe { (vtable.run)(record, at, self, run_to) };
         }
         self.at.set(at);
     }
@@ -207,7 +232,7 @@ impl Lane {
                 return Err(Box::new(Poisoned) as Box<dyn Any + Send>);
             }
             // SAFETY: published, and run once: the answer says so.
-            unsafe { (vtable.run)(record, self.at.get(), self) };
+            unsafe { (vtable.run)(record, self.at.get(), self, 0) };
             Ok(())
         })
         .flatten();
@@ -233,7 +258,7 @@ impl Lane {
     /// The request at `self.at` has panicked: poison, mark, go on behind it.
     #[cold]
     fn fault(&self, serving: &Serving, payload: Box<dyn Any + Send>) {
-        let record = self.rings().request(self.at.get().request.cursor());
+        let record = self.requests.get().at(self.at.get().request.cursor());
         // SAFETY: the head of the record is still there, only its captures are consumed.
         let (_, object) = unsafe { read_head(record) };
         poison(serving, object);
@@ -290,7 +315,7 @@ impl Lane {
         let record = if self.calling.get() {
             self.channel.mail.call.with(|call| call.cast::<u64>().cast_mut())
         } else {
-            self.rings().request(self.at.get().request.cursor())
+            self.requests.get().at(self.at.get().request.cursor())
         };
         // SAFETY: a closure of this lane runs, and this is the head of its record.
         let (vtable, _) = unsafe { read_head(record) };

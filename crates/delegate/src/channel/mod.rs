@@ -28,6 +28,7 @@
 //!
 //! `docs/design/0001-channel.md` has the states, the proof sketch and what was tried.
 
+mod callbacks;
 pub(crate) mod client;
 mod defer;
 mod jump;

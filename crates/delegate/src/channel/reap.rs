@@ -2,8 +2,8 @@
 
 use super::client::Client;
 use super::lane::guarded;
-use super::request::{FAULTED, Reap, read_head};
-use super::ring::Rings;
+use super::request::{FAULTED, Outcome, Reap, read_head};
+use super::ring::{Rings, View};
 use super::word::{Position, is_past};
 use super::Channel;
 use crate::error::{BarrierError, Poisoned};
@@ -12,18 +12,42 @@ use corelay_sync::prefetch_read;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Where a client stands in its callback ring and its answer ring, in units; only the
-/// lower 32 bits count.
+/// Where a client stands in its answer ring and in its callback queue, in units.
+///
+/// ```text
+/// 63             32 31               0
+/// +----------------+-----------------+
+/// | answer, wraps  | callback offset |
+/// +----------------+-----------------+
+/// ```
+/// The callback offset never overflows into the other: it ends with the queue.
 #[derive(Clone, Copy)]
-pub(crate) struct Reaped {
-    pub(crate) callback: u64,
-    pub(crate) answer: u64,
+pub(crate) struct Reaped(u64);
+
+impl Reaped {
+    /// Behind an entry of so many units in the callback queue and in the answer ring.
+    #[inline(always)]
+    pub(crate) fn after(self, callback_units: usize, answer_units: usize) -> Self {
+        Self(self.0.wrapping_add(((answer_units as u64) << 32) | callback_units as u64))
+    }
+
+    #[inline(always)]
+    pub(crate) fn callback(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn answer(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// What reaping touches.
 pub(super) struct Reaper {
     reaped: Cell<Reaped>,
-    /// The rings that the oldest unreaped request lies in.
+    /// The answer ring that the oldest unreaped request's answer lies in.
+    answers: Cell<View>,
+    /// The rings of the oldest unreaped request.
     rings: Cell<*mut Rings>,
     /// The tail as last seen.
     tail: Cell<Position>,
@@ -38,9 +62,12 @@ pub(super) struct Reaper {
 }
 
 impl Reaper {
-    pub(super) fn new(rings: *mut Rings, origin: Position) -> Self {
+    pub(super) fn new(rings: Box<Rings>, origin: Position) -> Self {
+        let answers = rings.answers;
+        let rings = Box::into_raw(rings);
         Self {
-            reaped: Cell::new(Reaped { callback: 0, answer: 0 }),
+            reaped: Cell::new(Reaped(0)),
+            answers: Cell::new(answers),
             rings: Cell::new(rings),
             tail: Cell::new(origin),
             faults_seen: Cell::new(0),
@@ -51,7 +78,7 @@ impl Reaper {
     }
 
     #[inline(always)]
-    fn rings(&self) -> &Rings {
+    pub(super) fn rings(&self) -> &Rings {
         // SAFETY: freed only by `jump` out of them, or with the client.
         unsafe { &*self.rings.get() }
     }
@@ -60,7 +87,12 @@ impl Reaper {
     #[inline(always)]
     pub(super) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
         self.rings().touch_answer(cursor, units);
-        self.rings().answer(cursor)
+        self.answers.get().at(cursor)
+    }
+
+    #[inline(always)]
+    pub(super) fn reaped(&self) -> Reaped {
+        self.reaped.get()
     }
 
     #[inline(always)]
@@ -68,14 +100,9 @@ impl Reaper {
         self.reaped.set(reaped);
     }
 
-    /// Position of the oldest request whose callback has not been taken out.
-    pub(super) fn oldest(&self, callback_end: u32) -> Option<Position> {
-        let oldest = self.reaped.get().callback as u32;
-        if oldest == callback_end {
-            return None;
-        }
-        // SAFETY: an entry of the callback ring begins there, its second word the position.
-        Some(Position(unsafe { self.rings().callback(oldest).add(1).read() }))
+    /// The callbacks have moved forward by `units`.
+    pub(super) fn callbacks_moved(&self, units: u32) {
+        self.reaped.set(Reaped(self.reaped.get().0 - u64::from(units)));
     }
 
     /// The tail as last seen.
@@ -92,6 +119,11 @@ impl Reaper {
         tail
     }
 
+    /// The rings that the next request goes into.
+    pub(super) fn newest(&self) -> *mut Rings {
+        *self.all.borrow().back().expect("there is always one")
+    }
+
     /// Larger rings follow.
     pub(super) fn add(&self, larger: *mut Rings) {
         self.all.borrow_mut().push_back(larger);
@@ -102,6 +134,7 @@ impl Reaper {
         let left = self.all.borrow_mut().pop_front();
         debug_assert_eq!(left, Some(self.rings.get()));
         self.rings.set(larger);
+        self.answers.set(self.rings().answers);
         // SAFETY: the trustee has run the jump, and everything in these rings is reaped.
         drop(left.map(|rings| unsafe { Box::from_raw(rings) }));
     }
@@ -116,12 +149,6 @@ impl Reaper {
 }
 
 impl Client {
-    /// Where the answer at `cursor` lies.
-    #[inline(always)]
-    pub(super) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
-        self.reaper.answer(cursor, units)
-    }
-
     /// Takes all answers there are and runs their callbacks, then lets the requests that
     /// callbacks have queued go their way. Panics of callbacks are held by the thread.
     pub(crate) fn reap(&self) {
@@ -137,7 +164,7 @@ impl Client {
     /// True where an answer may be waiting to be reaped.
     #[inline(always)]
     pub(super) fn has_callbacks(&self) -> bool {
-        self.reaper.reaped.get().callback as u32 != self.callback_end()
+        !self.callbacks.is_empty(self.reaper.reaped())
     }
 
     /// Reaps up to the tail. Unwinds out of a callback, with everything in order: cursors
@@ -161,31 +188,50 @@ impl Client {
 
     #[inline(always)]
     fn reap_to<const FAULTS: bool>(&self, before: Position, tail: Position) {
-        let mut reaped = self.reaper.reaped.get();
+        let mut reaped = self.reaper.reaped();
         // Answers of the whole batch at once: they lie in the trustee's cache.
         let answers = tail.count().wrapping_sub(before.count()).min(256);
         for unit in (0..answers).step_by(8) {
-            prefetch_read(self.reaper.rings().answer((reaped.answer as u32).wrapping_add(unit)));
+            prefetch_read(self.reaper.answers.get().at(reaped.answer().wrapping_add(unit)));
         }
-        while reaped.callback as u32 != self.callback_end() {
-            let entry = self.reaper.rings().callback(reaped.callback as u32);
-            // SAFETY: an entry begins here; its second word is the position.
-            let at = Position(unsafe { entry.add(1).read() });
-            if !is_past(tail.count(), at.count()) {
-                break;
-            }
-            let mut fault = false;
+        while self.is_reapable(reaped, tail) {
+            let entry = self.callbacks.at(reaped.callback());
+            let mut outcome = Outcome::Well;
             if FAULTS {
-                let record = self.reaper.rings().request(at.cursor());
+                // SAFETY: an entry begins here; its second word is the position.
+                let at = Position(unsafe { entry.add(1).read() });
+                let record = self.reaper.rings().requests.at(at.cursor());
                 // SAFETY: executed, so the record is ours again, its head still there.
                 let (vtable, _) = unsafe { read_head(record) };
-                fault = std::ptr::eq(vtable, &raw const FAULTED);
+                let fault = std::ptr::eq(vtable, &raw const FAULTED);
+                outcome = if fault { Outcome::Fault } else { Outcome::FirstWell };
             }
             // SAFETY: the first word of an entry.
             let reap = unsafe { entry.cast::<Reap>().read() };
             // SAFETY: the oldest entry, executed.
-            reaped = unsafe { reap(self, entry, reaped, fault) };
+            reaped = unsafe { reap(self, reaped, tail, outcome) };
         }
+    }
+
+    /// True where an entry begins at `reaped` whose request lies before `tail`.
+    #[inline(always)]
+    pub(super) fn is_reapable(&self, reaped: Reaped, tail: Position) -> bool {
+        if self.callbacks.is_empty(reaped) {
+            return false;
+        }
+        // SAFETY: an entry begins here; its second word is the position.
+        let at = Position(unsafe { self.callbacks.at(reaped.callback()).add(1).read() });
+        is_past(tail.count(), at.count())
+    }
+
+    /// Position of the oldest request whose callback has not been taken out.
+    pub(super) fn oldest_callback(&self) -> Option<Position> {
+        let reaped = self.reaper.reaped();
+        if self.callbacks.is_empty(reaped) {
+            return None;
+        }
+        // SAFETY: an entry begins here; its second word is the position.
+        Some(Position(unsafe { self.callbacks.at(reaped.callback()).add(1).read() }))
     }
 
     /// True where everything issued has been executed and reaped, by the last look.
@@ -193,7 +239,7 @@ impl Client {
         let tail = self.reaper.tail();
         // Behind the tail of a trustee that has ended lies at most a jump.
         let gone = self.reaper.gone.get();
-        let reaped = match self.reaper.oldest(self.callback_end()) {
+        let reaped = match self.oldest_callback() {
             None => true,
             Some(at) => gone && !is_past(tail.count(), at.count()),
         };

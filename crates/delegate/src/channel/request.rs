@@ -1,14 +1,17 @@
 //! What travels: closures packed into words, and the functions that unpack them.
 //!
 //! A record begins with a vtable and the object. Its thunk knows the sizes, runs the
-//! closure, writes the answer, and returns where the next record and the next answer lie,
-//! so records carry no length and the sums never wait for memory.
+//! closure, writes the answer, and knows where the next record and the next answer lie, so
+//! records carry no length and the sums never wait for memory.
+//!
+//! A thunk goes on while the next record is of its own type: a stream of equal requests is
+//! one loop with the closure inlined, without a call for each. Reaping does the same.
 
 use super::client::Client;
 use super::reap::Reaped;
 use super::lane::Lane;
-use super::ring::{CALLBACK_FACTOR, MAX_ANSWER_WORDS, MAX_CAPTURE_WORDS};
-use super::word::{Position, step};
+use super::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
+use super::word::{Position, is_past, step};
 use super::MAIL_WORDS;
 use crate::object::{Header, Object};
 use std::any::type_name;
@@ -32,11 +35,13 @@ impl Cursors {
 
 /// How a trustee handles one kind of request.
 pub(crate) struct Vtable {
-    /// Runs the request and returns the cursors behind it.
+    /// Runs the request at `at`, and those behind it that are of the same type and begin
+    /// before the cursor `stop`; returns the cursors behind them.
     ///
     /// # Safety
-    /// `record` holds a request of this vtable, published and not yet run.
-    pub(crate) run: unsafe fn(record: *mut u64, at: Cursors, lane: &Lane) -> Cursors,
+    /// `record` holds a request of this vtable, not yet run; it is the one at `at`, and all
+    /// before `stop` are published, or it is a lone call.
+    pub(crate) run: unsafe fn(record: *mut u64, at: Cursors, lane: &Lane, stop: u32) -> Cursors,
     /// Drops the closure unrun.
     ///
     /// # Safety
@@ -52,7 +57,7 @@ pub(crate) struct Vtable {
 
 /// Stands in place of the vtable of a request that faulted.
 pub(crate) static FAULTED: Vtable = Vtable {
-    run: |_, _, _| unreachable!("a faulted request is not run again"),
+    run: |_, _, _, _| unreachable!("a faulted request is not run again"),
     discard: |_| (),
     step: 0,
     answer_units: 0,
@@ -180,25 +185,37 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
         unsafe { Answer::<R>::read(answer) }
     }
 
-    unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane) -> Cursors {
-        // SAFETY: of this type, by the vtable.
-        let f = unsafe { Captures::<F>::read(record.add(2)) };
-        // SAFETY: the second word.
-        let object = unsafe { record.add(1).cast::<*mut Object<T>>().read() };
-        // SAFETY: the object lives until every accepted request has run, and only its
-        // trustee, which runs this, touches the value.
-        let answer = f(unsafe { Object::value(object) });
-        if Answer::<R>::WORDS > 0 {
-            let slot = lane.answer(at.answer(), Answer::<R>::WORDS);
-            // SAFETY: room for a request is room for its answer, see `Rings`.
-            unsafe { Answer::<R>::write(slot, answer) };
-        } else {
-            // Zero-sized: nothing to move, but it is the client's to drop.
-            std::mem::forget(answer);
-        }
-        Cursors {
-            request: at.request.after(Self::STEP),
-            answer: at.answer.wrapping_add(Answer::<R>::WORDS as u64),
+    unsafe fn run(mut record: *mut u64, mut at: Cursors, lane: &Lane, stop: u32) -> Cursors {
+        loop {
+            // SAFETY: of this type, by the vtable.
+            let f = unsafe { Captures::<F>::read(record.add(2)) };
+            // SAFETY: the second word.
+            let object = unsafe { record.add(1).cast::<*mut Object<T>>().read() };
+            // SAFETY: the object lives until every accepted request has run, and only its
+            // trustee, which runs this, touches the value.
+            let answer = f(unsafe { Object::value(object) });
+            if Answer::<R>::WORDS > 0 {
+                let slot = lane.answer(at.answer(), Answer::<R>::WORDS);
+                // SAFETY: room for a request is room for its answer, see `Rings`.
+                unsafe { Answer::<R>::write(slot, answer) };
+            } else {
+                // Zero-sized: nothing to move, but it is the client's to drop.
+                std::mem::forget(answer);
+            }
+            at = Cursors {
+                request: at.request.after(Self::STEP),
+                answer: at.answer.wrapping_add(Answer::<R>::WORDS as u64),
+            };
+            if !is_past(stop, at.request.cursor()) {
+                return at;
+            }
+            record = lane.request(at.request.cursor());
+            // SAFETY: published, so it begins with a vtable.
+            let (vtable, _) = unsafe { read_head(record) };
+            if !std::ptr::eq(vtable, Self::VTABLE) {
+                return at;
+            }
+            lane.stand_at(at);
         }
     }
 
@@ -214,21 +231,28 @@ pub(crate) struct Callback<T, F, R, C>(PhantomData<(T, F, R, C)>);
 /// Words of a callback-ring entry in front of the callback: reap function, position.
 pub(crate) const CALLBACK_HEAD: usize = 2;
 
-/// Reaps one entry of the callback ring: stores the cursors behind it, then runs the
-/// callback (or, where the request faulted, drops it).
+/// Reaps the entry at `reaped` and those behind it that are of the same type and executed
+/// by `tail`: stores the cursors behind each, then runs its callback. Where the request
+/// has faulted, drops the callback instead, and reaps no further.
 ///
 /// # Safety
-/// `entry` is the oldest entry of `client`, its request has been executed, and `reaped`
-/// is where the client stands.
+/// The entry at `reaped` is the oldest of `client`, of this type, and has been executed.
 pub(crate) type Reap =
-    unsafe fn(client: &Client, entry: *mut u64, reaped: Reaped, fault: bool) -> Reaped;
+    unsafe fn(client: &Client, reaped: Reaped, tail: Position, outcome: Outcome) -> Reaped;
 
-/// Longest callback kept in the ring itself, in words: a request takes two units at least,
-/// and room for it must be room for its callback, see [`Rings`](super::ring::Rings).
-const MAX_CALLBACK_WORDS: usize = 2 * CALLBACK_FACTOR - CALLBACK_HEAD;
+/// How the requests to be reaped have ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All well, up to the tail.
+    Well,
+    /// The first one well; of the others nothing is known.
+    FirstWell,
+    /// The first one has faulted.
+    Fault,
+}
 
 impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
-    /// Units taken in the callback ring.
+    /// Units taken in the callback queue.
     pub(crate) const UNITS: usize = CALLBACK_HEAD + Packed::<C, MAX_CALLBACK_WORDS>::WORDS;
 
     /// # Safety
@@ -252,25 +276,37 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
         unsafe { Packed::<C, MAX_CALLBACK_WORDS>::read(entry.add(CALLBACK_HEAD)) }
     }
 
-    unsafe fn reap(client: &Client, entry: *mut u64, reaped: Reaped, fault: bool) -> Reaped {
-        // SAFETY: of this type, by its reap function.
-        let then = unsafe { Self::take(entry) };
-        let next = Reaped {
-            callback: reaped.callback.wrapping_add(Self::UNITS as u64),
-            answer: reaped.answer.wrapping_add(Answer::<R>::WORDS as u64),
-        };
-        if fault {
+    unsafe fn reap(
+        client: &Client,
+        mut reaped: Reaped,
+        tail: Position,
+        outcome: Outcome,
+    ) -> Reaped {
+        loop {
+            let next = reaped.after(Self::UNITS, Answer::<R>::WORDS);
+            // SAFETY: of this type, by its reap function.
+            let then = unsafe { Self::take(client.callbacks.at(reaped.callback())) };
+            if outcome == Outcome::Fault {
+                client.reaper.set_reaped(next);
+                return next;
+            }
+            let slot = client.reaper.answer(reaped.answer(), Answer::<R>::WORDS);
+            // SAFETY: executed without a fault, so the answer is there.
+            let answer = unsafe { Then::<T, F, R>::answer(slot) };
+            // Before the callback runs: it may unwind, or issue requests into the room
+            // that this entry leaves.
             client.reaper.set_reaped(next);
-            return next;
+            then(answer);
+            reaped = next;
+            if outcome == Outcome::FirstWell || !client.is_reapable(reaped, tail) {
+                return reaped;
+            }
+            // SAFETY: the first word of an entry.
+            let reap = unsafe { client.callbacks.at(reaped.callback()).cast::<usize>().read() };
+            if reap != Self::reap as Reap as usize {
+                return reaped;
+            }
         }
-        let slot = client.answer(reaped.answer as u32, Answer::<R>::WORDS);
-        // SAFETY: executed without a fault, so the answer is there.
-        let answer = unsafe { Then::<T, F, R>::answer(slot) };
-        // Before the callback runs: it may unwind, or issue requests into the room
-        // that this entry leaves.
-        client.reaper.set_reaped(next);
-        then(answer);
-        next
     }
 }
 
@@ -385,7 +421,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         }
     }
 
-    unsafe fn run(record: *mut u64, at: Cursors, _lane: &Lane) -> Cursors {
+    unsafe fn run(record: *mut u64, at: Cursors, _lane: &Lane, _stop: u32) -> Cursors {
         // SAFETY: of this type, by the vtable.
         let f = unsafe { Self::take(record) };
         // SAFETY: the second word.

@@ -19,10 +19,15 @@ pub fn process_affinity() -> &'static CpuSet {
 
 /// The masks of all threads of this process, as the kernel lists them.
 fn masks_of_threads() -> impl Iterator<Item = CpuSet> {
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let threads = std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
     threads.filter_map(|thread| {
         let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        let list = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         list.trim().parse().ok()
     })
 }

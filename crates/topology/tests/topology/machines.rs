@@ -199,6 +199,19 @@ fn only_what_the_affinity_mask_permits() {
     assert_eq!(machine.cpu(0), None);
 }
 
+/// Only the second CPU of the first core is ours: it is numbered after the second core's.
+#[test]
+fn cores_go_by_their_first_usable_cpu() {
+    let tree = Machine::new(1, 2, 2).tree();
+    let machine = Topology::read_within(tree.root(), &set("1-2"));
+    let cores: Vec<String> = machine
+        .cores()
+        .iter()
+        .map(|core| core.cpus.to_string())
+        .collect();
+    assert_eq!(cores, ["1", "2"]);
+}
+
 #[test]
 fn a_node_of_memory_without_cpus() {
     let tree = Machine::new(1, 2, 1).tree();

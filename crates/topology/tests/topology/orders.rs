@@ -101,6 +101,27 @@ fn fill_node_starts_where_most_cores_are() {
     );
 }
 
+/// Home is home even where the firmware's distances are nonsense.
+#[test]
+fn fill_node_starts_at_home_whatever_the_distances() {
+    let tree = Machine::new(3, 1, 1).tree();
+    tree.line("sys/devices/system/node/node0/distance", "90 20 10");
+    assert_eq!(sequence(&tree, Order::FillNode), [0, 2, 1]);
+}
+
+/// Nodes stay together, whatever the CPUs are numbered.
+#[test]
+fn nodes_stay_together() {
+    let tree = Machine {
+        nodes: 2,
+        ..Machine::new(1, 4, 1)
+    }
+    .tree();
+    tree.line("sys/devices/system/node/node0/cpulist", "0,2");
+    tree.line("sys/devices/system/node/node1/cpulist", "1,3");
+    assert_eq!(sequence(&tree, Order::CoresFirst), [0, 2, 1, 3]);
+}
+
 /// Groups of cores that share a cache stay together, whatever the CPUs are numbered.
 #[test]
 fn neighbours_stay_together() {
@@ -128,16 +149,32 @@ fn four_sockets() {
     );
 }
 
-/// The siblings of a small package come after the cores of a large one.
+/// The siblings of a small package come after the cores of a large one, and in turn too.
 #[test]
 fn sockets_of_unequal_size() {
     let tree = Machine::new(2, 4, 2).tree();
-    let mask: CpuSet = "0,8,4-6,12".parse().expect("a list");
-    let machine = Topology::read_within(tree.root(), &mask);
-    assert_eq!(
-        machine.sequence(&Order::Sockets),
-        Ok(vec![0, 4, 5, 6, 8, 12])
-    );
+    let sockets = |mask: &str| {
+        let mask: CpuSet = mask.parse().expect("a list");
+        Topology::read_within(tree.root(), &mask)
+            .sequence(&Order::Sockets)
+            .expect("fits")
+    };
+    assert_eq!(sockets("0,8,4-6,12"), [0, 4, 5, 6, 8, 12]);
+    assert_eq!(sockets("0-2,8-9,4-5,12-13"), [0, 4, 1, 5, 2, 8, 12, 9, 13]);
+}
+
+/// Phones number their slow cores first.
+#[test]
+fn fast_cores_come_first_whatever_their_number() {
+    let tree = Machine::new(1, 4, 1).tree();
+    for (cpu, capacity) in [250, 250, 1024, 700].into_iter().enumerate() {
+        tree.line(
+            &format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity"),
+            capacity,
+        );
+    }
+    assert_eq!(sequence(&tree, Order::CoresFirst), [2, 3, 0, 1]);
+    assert_eq!(sequence(&tree, Order::FillNode), [2, 3, 0, 1]);
 }
 
 #[test]

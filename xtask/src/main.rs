@@ -35,7 +35,7 @@ usage: cargo xtask COMMAND
   ci                    the whole gate, every step, a summary at the end
   tidy                  floors, facade, left-overs, Cargo.lock, links, design notes, sources
   loom [FILTER]         tests/loom_*.rs under loom; LOOM_MAX_PREEMPTIONS (default 2)
-  shuttle [FILTER]      tests/shuttle_*.rs under shuttle; CORELAY_SHUTTLE_ITERATIONS
+  shuttle [FILTER]      tests/shuttle_*.rs under shuttle
   mutants [FILTER]      apply each entry of crates/*/mutants.toml, demand that its test fails
           --check       only verify that every entry still matches the source
           --strict      an ordering or fence without an entry is an error

@@ -20,6 +20,8 @@ pub(crate) struct Options<'a> {
     pub(crate) with_ignored: bool,
     /// Variables for the test programs.
     pub(crate) environment: Vec<(&'static str, String)>,
+    /// How often each model is run; shuttle draws other schedules each time.
+    pub(crate) rounds: u32,
     /// The checker stops exploring after this time by itself: then the model has passed,
     /// but not completely.
     pub(crate) budget: Option<Duration>,
@@ -36,6 +38,7 @@ pub(crate) fn loom(workspace: &Workspace, filter: Option<&str>) -> Result<Verdic
             filter,
             with_ignored: false,
             environment: vec![("LOOM_MAX_PREEMPTIONS", preemptions)],
+            rounds: 1,
             budget: None,
         },
     )
@@ -55,6 +58,7 @@ pub(crate) fn shuttle(workspace: &Workspace, filter: Option<&str>) -> Result<Ver
             filter,
             with_ignored: false,
             environment: Vec::new(),
+            rounds: 1,
             budget: None,
         },
     )
@@ -142,8 +146,14 @@ fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Re
         if options.filter.is_some_and(|filter| !model.contains(filter)) {
             continue;
         }
-        let run = binary.run(test, options.with_ignored, &options.environment, limit)?;
-        let time = run.ended.time;
+        let start = Instant::now();
+        let mut run = binary.run(test, options.with_ignored, &options.environment, limit)?;
+        for _ in 1..options.rounds {
+            if run.outcome == Outcome::Passed {
+                run = binary.run(test, options.with_ignored, &options.environment, limit)?;
+            }
+        }
+        let time = start.elapsed();
         println!("{name} {model} {}: {}", seconds(time), run.closing_line());
         match run.outcome {
             Outcome::Passed => {

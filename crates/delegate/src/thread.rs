@@ -107,15 +107,23 @@ pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
     }
 }
 
-/// Runs `f` on this thread's clients; nothing where it has none, or none any more.
+/// Runs `f` on this thread's clients; nothing where it has none, or none any more. Clients
+/// that `f` makes are visited too.
 pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
-    if TABLE.with(Cell::get).len == 0 {
-        return;
-    }
-    let clients: Option<Vec<Rc<Client>>> =
-        with_owner(|owner| owner.clients.borrow().iter().flatten().cloned().collect());
-    for client in clients.into_iter().flatten() {
-        f(&client);
+    let mut slot = 0;
+    loop {
+        // Read anew each time: `f` may run callbacks, which may make clients.
+        let table = TABLE.with(Cell::get);
+        if slot >= table.len {
+            return;
+        }
+        // SAFETY: the table has `len` entries while it is installed.
+        let client = unsafe { *table.clients.add(slot) };
+        // SAFETY: null, or a client of the owner, see `lookup`.
+        if let Some(client) = unsafe { client.as_ref() } {
+            f(client);
+        }
+        slot += 1;
     }
 }
 

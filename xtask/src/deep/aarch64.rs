@@ -5,7 +5,6 @@
 
 use super::Came;
 use super::debian::Debian;
-use crate::binaries::Target;
 use crate::workspace::Workspace;
 use anyhow::Result;
 
@@ -20,7 +19,7 @@ const PACKAGES: &[&str] = &[
 ];
 const STANDARD_LIBRARY: &[&str] = &["libstd-rust-web-dev:arm64"];
 
-/// The crates whose unit tests are run.
+/// The crates whose tests are run.
 const CRATES: &[&str] = &["topology", "sync", "clock", "locks", "delegate", "fibre"];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Came> {
@@ -34,11 +33,8 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
         Err(error) => return Ok(Came::Cannot(format!("{error:#}"))),
     };
     let root = debian.root.display();
-    let members = workspace.members()?;
-    let crates = members
-        .iter()
-        .filter(|member| CRATES.contains(&member.folder.as_str()));
-    let targets: Vec<Target> = crates.map(|member| Target::new(member, "lib")).collect();
+    let mut targets = super::targets(workspace)?;
+    targets.retain(|target| CRATES.contains(&target.folder.as_str()));
 
     let mut command = debian.cargo(&workspace.root);
     super::test(&mut command, &targets);

@@ -19,6 +19,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
             ("LOOM_MAX_PREEMPTIONS", "3".to_owned()),
             ("LOOM_MAX_DURATION", BUDGET.as_secs().to_string()),
         ],
+        rounds: 1,
         budget: Some(BUDGET),
     };
     Ok(Came::of(&models::run(workspace, &options)?))

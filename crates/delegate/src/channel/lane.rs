@@ -182,6 +182,7 @@ impl Lane {
     #[inline(always)]
     fn prefetch(&self, from: u32, to: u32) {
         let units = to.wrapping_sub(from).min(256);
+        prefetch_write(&raw const self.channel.tail.position);
         for unit in (8..units).step_by(8) {
             prefetch_read(self.requests.get().at(from.wrapping_add(unit)));
         }

@@ -8,6 +8,7 @@
 //! A range between two powers of one base steps through the powers: `2^0..2^3` is
 //! `1,2,4,8`. A number named twice counts once.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 /// Items that a list can have: beyond that it is a slip of the fingers.
@@ -50,10 +51,10 @@ impl Numbers<'_> {
         if text.trim().is_empty() {
             return Err("the list is empty".to_owned());
         }
-        let mut list = Vec::new();
+        let (mut list, mut seen) = (Vec::new(), HashSet::new());
         for item in text.split(',') {
             for value in self.item(item.trim())? {
-                if !list.contains(&value) {
+                if seen.insert(value) {
                     list.push(value);
                 }
                 if list.len() > MOST {

@@ -31,7 +31,11 @@ struct RoundTrip {
     median_ns: f64,
     /// Share of the time at most twice the smallest ever seen, 0..=1.
     near_share: f64,
-    /// Histogram.
+    /// Share of the time beyond that, 0..=1.
+    far_share: f64,
+    /// Share of the time in which a thread waited for its CPU (others used it), 0..=1.
+    stalled_share: f64,
+    /// Histogram of the rest.
     histogram: Vec<Bin>,
 }
 
@@ -89,26 +93,32 @@ fn text(host: &Host, machine: &crate::schema::Machine, round_trip: Option<&Round
     text
 }
 
+/// A batch this many times the smallest round trip is none: beyond any distance between
+/// CPUs, a thread had lost its CPU.
+const STALLED: f64 = 32.0;
+
 impl RoundTrip {
     /// Each batch weighs as much as it lasted: a share is a share of time.
     fn new(cpus: (usize, usize), smallest_ns: f64, batches: &[f64]) -> Self {
         let total: f64 = batches.iter().sum();
-        let share = |inside: &dyn Fn(f64) -> bool| {
-            batches.iter().filter(|&&ns| inside(ns)).sum::<f64>() / total
+        let share = |from: f64, to: f64| {
+            batches.iter().filter(|&&ns| from < ns && ns <= to).sum::<f64>() / total
         };
-        // Steps of the fourth root of two from the smallest; the last bin takes all above
-        // 32 times it (a thread that lost its CPU).
-        let edge = |i: usize| smallest_ns * (i as f64 / 4.0).exp2();
-        let last = 20;
-        let bins = (0..=last).map(|i| {
-            let (from_ns, to_ns) = (edge(i), if i == last { f64::MAX } else { edge(i + 1) });
-            Bin { from_ns, to_ns, share: share(&|ns| from_ns <= ns && ns < to_ns) }
+        let (near, stalled) = (NEAR_FACTOR * smallest_ns, STALLED * smallest_ns);
+        // Steps of the fourth root of two, so that near ends where a bin does.
+        let edge = |i: u32| smallest_ns * (f64::from(i) / 4.0).exp2();
+        let bins = (0..20).map(|i| {
+            // The smallest itself belongs to the first bin.
+            let from_ns = if i == 0 { 0.0 } else { edge(i) };
+            Bin { from_ns: edge(i), to_ns: edge(i + 1), share: share(from_ns, edge(i + 1)) }
         });
         Self {
             cpus,
             smallest_ns,
             median_ns: stats::median(batches).unwrap_or(f64::NAN),
-            near_share: share(&|ns| ns <= NEAR_FACTOR * smallest_ns),
+            near_share: share(0.0, near),
+            far_share: share(near, stalled),
+            stalled_share: share(stalled, f64::INFINITY),
             histogram: bins.filter(|bin| bin.share > 0.0).collect(),
         }
     }
@@ -122,16 +132,20 @@ impl RoundTrip {
             self.median_ns,
             self.smallest_ns,
         );
-        for bin in &self.histogram {
-            let to = if bin.to_ns == f64::MAX { "∞".to_owned() } else { format!("{:.0}", bin.to_ns) };
-            let mode = if bin.to_ns <= NEAR_FACTOR * self.smallest_ns * 1.001 { "near" } else { "far" };
-            let width = (bin.share * 40.0).round() as usize;
-            let (from, percent) = (bin.from_ns, bin.share * 100.0);
-            let bar = "█".repeat(width);
-            let _ = writeln!(text, "  {from:>6.0} – {to:<6} ns {percent:>5.1} %  {mode:4} {bar}");
+        for bin in self.histogram.iter().filter(|bin| bin.share >= 0.0005) {
+            let near = bin.to_ns <= NEAR_FACTOR * self.smallest_ns * 1.001;
+            let mode = if near { "near" } else { "far" };
+            let bar = "█".repeat((bin.share * 40.0).round() as usize);
+            let (from, to, percent) = (bin.from_ns, bin.to_ns, bin.share * 100.0);
+            let _ = writeln!(text, "  {from:>6.0} – {to:<6.0} ns {percent:>5.1} %  {mode:4} {bar}");
         }
-        let near = self.near_share * 100.0;
-        let _ = writeln!(text, "  near {near:.1} % of the time, far {:.1} %", 100.0 - near);
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let (near, far) = (percent(self.near_share), percent(self.far_share));
+        let _ = writeln!(text, "  near {near} of the time, far {far}");
+        if self.stalled_share > 0.001 {
+            let stalled = percent(self.stalled_share);
+            let _ = writeln!(text, "  waiting for a CPU {stalled}: other programs are running");
+        }
     }
 }
 
@@ -141,14 +155,15 @@ mod tests {
 
     #[test]
     fn shares_are_shares_of_time() {
-        let trip = RoundTrip::new((0, 1), 100.0, &[100.0, 100.0, 100.0, 500.0, 1e6]);
-        let sum: f64 = trip.histogram.iter().map(|b| b.share).sum();
-        assert!((sum - 1.0).abs() < 1e-9);
-        let far = trip.histogram.iter().find(|b| b.from_ns <= 500.0 && 500.0 < b.to_ns).unwrap();
-        assert!((far.share - 500.0 / 1_000_800.0).abs() < 1e-9);
-        assert!((trip.near_share - 300.0 / 1_000_800.0).abs() < 1e-9);
-        let mut text = String::new();
-        trip.write(&mut text);
-        assert!(text.contains("∞"));
+        let trip = RoundTrip::new((0, 1), 100.0, &[100.0, 100.0, 200.0, 500.0, 1e5]);
+        let total = 100_900.0;
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(trip.near_share, 400.0 / total));
+        assert!(close(trip.far_share, 500.0 / total));
+        assert!(close(trip.stalled_share, 1e5 / total));
+        let binned: f64 = trip.histogram.iter().map(|b| b.share).sum();
+        assert!(close(binned, 900.0 / total));
+        let far = trip.histogram.iter().find(|b| b.from_ns < 500.0 && 500.0 <= b.to_ns).unwrap();
+        assert!(close(far.share, 500.0 / total));
     }
 }

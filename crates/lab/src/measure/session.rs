@@ -254,10 +254,109 @@ fn params(point: &Point, cpu: impl Fn(usize) -> Option<usize>) -> Params {
         servers: point.servers,
         vars: point.vars,
         window: point.window,
-        secs: 0.0, // known to the session
+        // The session knows it.
+        secs: 0.0,
         dist: point.choice.to_string(),
         seed: point.seed,
         placement: (0..point.threads).map(cpu).collect(),
         extra: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::{METHODS, broken};
+    use crate::workload::random::Choice;
+    use corelay_sync::facade::atomic::Ordering;
+
+    fn item(method: Method, threads: usize) -> Item {
+        let point = Point {
+            threads,
+            servers: 1,
+            vars: 3,
+            window: 4,
+            choice: Choice::Uniform,
+            seed: 1,
+            placement: vec![None; threads].into(),
+        };
+        Item { method, point, notes: vec!["said before".to_owned()] }
+    }
+
+    fn rig(threads: usize) -> Rig {
+        Rig::new(&vec![None; threads], &[], "test", Arc::default()).unwrap()
+    }
+
+    const TIMING: Timing = Timing { sample: Duration::from_millis(2), warm: Duration::from_millis(1) };
+
+    fn measure(rig: &mut Rig, methods: &[Method], rounds: usize) -> Vec<Run> {
+        let mut session = Session::new();
+        for &method in methods {
+            session.add(item(method, rig.crew.len())).unwrap();
+        }
+        session.warm_up(rig, TIMING.warm, || {});
+        for _ in 0..rounds {
+            session.round(rig, TIMING, None, || {});
+        }
+        session.finish(rig, TIMING)
+    }
+
+    #[test]
+    fn every_method_is_right_with_two_threads_and_with_five() {
+        for threads in [2, 5] {
+            for run in measure(&mut rig(threads), METHODS, 2) {
+                assert!(run.correct, "{run:?}");
+                assert_eq!(run.samples.len(), 2);
+                assert!(run.median_mops > 0.0);
+                assert_eq!(run.by_mode[&Mode::Unknown].n, 2);
+                assert_eq!(run.notes[0], "said before");
+                assert_eq!(run.params.placement, vec![None; threads]);
+            }
+        }
+    }
+
+    #[test]
+    fn lost_updates_are_caught_and_have_no_figure() {
+        for threads in [1, 2] {
+            let runs = measure(&mut rig(threads), &[METHODS[0], broken::LOSES], 3);
+            assert!(runs[0].correct);
+            assert!(!runs[1].correct);
+            assert!(runs[1].notes.iter().any(|n| n.starts_with("wrong result")), "{:?}", runs[1].notes);
+            assert!(runs[1].by_mode.is_empty());
+            assert_eq!((runs[1].median_mops, runs[1].harmonic_mean_mops), (0.0, 0.0));
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_wrong_result_and_the_others_go_on() {
+        let runs = measure(&mut rig(2), &[broken::PANICS, METHODS[0]], 2);
+        assert!(!runs[0].correct && runs[1].correct);
+        assert!(runs[0].notes.iter().any(|n| n.contains("broken by design")));
+        assert_eq!(runs[1].samples.len(), 2);
+    }
+
+    #[test]
+    fn an_interrupt_keeps_what_was_measured() {
+        let mut rig = rig(2);
+        let mut session = Session::new();
+        session.add(item(METHODS[0], 2)).unwrap();
+        session.add(item(METHODS[1], 2)).unwrap();
+        assert!(session.round(&mut rig, TIMING, None, || {}));
+        let flag = Arc::clone(&rig.interrupted);
+        // Relaxed: one thread only.
+        let after_one = || flag.store(true, Ordering::Relaxed);
+        assert!(!session.round(&mut rig, TIMING, None, after_one));
+        let runs = session.finish(&rig, TIMING);
+        assert_eq!(runs.iter().map(|r| r.samples.len()).collect::<Vec<_>>(), [2, 1]);
+        assert!(runs.iter().all(|run| run.correct));
+    }
+
+    #[test]
+    fn a_deadline_ends_a_round() {
+        let mut rig = rig(2);
+        let mut session = Session::new();
+        session.add(item(METHODS[0], 2)).unwrap();
+        assert!(!session.round(&mut rig, TIMING, Some(Instant::now()), || {}));
+        assert!(session.finish(&rig, TIMING)[0].notes.iter().any(|n| n == "no sample could be used"));
     }
 }

@@ -12,6 +12,8 @@
 //! never per operation: each method's loop is compiled for itself.
 
 pub mod atomic;
+#[cfg(test)]
+pub(crate) mod broken;
 pub mod channel;
 pub mod lock;
 pub mod tokio;

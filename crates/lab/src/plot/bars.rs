@@ -1,7 +1,10 @@
 //! Bars for a sweep of a single point: one per method, with its quartiles as a whisker.
+//!
+//! On a logarithmic axis there is no zero for a bar to start from, and its length would
+//! mean nothing: a thin stem leads the eye to the point instead.
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Place, Scale, Style, escape, significant};
+use super::{LETTER, LETTER_WIDTH, Place, Scale, Style, escape, significant, trimmed};
 use std::fmt::Write;
 
 /// A picture of horizontal bars.
@@ -15,7 +18,7 @@ pub struct BarPlot<'a> {
     pub description: String,
     /// Name and unit of the values.
     pub label: &'a str,
-    /// From no value to the longest bar. Bars start at its low end.
+    /// The axis of the values.
     pub scale: Scale,
     /// The bars from top to bottom.
     pub bars: Vec<Bar>,
@@ -40,6 +43,7 @@ pub struct Bar {
 
 const ROW: f64 = LETTER + 11.0;
 const THICK: f64 = 15.0;
+const STEM: f64 = 2.0;
 
 impl BarPlot<'_> {
     /// Draws it.
@@ -52,23 +56,24 @@ impl BarPlot<'_> {
         let x = |v: f64| left + self.scale.clamped(v) * (right - left);
         let mut body = String::new();
         if place == Place::Alone {
-            let _ = write!(body, r#"<text class="name" x="14" y="26">{}</text>"#, escape(&self.title));
+            let _ = write!(body, r#"<text class="name" x="8" y="26">{}</text>"#, escape(&self.title));
         }
         for tick in self.scale.ticks() {
             let x = x(tick);
             let _ = write!(
                 body,
                 r#"<path class="grid" d="M{x:.1} {top:.1}V{bottom:.1}"></path><text class="small" x="{x:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                bottom + LETTER + 1.0, significant(tick)
+                bottom + LETTER + 1.0, trimmed(tick)
             );
         }
+        let thick = if matches!(self.scale, Scale::Linear { .. }) { THICK } else { STEM };
         for (i, bar) in self.bars.iter().enumerate() {
             let y = top + (i as f64 + 0.5) * ROW;
             let (end, low, high) = (x(bar.value), x(bar.spread.0), x(bar.spread.1));
             let _ = write!(
                 body,
-                r#"<g class="s {}"><text class="label" x="{:.1}" y="{:.1}" text-anchor="end">{}</text><path class="bar" d="M{left:.1} {:.1}H{end:.1}v{THICK:.1}H{left:.1}z"></path><path class="whisker" d="M{low:.1} {y:.1}H{high:.1}M{low:.1} {:.1}v6M{high:.1} {:.1}v6"></path><text class="value" x="{:.1}" y="{:.1}">{}</text><g class="pt" data-x="{end:.1}" data-y="{y:.1}"><title>{}</title>"#,
-                bar.style.colour, left - 8.0, y + 4.5, escape(&bar.label), y - THICK / 2.0, y - 3.0, y - 3.0,
+                r#"<g class="s {}"><text class="label" x="{:.1}" y="{:.1}" text-anchor="end">{}</text><path class="bar" d="M{left:.1} {:.1}H{end:.1}v{thick:.1}H{left:.1}z"></path><path class="whisker" d="M{low:.1} {y:.1}H{high:.1}M{low:.1} {:.1}v6M{high:.1} {:.1}v6"></path><text class="value" x="{:.1}" y="{:.1}">{}</text><g class="pt" data-x="{end:.1}" data-y="{y:.1}"><title>{}</title>"#,
+                bar.style.colour, left - 8.0, y + 4.5, escape(&bar.label), y - thick / 2.0, y - 3.0, y - 3.0,
                 end.max(high) + 8.0, y + 4.5, significant(bar.value), escape(&bar.tip)
             );
             bar.style.marker.draw(&mut body, end, y, 3.8);

@@ -12,7 +12,7 @@
 //! ```
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count, significant, style};
+use super::{LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count, style, trimmed};
 use std::fmt::Write;
 
 /// A picture of lines.
@@ -146,7 +146,7 @@ impl LinePlot<'_> {
         let mut body = String::new();
         if place == Place::Alone {
             let title = escape(&self.title);
-            let _ = write!(body, r#"<text class="name" x="14" y="26">{title}</text>"#);
+            let _ = write!(body, r#"<text class="name" x="8" y="26">{title}</text>"#);
         }
         self.draw_shade(&mut body, &area);
         self.draw_axes(&mut body, &area, top - rows * ROW - 8.0);
@@ -181,7 +181,7 @@ impl LinePlot<'_> {
             let _ = write!(
                 out,
                 r#"<path class="grid" d="M{:.1} {y:.1}H{:.1}"></path><text x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
-                area.left, area.right, area.left - 7.0, y + 4.5, tick_text(tick)
+                area.left, area.right, area.left - 7.0, y + 4.5, trimmed(tick)
             );
         }
         let _ = write!(
@@ -197,8 +197,7 @@ impl LinePlot<'_> {
                 y + ROW, short_count(tick)
             );
             if let Some(shade) = self.shade {
-                let p = percent((shade.probability)(tick));
-                let p = escape(&p);
+                let p = chance((shade.probability)(tick));
                 let _ = write!(
                     out,
                     r#"<text class="small" x="{x:.1}" y="{:.1}" text-anchor="middle">{p}</text>"#,
@@ -230,7 +229,7 @@ impl LinePlot<'_> {
             let x = area.x(self.x.clamped(tick));
             let mut letters = short_count(tick).chars().count();
             if let Some(shade) = self.shade {
-                letters = letters.max(percent((shade.probability)(tick)).chars().count());
+                letters = letters.max(chance((shade.probability)(tick)).chars().count());
             }
             let half = letters as f64 * LETTER_WIDTH / 2.0;
             if x - half >= free_from {
@@ -333,11 +332,8 @@ impl LinePlot<'_> {
     }
 }
 
-/// A round number without the digits it does not need.
-fn tick_text(value: f64) -> String {
-    if value >= 1000.0 {
-        return significant(value);
-    }
-    let text = format!("{value:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+/// A probability under a tick: what rounds to nothing is written short, or the ticks would
+/// have to stand further apart.
+fn chance(p: f64) -> String {
+    if p < 1e-4 { "≈\u{a0}0".to_owned() } else { percent(p) }
 }

@@ -124,6 +124,15 @@ pub fn significant(value: f64) -> String {
     if magnitude >= 3 { grouped(value.round() as u64) } else { format!("{value:.decimals$}") }
 }
 
+/// `value` without digits that say nothing: `50`, `0.25`, `1,000`.
+pub fn trimmed(value: f64) -> String {
+    if value >= 1000.0 {
+        return significant(value);
+    }
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// `n` with a comma between groups of three digits.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -215,6 +224,7 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(significant(value), text);
         }
+        assert_eq!([50.0, 0.25, 0.001, 2000.0, 0.0].map(trimmed).join(" "), "50 0.25 0.001 2,000 0");
         assert_eq!(grouped(1_048_576), "1,048,576");
         assert_eq!(grouped(999), "999");
         assert_eq!(short_count(4096.0), "4 Ki");

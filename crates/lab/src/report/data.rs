@@ -37,12 +37,18 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Thread counts with a right result.
     pub(super) fn threads(&self) -> BTreeSet<usize> {
-        self.runs.iter().map(|r| r.params.threads).collect()
+        self.right().map(|r| r.params.threads).collect()
     }
 
+    /// Numbers of variables with a right result.
     pub(super) fn vars(&self) -> BTreeSet<u64> {
-        self.runs.iter().map(|r| r.params.vars).collect()
+        self.right().map(|r| r.params.vars).collect()
+    }
+
+    pub(super) fn right(&self) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().copied().filter(|r| r.correct)
     }
 
     /// Modes in which something was measured, in the order of [`MODES`].

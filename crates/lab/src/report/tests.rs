@@ -228,7 +228,7 @@ fn delegation_that_wins_is_said_to_win() {
     assert!(waiting.clone().count() > 0 && waiting.clone().all(|f| f.outcome() == Outcome::Wins));
     assert!(verdict.headline.contains("delegation beats the best lock or channel everywhere."));
     assert!(!section.why.iter().any(|w| w.starts_with("One client:")), "an explanation of a loss that is none");
-    assert!(section.advice.iter().all(|a| a.words(Need::AnswerNow) == "`trust`"));
+    assert!(section.advice.iter().all(|a| a.lines(Need::AnswerNow) == ["`trust`"]));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_tie_is_too_close_to_call() {
         .filter(|f| f.comparison == Comparison::Waiting && f.outcome() == Outcome::TooClose);
     assert!(close.count() > 0, "{:?}", section.findings);
     assert!(verdict.to_string().contains("Too close to call"));
-    let advice = section.advice.iter().map(|a| a.words(Need::AnswerNow)).collect::<Vec<_>>();
+    let advice = section.advice.iter().map(|a| a.lines(Need::AnswerNow).join("; ")).collect::<Vec<_>>();
     assert!(advice.iter().any(|a| a == "`trust` or `ttas`" || a == "`ttas` or `trust`"), "{advice:?}");
 }
 
@@ -257,7 +257,7 @@ fn like_is_compared_with_like() {
             let later = ["channel-pipelined", "tokio"].contains(&finding.rival.as_str());
             assert_eq!(later, finding.comparison == Comparison::Later, "{name}: {finding:?}");
             assert!(!finding.rival.starts_with("trust"), "{name}: delegation is no rival of itself");
-            let crossed = finding.comparison.title().contains("not like with like");
+            let crossed = finding.comparison.title().starts_with("Not like with like");
             let same = matches!(finding.comparison, Comparison::Waiting | Comparison::Later);
             assert_ne!(crossed, same);
         }
@@ -346,6 +346,21 @@ fn wrong_results_have_no_figure() {
     let page = html(&results);
     assert!(page.contains("wrong result: no figure"));
     assert!(!page.contains(">ttas</text>"), "a wrong method is not drawn");
+
+    results.runs.iter_mut().for_each(|r| r.correct = false);
+    assert!(verdict(&results).headline.starts_with("Nothing can be said"));
+    assert!(html(&results).contains("wrong result: no figure"));
+}
+
+#[test]
+fn a_wrong_run_makes_no_point_of_its_own() {
+    // A check that failed on 3 variables, which nobody else was measured on.
+    let mut results = Recipe { modes: vec![Mode::Near], ..Recipe::default() }.cook();
+    let mut wrong = results.runs[0].clone();
+    (wrong.correct, wrong.params.vars) = (false, 3);
+    results.runs.push(wrong);
+    assert!(!verdict(&results).to_string().contains("Incomplete"));
+    assert!(verdict(&results).sections[0].findings.iter().all(|f| !f.level.vars.contains(&3)));
 }
 
 #[test]

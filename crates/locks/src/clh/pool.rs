@@ -10,6 +10,7 @@
 //! Nodes in a pool are nobody else's and have `held == true`.
 
 use super::ClhNode;
+use corelay_sync::facade::MODEL;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -103,6 +104,10 @@ impl Pool {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        if MODEL && std::thread::panicking() {
+            // A model that has failed has taken the pool away.
+            return;
+        }
         // Without a destructor the pool is still there; only a model destroys it anyway.
         let _ = POOL.try_with(|pool| {
             while let Some(node) = pool.pop() {
@@ -145,6 +150,8 @@ unsafe fn overflow(node: NonNull<ClhNode>) {
 }
 
 fn allocate() -> NonNull<ClhNode> {
+    #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+    tests::ALLOCATED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     NonNull::from(Box::leak(Box::new(ClhNode::new())))
 }
 
@@ -203,5 +210,41 @@ mod depot {
 
     pub(super) fn give_batch(_pool: &Pool) -> bool {
         false
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::sync_channel;
+    use std::thread;
+
+    pub(super) static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
+    struct Given(NonNull<ClhNode>);
+
+    // SAFETY: a node holds one atomic, and a given one belongs to the receiver.
+    unsafe impl Send for Given {}
+
+    /// One thread always comes first and loses a node each time, the other gains it.
+    #[test]
+    fn nodes_that_wander_one_way_come_back() {
+        let (give, given) = sync_channel::<Given>(0);
+        thread::scope(|s| {
+            s.spawn(move || (0..10_000).for_each(|_| give.send(Given(take())).unwrap()));
+            s.spawn(move || {
+                // A thread that puts has taken before.
+                let own = take();
+                for Given(node) in given {
+                    // SAFETY: the sender has only passed it on.
+                    unsafe { put(node) };
+                }
+                // SAFETY: nobody else knows it.
+                unsafe { put(own) };
+            });
+        });
+        let most = 2 * STACK + BATCH;
+        assert!(ALLOCATED.load(Ordering::Relaxed) <= most);
     }
 }

@@ -364,7 +364,7 @@ fn threads_axis(subject: &Subject<'_>) -> (Scale, Vec<f64>) {
 
 fn tip(label: &str, place: &str, s: &ModeSummary) -> String {
     format!(
-        "{label}\n{place}\nmedian {} (quartiles {} to {}, n = {})",
+        "{label}\n{place}\nmedian {} Mops\nquartiles {} to {}, n = {}",
         significant(s.median_mops),
         significant(s.q1_mops),
         significant(s.q3_mops),

@@ -1,6 +1,6 @@
 //! The machine, and how it was measured.
 
-use crate::plot::{bytes, escape, significant};
+use crate::plot::{bytes, escape, significant, trimmed};
 use crate::report::data;
 use crate::report::method::METHODS;
 use crate::report::words::{self, count};
@@ -24,7 +24,7 @@ pub(super) fn facts(machine: &Machine, results: &Results) -> String {
             ),
         ),
         ("caches", caches(machine)),
-        ("quota", machine.quota_cpus.map_or("none".to_owned(), |q| format!("{} CPUs", significant(q)))),
+        ("quota", machine.quota_cpus.map_or("none".to_owned(), |q| format!("{} CPUs", trimmed(q)))),
         ("round trip", round_trips(machine, results)),
         ("kernel", or_unknown(&machine.kernel).to_owned()),
         ("hypervisor", machine.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned())),
@@ -99,7 +99,7 @@ pub(super) fn how(results: &Results) -> Vec<String> {
     let n = |mode| by_mode.get(&mode).copied().unwrap_or(0) as u64;
     let all: u64 = by_mode.values().map(|&n| n as u64).sum();
     let lengths: BTreeSet<String> =
-        results.runs.iter().map(|r| format!("{} ms", significant(r.params.secs * 1000.0))).collect();
+        results.runs.iter().map(|r| format!("{} ms", trimmed(r.params.secs * 1000.0))).collect();
     let lengths: Vec<String> = lengths.into_iter().collect();
     let seeds: BTreeSet<String> = results.runs.iter().map(|r| r.params.seed.to_string()).collect();
     let seeds: Vec<String> = seeds.into_iter().collect();

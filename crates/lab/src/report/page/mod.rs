@@ -69,16 +69,14 @@ fn title(out: &mut String, results: &Results, verdict: &Verdict) {
 fn told(out: &mut String, section: &Section, several: bool) {
     let _ = write!(out, r#"<section class="verdict"><p class="subject">{}</p>"#, escape(&section.subject));
     out.push_str(r#"<div class="cards">"#);
-    for (outcome, class, title) in [
-        (Outcome::Loses, "loses", "Where delegation loses"),
-        (Outcome::Wins, "wins", "Where delegation wins"),
-        (Outcome::TooClose, "close", "Too close to call"),
-    ] {
+    for (outcome, class) in
+        [(Outcome::Loses, "loses"), (Outcome::Wins, "wins"), (Outcome::TooClose, "close")]
+    {
         let groups = section.grouped(outcome);
         if groups.is_empty() {
             continue;
         }
-        let _ = write!(out, r#"<div class="card {class}"><h2>{title}</h2>"#);
+        let _ = write!(out, r#"<div class="card {class}"><h2>{}</h2><p>{}</p>"#, outcome.title(), outcome.reading());
         for (comparison, levels) in groups {
             ratios(out, comparison, &levels);
         }
@@ -86,7 +84,7 @@ fn told(out: &mut String, section: &Section, several: bool) {
     }
     out.push_str("</div>");
     if !section.findings.is_empty() {
-        out.push_str(r#"<p class="fine">Throughput against the strongest rival, with 95 % intervals in brackets. Methods that promise different things are ranked apart, or the comparison says that it is not like with like.</p>"#);
+        out.push_str(r#"<p class="fine">In brackets: 95 % intervals. Methods that promise different things are ranked apart, or the comparison says that it is not like with like.</p>"#);
     }
     advice(out, &section.advice);
     list(out, "Why", &section.why);
@@ -101,7 +99,7 @@ fn ratios(out: &mut String, comparison: Comparison, levels: &BTreeMap<&Level, Ve
     let of = |mode: Mode| levels.values().flatten().any(|f| f.mode == mode);
     let modes: Vec<Mode> = MODES.into_iter().filter(|m| of(*m)).collect();
     if modes != [Mode::Unknown] {
-        out.push_str("<thead><tr><th></th>");
+        out.push_str("<thead><tr><th>variables</th>");
         for mode in &modes {
             let _ = write!(out, "<th>{}</th>", words::mode(*mode));
         }
@@ -113,11 +111,11 @@ fn ratios(out: &mut String, comparison: Comparison, levels: &BTreeMap<&Level, Ve
         for mode in &modes {
             match findings.iter().find(|f| f.mode == *mode) {
                 Some(f) => {
-                    let (low, high) = f.interval();
                     let _ = write!(
                         out,
-                        "<td>{} <small>({low} to {high})</small></td>",
-                        prose(&f.to_string())
+                        "<td>{} <small>({})</small></td>",
+                        prose(&f.to_string()),
+                        f.interval()
                     );
                 }
                 None => out.push_str("<td></td>"),
@@ -132,7 +130,7 @@ fn advice(out: &mut String, advice: &[Advice]) {
     if advice.is_empty() {
         return;
     }
-    out.push_str(r#"<h2>What to use here</h2><div class="scroll"><table class="advice"><thead><tr><th></th>"#);
+    out.push_str(r#"<h2>What to use here</h2><div class="scroll"><table class="advice"><thead><tr><th>variables</th>"#);
     for need in Need::ALL {
         let _ = write!(out, "<th>{}</th>", need.words());
     }
@@ -140,7 +138,7 @@ fn advice(out: &mut String, advice: &[Advice]) {
     for a in advice {
         let _ = write!(out, "<tr><th>{}</th>", escape(&a.level.to_string()));
         for need in Need::ALL {
-            let _ = write!(out, r#"<td data-need="{}">{}</td>"#, need.words(), prose(&a.words(need)));
+            let _ = write!(out, r#"<td data-need="{}">{}</td>"#, need.words(), a.lines(need).iter().map(|l| prose(l)).collect::<Vec<_>>().join("<br/>"));
         }
         out.push_str("</tr>");
     }
@@ -199,7 +197,7 @@ fn pictures(out: &mut String, subject: &Subject<'_>, number: usize, results: &Re
     }
     let threads = subject.main_threads(results.machine.cpus);
     if let Some(table) = threads.and_then(|t| tables::ceilings(subject, t)) {
-        out.push_str(r#"<h2>What the round trip allows</h2><p class="fine">Models from the probed round trip, with what was measured beside them. A lock that keeps its line for several operations in a row passes the first; batches of requests pass the second.</p>"#);
+        out.push_str(r#"<h2>What the round trip allows</h2><p class="fine">Models from the probed round trip, with what was measured beside them. They are yardsticks, not bounds: a lock that keeps its line for several operations in a row passes the first, requests that overlap or travel together pass the second.</p>"#);
         out.push_str(&table);
     }
     out.push_str("</section>");

@@ -109,7 +109,7 @@ pub(super) fn ceilings(subject: &Subject<'_>, threads: usize) -> Option<String> 
     row(&format!("measured: `trust` on {on}, Mops"), &|m, _| text(measured("trust", m)));
     row(&format!("measured: `trust-then` on {on}, Mops"), &|m, _| text(measured("trust-then", m)));
     row("model: requests in flight that this takes", &|m, c| {
-        measured("trust-then", m).map_or("–".to_owned(), |mops| significant(c.in_flight_for(mops).ceil()))
+        measured("trust-then", m).map_or("–".to_owned(), |mops| grouped(c.in_flight_for(mops).ceil() as u64))
     });
     out.push_str("</tbody></table></div>");
     Some(out)

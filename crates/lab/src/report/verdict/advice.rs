@@ -58,20 +58,16 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// The advice for a need as words: one list where the modes agree, else one per mode.
-    pub fn words(&self, need: Need) -> String {
+    /// The advice for a need as words: one line where the modes agree, else one per mode.
+    pub fn lines(&self, need: Need) -> Vec<String> {
         let by_mode = &self.use_what[need as usize];
         let listed = |methods: &[String]| {
             words::or(&methods.iter().map(|m| words::code(m)).collect::<Vec<_>>())
         };
         match by_mode.as_slice() {
-            [] => "–".to_owned(),
-            [(_, methods)] => listed(methods),
-            [(_, first), rest @ ..] if rest.iter().all(|(_, m)| m == first) => listed(first),
-            all => {
-                let one = |(mode, m): &(Mode, Vec<String>)| format!("{}: {}", words::mode(*mode), listed(m));
-                all.iter().map(one).collect::<Vec<_>>().join("; ")
-            }
+            [] => vec!["–".to_owned()],
+            [(_, first), rest @ ..] if rest.iter().all(|(_, m)| m == first) => vec![listed(first)],
+            all => all.iter().map(|(mode, m)| format!("{}: {}", words::mode(*mode), listed(m))).collect(),
         }
     }
 }

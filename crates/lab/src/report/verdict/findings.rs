@@ -83,6 +83,26 @@ pub enum Outcome {
     Wins,
 }
 
+impl Outcome {
+    /// A heading for findings of this outcome.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Loses => "Where delegation loses",
+            Self::TooClose => "Too close to call",
+            Self::Wins => "Where delegation wins",
+        }
+    }
+
+    /// How the figures under that heading are read.
+    pub fn reading(self) -> &'static str {
+        match self {
+            Self::Loses => "The rival named does so many times as much as delegation.",
+            Self::TooClose => "Delegation as a multiple of the rival named; the interval contains 1.",
+            Self::Wins => "Delegation does so many times as much as the rival named.",
+        }
+    }
+}
+
 /// One comparison on one level in one mode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -110,24 +130,25 @@ impl Finding {
 
     /// The ends of the interval as words, turned as [`Display`](fmt::Display) turns the
     /// ratio: a factor above 1 for whoever is faster.
-    pub fn interval(&self) -> (String, String) {
+    pub fn interval(&self) -> String {
         let Interval { low, high, .. } = self.ratio;
-        match self.outcome() {
-            Outcome::Loses => (words::ratio_digits(high.recip()), words::ratio_digits(low.recip())),
-            _ => (words::ratio_digits(low), words::ratio_digits(high)),
-        }
+        let (low, high) = match self.outcome() {
+            Outcome::Loses => (high.recip(), low.recip()),
+            _ => (low, high),
+        };
+        format!("{}–{}", words::ratio_digits(low), words::ratio_digits(high))
     }
 }
 
-/// Who does how much more: `` `ttas` does 6.5 × as much ``.
+/// Whoever is faster, as a multiple of the other: `` `ttas` 6.5 × `` where the rival does
+/// 6.5 times as much as ours, `` 6.5 × `ttas` `` where ours does 6.5 times as much.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (ours, rival) = (words::code(self.comparison.ours()), words::code(&self.rival));
+        let rival = words::code(&self.rival);
         let ratio = self.ratio.ratio;
         match self.outcome() {
-            Outcome::Loses => write!(f, "{rival} does {} as much", words::times(ratio.recip())),
-            Outcome::Wins => write!(f, "{ours} does {} {rival}", words::times(ratio)),
-            Outcome::TooClose => write!(f, "{} {rival}", words::times(ratio)),
+            Outcome::Loses => write!(f, "{rival} {}", words::times(ratio.recip())),
+            _ => write!(f, "{} {rival}", words::times(ratio)),
         }
     }
 }

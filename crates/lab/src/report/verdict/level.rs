@@ -62,16 +62,16 @@ impl Level {
     }
 }
 
+/// The level's name and its numbers of variables: `few (1–2)`.
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = words::range(&self.vars);
         match self.kind {
-            Kind::Few => write!(f, "few variables ({range})"),
-            Kind::Some => write!(f, "some variables ({range})"),
-            Kind::Many => write!(f, "many variables ({range})"),
-            Kind::Beyond => write!(f, "more than the caches hold ({range})"),
-            Kind::Point if self.vars == [1] => write!(f, "1 variable"),
-            Kind::Point => write!(f, "{range} variables"),
+            Kind::Few => write!(f, "few ({range})"),
+            Kind::Some => write!(f, "some ({range})"),
+            Kind::Many => write!(f, "many ({range})"),
+            Kind::Beyond => write!(f, "beyond caches ({range})"),
+            Kind::Point => write!(f, "{range}"),
         }
     }
 }
@@ -92,10 +92,10 @@ mod tests {
         assert_eq!(
             text,
             [
-                "few variables (1–2)",
-                "some variables (4–16)",
-                "many variables (64–1,024)",
-                "more than the caches hold (1,048,576)",
+                "few (1–2)",
+                "some (4–16)",
+                "many (64–1,024)",
+                "beyond caches (1,048,576)",
             ]
         );
     }
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn without_models_each_point_stands_alone() {
         let levels = Level::of_points(&[1, 8]);
-        assert_eq!(levels[0].to_string(), "1 variable");
-        assert_eq!(levels[1].to_string(), "8 variables");
+        assert_eq!(levels[0].to_string(), "1");
+        assert_eq!(levels[1].to_string(), "8");
         assert!(Level::of_model(&[], 2, &[]).is_empty());
     }
 }

@@ -26,7 +26,7 @@ pub(super) use judge::Judge;
 
 use super::data::Subject;
 use super::words;
-use crate::schema::{Machine, Mode, Results};
+use crate::schema::{Machine, Results};
 use std::collections::BTreeMap;
 
 /// What a results file says, in words. [`Display`](std::fmt::Display) prints it for a
@@ -73,19 +73,6 @@ impl Section {
     }
 }
 
-/// Findings of one level and comparison, mode by mode.
-fn ratios(findings: &[&Finding]) -> String {
-    let one = |finding: &&Finding| {
-        let mode = match finding.mode {
-            Mode::Unknown => String::new(),
-            mode => format!("{} ", words::mode(mode)),
-        };
-        let (low, high) = finding.interval();
-        format!("{mode}{finding} ({low} to {high})")
-    };
-    findings.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
 /// Judges `results`.
 ///
 /// ```
@@ -107,7 +94,12 @@ pub fn verdict(results: &Results) -> Verdict {
         .iter()
         .filter_map(|subject| section(subject, &results.machine, one_cpu))
         .collect();
-    Verdict { headline: headline(&sections, one_cpu), sections, notes: notes::on_file(results) }
+    let headline = match results.runs.as_slice() {
+        [] => "Nothing was measured: there is no run in these results.".to_owned(),
+        runs if runs.iter().all(|r| !r.correct) => "Nothing can be said: no method gave a right result.".to_owned(),
+        _ => headline(&sections, one_cpu),
+    };
+    Verdict { headline, sections, notes: notes::on_file(results) }
 }
 
 fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Section> {
@@ -139,9 +131,6 @@ fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Se
 }
 
 fn headline(sections: &[Section], one_cpu: bool) -> String {
-    if sections.is_empty() {
-        return "Nothing was measured: there is no run in these results.".to_owned();
-    }
     if one_cpu {
         return "One CPU: nothing is shared between cores here, so there is nothing to judge. Use a lock.".to_owned();
     }
@@ -178,25 +167,34 @@ fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<Strin
     }
     let everywhere = spans.len() == 1;
     let verbs = [
-        (Some(Outcome::Loses), "loses to the best lock or channel"),
-        (Some(Outcome::Wins), "beats the best lock or channel"),
-        (Some(Outcome::TooClose), "is too close to the best lock or channel to call"),
-        (None, "depends on near or far"),
+        (Some(Outcome::Loses), "loses to the best lock or channel", "loses"),
+        (Some(Outcome::Wins), "beats the best lock or channel", "wins"),
+        (Some(Outcome::TooClose), "is too close to the best lock or channel to call", "is too close to call"),
     ];
     let mut told: Vec<String> = Vec::new();
-    for (outcome, verb) in verbs {
+    for (outcome, full, short) in verbs {
         let ranges: Vec<String> =
             spans.iter().filter(|s| s.0 == outcome).map(|s| words::range(&s.1)).collect();
         if ranges.is_empty() {
             continue;
         }
-        // The rival is named once.
-        let verb = if told.is_empty() { verb.to_owned() } else { verb.replace("the best lock or channel", "it") };
+        // The rival and the unit are named once.
         let unit = if ranges == ["1"] { "variable" } else { "variables" };
-        told.push(match everywhere {
-            true => format!("{verb} everywhere"),
-            false => format!("{verb} on {} {unit}", words::and(&ranges)),
+        told.push(match (everywhere, told.is_empty()) {
+            (true, _) => format!("{full} everywhere"),
+            (_, true) => format!("{full} on {} {unit}", words::and(&ranges)),
+            _ => format!("{short} on {}", words::and(&ranges)),
         });
     }
-    (!told.is_empty()).then(|| format!("{lead} {}.", words::and(&told)))
+    let differing: Vec<String> =
+        spans.iter().filter(|s| s.0.is_none()).map(|s| words::range(&s.1)).collect();
+    let differing = words::and(&differing);
+    match (told.is_empty(), differing.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(format!(
+            "{lead} stands differently near and far against the best lock or channel on {differing} variables."
+        )),
+        (false, true) => Some(format!("{lead} {}.", words::and(&told))),
+        (false, false) => Some(format!("{lead} {}; on {differing} near and far differ.", words::and(&told))),
+    }
 }

@@ -87,18 +87,17 @@ pub(super) fn on_subject(subject: &Subject<'_>, judge: &Judge<'_>, machine: &Mac
 /// Points of the sweep that some methods lack: an interrupted run leaves such holes.
 fn missing(subject: &Subject<'_>) -> Option<String> {
     let points: BTreeSet<(usize, u64)> =
-        subject.runs.iter().map(|r| (r.params.threads, r.params.vars)).collect();
-    let methods: BTreeSet<&str> = subject.runs.iter().map(|r| r.method.as_str()).collect();
+        subject.right().map(|r| (r.params.threads, r.params.vars)).collect();
+    let methods: BTreeSet<&str> = subject.right().map(|r| r.method.as_str()).collect();
     let there: BTreeSet<(usize, u64, &str)> = subject
-        .runs
-        .iter()
+        .right()
         .filter(|r| r.samples.iter().any(|s| s.mode != Mode::Discarded))
         .map(|r| (r.params.threads, r.params.vars, r.method.as_str()))
         .collect();
     let all = points.len() * methods.len();
     let holes = all - there.len().min(all);
     (holes > 0).then(|| {
-        format!("Incomplete: {holes} of {all} points have no kept sample (the run was interrupted, or every sample was discarded).")
+        format!("Incomplete: {holes} of {all} points have no kept sample. They were interrupted or left out, or every sample was discarded.")
     })
 }
 

@@ -1,11 +1,14 @@
 //! The verdict on a terminal.
 
-use super::{Need, Outcome, Section, Verdict, ratios};
-use crate::report::words::wrap;
+use super::{Finding, Need, Outcome, Section, Verdict};
+use crate::report::words::{self, wrap};
+use crate::schema::Mode;
 use std::fmt;
 
 /// Columns of a line: fits every terminal and still reads as prose.
 const WIDTH: usize = 88;
+/// Columns of a level's name: `beyond caches (1,048,576)`.
+const LEVEL: usize = 25;
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,21 +22,18 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{}", self.subject.to_uppercase())?;
-        for (outcome, title) in [
-            (Outcome::Loses, "Where delegation loses"),
-            (Outcome::Wins, "Where delegation wins"),
-            (Outcome::TooClose, "Too close to call"),
-        ] {
+        writeln!(f, "\n{}, BY NUMBER OF VARIABLES", self.subject.to_uppercase())?;
+        for outcome in [Outcome::Loses, Outcome::Wins, Outcome::TooClose] {
             let groups = self.grouped(outcome);
             if groups.is_empty() {
                 continue;
             }
-            writeln!(f, "\n{title}")?;
+            writeln!(f, "\n{}. {}", outcome.title(), outcome.reading())?;
             for (comparison, levels) in groups {
                 writeln!(f, "{}", wrap(comparison.title(), "  ", WIDTH))?;
                 for (level, findings) in levels {
-                    writeln!(f, "{}", wrap(&format!("{level}: {}", ratios(&findings)), "    - ", WIDTH))?;
+                    let first = format!("    {:<LEVEL$} ", level.to_string());
+                    writeln!(f, "{}", wrap(&ratios(&findings), &first, WIDTH))?;
                 }
             }
         }
@@ -44,12 +44,24 @@ impl fmt::Display for Section {
             writeln!(f, "  {}", advice.level)?;
             for need in Need::ALL {
                 let first = format!("    {:<26}", need.words());
-                writeln!(f, "{}", wrap(&advice.words(need), &first, WIDTH))?;
+                writeln!(f, "{}", wrap(&advice.lines(need).join("; "), &first, WIDTH))?;
             }
         }
         list(f, "Why", &self.why)?;
         list(f, "About this workload", &self.notes)
     }
+}
+
+/// Findings of one level and comparison, mode by mode, with their intervals.
+fn ratios(findings: &[&Finding]) -> String {
+    let one = |finding: &&Finding| {
+        let mode = match finding.mode {
+            Mode::Unknown => String::new(),
+            mode => format!("{} ", words::mode(mode)),
+        };
+        format!("{mode}{finding} ({})", finding.interval())
+    };
+    findings.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn list(f: &mut fmt::Formatter<'_>, title: &str, sentences: &[String]) -> fmt::Result {

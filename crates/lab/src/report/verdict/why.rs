@@ -133,7 +133,7 @@ fn lone_client(e: &Evidence<'_>) -> Option<String> {
         .findings
         .iter()
         .any(|f| f.comparison == Comparison::Waiting && f.outcome() == Outcome::Loses);
-    (loses && clients(e, "trust") == Some(1)).then(|| {
+    (loses && e.subject.workload == "fetch-add" && clients(e, "trust") == Some(1)).then(|| {
         "One client: with a single client and a section as short as an addition, synchronous delegation loses to a lock. There is nobody to share the trustee's round trip with, and a lock's line often stays with the thread that used it last.".to_owned()
     })
 }
@@ -169,7 +169,8 @@ fn uncontended(e: &Evidence<'_>) -> Option<String> {
     let waits = lost.iter().any(|f| f.comparison == Comparison::LaterAgainstWaiting);
     let which = if waits { "synchronous and asynchronous delegation" } else { "synchronous delegation" };
     Some(format!(
-        "No contention: {which} lost on {level}. Variables that threads rarely meet on belong to spin locks and atomics: nothing has to be moved to a trustee that is free anyway."
+        "No contention: {which} lost on {} variables. Variables that threads rarely meet on belong to spin locks and atomics: nothing has to be moved to a trustee that is free anyway.",
+        words::range(&level.vars)
     ))
 }
 

@@ -1,0 +1,175 @@
+//! The program as its users meet it: exit codes, one clear sentence, whole files.
+
+use corelay_lab::method::METHODS;
+use corelay_lab::schema::{Results, SCHEMA};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn corelay(args: &[&str]) -> Output {
+    let state = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
+    command.args(args).env("XDG_STATE_HOME", state.path()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The program says one sentence that contains each of `words`, and exits with 2.
+#[track_caller]
+fn refused(args: &[&str], words: &[&str]) {
+    let output = corelay(args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+    assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+    assert!(said.starts_with("error: "), "{args:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{args:?}: `{word}` is missing in: {said}");
+    }
+}
+
+#[test]
+fn bad_input_gets_one_sentence_that_names_the_flag() {
+    let bench = |flags: &[&'static str], words: &[&str]| {
+        let args: Vec<&str> = ["bench", "fetch-add"].iter().chain(flags).copied().collect();
+        refused(&args, words);
+    };
+    bench(&["--threads", "0"], &["--threads", "1..=1024"]);
+    bench(&["--threads", "2000"], &["--threads", "1..=1024"]);
+    bench(&["--threads", ""], &["--threads", "empty"]);
+    bench(&["--threads", "4..1"], &["--threads", "reversed"]);
+    bench(&["--threads", "1,two"], &["--threads", "`two`"]);
+    bench(&["--method", "channel", "--threads", "1"], &["--threads 1", "channel", "actor"]);
+    bench(&["--servers", "0"], &["--servers"]);
+    bench(&["--vars", "0"], &["--vars"]);
+    bench(&["--vars", "2^40"], &["--vars"]);
+    bench(&["--vars", "2^5..2^2"], &["--vars", "reversed"]);
+    bench(&["--method", "magic"], &["--method", "`magic`", "atomic", "tokio"]);
+    bench(&["--method", ""], &["--method"]);
+    bench(&["--secs", "0"], &["--secs"]);
+    bench(&["--secs", "-1"], &["--secs"]);
+    bench(&["--secs", "NaN"], &["--secs"]);
+    bench(&["--samples", "0"], &["--samples"]);
+    bench(&["--window", "0"], &["--window", "1..=65536"]);
+    bench(&["--window", "65537"], &["--window", "1..=65536"]);
+    bench(&["--pin", "sideways"], &["--pin", "sideways", "cores-first"]);
+    bench(&["--pin", "60000"], &["--pin", "60000"]);
+    bench(&["--dist", "normal"], &["--dist", "uniform"]);
+    bench(&["--dist", "zipf:0"], &["--dist", "θ"]);
+    bench(&["--seed", "x"], &["--seed"]);
+    bench(&["--no-such-flag"], &["--no-such-flag"]);
+    refused(&["bench"], &["WORKLOAD"]);
+    refused(&["bench", "quicksort"], &["quicksort", "fetch-add"]);
+    refused(&["juggle"], &["juggle"]);
+}
+
+#[test]
+fn places_that_cannot_be_written_are_refused_before_measuring() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    refused(&["bench", "fetch-add", "--json", &inside("no/such/file.json")], &["--json"]);
+    refused(&["bench", "fetch-add", "--json", folder.path().to_str().unwrap()], &["--json"]);
+    // A file where the folder should be; root may write anywhere else.
+    std::fs::write(inside("file"), "mine").unwrap();
+    refused(&["compare", "--out", &inside("file")], &["--out"]);
+    refused(&["compare", "--out", &inside("file/deeper")], &["--out"]);
+    assert_eq!(std::fs::read_to_string(inside("file")).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn help_shows_every_default_and_the_exit_codes() {
+    let help = corelay(&["bench", "--help"]);
+    assert!(help.status.success());
+    let help = text(&help.stdout);
+    for flag in ["method", "threads", "servers", "vars", "window", "secs", "samples", "pin", "dist", "seed"] {
+        let (_, rest) = help.split_once(&format!("--{flag} <")).unwrap_or_else(|| panic!("{flag}"));
+        // The default stands before the next flag.
+        let own = rest.split("\n      --").next().unwrap();
+        assert!(own.contains("[default: "), "{flag}: {own}");
+    }
+    for method in METHODS {
+        assert!(help.contains(method.name()));
+    }
+    assert!(text(&corelay(&["--help"]).stdout).contains("130"));
+}
+
+fn results(path: &Path) -> Results {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn every_method_is_measured_and_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("results.json");
+    let flags = "bench fetch-add --threads 2 --vars 2,70 --samples 2 --secs 0.02 --json";
+    let mut args: Vec<&str> = flags.split(' ').collect();
+    args.push(file.to_str().unwrap());
+    let output = corelay(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let results = results(&file);
+    assert_eq!(results.schema, SCHEMA);
+    assert!(results.command.starts_with("corelay bench fetch-add --threads 2"));
+    assert_eq!(results.runs.len(), 2 * METHODS.len());
+    let table = text(&output.stdout);
+    for run in &results.runs {
+        assert!(run.correct, "{run:?}");
+        assert_eq!(run.samples.len(), 2);
+        assert!(run.samples.iter().all(|s| s.mops > 0.0 && s.per_thread.iter().all(|&n| n > 0)));
+        assert_eq!(run.params.secs, 0.02);
+        assert!(table.contains(&run.method), "{table}");
+        // Reading what was written gives the same again.
+        let again: corelay_lab::schema::Run =
+            serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap();
+        assert_eq!(&again, run);
+    }
+}
+
+#[test]
+fn json_to_standard_output_is_json_alone() {
+    let flags = "bench fetch-add --method atomic,clh --threads 1..3 --samples 1 --secs 0.01 --dist zipf:0.9 \
+                 --pin none --seed 7 --json -";
+    let output = corelay(&flags.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let results: Results = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(results.runs.len(), 2 * 3 * 3);
+    for run in &results.runs {
+        assert_eq!((run.params.dist.as_str(), run.params.seed), ("zipf:0.9", 7));
+        assert!(run.params.placement.iter().all(Option::is_none));
+        assert_eq!(run.samples[0].per_thread.len(), run.params.threads);
+    }
+}
+
+#[test]
+fn the_machine_describes_itself() {
+    let output = corelay(&["machine", "--json"]);
+    assert!(output.status.success());
+    let machine: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(machine["cpus"].as_u64().unwrap() >= 1);
+    let pairs = machine["cpus"].as_u64().unwrap() > 1;
+    assert_eq!(machine["round_trip"].is_object(), pairs);
+    let machine: corelay_lab::schema::Machine = serde_json::from_value(machine).unwrap();
+    assert_eq!(machine.rtt_min_ns.is_some(), pairs);
+}
+
+/// An interrupt keeps what was measured: here it comes within the first rounds.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("results.json");
+    let flags = "bench fetch-add --method atomic,mutex --threads 1 --vars 1 --samples 100000 --secs 0.01 --json";
+    let mut args: Vec<&str> = flags.split(' ').collect();
+    args.push(file.to_str().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
+    command.args(args).env("XDG_STATE_HOME", folder.path()).stdout(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let results = results(&file);
+    assert_eq!(results.runs.len(), 2);
+    assert!(results.runs.iter().all(|run| run.correct));
+}

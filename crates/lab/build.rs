@@ -3,8 +3,21 @@
 use std::process::Command;
 
 fn main() {
-    let commit = git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]);
-    println!("cargo::rustc-env=CORELAY_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
+    let commit = git(&[
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+        "--exclude=*",
+    ]);
+    println!(
+        "cargo::rustc-env=CORELAY_COMMIT={}",
+        commit.as_deref().unwrap_or("unknown")
+    );
+    println!("cargo::rerun-if-changed=build.rs");
+    if commit.is_none() {
+        return;
+    }
     // Any source of the workspace can make the tree dirty, and a commit makes it clean.
     println!("cargo::rerun-if-changed=../");
     for name in ["HEAD", "logs/HEAD"] {

@@ -265,6 +265,27 @@ pub(crate) enum Outcome {
     Absent,
 }
 
+/// A test program that is a shell script. The folder lives as long as the first part.
+#[cfg(test)]
+pub(crate) fn scripted(text: &str) -> (tempfile::TempDir, Binary) {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = crate::workspace::fake(&[("run", &format!("#!/bin/sh\n{text}\n"))]);
+    let program = dir.path().join("run");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).expect("the file was just written");
+    let target = Target {
+        folder: "locks".to_owned(),
+        package: "corelay-locks".to_owned(),
+        name: "loom_x".to_owned(),
+    };
+    let binary = Binary {
+        target,
+        program,
+        dir: dir.path().to_owned(),
+    };
+    (dir, binary)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,21 +298,8 @@ mod tests {
         }
     }
 
-    fn script(text: &str) -> (tempfile::TempDir, Binary) {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = crate::workspace::fake(&[("run", &format!("#!/bin/sh\n{text}\n"))]);
-        let program = dir.path().join("run");
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let binary = Binary {
-            target: target("loom_x"),
-            program,
-            dir: dir.path().to_owned(),
-        };
-        (dir, binary)
-    }
-
     fn outcome(text: &str) -> Outcome {
-        let (_dir, binary) = script(text);
+        let (_dir, binary) = scripted(text);
         let run = binary
             .run("t", false, &[], Some(Duration::from_millis(500)))
             .unwrap();

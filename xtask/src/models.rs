@@ -175,3 +175,73 @@ fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Re
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a program that lists the test `t` and otherwise does `run`.
+    fn counts(run: &str, options: &Options<'_>) -> Counts {
+        let list = "if [ \"$1\" = --list ]; then echo 't: test'; exit; fi";
+        let (_dir, binary) = binaries::scripted(&format!("{list}\n{run}"));
+        let mut counts = Counts::default();
+        run_binary(&binary, options, &mut counts).unwrap();
+        counts
+    }
+
+    fn options(checker: Checker, rounds: u32, budget: Option<Duration>) -> Options<'static> {
+        Options {
+            checker,
+            filter: None,
+            with_ignored: false,
+            environment: Vec::new(),
+            rounds,
+            budget,
+        }
+    }
+
+    const PASS: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
+
+    #[test]
+    fn models_pass_or_fail() {
+        let plain = options(Checker::Loom, 1, None);
+        assert_eq!(counts(PASS, &plain).passed, 1);
+        assert_eq!(counts("exit 101", &plain).failed, ["locks::loom_x::t"]);
+        let elsewhere = Options {
+            filter: Some("mcs"),
+            ..options(Checker::Loom, 1, None)
+        };
+        assert_eq!(counts(PASS, &elsewhere).passed, 0);
+    }
+
+    #[test]
+    fn a_program_without_tests_fails() {
+        let (_dir, binary) = binaries::scripted("exit 0");
+        let mut counts = Counts::default();
+        run_binary(&binary, &options(Checker::Loom, 1, None), &mut counts).unwrap();
+        assert_eq!(counts.failed, ["locks::loom_x has no test"]);
+    }
+
+    #[test]
+    fn a_model_that_used_its_budget_up_is_incomplete() {
+        let all = options(Checker::Loom, 1, Some(Duration::from_secs(100)));
+        assert_eq!(counts(PASS, &all).incomplete, 0);
+        let short = options(Checker::Loom, 1, Some(Duration::ZERO));
+        assert_eq!(counts(PASS, &short).incomplete, 1);
+    }
+
+    #[test]
+    fn every_round_must_pass() {
+        let third = format!("echo x >> rounds; [ $(wc -l < rounds) -lt 3 ] && {PASS}");
+        assert_eq!(
+            counts(&third, &options(Checker::Shuttle, 2, None)).passed,
+            1
+        );
+        assert_eq!(
+            counts(&third, &options(Checker::Shuttle, 3, None))
+                .failed
+                .len(),
+            1
+        );
+    }
+}

@@ -34,7 +34,7 @@ impl<T: 'static> Session for TrustSession<'_, T> {
     #[track_caller]
     fn apply<R: Send, F: FnOnce(&mut T) -> R + Send>(&mut self, f: F) -> R {
         // SAFETY: the handle keeps the object; the call waits.
-        unwrap_answer(unsafe { self.client.call::<T, F, R>(self.trust.header(), f) })
+        unwrap_answer(unsafe { self.client.call_here::<T, F, R>(self.trust.header(), f) })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::discard_payload;
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{NoSwitch, Registration, Source, register};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ thread_local! {
 /// The client of this thread for the trustee in `slot`, if it has one.
 #[inline(always)]
 pub(crate) fn lookup<'a>(slot: u32) -> Option<&'a Client> {
-    let table = TABLE.with(Cell::get);
+    let table = table();
     if slot as usize >= table.len {
         return None;
     }
@@ -46,16 +46,25 @@ pub(crate) fn lookup<'a>(slot: u32) -> Option<&'a Client> {
     unsafe { client.as_ref() }
 }
 
+/// What the fast path reads. A thread-local without a destructor can be read as long as the
+/// thread runs; loom takes it away earlier.
+#[inline(always)]
+fn table() -> Table {
+    TABLE.try_with(Cell::get).unwrap_or(NO_TABLE)
+}
+
 /// Hides the table: every call takes its slow path.
 #[inline(always)]
 pub(crate) fn hide_table() -> Table {
-    TABLE.with(|t| t.replace(NO_TABLE))
+    let table = table();
+    show_table(NO_TABLE);
+    table
 }
 
 /// Undoes [`hide_table`].
 #[inline(always)]
 pub(crate) fn show_table(table: Table) {
-    TABLE.with(|t| t.set(table));
+    let _ = TABLE.try_with(|t| t.set(table));
 }
 
 /// Why this thread cannot be a client now.
@@ -113,7 +122,7 @@ pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
     let mut slot = 0;
     loop {
         // Read anew each time: `f` may run callbacks, which may make clients.
-        let table = TABLE.with(Cell::get);
+        let table = table();
         if slot >= table.len {
             return;
         }
@@ -139,10 +148,7 @@ pub(crate) fn retire_clients() {
 
 /// `None` where the thread has come so far to its end that its owner is gone.
 fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
-    #[cfg(not(corelay_shuttle))]
-    return OWNER.try_with(f).ok();
-    #[cfg(corelay_shuttle)]
-    return OWNER.try_with(f).ok();
+    OWNER.try_with(f).ok()
 }
 
 /// Keeps the clients, and finishes them at the thread's end.
@@ -152,6 +158,16 @@ struct Owner {
     /// The same, as the fast path reads them.
     pointers: RefCell<Vec<*const Client>>,
     state: Rc<ThreadState>,
+    registrations: RefCell<Vec<Registration>>,
+}
+
+impl Source for Client {
+    fn poll(&self) {
+        if !self.thread.is_busy() {
+            self.flush();
+            self.reap();
+        }
+    }
 }
 
 impl Owner {
@@ -160,6 +176,7 @@ impl Owner {
             clients: RefCell::new(Vec::new()),
             pointers: RefCell::new(Vec::new()),
             state: Rc::new(ThreadState::default()),
+            registrations: RefCell::new(Vec::new()),
         }
     }
 
@@ -177,6 +194,8 @@ impl Owner {
             clients.resize(slot + 1, None);
             pointers.resize(slot + 1, std::ptr::null());
         }
+        // A wait of another kind on this thread polls it too.
+        self.registrations.borrow_mut().extend(register(&client));
         clients[slot] = Some(Rc::clone(&client));
         pointers[slot] = Rc::as_ptr(&client);
         show_table(Table { clients: pointers.as_ptr(), len: pointers.len() });

@@ -86,7 +86,7 @@ impl<T> Trust<T> {
             Err(why) => refuse::<F>("Trust::apply", &why),
         };
         // SAFETY: this handle keeps the object; the call waits.
-        unwrap_answer(unsafe { client.call::<T, F, R>(self.header(), f) })
+        unwrap_answer(unsafe { client.call_here::<T, F, R>(self.header(), f) })
     }
 
     /// As [`apply`](Self::apply), giving `f` back where it cannot run.
@@ -108,7 +108,7 @@ impl<T> Trust<T> {
             Err(NoClient::Closed) => return Err(TryApplyError::Closed(f)),
         };
         // SAFETY: this handle keeps the object; the call waits.
-        match unsafe { client.call::<T, F, R>(self.header(), f) } {
+        match unsafe { client.call_here::<T, F, R>(self.header(), f) } {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(payload)) if payload.is::<Poisoned>() => Err(TryApplyError::Poisoned),
             Ok(Err(payload)) => resume_unwind(payload),

@@ -17,7 +17,7 @@
 //! it came too late, and takes its request back).
 
 use crate::channel::Channel;
-use crate::channel::lane::{Lane, Serving, guarded};
+use crate::channel::lane::{Lane, Serving, guarded, with_serving};
 use crate::channel::word::Position;
 use crate::error::discard_payload;
 use crate::inbox::{Inbox, Kind, Node};
@@ -31,6 +31,7 @@ use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::{Backoff, CachePadded, Futex, barrier};
 use std::cell::RefCell;
 use std::mem::offset_of;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Polling, and publishing needs no fence: the one state of the fast path.
@@ -195,7 +196,7 @@ pub(crate) struct Trustee {
     shared: Arc<Shared>,
     home: *mut Object<Registry>,
     lanes: Vec<Lane>,
-    serving: Serving,
+    serving: Rc<Serving>,
     passes: u64,
     found: u64,
     sleeps: u64,
@@ -209,7 +210,7 @@ impl Trustee {
             shared,
             home,
             lanes: Vec::new(),
-            serving: Serving::default(),
+            serving: Rc::default(),
             passes: 0,
             found: 0,
             sleeps: 0,
@@ -219,7 +220,12 @@ impl Trustee {
     }
 
     /// Serves until it is asked to close.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(self) {
+        let serving = Rc::clone(&self.serving);
+        with_serving(&serving, || self.serve());
+    }
+
+    fn serve(mut self) {
         let batch = self.shared.settings.batch;
         let mut idle = 0u32;
         let mut idle_since = None;
@@ -274,14 +280,15 @@ impl Trustee {
     /// Sleeps until there is work, unless some is found on the way.
     fn sleep(&mut self) {
         let state = self.shared.state.word();
-        // Relaxed: ordered by the barrier.
-        state.store(DROWSY, Ordering::Relaxed);
+        // Relaxed: ordered by the barrier. An exchange, here as below: it continues the order
+        // of the word's changes where a client has changed it, also in loom's eyes.
+        state.swap(DROWSY, Ordering::Relaxed);
         // Pairs with the light barrier of every publication.
         barrier::heavy();
         let batch = self.shared.settings.batch;
         if self.shared.inbox.has_news() || self.look_at_heads(batch) {
             // Relaxed: a client that sees DROWSY meanwhile writes the same.
-            state.store(awake(), Ordering::Relaxed);
+            state.swap(awake(), Ordering::Relaxed);
             return;
         }
         // Acquire: pairs with the Release of `rouse`, here where somebody has roused us, …
@@ -346,7 +353,7 @@ impl Trustee {
     /// Serves what was accepted, drops the values, and refuses from then on.
     fn close(&mut self) {
         // Relaxed: ordered by the barrier.
-        self.shared.state.word().store(CLOSED, Ordering::Relaxed);
+        self.shared.state.word().swap(CLOSED, Ordering::Relaxed);
         // Pairs with the light barrier of every publication: what is not found below was
         // not accepted, its client sees CLOSED.
         barrier::heavy();

@@ -47,9 +47,14 @@ pub fn identity(topology: &Topology, facts: &Facts) -> String {
 
 /// Data and unified caches of the first CPU.
 fn caches(topology: &Topology) -> Vec<schema::CacheLevel> {
-    let Some(first) = topology.cpus().first() else { return Vec::new() };
+    let Some(first) = topology.cpus().first() else {
+        return Vec::new();
+    };
     let levels = topology.cache_levels();
-    let of_first = topology.caches().iter().filter(|c| c.cpus.contains(first.id));
+    let of_first = topology
+        .caches()
+        .iter()
+        .filter(|c| c.cpus.contains(first.id));
     of_first
         .filter(|cache| cache.kind != CacheKind::Instruction)
         .filter_map(|cache| {
@@ -97,7 +102,12 @@ mod tests {
         let (topology, facts) = (Topology::current(), Facts::current());
         let machine = describe(&topology, &facts);
         assert!(machine.cpus >= machine.cores && machine.cores >= machine.packages);
-        assert!(machine.caches.iter().all(|c| c.level >= 1 && c.bytes > 0 && c.instances >= 1));
+        assert!(
+            machine
+                .caches
+                .iter()
+                .all(|c| c.level >= 1 && c.bytes > 0 && c.instances >= 1)
+        );
         assert_eq!(identity(&topology, &facts), identity(&topology, &facts));
     }
 }

@@ -8,7 +8,11 @@ use std::process::{Command, Output};
 fn corelay(args: &[&str]) -> Output {
     let state = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
-    command.args(args).env("XDG_STATE_HOME", state.path()).output().unwrap()
+    command
+        .args(args)
+        .env("XDG_STATE_HOME", state.path())
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -21,18 +25,29 @@ fn refused(args: &[&str], words: &[&str]) {
     let output = corelay(args);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(output.stdout.is_empty(), "{args:?} printed {}", text(&output.stdout));
+    assert!(
+        output.stdout.is_empty(),
+        "{args:?} printed {}",
+        text(&output.stdout)
+    );
     assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
     assert!(said.starts_with("error: "), "{args:?}: {said}");
     for word in words {
-        assert!(said.contains(word), "{args:?}: `{word}` is missing in: {said}");
+        assert!(
+            said.contains(word),
+            "{args:?}: `{word}` is missing in: {said}"
+        );
     }
 }
 
 #[test]
 fn bad_input_gets_one_sentence_that_names_the_flag() {
     let bench = |flags: &[&'static str], words: &[&str]| {
-        let args: Vec<&str> = ["bench", "fetch-add"].iter().chain(flags).copied().collect();
+        let args: Vec<&str> = ["bench", "fetch-add"]
+            .iter()
+            .chain(flags)
+            .copied()
+            .collect();
         refused(&args, words);
     };
     bench(&["--threads", "0"], &["--threads", "1..=1024"]);
@@ -40,12 +55,33 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     bench(&["--threads", ""], &["--threads", "empty"]);
     bench(&["--threads", "4..1"], &["--threads", "reversed"]);
     bench(&["--threads", "1,two"], &["--threads", "`two`"]);
-    bench(&["--method", "channel", "--threads", "1"], &["--threads 1", "channel", "actor"]);
+    bench(
+        &["--method", "channel", "--threads", "1"],
+        &["--threads 1", "channel", "actor"],
+    );
     bench(&["--servers", "0"], &["--servers"]);
+    bench(
+        &["--servers", "2", "--threads", "2"],
+        &["--threads 2", "--servers 2", "trust"],
+    );
+    bench(
+        &[
+            "--servers",
+            "4",
+            "--threads",
+            "8,3",
+            "--method",
+            "mutex,trust-post",
+        ],
+        &["--threads 3", "--servers 4", "trust-post"],
+    );
     bench(&["--vars", "0"], &["--vars"]);
     bench(&["--vars", "2^40"], &["--vars"]);
     bench(&["--vars", "2^5..2^2"], &["--vars", "reversed"]);
-    bench(&["--method", "magic"], &["--method", "`magic`", "atomic", "tokio"]);
+    bench(
+        &["--method", "magic"],
+        &["--method", "`magic`", "atomic", "tokio"],
+    );
     bench(&["--method", ""], &["--method"]);
     bench(&["--secs", "0"], &["--secs"]);
     bench(&["--secs", "-1"], &["--secs"]);
@@ -53,7 +89,10 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     bench(&["--samples", "0"], &["--samples"]);
     bench(&["--window", "0"], &["--window", "1..=65536"]);
     bench(&["--window", "65537"], &["--window", "1..=65536"]);
-    bench(&["--pin", "sideways"], &["--pin", "sideways", "cores-first"]);
+    bench(
+        &["--pin", "sideways"],
+        &["--pin", "sideways", "cores-first"],
+    );
     bench(&["--pin", "60000"], &["--pin", "60000"]);
     bench(&["--dist", "normal"], &["--dist", "uniform"]);
     bench(&["--dist", "zipf:0"], &["--dist", "θ"]);
@@ -68,8 +107,19 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
 fn places_that_cannot_be_written_are_refused_before_measuring() {
     let folder = tempfile::tempdir().unwrap();
     let inside = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    refused(&["bench", "fetch-add", "--json", &inside("no/such/file.json")], &["--json"]);
-    refused(&["bench", "fetch-add", "--json", folder.path().to_str().unwrap()], &["--json"]);
+    refused(
+        &["bench", "fetch-add", "--json", &inside("no/such/file.json")],
+        &["--json"],
+    );
+    refused(
+        &[
+            "bench",
+            "fetch-add",
+            "--json",
+            folder.path().to_str().unwrap(),
+        ],
+        &["--json"],
+    );
     // A file where the folder should be; root may write anywhere else.
     std::fs::write(inside("file"), "mine").unwrap();
     refused(&["compare", "--out", &inside("file")], &["--out"]);
@@ -83,8 +133,12 @@ fn help_shows_every_default_and_the_exit_codes() {
     let help = corelay(&["bench", "--help"]);
     assert!(help.status.success());
     let help = text(&help.stdout);
-    for flag in ["method", "threads", "servers", "vars", "window", "secs", "samples", "pin", "dist", "seed"] {
-        let (_, rest) = help.split_once(&format!("--{flag} <")).unwrap_or_else(|| panic!("{flag}"));
+    for flag in [
+        "method", "threads", "servers", "vars", "window", "secs", "samples", "pin", "dist", "seed",
+    ] {
+        let (_, rest) = help
+            .split_once(&format!("--{flag} <"))
+            .unwrap_or_else(|| panic!("{flag}"));
         // The default stands before the next flag.
         let own = rest.split("\n      --").next().unwrap();
         assert!(own.contains("[default: "), "{flag}: {own}");
@@ -110,13 +164,21 @@ fn every_method_is_measured_and_right() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let results = results(&file);
     assert_eq!(results.schema, SCHEMA);
-    assert!(results.command.starts_with("corelay bench fetch-add --threads 2"));
+    assert!(
+        results
+            .command
+            .starts_with("corelay bench fetch-add --threads 2")
+    );
     assert_eq!(results.runs.len(), 2 * METHODS.len());
     let table = text(&output.stdout);
     for run in &results.runs {
         assert!(run.correct, "{run:?}");
         assert_eq!(run.samples.len(), 2);
-        assert!(run.samples.iter().all(|s| s.mops > 0.0 && s.per_thread.iter().all(|&n| n > 0)));
+        assert!(
+            run.samples
+                .iter()
+                .all(|s| s.mops > 0.0 && s.per_thread.iter().all(|&n| n > 0))
+        );
         assert_eq!(run.params.secs, 0.02);
         assert!(table.contains(&run.method), "{table}");
         // Reading what was written gives the same again.
@@ -142,6 +204,45 @@ fn json_to_standard_output_is_json_alone() {
 }
 
 #[test]
+fn more_servers_than_variables_are_reduced_and_said_so() {
+    let flags = "bench fetch-add --method trust,ticket --threads 4 --servers 3 --vars 2,3 --samples 1 \
+                 --secs 0.01 --json -";
+    let output = corelay(&flags.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let results: Results = serde_json::from_slice(&output.stdout).unwrap();
+    let run = |method: &str, vars| {
+        results
+            .runs
+            .iter()
+            .find(|r| r.method == method && r.params.vars == vars)
+            .unwrap()
+    };
+    let (reduced, kept, lock) = (run("trust", 2), run("trust", 3), run("ticket", 2));
+    assert_eq!(
+        (reduced.params.servers, reduced.samples[0].per_thread.len()),
+        (2, 2)
+    );
+    assert!(
+        reduced
+            .notes
+            .iter()
+            .any(|n| n.contains("reduced from 3 to 2")),
+        "{:?}",
+        reduced.notes
+    );
+    assert_eq!(
+        (kept.params.servers, kept.samples[0].per_thread.len()),
+        (3, 1)
+    );
+    assert!(!kept.notes.iter().any(|n| n.contains("reduced")));
+    // Other methods ignore the servers.
+    assert_eq!(
+        (lock.params.servers, lock.samples[0].per_thread.len()),
+        (0, 4)
+    );
+}
+
+#[test]
 fn the_machine_describes_itself() {
     let output = corelay(&["machine", "--json"]);
     assert!(output.status.success());
@@ -163,12 +264,30 @@ fn ctrl_c_keeps_what_was_measured() {
     let mut args: Vec<&str> = flags.split(' ').collect();
     args.push(file.to_str().unwrap());
     let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
-    command.args(args).env("XDG_STATE_HOME", folder.path()).stdout(std::process::Stdio::null());
+    command
+        .args(args)
+        .env("XDG_STATE_HOME", folder.path())
+        .stdout(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_secs(1));
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(kill.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // It ends soon; a hang must not become this test's.
+    let ended = (0..600).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        child.try_wait().unwrap()
+    });
+    if ended.is_none() {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(
+        ended.expect("the program did not end on Ctrl-C").code(),
+        Some(130)
+    );
     let results = results(&file);
     assert_eq!(results.runs.len(), 2);
     assert!(results.runs.iter().all(|run| run.correct));

@@ -14,7 +14,7 @@ use crate::lock::{Algorithm, Lock};
 use crate::session::sealed::Sealed;
 use crate::turn::Turn;
 use corelay_sync::facade::atomic::{AtomicU32, Ordering};
-use std::cell::Cell;
+use corelay_sync::facade::cell::Cell;
 
 /// A value behind a ticket lock: entry by arrival.
 ///

@@ -8,8 +8,8 @@ use common::{Lock, for_all_locks};
 use corelay_sync::{Session, Shared};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 for_all_locks!({
@@ -30,9 +30,11 @@ for_all_locks!({
 /// `threads` threads add one `times` each; every answer is given once.
 fn add<L: Lock<u64>>(threads: usize, times: usize) {
     let lock = L::make(0);
+    let start = Barrier::new(threads);
     let mut seen: Vec<u64> = thread::scope(|s| {
         let work = || {
             let mut session = lock.session();
+            start.wait();
             let add = |n: &mut u64| {
                 *n += 1;
                 *n
@@ -59,8 +61,8 @@ fn add<L: Lock<u64>>(threads: usize, times: usize) {
 }
 
 fn every_increment_counts<L: Lock<u64>>() {
-    add::<L>(2, 20_000);
-    add::<L>(3, 2_000);
+    add::<L>(2, 50_000);
+    add::<L>(3, 5_000);
 }
 
 fn more_threads_than_cpus<L: Lock<u64>>() {

@@ -33,13 +33,14 @@ impl Backoff {
     /// Starts anew. On a machine (or affinity mask, or quota) of one CPU it yields at once.
     #[inline]
     pub fn new() -> Self {
-        Self { step: 0, limit: if can_spin() { SPIN_STEPS } else { 0 } }
+        let spins = !MODEL && can_spin();
+        Self { step: 0, limit: if spins { SPIN_STEPS } else { 0 } }
     }
 
     /// Waits a little: a growing number of pauses, then one yield per call.
     #[inline]
     pub fn wait(&mut self) {
-        if MODEL || self.step >= self.limit {
+        if self.step >= self.limit {
             self.step = self.step.saturating_add(1);
             thread::yield_now();
         } else {

@@ -8,6 +8,7 @@
 //! | [`Futex`] | sleep until a word changes |
 //! | [`wait`] | the waiting seam: how does the code that runs here wait? |
 //! | [`Shared`], [`Session`], [`Issue`] | N ways of sharing × M structures |
+//! | [`ticks`](ticks()) | time stamps that order what different threads do |
 //! | [`CachePadded`] | one value, its own cache lines |
 //!
 //! The shipped source of every protocol is compiled against [`facade`], so that
@@ -21,6 +22,7 @@ pub mod facade;
 mod futex;
 mod prefetch;
 mod shared;
+mod ticks;
 pub mod wait;
 
 pub use backoff::Backoff;
@@ -28,3 +30,4 @@ pub use crossbeam_utils::CachePadded;
 pub use futex::Futex;
 pub use prefetch::{prefetch_read, prefetch_write};
 pub use shared::{Issue, Session, Shared};
+pub use ticks::{TickSource, ticks, ticks_source};

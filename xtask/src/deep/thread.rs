@@ -32,7 +32,9 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
 fn prepare(workspace: &Workspace) -> Result<Debian> {
     let debian = Debian::compiler(workspace)?;
     let runtime = format!("libclang-rt-{}-dev", debian.llvm());
-    debian.and(workspace, &["rust-web-src", &runtime])?;
+    // Besides, the program that turns addresses into lines.
+    let symbolizer = format!("llvm-{}", debian.llvm());
+    debian.and(workspace, &["rust-web-src", &runtime, &symbolizer])?;
     // Debian's compiler comes without the runtime; it is LLVM's own, under another name.
     let llvm = debian.llvm();
     let arch = std::env::consts::ARCH;
@@ -53,6 +55,12 @@ fn sanitized(debian: &Debian, workspace: &Workspace, dir: &Path) -> Command {
         "CARGO_BUILD_TARGET",
         debian::multiarch().replace("-linux", "-unknown-linux"),
     );
-    command.env("TSAN_OPTIONS", "halt_on_error=1");
+    let symbolizer = format!("usr/lib/llvm-{}/bin/llvm-symbolizer", debian.llvm());
+    let symbolizer = debian.root.join(symbolizer);
+    let options = format!(
+        "halt_on_error=1 external_symbolizer_path={}",
+        symbolizer.display()
+    );
+    command.env("TSAN_OPTIONS", options);
     command
 }

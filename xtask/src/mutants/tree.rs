@@ -13,8 +13,10 @@ pub(crate) fn copy(workspace: &Workspace) -> Result<PathBuf> {
     let root = workspace.target.join("mutants").join("tree");
     fs::create_dir_all(&root)?;
     let mut wanted = Vec::new();
+    // The build folder may have another name than `target`, below the root or above it.
+    let inside = workspace.target.starts_with(&workspace.root);
     for path in workspace::files_below(&workspace.root, &|_| true)? {
-        if path.starts_with(&workspace.target) {
+        if inside && path.starts_with(&workspace.target) {
             continue;
         }
         let relative = path.strip_prefix(&workspace.root)?.to_owned();

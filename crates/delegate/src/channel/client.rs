@@ -21,7 +21,7 @@ use crate::trustee::Shared;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint};
-use corelay_sync::{Backoff, barrier, prefetch_write};
+use corelay_sync::{Backoff, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -46,6 +46,8 @@ pub(crate) enum Patience {
     Wait,
     /// Give up.
     Try,
+    /// As `Wait`, and leave the panics of callbacks held: the caller's frame is borrowed.
+    Hold,
 }
 
 enum Room {
@@ -213,7 +215,9 @@ impl Client {
             // SAFETY: just written.
             unsafe { self.rouse_or_retract_then::<T, F, R, C>(at) }?;
         }
-        self.thread.raise_held();
+        if patience != Patience::Hold {
+            self.thread.raise_held();
+        }
         Ok(())
     }
 
@@ -328,7 +332,9 @@ impl Client {
             // SAFETY: just written.
             unsafe { self.rouse_or_retract_post::<T, F>(at) }?;
         }
-        self.thread.raise_held();
+        if patience != Patience::Hold {
+            self.thread.raise_held();
+        }
         Ok(())
     }
 
@@ -500,21 +506,10 @@ impl Client {
         let mut backoff = Backoff::new();
         while !done() {
             if backoff.is_yielding() && backoff.yields() >= YIELDS {
-                let parked = &self.channel().parked;
-                // Relaxed: ordered by the barrier.
-                parked.word().store(1, Ordering::Relaxed);
-                // Pairs with the light barrier of `Lane::wake_client`.
-                barrier::heavy();
-                if !done() {
-                    parked.wait(1, None);
-                }
-                // Relaxed: a wake-up too many does no harm.
-                parked.word().store(0, Ordering::Relaxed);
-                if done() {
-                    return;
-                }
+                self.channel().sleeper.sleep(None, &mut *done);
+            } else {
+                backoff.wait();
             }
-            backoff.wait();
         }
     }
 
@@ -565,7 +560,7 @@ impl Client {
         if self.thread.in_callback() {
             self.reaper.look(self.channel());
             if self.deferred.get() > 0 || !self.has_room(units) {
-                let may_queue = patience == Patience::Wait && self.thread.may_defer(self.window);
+                let may_queue = patience != Patience::Try && self.thread.may_defer(self.window);
                 return if may_queue { Room::Queue } else { Room::None };
             }
         } else {

@@ -7,9 +7,10 @@ use super::Channel;
 use crate::error::Poisoned;
 use crate::leaf::Leaf;
 use crate::object::{CLEARED, HEALTHY, Header, POISONED};
-use corelay_sync::{barrier, prefetch_read, prefetch_write};
+use corelay_sync::{prefetch_read, prefetch_write};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
+use corelay_sync::facade::thread_local;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -174,7 +175,7 @@ impl Lane {
         let ran = at.count().wrapping_sub(start.count());
         serving.requests.set(serving.requests.get() + u64::from(ran));
         serving.batches.set(serving.batches.get() + 1);
-        self.wake_client();
+        self.channel.sleeper.wake_if_asleep();
         ran
     }
 
@@ -253,7 +254,7 @@ impl Lane {
         serving.batches.set(serving.batches.get() + 1);
         // Release: pairs with the caller's Acquire of `done`; publishes the result.
         line.done.store(done.0, Ordering::Release);
-        self.wake_client();
+        self.channel.sleeper.wake_if_asleep();
     }
 
     /// The request at `self.at` has panicked: poison, mark, go on behind it.
@@ -322,25 +323,6 @@ impl Lane {
         let (vtable, _) = unsafe { read_head(record) };
         (vtable.name)()
     }
-
-    /// Wakes the client if it sleeps. What it waits for has been stored.
-    #[inline(always)]
-    fn wake_client(&self) {
-        // Pairs with the heavy barrier of the client before it sleeps: it sees the answer,
-        // or this sees that it sleeps.
-        barrier::light();
-        // Relaxed: ordered by the barrier.
-        if self.channel.parked.word().load(Ordering::Relaxed) != 0 {
-            self.wake_parked();
-        }
-    }
-
-    #[cold]
-    fn wake_parked(&self) {
-        // Relaxed: carries nothing; the client looks at the answer again.
-        self.channel.parked.word().store(0, Ordering::Relaxed);
-        self.channel.parked.wake_one();
-    }
 }
 
 /// Poisons `object`.
@@ -352,6 +334,27 @@ fn poison(serving: &Serving, object: *mut Header) {
     if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
         serving.poisoned.set(serving.poisoned.get() + 1);
     }
+}
+
+thread_local! {
+    /// What the lanes of this thread's trustee have in common.
+    static SERVING: Cell<*const Serving> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Runs `f`, the trustee's life on this thread, with [`poison_from_inside`] working.
+pub(crate) fn with_serving<R>(serving: &Serving, f: impl FnOnce() -> R) -> R {
+    SERVING.with(|s| s.set(serving));
+    let result = f();
+    SERVING.with(|s| s.set(std::ptr::null()));
+    result
+}
+
+/// Poisons `object` from inside a closure on it that has caught its own panic.
+pub(crate) fn poison_from_inside(object: *mut Header) {
+    SERVING.with(|serving| {
+        // SAFETY: set while the trustee lives, of which a closure runs.
+        poison(unsafe { &*serving.get() }, object);
+    });
 }
 
 /// Is `object` poisoned? Notices where the user has cleared it.

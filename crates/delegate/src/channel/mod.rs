@@ -9,7 +9,6 @@
 //!  head   | position of every request, at once |
 //!         +------------------------------------+
 //!  tail                                            | position executed, fault count |
-//!  park   | 1: the client sleeps                   | 0: awake again                 |
 //!
 //!  request ring   [vtable][object][captures …][vtable][object] …     client → trustee
 //!  answer ring    [result][result] …                                 trustee → client
@@ -37,6 +36,7 @@ mod pace;
 pub(crate) mod reap;
 pub(crate) mod request;
 pub(crate) mod ring;
+mod suspend;
 pub(crate) mod word;
 
 use crate::inbox::{Kind, Node};
@@ -44,7 +44,8 @@ use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU32, AtomicU64};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Mutex;
-use corelay_sync::{CachePadded, Futex};
+use corelay_sync::CachePadded;
+use corelay_sync::wait::Sleeper;
 use std::any::Any;
 use ring::Rings;
 
@@ -85,8 +86,8 @@ pub(crate) struct Channel {
     /// [`Position`](word::Position) of the next request, written by the client.
     pub(crate) head: CachePadded<AtomicU64>,
     pub(crate) tail: CachePadded<TailLine>,
-    /// 1 while the client sleeps.
-    pub(crate) parked: CachePadded<Futex>,
+    /// Where the client sleeps.
+    pub(crate) sleeper: std::sync::Arc<Sleeper>,
     /// Faults of posts and callbacks, until the client's next barrier takes them.
     pub(crate) faults: Mutex<Faults>,
     /// The rings that the channel begins with. Set before it is registered.
@@ -119,7 +120,7 @@ impl Channel {
                 position: AtomicU64::new(origin.0),
                 faults: AtomicU32::new(0),
             }),
-            parked: CachePadded::new(Futex::new(0)),
+            sleeper: Sleeper::current(),
             faults: Mutex::new(Faults::default()),
             first,
             register: Node::new(Kind::Register),

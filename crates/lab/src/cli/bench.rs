@@ -35,29 +35,29 @@ pub(crate) struct Args {
     method: Methods,
 
     /// All threads, servers and actors included; `cpus` is the number of usable CPUs (at least 2)
-    #[arg(long, value_name = "LIST", default_value = "cpus", value_parser = threads)]
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
     threads: List,
 
     /// Trustees of dedicated delegation, among the threads; other methods ignore it
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..MAX_THREADS))]
     servers: u64,
 
     /// Shared variables
-    #[arg(long, value_name = "LIST", default_value = "1,64,2^10", value_parser = vars)]
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1,64,2^10", value_parser = vars)]
     vars: List,
 
     /// Requests in flight per client and trustee; other methods have their own
-    #[arg(long, value_name = "N", default_value_t = 256,
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256,
           value_parser = clap::value_parser!(u64).range(1..=65_536))]
     window: u64,
 
     /// Length of a sample in seconds; fractions are allowed
-    #[arg(long, value_name = "S", default_value = "0.1", value_parser = secs)]
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value = "0.1", value_parser = secs)]
     secs: f64,
 
     /// Samples of each contender
-    #[arg(long, value_name = "N", default_value_t = 10,
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     samples: u64,
 
@@ -70,7 +70,12 @@ pub(crate) struct Args {
     dist: Choice,
 
     /// Seed of the random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "N",
+        default_value_t = 1
+    )]
     seed: u64,
 
     /// Write the results as JSON to a file; `-` is standard output, instead of the table
@@ -91,7 +96,11 @@ fn method_help() -> String {
 }
 
 fn names() -> String {
-    METHODS.iter().map(Method::name).collect::<Vec<_>>().join(", ")
+    METHODS
+        .iter()
+        .map(Method::name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
@@ -100,7 +109,12 @@ fn methods(text: &str) -> Result<Methods, String> {
     }
     let mut methods: Vec<Method> = Vec::new();
     for name in text.split(',').map(str::trim) {
-        let unknown = || format!("there is no method `{name}`; there are {} (or all)", names());
+        let unknown = || {
+            format!(
+                "there is no method `{name}`; there are {} (or all)",
+                names()
+            )
+        };
         let method = Method::named(name).ok_or_else(unknown)?;
         if methods.iter().all(|m| m.name() != method.name()) {
             methods.push(method);
@@ -112,11 +126,19 @@ fn methods(text: &str) -> Result<Methods, String> {
 fn threads(text: &str) -> Result<List, String> {
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get().max(2) as u64);
     let word = Some(("cpus", cpus.min(MAX_THREADS)));
-    Numbers { bounds: 1..=MAX_THREADS, word }.list(text)
+    Numbers {
+        bounds: 1..=MAX_THREADS,
+        word,
+    }
+    .list(text)
 }
 
 fn vars(text: &str) -> Result<List, String> {
-    Numbers { bounds: 1..=MAX_VARS, word: None }.list(text)
+    Numbers {
+        bounds: 1..=MAX_VARS,
+        word: None,
+    }
+    .list(text)
 }
 
 fn secs(text: &str) -> Result<f64, String> {
@@ -131,7 +153,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     args.check_threads()?;
     let host = Host::look();
     let items = args.items(&host)?;
-    let waves = plan::waves(items, available_bytes())?;
+    let available = available_bytes();
+    items
+        .iter()
+        .try_for_each(|item| item.check_memory(available))?;
+    let waves = plan::waves(items, available);
     let target = match &args.json {
         Some(path) => Some(Target::open(path).map_err(|e| unwritable(path, &e))?),
         None => None,
@@ -149,7 +175,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     if let Some((target, path)) = target.zip(args.json.as_ref()) {
         let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
         json.push('\n');
-        target.write(json.as_bytes()).map_err(|e| unwritable(path, &e))?;
+        target
+            .write(json.as_bytes())
+            .map_err(|e| unwritable(path, &e))?;
     }
     Ok(match (wrong, rig.is_interrupted()) {
         (true, _) => Exit::Wrong,
@@ -178,7 +206,9 @@ impl Args {
                          it must be more than the servers"
                     )
                 } else {
-                    format!("--threads {threads} leaves no client for {name} beside its actor; it takes 2")
+                    format!(
+                        "--threads {threads} leaves no client for {name} beside its actor; it takes 2"
+                    )
                 });
             }
         }
@@ -219,13 +249,21 @@ impl Args {
             bar.set_message("setting up");
             let mut session = Session::new();
             for item in wave {
-                session.add(item)?;
+                if let Err(sentence) = session.add(item, &rig.patience(None))
+                    && !rig.is_interrupted()
+                {
+                    return Err(sentence);
+                }
             }
             bar.set_message("warming up");
-            session.warm_up(rig, timing.sample.min(Duration::from_millis(100)), || bar.inc(1));
+            session.warm_up(rig, timing.sample.min(Duration::from_millis(100)), || {
+                bar.inc(1)
+            });
             bar.set_message("measuring");
             for _ in 0..self.samples {
-                session.round(rig, timing, None, || bar.inc(1));
+                if !session.round(rig, timing, None, || bar.inc(1)) {
+                    break;
+                }
             }
             runs.extend(session.finish(rig, timing));
             if rig.is_interrupted() {

@@ -54,7 +54,10 @@ impl Budget {
         let whole = Duration::from_secs(if quick { 15 } else { 60 });
         let start = Instant::now();
         // A sixth is kept: it takes a second or two here, and must do on slower machines.
-        Self { end: start + whole, measured: start + whole * 5 / 6 }
+        Self {
+            end: start + whole,
+            measured: start + whole * 5 / 6,
+        }
     }
 }
 
@@ -68,7 +71,10 @@ impl Clock {
     fn new(budget: &Budget) -> Self {
         let start = Instant::now();
         let expected = budget.measured - start;
-        Self { start, bar: output::progress(expected.as_millis() as u64, expected) }
+        Self {
+            start,
+            bar: output::progress(expected.as_millis() as u64, expected),
+        }
     }
 
     fn say(&self, what: &'static str) {
@@ -77,7 +83,8 @@ impl Clock {
     }
 
     fn tick(&self) {
-        self.bar.set_position(self.start.elapsed().as_millis() as u64);
+        self.bar
+            .set_position(self.start.elapsed().as_millis() as u64);
     }
 }
 
@@ -85,20 +92,27 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let budget = Budget::new(args.quick);
     let host = Host::look();
     let (page, data) = args.targets()?;
-    let sweep = sweep::of(&host, args.quick)?;
-    let most = sweep.iter().map(|item| item.point.threads).max().unwrap_or(1);
+    let mut sweep = sweep::of(&host, args.quick)?;
+    let most = sweep
+        .iter()
+        .map(|item| item.point.threads)
+        .max()
+        .unwrap_or(1);
     let mut rig = host.rig(&Default::default(), most)?;
     let clock = Clock::new(&budget);
 
     clock.say("probing");
     rig.probe(Duration::from_millis(200));
     clock.say("checking");
-    let (items, mut runs) = check(&rig, sweep)?;
     let mut left_out = Vec::new();
-    let waves = plan::waves(items, available_bytes()).unwrap_or_else(|sentence| {
-        left_out.push(sentence);
-        Vec::new()
+    let mut runs = check(&rig, &mut sweep, budget.measured, &mut left_out);
+    let available = available_bytes();
+    sweep.retain(|item| {
+        item.check_memory(available)
+            .map_err(|why| left_out.push(why))
+            .is_ok()
     });
+    let waves = plan::waves(sweep, available);
     runs.extend(measure(&mut rig, waves, &budget, &clock, &mut left_out));
     clock.bar.finish_and_clear();
     rig.save();
@@ -113,13 +127,19 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     }
     let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
     json.push('\n');
-    data.write(json.as_bytes()).map_err(|error| args.unwritable(&error))?;
-    page.write(report::html(&results).as_bytes()).map_err(|error| args.unwritable(&error))?;
+    data.write(json.as_bytes())
+        .map_err(|error| args.unwritable(&error))?;
+    page.write(report::html(&results).as_bytes())
+        .map_err(|error| args.unwritable(&error))?;
     let text = if args.json {
         json
     } else {
         let page = args.out.join("index.html");
-        format!("{}\nThe page is {}\n", report::verdict(&results), page.display())
+        format!(
+            "{}\nThe page is {}\n",
+            report::verdict(&results),
+            page.display()
+        )
     };
     output::print(text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(match (wrong, rig.is_interrupted()) {
@@ -139,27 +159,45 @@ impl Args {
     }
 
     fn unwritable(&self, error: &std::io::Error) -> String {
-        format!("--out {}: the folder cannot be written: {error}", self.out.display())
+        format!(
+            "--out {}: the folder cannot be written: {error}",
+            self.out.display()
+        )
     }
 }
 
-/// Runs each method once on few variables. Those that give a wrong result are not
-/// measured; their runs say so.
-fn check(rig: &Rig, sweep: Vec<Item>) -> Result<(Vec<Item>, Vec<Run>), String> {
+/// Runs each method once on few variables and returns the runs that went wrong. Methods
+/// that give a wrong result or cannot be set up are taken out of the sweep.
+fn check(rig: &Rig, sweep: &mut Vec<Item>, until: Instant, left_out: &mut Vec<String>) -> Vec<Run> {
     const TIME: Duration = Duration::from_millis(10);
     let most = sweep.iter().map(|item| item.point.threads).max();
-    let mut wrong = Vec::new();
-    for item in sweep.iter().filter(|i| Some(i.point.threads) == most && i.point.vars == 1) {
+    let (mut wrong, mut missing) = (Vec::new(), Vec::new());
+    for item in sweep
+        .iter()
+        .filter(|i| Some(i.point.threads) == most && i.point.vars == 1)
+    {
+        if rig.is_interrupted() {
+            break;
+        }
         let mut session = Session::new();
         let mut item = item.clone();
+        let name = item.method.name();
         // More variables than servers, so that all of them work; few enough to meet.
         item.point.vars = 2 * item.point.servers.max(1) as u64;
-        session.add(item)?;
+        if let Err(sentence) = session.add(item, &rig.patience(Some(until))) {
+            left_out.push(format!("{name}: {sentence}"));
+            missing.push(name);
+            continue;
+        }
         session.warm_up(rig, TIME, || {});
-        wrong.extend(session.finish(rig, Timing::of(TIME)).into_iter().filter(|run| !run.correct));
+        let runs = session.finish(rig, Timing::of(TIME));
+        wrong.extend(runs.into_iter().filter(|run| !run.correct));
     }
-    let right = |item: &Item| wrong.iter().all(|run| run.method != item.method.name());
-    Ok((sweep.into_iter().filter(right).collect(), wrong))
+    sweep.retain(|item| {
+        let name = item.method.name();
+        !missing.contains(&name) && wrong.iter().all(|run| run.method != name)
+    });
+    wrong
 }
 
 fn measure(
@@ -176,7 +214,11 @@ fn measure(
         let now = Instant::now();
         let share = wave.len() as f64 / to_come.max(1) as f64;
         to_come -= wave.len();
-        let until = now + budget.measured.saturating_duration_since(now).mul_f64(share);
+        let until = now
+            + budget
+                .measured
+                .saturating_duration_since(now)
+                .mul_f64(share);
         let mut session = Session::new();
         clock.say("setting up");
         set_up(&mut session, wave, rig, until, clock, left_out);
@@ -193,7 +235,9 @@ fn measure(
     }
     let late = Instant::now().saturating_duration_since(budget.end);
     if !late.is_zero() {
-        left_out.push(format!("time: checking and taking down took {late:.1?} more than planned"));
+        left_out.push(format!(
+            "time: checking and taking down took {late:.1?} more than planned"
+        ));
     }
     runs
 }
@@ -206,7 +250,9 @@ fn timing(contenders: usize, until: Instant) -> Timing {
     let left = until.saturating_duration_since(Instant::now());
     let each = left / ROUNDS / contenders.max(1) as u32;
     // An eleventh warms up, and the probe takes its own.
-    let sample = each.saturating_sub(Duration::from_millis(3)).mul_f64(10.0 / 11.0);
+    let sample = each
+        .saturating_sub(Duration::from_millis(3))
+        .mul_f64(10.0 / 11.0);
     Timing::of(sample.clamp(Duration::from_millis(5), Duration::from_millis(30)))
 }
 
@@ -231,12 +277,17 @@ fn set_up(
         let (name, vars) = (item.method.name(), item.point.vars as f64);
         let expected = seconds_per_var.get(name).copied().unwrap_or(0.0) * vars;
         let start = Instant::now();
-        let what = format!("{name} with {vars} variables and {} threads", item.point.threads);
+        let what = format!(
+            "{name} with {vars} variables and {} threads",
+            item.point.threads
+        );
         if start + Duration::from_secs_f64(expected) > latest {
-            left_out.push(format!("{what}: setting it up would have taken too long"));
+            left_out.push(format!("{what}: setting it up would take too long"));
             continue;
         }
-        if let Err(sentence) = session.add(item) {
+        // One that is slower than it promised must not take the time of all others.
+        let patience = rig.patience(Some(start + latest.saturating_duration_since(start) / 2));
+        if let Err(sentence) = session.add(item, &patience) {
             left_out.push(format!("{what}: {sentence}"));
         }
         // Small set-ups are all overhead and would frighten us.

@@ -17,7 +17,11 @@ impl Host {
     pub(crate) fn look() -> Self {
         let (topology, facts) = (Topology::current(), Facts::current());
         let machine = machine::describe(&topology, &facts);
-        Self { topology, facts, machine }
+        Self {
+            topology,
+            facts,
+            machine,
+        }
     }
 
     /// A rig with one thread for each of `threads`, placed by `order`.
@@ -28,10 +32,22 @@ impl Host {
         let placement = self.place(order, threads)?;
         // The probe watches the pair that the first two threads run on; threads that are
         // not pinned run anywhere, so then it is the first two cores.
-        let order = if *order == Order::None { &Order::CoresFirst } else { order };
-        let sequence = self.topology.sequence(order).map_err(|e| format!("--pin: {e}"))?;
+        let order = if *order == Order::None {
+            &Order::CoresFirst
+        } else {
+            order
+        };
+        let sequence = self
+            .topology
+            .sequence(order)
+            .map_err(|e| format!("--pin: {e}"))?;
         let identity = machine::identity(&self.topology, &self.facts);
-        Rig::new(placement.cpus(), &sequence, &identity, cli::interrupt_flag())
+        Rig::new(
+            placement.cpus(),
+            &sequence,
+            &identity,
+            cli::interrupt_flag(),
+        )
     }
 
     /// The CPUs of so many threads, servers first: who serves depends on the method, where
@@ -40,14 +56,18 @@ impl Host {
     /// # Errors
     /// A sentence that names `--pin`.
     pub(crate) fn place(&self, order: &Order, threads: usize) -> Result<Placement, String> {
-        self.topology.place(order, 0, threads).map_err(|error| format!("--pin: {error}"))
+        self.topology
+            .place(order, 0, threads)
+            .map_err(|error| format!("--pin: {error}"))
     }
 
     /// The result file of this invocation.
     pub(crate) fn results(&self, rig: &Rig, runs: Vec<Run>) -> Results {
         let mut machine = self.machine.clone();
         machine.rtt_min_ns = rig.smallest_ns();
-        machine.unavailable.extend(rig.no_probe().map(|why| format!("round-trip probe: {why}")));
+        machine
+            .unavailable
+            .extend(rig.no_probe().map(|why| format!("round-trip probe: {why}")));
         Results {
             schema: SCHEMA,
             machine,
@@ -68,6 +88,11 @@ fn command_line() -> String {
             format!("'{}'", arg.replace('\'', r"'\''"))
         }
     };
-    let args = std::env::args_os().skip(1).map(|arg| quote(arg.to_string_lossy().into_owned()));
-    std::iter::once("corelay".to_owned()).chain(args).collect::<Vec<_>>().join(" ")
+    let args = std::env::args_os()
+        .skip(1)
+        .map(|arg| quote(arg.to_string_lossy().into_owned()));
+    std::iter::once("corelay".to_owned())
+        .chain(args)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

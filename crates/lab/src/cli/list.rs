@@ -31,7 +31,11 @@ pub(crate) struct Numbers<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum Number {
     Plain(u64),
-    Power { base: u64, exponent: u32, value: u64 },
+    Power {
+        base: u64,
+        exponent: u32,
+        value: u64,
+    },
 }
 
 impl Number {
@@ -75,8 +79,16 @@ impl Numbers<'_> {
         }
         match (from, to) {
             (
-                Number::Power { base, exponent: low, .. },
-                Number::Power { base: same, exponent: high, .. },
+                Number::Power {
+                    base,
+                    exponent: low,
+                    ..
+                },
+                Number::Power {
+                    base: same,
+                    exponent: high,
+                    ..
+                },
             ) if base == same && base > 1 => Ok((low..=high).map(|e| base.pow(e)).collect()),
             _ if to.value() - from.value() >= MOST as u64 => {
                 Err(format!("the range `{item}` has more than {MOST} numbers"))
@@ -90,7 +102,11 @@ impl Numbers<'_> {
         if self.bounds.contains(&number.value()) {
             Ok(number)
         } else {
-            Err(format!("{text} is not within {}..={}", self.bounds.start(), self.bounds.end()))
+            Err(format!(
+                "{text} is not within {}..={}",
+                self.bounds.start(),
+                self.bounds.end()
+            ))
         }
     }
 
@@ -102,14 +118,20 @@ impl Numbers<'_> {
         }
         let digits = |text: &str| -> Option<u64> {
             // `parse` would take a sign.
-            text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+            text.bytes()
+                .all(|b| b.is_ascii_digit())
+                .then(|| text.parse().ok())?
         };
         let number = match text.split_once('^') {
             None => digits(text).map(Number::Plain),
             Some((base, exponent)) => digits(base).zip(digits(exponent)).and_then(|(base, e)| {
                 let exponent = u32::try_from(e).ok()?;
                 let value = base.checked_pow(exponent)?;
-                Some(Number::Power { base, exponent, value })
+                Some(Number::Power {
+                    base,
+                    exponent,
+                    value,
+                })
             }),
         };
         number.ok_or_else(|| match text {
@@ -125,7 +147,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Vec<u64>, String> {
-        let numbers = Numbers { bounds: 1..=1 << 32, word: Some(("cpus", 2)) };
+        let numbers = Numbers {
+            bounds: 1..=1 << 32,
+            word: Some(("cpus", 2)),
+        };
         numbers.list(text).map(|list| list.0)
     }
 

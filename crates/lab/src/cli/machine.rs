@@ -53,7 +53,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let mut rig = host.rig(&Order::CoresFirst, 0)?;
     let reading = rig.probe(PROBE_TIME);
     let round_trip = rig.pair().zip(rig.smallest_ns()).zip(reading);
-    let round_trip = round_trip.map(|((pair, smallest), r)| RoundTrip::new(pair, smallest, &r.batches));
+    let round_trip =
+        round_trip.map(|((pair, smallest), r)| RoundTrip::new(pair, smallest, &r.batches));
     rig.save();
     let results = host.results(&rig, Vec::new());
     let text = if args.json {
@@ -65,17 +66,28 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
             round_trip: Option<RoundTrip>,
         }
         let (schema, machine) = (results.schema, &results.machine);
-        let json = serde_json::to_string_pretty(&Output { schema, machine, round_trip });
+        let json = serde_json::to_string_pretty(&Output {
+            schema,
+            machine,
+            round_trip,
+        });
         json.map_err(|error| error.to_string())? + "\n"
     } else {
         text(&host, &results.machine, round_trip.as_ref())
     };
     output::print(text.as_bytes()).map_err(|error| error.to_string())?;
-    Ok(if rig.is_interrupted() { Exit::Interrupted } else { Exit::Fine })
+    Ok(if rig.is_interrupted() {
+        Exit::Interrupted
+    } else {
+        Exit::Fine
+    })
 }
 
 fn text(host: &Host, machine: &crate::schema::Machine, round_trip: Option<&RoundTrip>) -> String {
-    let mut text = format!("{} ({}), Linux {}\n", machine.model, machine.arch, machine.kernel);
+    let mut text = format!(
+        "{} ({}), Linux {}\n",
+        machine.model, machine.arch, machine.kernel
+    );
     text = text.replace("Linux unknown", std::env::consts::OS);
     let hypervisor = machine.hypervisor.as_deref().unwrap_or("none seen");
     let _ = writeln!(text, "hypervisor: {hypervisor}");
@@ -87,7 +99,11 @@ fn text(host: &Host, machine: &crate::schema::Machine, round_trip: Option<&Round
         round_trip.write(&mut text);
     }
     // The topology has said its own.
-    for sentence in machine.unavailable.iter().filter(|s| !host.topology.unavailable().contains(s)) {
+    for sentence in machine
+        .unavailable
+        .iter()
+        .filter(|s| !host.topology.unavailable().contains(s))
+    {
         let _ = writeln!(text, "unavailable: {sentence}");
     }
     text
@@ -102,7 +118,11 @@ impl RoundTrip {
     fn new(cpus: (usize, usize), smallest_ns: f64, batches: &[f64]) -> Self {
         let total: f64 = batches.iter().sum();
         let share = |from: f64, to: f64| {
-            batches.iter().filter(|&&ns| from < ns && ns <= to).sum::<f64>() / total
+            batches
+                .iter()
+                .filter(|&&ns| from < ns && ns <= to)
+                .sum::<f64>()
+                / total
         };
         let (near, stalled) = (NEAR_FACTOR * smallest_ns, STALLED * smallest_ns);
         // Steps of the fourth root of two, so that near ends where a bin does.
@@ -110,7 +130,11 @@ impl RoundTrip {
         let bins = (0..20).map(|i| {
             // The smallest itself belongs to the first bin.
             let from_ns = if i == 0 { 0.0 } else { edge(i) };
-            Bin { from_ns: edge(i), to_ns: edge(i + 1), share: share(from_ns, edge(i + 1)) }
+            Bin {
+                from_ns: edge(i),
+                to_ns: edge(i + 1),
+                share: share(from_ns, edge(i + 1)),
+            }
         });
         Self {
             cpus,
@@ -137,14 +161,20 @@ impl RoundTrip {
             let mode = if near { "near" } else { "far" };
             let bar = "█".repeat((bin.share * 40.0).round() as usize);
             let (from, to, percent) = (bin.from_ns, bin.to_ns, bin.share * 100.0);
-            let _ = writeln!(text, "  {from:>6.0} – {to:<6.0} ns {percent:>5.1} %  {mode:4} {bar}");
+            let _ = writeln!(
+                text,
+                "  {from:>6.0} – {to:<6.0} ns {percent:>5.1} %  {mode:4} {bar}"
+            );
         }
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let (near, far) = (percent(self.near_share), percent(self.far_share));
         let _ = writeln!(text, "  near {near} of the time, far {far}");
         if self.stalled_share > 0.001 {
             let stalled = percent(self.stalled_share);
-            let _ = writeln!(text, "  waiting for a CPU {stalled}: other programs are running");
+            let _ = writeln!(
+                text,
+                "  waiting for a CPU {stalled}: other programs are running"
+            );
         }
     }
 }
@@ -163,7 +193,11 @@ mod tests {
         assert!(close(trip.stalled_share, 1e5 / total));
         let binned: f64 = trip.histogram.iter().map(|b| b.share).sum();
         assert!(close(binned, 900.0 / total));
-        let far = trip.histogram.iter().find(|b| b.from_ns < 500.0 && 500.0 <= b.to_ns).unwrap();
+        let far = trip
+            .histogram
+            .iter()
+            .find(|b| b.from_ns < 500.0 && 500.0 <= b.to_ns)
+            .unwrap();
         assert!(close(far.share, 500.0 / total));
     }
 }

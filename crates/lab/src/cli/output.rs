@@ -87,7 +87,8 @@ pub(crate) fn progress(steps: u64, expected: std::time::Duration) -> indicatif::
     if expected <= std::time::Duration::from_secs(1) {
         return indicatif::ProgressBar::hidden();
     }
-    let style = indicatif::ProgressStyle::with_template("{msg:12} {bar:32} {percent:>3}%  {eta} left");
+    let style =
+        indicatif::ProgressStyle::with_template("{msg:12} {bar:32} {percent:>3}%  {eta} left");
     indicatif::ProgressBar::new(steps).with_style(style.expect("the template is well-formed"))
 }
 
@@ -127,6 +128,9 @@ mod tests {
         Target::open(&link).unwrap().write(b"new").unwrap();
         assert_eq!(std::fs::read_to_string(&real).unwrap(), "new");
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(matches!(Target::open(Path::new("/dev/null")), Ok(Target::Stream(_))));
+        assert!(matches!(
+            Target::open(Path::new("/dev/null")),
+            Ok(Target::Stream(_))
+        ));
     }
 }

@@ -51,12 +51,24 @@ pub(super) fn of(host: &Host, quick: bool) -> Result<Vec<Item>, String> {
 
 /// Numbers of threads and of variables for so many CPUs.
 fn points(cpus: usize, quick: bool) -> Vec<(usize, &'static [u64])> {
-    let (most, fewer) = if quick { (QUICK, QUICK_FEWER) } else { (FULL, FEWER) };
+    let (most, fewer) = if quick {
+        (QUICK, QUICK_FEWER)
+    } else {
+        (FULL, FEWER)
+    };
     let all = cpus.max(2);
-    let mut threads = if quick { vec![2] } else { vec![2, all / 4, all / 2] };
+    let mut threads = if quick {
+        vec![2]
+    } else {
+        vec![2, all / 4, all / 2]
+    };
     threads.retain(|&t| (2..all).contains(&t));
     threads.dedup();
-    threads.iter().map(|&t| (t, fewer)).chain([(all, most)]).collect()
+    threads
+        .iter()
+        .map(|&t| (t, fewer))
+        .chain([(all, most)])
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,10 +7,22 @@ use std::fmt::Write;
 /// A table of all runs, then what the reader should know about them.
 pub(crate) fn of(results: &Results) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([
-        "method", "threads", "servers", "vars", "near Mops", "n", "far Mops", "n", "all Mops",
-        "harmonic", "Mops/CPU", "result",
+        "method",
+        "threads",
+        "servers",
+        "vars",
+        "near Mops",
+        "n",
+        "far Mops",
+        "n",
+        "all Mops",
+        "harmonic",
+        "Mops/CPU",
+        "result",
     ]);
     for run in &results.runs {
         table.add_row(row(run));
@@ -19,8 +31,13 @@ pub(crate) fn of(results: &Results) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let mut text = format!("{table}\n");
+    // D19: who runs where is part of the result.
+    let mut placements: Vec<&Vec<Option<usize>>> = Vec::new();
     let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
     for run in &results.runs {
+        if !placements.contains(&&run.params.placement) {
+            placements.push(&run.params.placement);
+        }
         for note in &run.notes {
             match notes.iter_mut().find(|(n, _)| n == note) {
                 Some((_, methods)) if methods.contains(&run.method.as_str()) => {}
@@ -28,6 +45,16 @@ pub(crate) fn of(results: &Results) -> String {
                 None => notes.push((note.clone(), vec![&run.method])),
             }
         }
+    }
+    for placement in placements {
+        let cpu = |cpu: &Option<usize>| cpu.map_or("not pinned".to_owned(), |cpu| cpu.to_string());
+        let cpus: Vec<String> = placement.iter().map(cpu).collect();
+        let _ = writeln!(
+            text,
+            "{} threads on CPUs (servers first): {}",
+            cpus.len(),
+            cpus.join(", ")
+        );
     }
     for (note, methods) in notes {
         let _ = writeln!(text, "{}: {note}", methods.join(", "));
@@ -46,13 +73,28 @@ fn row(run: &Run) -> Vec<String> {
     let params = &run.params;
     let mode = |mode| match run.by_mode.get(&mode) {
         Some(s) => {
-            let spread = format!("{} [{}–{}]", mops(s.median_mops), mops(s.q1_mops), mops(s.q3_mops));
+            let spread = format!(
+                "{} [{}–{}]",
+                mops(s.median_mops),
+                mops(s.q1_mops),
+                mops(s.q3_mops)
+            );
             [spread, s.n.to_string()]
         }
         None => ["not seen".to_owned(), String::new()],
     };
-    let figure = |value: f64| if value > 0.0 { mops(value) } else { "–".to_owned() };
-    let servers = if params.servers > 0 { params.servers.to_string() } else { String::new() };
+    let figure = |value: f64| {
+        if value > 0.0 {
+            mops(value)
+        } else {
+            "–".to_owned()
+        }
+    };
+    let servers = if params.servers > 0 {
+        params.servers.to_string()
+    } else {
+        String::new()
+    };
     let [near, near_n] = mode(Mode::Near);
     let [far, far_n] = mode(Mode::Far);
     vec![
@@ -73,10 +115,18 @@ fn row(run: &Run) -> Vec<String> {
 
 /// Mops per CPU used, servers counted: operations per microsecond of CPU time.
 fn mops_per_cpu(run: &Run) -> f64 {
-    let kept = || run.samples.iter().filter(|s| s.mode != Mode::Discarded && run.correct);
+    let kept = || {
+        run.samples
+            .iter()
+            .filter(|s| s.mode != Mode::Discarded && run.correct)
+    };
     let ops: u64 = kept().flat_map(|s| &s.per_thread).sum();
     let cpu_s: f64 = kept().map(|s| s.cpu_s).sum();
-    if cpu_s > 0.0 { ops as f64 / cpu_s / 1e6 } else { 0.0 }
+    if cpu_s > 0.0 {
+        ops as f64 / cpu_s / 1e6
+    } else {
+        0.0
+    }
 }
 
 /// Three significant digits, as many as the spread deserves.

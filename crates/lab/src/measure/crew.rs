@@ -69,7 +69,10 @@ impl Crew {
     /// Why those of the first `threads` threads that should be pinned are not: one
     /// sentence each.
     pub fn notes(&self, threads: usize) -> impl Iterator<Item = &str> {
-        self.members.iter().take(threads).filter_map(|m| m.note.as_deref())
+        self.members
+            .iter()
+            .take(threads)
+            .filter_map(|m| m.note.as_deref())
     }
 
     /// Starts `job(i)` on each thread `i` of `members` and returns at once; the answers
@@ -94,11 +97,17 @@ impl Crew {
                 let _ = send.send(outcome.map_err(|payload| message(&*payload)));
             };
             let member = &self.members[i];
-            let jobs = member.jobs.as_ref().expect("a member has its sender until it is dropped");
-            jobs.send(Box::new(work)).expect("a member lives as long as its sender");
+            let jobs = member
+                .jobs
+                .as_ref()
+                .expect("a member has its sender until it is dropped");
+            jobs.send(Box::new(work))
+                .expect("a member lives as long as its sender");
             answer
         });
-        Running { answers: answers.collect() }
+        Running {
+            answers: answers.collect(),
+        }
     }
 }
 
@@ -112,7 +121,10 @@ impl<R> Running<R> {
     /// Waits for all, in the order of the threads.
     pub fn join(self) -> Vec<Outcome<R>> {
         let lost = || Err("the thread ended without an answer".to_owned());
-        self.answers.iter().map(|answer| answer.recv().unwrap_or_else(|_| lost())).collect()
+        self.answers
+            .iter()
+            .map(|answer| answer.recv().unwrap_or_else(|_| lost()))
+            .collect()
     }
 }
 
@@ -120,19 +132,26 @@ impl Member {
     fn spawn(i: usize, cpu: Option<usize>) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let (tell, told) = mpsc::channel();
-        let thread = std::thread::Builder::new().name(format!("crew-{i}")).spawn(move || {
-            let pinned = cpu.map(corelay_topology::pin_current_thread);
-            let _ = tell.send(pinned);
-            for job in inbox {
-                job();
-            }
-        })?;
+        let thread = std::thread::Builder::new()
+            .name(format!("crew-{i}"))
+            .spawn(move || {
+                let pinned = cpu.map(corelay_topology::pin_current_thread);
+                let _ = tell.send(pinned);
+                for job in inbox {
+                    job();
+                }
+            })?;
         let (cpu, note) = match told.recv() {
             Ok(Some(Ok(()))) => (cpu, None),
             Ok(Some(Err(error))) => (None, Some(format!("thread {i} is not pinned: {error}"))),
             Ok(None) | Err(_) => (None, None),
         };
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), cpu, note })
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            cpu,
+            note,
+        })
     }
 }
 

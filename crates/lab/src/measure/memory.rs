@@ -10,18 +10,28 @@ pub fn available_bytes() -> Option<u64> {
 
 fn available_at(meminfo: &Path, control_group: &Path) -> Option<u64> {
     let system = std::fs::read_to_string(meminfo).ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:"))?;
         let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
         Some(kib * 1024)
     });
     // In a container the root of the mount is the container's own group. Version 2's
     // names first, then version 1's; a file with `max` in it is no limit.
     let read = |name: &str| -> Option<u64> {
-        std::fs::read_to_string(control_group.join(name)).ok()?.trim().parse().ok()
+        std::fs::read_to_string(control_group.join(name))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     };
     let group = |limit, used| Some(read(limit)?.saturating_sub(read(used)?));
-    let group = group("memory.max", "memory.current")
-        .or_else(|| group("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"));
+    let group = group("memory.max", "memory.current").or_else(|| {
+        group(
+            "memory/memory.limit_in_bytes",
+            "memory/memory.usage_in_bytes",
+        )
+    });
     match (system, group) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

@@ -41,7 +41,9 @@ impl Bracket {
 /// assert_eq!(tag(None, None), Mode::Unknown);
 /// ```
 pub fn tag(bracket: Option<Bracket>, smallest_ns: Option<f64>) -> Mode {
-    let (Some(bracket), Some(smallest)) = (bracket, smallest_ns) else { return Mode::Unknown };
+    let (Some(bracket), Some(smallest)) = (bracket, smallest_ns) else {
+        return Mode::Unknown;
+    };
     let near = |ns: f64| ns <= NEAR_FACTOR * smallest;
     match (near(bracket.before_ns), near(bracket.after_ns)) {
         (true, true) => Mode::Near,
@@ -76,13 +78,23 @@ impl Memory {
     /// The same from a given file, or from nowhere.
     pub fn open_at(file: Option<PathBuf>, machine: &str) -> Self {
         let text = file.as_ref().and_then(|f| std::fs::read_to_string(f).ok());
-        let seen = text.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
-        Self { file, machine: machine.to_owned(), seen }
+        let seen = text
+            .and_then(|t| serde_json::from_str(&t).ok())
+            .unwrap_or_default();
+        Self {
+            file,
+            machine: machine.to_owned(),
+            seen,
+        }
     }
 
     /// The smallest round trip of a pair so far, in nanoseconds.
     pub fn smallest(&self, pair: (usize, usize)) -> Option<f64> {
-        let ns = *self.seen.smallest_rtt_ns.get(&self.machine)?.get(&key(pair))?;
+        let ns = *self
+            .seen
+            .smallest_rtt_ns
+            .get(&self.machine)?
+            .get(&key(pair))?;
         // A damaged file must not make every sample far for ever.
         (ns.is_finite() && ns >= 1.0).then_some(ns)
     }
@@ -90,7 +102,11 @@ impl Memory {
     /// Takes a new reading into account and returns the smallest including it.
     pub fn learn(&mut self, pair: (usize, usize), ns: f64) -> Option<f64> {
         if ns.is_finite() && ns >= 1.0 && self.smallest(pair).is_none_or(|old| ns < old) {
-            let pairs = self.seen.smallest_rtt_ns.entry(self.machine.clone()).or_default();
+            let pairs = self
+                .seen
+                .smallest_rtt_ns
+                .entry(self.machine.clone())
+                .or_default();
             pairs.insert(key(pair), ns);
         }
         self.smallest(pair)
@@ -99,7 +115,9 @@ impl Memory {
     /// Writes the file, if it can be written. What another invocation has learnt
     /// meanwhile is kept.
     pub fn save(&mut self) {
-        let Some(file) = self.file.clone() else { return };
+        let Some(file) = self.file.clone() else {
+            return;
+        };
         let theirs = Self::open_at(Some(file.clone()), &self.machine).seen;
         for (machine, pairs) in theirs.smallest_rtt_ns {
             let ours = self.seen.smallest_rtt_ns.entry(machine).or_default();
@@ -108,7 +126,9 @@ impl Memory {
                 *kept = kept.min(ns);
             }
         }
-        let Ok(text) = serde_json::to_string_pretty(&self.seen) else { return };
+        let Ok(text) = serde_json::to_string_pretty(&self.seen) else {
+            return;
+        };
         let Some(folder) = file.parent() else { return };
         // Failing to remember costs the next invocation its yardstick, nothing else.
         let _ = std::fs::create_dir_all(folder)
@@ -124,9 +144,13 @@ fn key((a, b): (usize, usize)) -> String {
 
 /// `$XDG_STATE_HOME/corelay/rtt.json`, or the same under `~/.local/state`.
 fn state_file() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let folder = absolute("XDG_STATE_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let folder =
+        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(folder.join("corelay/rtt.json"))
 }
 
@@ -152,7 +176,10 @@ mod tests {
         let mut third = Memory::open_at(Some(file.clone()), "m");
         assert_eq!(third.smallest(PAIR), Some(110.0));
         assert_eq!(third.learn(PAIR, 115.0), Some(110.0));
-        assert_eq!(Memory::open_at(Some(file), "another machine").smallest(PAIR), None);
+        assert_eq!(
+            Memory::open_at(Some(file), "another machine").smallest(PAIR),
+            None
+        );
     }
 
     #[test]
@@ -164,7 +191,10 @@ mod tests {
         assert_eq!(memory.smallest(PAIR), None);
         assert_eq!(memory.learn(PAIR, 200.0), Some(200.0));
         std::fs::write(&file, "not json").unwrap();
-        assert_eq!(Memory::open_at(Some(file.clone()), "m").smallest(PAIR), None);
+        assert_eq!(
+            Memory::open_at(Some(file.clone()), "m").smallest(PAIR),
+            None
+        );
         // A file where a folder should be.
         let mut memory = Memory::open_at(Some(file.join("rtt.json")), "m");
         memory.learn(PAIR, 1e3);
@@ -174,7 +204,15 @@ mod tests {
 
     #[test]
     fn probes_that_disagree_discard_the_sample() {
-        let tag = |b, a| tag(Some(Bracket { before_ns: b, after_ns: a }), Some(100.0));
+        let tag = |b, a| {
+            tag(
+                Some(Bracket {
+                    before_ns: b,
+                    after_ns: a,
+                }),
+                Some(100.0),
+            )
+        };
         assert_eq!(tag(200.0, 200.0), Mode::Near);
         assert_eq!(tag(201.0, 201.0), Mode::Far);
         assert_eq!(tag(201.0, 110.0), Mode::Discarded);

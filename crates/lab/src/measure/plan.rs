@@ -26,29 +26,38 @@ const THREADS_PER_WAVE: usize = 1024;
 /// What a wave may take if nobody says how much memory there is.
 const MODEST_BYTES: u64 = 1 << 30;
 
-/// Divides `items` (all methods of a point next to each other) into waves that take at
-/// most half of the available memory.
-///
-/// # Errors
-/// A sentence that names the first item that does not fit alone into nine tenths of it.
-pub fn waves(items: Vec<Item>, available: Option<u64>) -> Result<Vec<Vec<Item>>, String> {
-    let bytes = |item: &Item| item.method.bytes(item.point.vars);
-    if let Some(available) = available
-        && let Some(item) = items.iter().find(|item| bytes(item) > available / 10 * 9)
-    {
-        return Err(format!(
-            "--vars {}: {} would take {:.1} GiB, and {:.1} GiB are available",
-            item.point.vars,
-            item.method.name(),
-            gib(bytes(item)),
-            gib(available),
-        ));
+impl Item {
+    /// Memory that it takes, in bytes, roughly.
+    fn bytes(&self) -> u64 {
+        self.method.bytes(self.point.vars)
     }
+
+    /// Whether it fits, alone, into nine tenths of the available memory.
+    ///
+    /// # Errors
+    /// A sentence that names the number of variables.
+    pub fn check_memory(&self, available: Option<u64>) -> Result<(), String> {
+        match available {
+            Some(available) if self.bytes() > available / 10 * 9 => Err(format!(
+                "--vars {}: {} would take {:.1} GiB, and {:.1} GiB are available",
+                self.point.vars,
+                self.method.name(),
+                gib(self.bytes()),
+                gib(available),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Divides `items` (all methods of a point next to each other) into waves that take at
+/// most half of the available memory; an item that needs more is a wave of its own.
+pub fn waves(items: Vec<Item>, available: Option<u64>) -> Vec<Vec<Item>> {
     let room = available.map_or(MODEST_BYTES, |bytes| bytes / 2);
     let mut waves: Vec<Vec<Item>> = Vec::new();
     let (mut used, mut threads) = (0, 0);
     for group in items.chunk_by(|a, b| key(a) == key(b)) {
-        let group_bytes: u64 = group.iter().map(bytes).sum();
+        let group_bytes: u64 = group.iter().map(Item::bytes).sum();
         let group_threads: usize = group.iter().map(|item| item.point.threads).sum();
         let fits = |bytes, threads| bytes <= room && threads <= THREADS_PER_WAVE;
         if waves.is_empty() || !fits(used + group_bytes, threads + group_threads) {
@@ -56,7 +65,7 @@ pub fn waves(items: Vec<Item>, available: Option<u64>) -> Result<Vec<Vec<Item>>,
             (used, threads) = (0, 0);
         }
         for item in group {
-            let (b, t) = (bytes(item), item.point.threads);
+            let (b, t) = (item.bytes(), item.point.threads);
             // A point that is too big for one wave is spread over several.
             if used > 0 && !fits(used + b, threads + t) {
                 waves.push(Vec::new());
@@ -64,10 +73,13 @@ pub fn waves(items: Vec<Item>, available: Option<u64>) -> Result<Vec<Vec<Item>>,
             }
             used += b;
             threads += t;
-            waves.last_mut().expect("a wave was begun").push(item.clone());
+            waves
+                .last_mut()
+                .expect("a wave was begun")
+                .push(item.clone());
         }
     }
-    Ok(waves)
+    waves
 }
 
 fn key(item: &Item) -> (usize, u64) {
@@ -94,7 +106,13 @@ mod tests {
             seed: 1,
             placement: vec![None; threads].into(),
         };
-        let all = |&vars: &u64| METHODS.iter().map(move |&method| Item { method, point: at(vars), notes: Vec::new() });
+        let all = |&vars: &u64| {
+            METHODS.iter().map(move |&method| Item {
+                method,
+                point: at(vars),
+                notes: Vec::new(),
+            })
+        };
         vars.iter().flat_map(all).collect()
     }
 
@@ -106,7 +124,7 @@ mod tests {
     fn what_fits_is_one_wave() {
         let items = items(&[1, 64, 1024], 2);
         let n = items.len();
-        assert_eq!(sizes(&waves(items, Some(8 << 30)).unwrap()), [n]);
+        assert_eq!(sizes(&waves(items, Some(8 << 30))), [n]);
     }
 
     #[test]
@@ -115,7 +133,7 @@ mod tests {
         let items = items(&[1 << 20, 1 << 20, 1], 2);
         let one: u64 = items[..n].iter().map(|i| i.method.bytes(1 << 20)).sum();
         // Room for the first point and little more.
-        let waves = waves(items, Some(2 * (one + (4 << 20)))).unwrap();
+        let waves = waves(items, Some(2 * (one + (4 << 20))));
         assert_eq!(sizes(&waves).iter().sum::<usize>(), 3 * n);
         assert!(waves.len() >= 2);
         assert_eq!(waves[0].len(), n);
@@ -126,20 +144,28 @@ mod tests {
         let items = items(&[1 << 20], 2);
         let n = items.len();
         let most = items.iter().map(|i| i.method.bytes(1 << 20)).max().unwrap();
-        let waves = waves(items, Some(2 * most + 10)).unwrap();
+        let waves = waves(items, Some(2 * most + 10));
         assert!(waves.len() > 1 && sizes(&waves).iter().sum::<usize>() == n);
     }
 
     #[test]
     fn what_cannot_fit_is_refused() {
-        let error = waves(items(&[1, 1 << 32], 2), Some(16 << 30)).unwrap_err();
+        let items = items(&[1, 1 << 32], 2);
+        assert_eq!(items[0].check_memory(Some(16 << 30)), Ok(()));
+        let error = items[METHODS.len()]
+            .check_memory(Some(16 << 30))
+            .unwrap_err();
         assert!(error.starts_with("--vars 4294967296: atomic"), "{error}");
+        assert_eq!(items[METHODS.len()].check_memory(None), Ok(()));
     }
 
     #[test]
     fn many_threads_make_more_waves() {
-        let all = waves(items(&[1, 2, 3], 300), None).unwrap();
+        let all = waves(items(&[1, 2, 3], 300), None);
         assert!(all.len() > 1);
-        assert!(all.iter().all(|w| w.iter().map(|i| i.point.threads).sum::<usize>() <= 1024));
+        assert!(
+            all.iter()
+                .all(|w| w.iter().map(|i| i.point.threads).sum::<usize>() <= 1024)
+        );
     }
 }

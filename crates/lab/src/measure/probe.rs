@@ -70,14 +70,20 @@ impl Prober {
     /// thread could not be started or pinned.
     pub fn new(a: usize, b: usize) -> Result<Self, String> {
         if a == b {
-            return Err(format!("CPU {a} has no partner to exchange cache lines with"));
+            return Err(format!(
+                "CPU {a} has no partner to exchange cache lines with"
+            ));
         }
         let crew = Crew::new(&[Some(a), Some(b)])
             .map_err(|error| format!("the probe's threads could not be started: {error}"))?;
         if let Some(note) = crew.notes(2).next() {
             return Err(note.to_owned());
         }
-        Ok(Self { pair: (a, b), crew, lines: Arc::default() })
+        Ok(Self {
+            pair: (a, b),
+            crew,
+            lines: Arc::default(),
+        })
     }
 
     /// The CPUs probed.
@@ -100,7 +106,9 @@ impl Prober {
         self.lines.ping.store(0, Ordering::Relaxed);
         // Relaxed: as above.
         self.lines.pong.store(0, Ordering::Relaxed);
-        Reading { batches: batches.unwrap_or_default() }
+        Reading {
+            batches: batches.unwrap_or_default(),
+        }
     }
 }
 

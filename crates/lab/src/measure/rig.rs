@@ -3,9 +3,10 @@
 use crate::measure::crew::Crew;
 use crate::measure::mode::Memory;
 use crate::measure::probe::{Prober, Reading};
+use crate::method::Patience;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Length of the probe before and after each sample: some 280 batches near and 60 far on
 /// the reference machine, and short against a sample.
@@ -37,16 +38,26 @@ impl Rig {
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, String> {
         let crew = Crew::new(placement).map_err(|error| {
-            format!("--threads: the system gave fewer than {} threads: {error}", placement.len())
+            format!(
+                "--threads: the system gave fewer than {} threads: {error}",
+                placement.len()
+            )
         })?;
         let prober = match sequence {
             [a, rest @ ..] => match rest.iter().find(|&b| b != a) {
                 Some(b) => Prober::new(*a, *b),
-                None => Err("there is one CPU, so there is no pair to probe".to_owned()),
+                None => Err(format!(
+                    "all threads run on CPU {a}, so there is no pair to probe"
+                )),
             },
             [] => Err("no CPU is known, so there is no pair to probe".to_owned()),
         };
-        Ok(Self { crew, interrupted, prober, memory: Memory::open(machine) })
+        Ok(Self {
+            crew,
+            interrupted,
+            prober,
+            memory: Memory::open(machine),
+        })
     }
 
     /// Why round trips cannot be probed here, where they cannot.
@@ -63,6 +74,14 @@ impl Rig {
     pub fn is_interrupted(&self) -> bool {
         // Relaxed: the flag carries no data.
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Time for a set-up: until then, or until Ctrl-C.
+    pub fn patience(&self, until: Option<Instant>) -> Patience {
+        Patience {
+            until,
+            interrupted: Arc::clone(&self.interrupted),
+        }
     }
 
     /// Probes the pair for `time` and remembers the smallest round trip.

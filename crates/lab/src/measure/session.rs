@@ -14,7 +14,7 @@ use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::measure::slice::{self, Slice};
 use crate::measure::stats;
-use crate::method::{Contender, Method};
+use crate::method::{Contender, Method, Patience};
 use crate::schema::{Mode, ModeSummary, Params, Run, Sample};
 use crate::workload::fetch_add::{self, Point};
 use crate::workload::random::Draw;
@@ -60,7 +60,10 @@ pub struct Timing {
 impl Timing {
     /// Samples of `sample`, each with a tenth of it (1 to 20 ms) of warming up.
     pub fn of(sample: Duration) -> Self {
-        Self { sample, warm: (sample / 10).clamp(Duration::from_millis(1), Duration::from_millis(20)) }
+        Self {
+            sample,
+            warm: (sample / 10).clamp(Duration::from_millis(1), Duration::from_millis(20)),
+        }
     }
 
     /// Time that a sample takes with its warming up, its probe and its wake-ups, roughly.
@@ -88,14 +91,27 @@ impl Session {
     ///
     /// # Errors
     /// One sentence that says what could not be had.
-    pub fn add(&mut self, item: Item) -> Result<(), String> {
-        let Item { method, mut point, mut notes } = item;
+    pub fn add(&mut self, item: Item, patience: &Patience) -> Result<(), String> {
+        let Item {
+            method,
+            mut point,
+            mut notes,
+        } = item;
         notes.extend(point.adjust(&method));
         point.window = method.window(point.window);
-        let contender = Arc::from(method.build(&point)?);
+        let contender = Arc::from(method.build(&point, patience)?);
         let draw = Draw::new(point.choice, point.vars, point.seed);
         let (taken, failure) = (Vec::new(), None);
-        self.entries.push(Entry { method, point, contender, draw, ops: 0, taken, notes, failure });
+        self.entries.push(Entry {
+            method,
+            point,
+            contender,
+            draw,
+            ops: 0,
+            taken,
+            notes,
+            failure,
+        });
         Ok(())
     }
 
@@ -143,9 +159,10 @@ impl Session {
             let after = rig.rtt_ns();
             // A slice cut short by Ctrl-C is counted for the check, not for the figures.
             if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
-                let bracket = before
-                    .zip(after)
-                    .map(|(before_ns, after_ns)| Bracket { before_ns, after_ns });
+                let bracket = before.zip(after).map(|(before_ns, after_ns)| Bracket {
+                    before_ns,
+                    after_ns,
+                });
                 entry.taken.push(Taken { slice, bracket });
             }
             before = after;
@@ -160,7 +177,8 @@ impl Session {
         let finish = |entry: Entry| {
             let mut run = entry.finish(smallest, |member| rig.crew.cpu(member));
             run.params.secs = timing.sample.as_secs_f64();
-            run.notes.extend(rig.crew.notes(run.params.threads).map(str::to_owned));
+            run.notes
+                .extend(rig.crew.notes(run.params.threads).map(str::to_owned));
             run
         };
         self.entries.into_iter().map(finish).collect()
@@ -173,8 +191,14 @@ impl Entry {
         if self.failure.is_some() {
             return None;
         }
-        let outcome =
-            slice::run(&rig.crew, &self.contender, &self.draw, stream, time, &rig.interrupted);
+        let outcome = slice::run(
+            &rig.crew,
+            &self.contender,
+            &self.draw,
+            stream,
+            time,
+            &rig.interrupted,
+        );
         match outcome {
             Ok(slice) => {
                 self.ops += slice.ops();
@@ -191,7 +215,10 @@ impl Entry {
         let failure = self.failure.take().or_else(|| {
             let total = self.contender.total();
             (total != self.ops).then(|| {
-                format!("wrong result: {} operations, but the variables sum up to {total}", self.ops)
+                format!(
+                    "wrong result: {} operations, but the variables sum up to {total}",
+                    self.ops
+                )
             })
         });
         let correct = failure.is_none();
@@ -199,7 +226,11 @@ impl Entry {
         notes.extend(failure);
         notes.extend(self.contender.notes());
         let samples: Vec<Sample> = self.taken.into_iter().map(|t| t.tagged(smallest)).collect();
-        let kept = if correct { kept(&samples) } else { BTreeMap::new() };
+        let kept = if correct {
+            kept(&samples)
+        } else {
+            BTreeMap::new()
+        };
         let all: Vec<f64> = kept.values().flatten().copied().collect();
         if correct && all.is_empty() {
             notes.push("no sample could be used".to_owned());
@@ -211,7 +242,10 @@ impl Entry {
             correct,
             median_mops: stats::median(&all).unwrap_or(0.0),
             harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
-            by_mode: kept.into_iter().filter_map(|(m, v)| Some((m, summary(&v)?))).collect(),
+            by_mode: kept
+                .into_iter()
+                .filter_map(|(m, v)| Some((m, summary(&v)?)))
+                .collect(),
             samples,
             notes,
         }
@@ -280,19 +314,28 @@ mod tests {
             seed: 1,
             placement: vec![None; threads].into(),
         };
-        Item { method, point, notes: vec!["said before".to_owned()] }
+        Item {
+            method,
+            point,
+            notes: vec!["said before".to_owned()],
+        }
     }
 
     fn rig(threads: usize) -> Rig {
         Rig::new(&vec![None; threads], &[], "test", Arc::default()).unwrap()
     }
 
-    const TIMING: Timing = Timing { sample: Duration::from_millis(2), warm: Duration::from_millis(1) };
+    const TIMING: Timing = Timing {
+        sample: Duration::from_millis(2),
+        warm: Duration::from_millis(1),
+    };
 
     fn measure(rig: &mut Rig, methods: &[Method], rounds: usize) -> Vec<Run> {
         let mut session = Session::new();
         for &method in methods {
-            session.add(item(method, rig.crew.len())).unwrap();
+            session
+                .add(item(method, rig.crew.len()), &Patience::default())
+                .unwrap();
         }
         session.warm_up(rig, TIMING.warm, || {});
         for _ in 0..rounds {
@@ -321,9 +364,16 @@ mod tests {
             let runs = measure(&mut rig(threads), &[METHODS[0], broken::LOSES], 3);
             assert!(runs[0].correct);
             assert!(!runs[1].correct);
-            assert!(runs[1].notes.iter().any(|n| n.starts_with("wrong result")), "{:?}", runs[1].notes);
+            assert!(
+                runs[1].notes.iter().any(|n| n.starts_with("wrong result")),
+                "{:?}",
+                runs[1].notes
+            );
             assert!(runs[1].by_mode.is_empty());
-            assert_eq!((runs[1].median_mops, runs[1].harmonic_mean_mops), (0.0, 0.0));
+            assert_eq!(
+                (runs[1].median_mops, runs[1].harmonic_mean_mops),
+                (0.0, 0.0)
+            );
         }
     }
 
@@ -339,15 +389,22 @@ mod tests {
     fn an_interrupt_keeps_what_was_measured() {
         let mut rig = rig(2);
         let mut session = Session::new();
-        session.add(item(METHODS[0], 2)).unwrap();
-        session.add(item(METHODS[1], 2)).unwrap();
+        session
+            .add(item(METHODS[0], 2), &Patience::default())
+            .unwrap();
+        session
+            .add(item(METHODS[1], 2), &Patience::default())
+            .unwrap();
         assert!(session.round(&mut rig, TIMING, None, || {}));
         let flag = Arc::clone(&rig.interrupted);
         // Relaxed: one thread only.
         let after_one = || flag.store(true, Ordering::Relaxed);
         assert!(!session.round(&mut rig, TIMING, None, after_one));
         let runs = session.finish(&rig, TIMING);
-        assert_eq!(runs.iter().map(|r| r.samples.len()).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(
+            runs.iter().map(|r| r.samples.len()).collect::<Vec<_>>(),
+            [2, 1]
+        );
         assert!(runs.iter().all(|run| run.correct));
     }
 
@@ -355,8 +412,15 @@ mod tests {
     fn a_deadline_ends_a_round() {
         let mut rig = rig(2);
         let mut session = Session::new();
-        session.add(item(METHODS[0], 2)).unwrap();
+        session
+            .add(item(METHODS[0], 2), &Patience::default())
+            .unwrap();
         assert!(!session.round(&mut rig, TIMING, Some(Instant::now()), || {}));
-        assert!(session.finish(&rig, TIMING)[0].notes.iter().any(|n| n == "no sample could be used"));
+        assert!(
+            session.finish(&rig, TIMING)[0]
+                .notes
+                .iter()
+                .any(|n| n == "no sample could be used")
+        );
     }
 }

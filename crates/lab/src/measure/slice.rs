@@ -98,12 +98,18 @@ pub fn run(
     // Relaxed: the flag carries no data; results travel by the join.
     gate.stop.store(true, Ordering::Relaxed);
     let ended = running.join().into_iter().collect::<Result<Vec<_>, _>>()?;
-    let cpu_s = cpu_before.zip(process_cpu_s()).map_or(0.0, |(before, after)| after - before);
+    let cpu_s = cpu_before
+        .zip(process_cpu_s())
+        .map_or(0.0, |(before, after)| after - before);
     let start = ended.iter().map(|e| e.1).min();
     let end = ended.iter().map(|e| e.2).max();
     let wall = start.zip(end).map_or(time, |(start, end)| end - start);
     let per_thread = ended.iter().map(|e| e.0).collect();
-    Ok(Slice { per_thread, wall_s: wall.as_secs_f64().max(1e-9), cpu_s })
+    Ok(Slice {
+        per_thread,
+        wall_s: wall.as_secs_f64().max(1e-9),
+        cpu_s,
+    })
 }
 
 /// Longest sleep without a look at the interrupt flag.

@@ -169,7 +169,8 @@ mod tests {
         // 95 % about 190 should contain it; the bounds leave room for the bootstrap's own
         // bias, and would catch an interval of 85 % or one that always covers.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-        let mut draw = || -> Vec<f64> { (0..30).map(|_| 50.0 + below(&mut rng, 50) as f64).collect() };
+        let mut draw =
+            || -> Vec<f64> { (0..30).map(|_| 50.0 + below(&mut rng, 50) as f64).collect() };
         let covered = (0..200).filter(|_| {
             let ci = ratio_ci(&draw(), &draw()).unwrap();
             ci.low <= 1.0 && 1.0 <= ci.high

@@ -11,7 +11,7 @@ pub(super) const METHOD: Method = Method {
     kind: Kind::Direct,
     window: 1,
     bytes_per_var: OBJECT_BYTES as u64,
-    build: |point| Ok(Box::new(Atomics::new(point))),
+    build: |point, _| Ok(Box::new(Atomics::new(point))),
 };
 
 struct Atomics {
@@ -28,7 +28,10 @@ struct Line {
 impl Atomics {
     fn new(point: &Point) -> Self {
         let variables = (0..point.vars).map(|_| Line::default()).collect();
-        Self { threads: point.threads, variables }
+        Self {
+            threads: point.threads,
+            variables,
+        }
     }
 }
 
@@ -44,6 +47,9 @@ impl Contender for Atomics {
 
     fn total(&self) -> u64 {
         // Relaxed: the clients have been joined.
-        self.variables.iter().map(|v| v.count.load(Ordering::Relaxed)).sum()
+        self.variables
+            .iter()
+            .map(|v| v.count.load(Ordering::Relaxed))
+            .sum()
     }
 }

@@ -8,13 +8,20 @@ use std::ops::Range;
 
 /// Loses updates: a load, then a store (no undefined behaviour, and yet a race). With one
 /// thread nothing races, so every thousandth update is dropped by hand as well.
-pub(crate) const LOSES: Method = method("loses-updates", |p| Ok(Box::new(Broken::new(p, false))));
+pub(crate) const LOSES: Method =
+    method("loses-updates", |p, _| Ok(Box::new(Broken::new(p, false))));
 
 /// Panics in its clients.
-pub(crate) const PANICS: Method = method("panics", |p| Ok(Box::new(Broken::new(p, true))));
+pub(crate) const PANICS: Method = method("panics", |p, _| Ok(Box::new(Broken::new(p, true))));
 
 const fn method(name: &'static str, build: super::Build) -> Method {
-    Method { name, kind: Kind::Direct, window: 1, bytes_per_var: 8, build }
+    Method {
+        name,
+        kind: Kind::Direct,
+        window: 1,
+        bytes_per_var: 8,
+        build,
+    }
 }
 
 struct Broken {
@@ -25,7 +32,11 @@ struct Broken {
 
 impl Broken {
     fn new(point: &Point, panics: bool) -> Self {
-        Self { threads: point.threads, panics, variable: AtomicU64::new(0) }
+        Self {
+            threads: point.threads,
+            panics,
+            variable: AtomicU64::new(0),
+        }
     }
 }
 
@@ -42,7 +53,8 @@ impl Contender for Broken {
             // Relaxed: it is broken anyway.
             let old = self.variable.load(Ordering::Relaxed);
             // Relaxed: as above.
-            self.variable.store(old + u64::from(n % 1000 != 0), Ordering::Relaxed);
+            self.variable
+                .store(old + u64::from(n % 1000 != 0), Ordering::Relaxed);
             old
         })
     }

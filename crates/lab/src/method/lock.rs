@@ -7,16 +7,22 @@ use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay_sync::{Session, Shared};
 use std::ops::Range;
 
-pub(super) const MUTEX: Method = method("mutex", |p| Ok(Locks::boxed(p, StdMutex::new)));
+pub(super) const MUTEX: Method = method("mutex", |p, _| Ok(Locks::boxed(p, StdMutex::new)));
 pub(super) const PARKING_LOT: Method =
-    method("parking-lot", |p| Ok(Locks::boxed(p, ParkingLot::new)));
-pub(super) const TTAS: Method = method("ttas", |p| Ok(Locks::boxed(p, Ttas::new)));
-pub(super) const TICKET: Method = method("ticket", |p| Ok(Locks::boxed(p, Ticket::new)));
-pub(super) const MCS: Method = method("mcs", |p| Ok(Locks::boxed(p, Mcs::new)));
-pub(super) const CLH: Method = method("clh", |p| Ok(Locks::boxed(p, Clh::new)));
+    method("parking-lot", |p, _| Ok(Locks::boxed(p, ParkingLot::new)));
+pub(super) const TTAS: Method = method("ttas", |p, _| Ok(Locks::boxed(p, Ttas::new)));
+pub(super) const TICKET: Method = method("ticket", |p, _| Ok(Locks::boxed(p, Ticket::new)));
+pub(super) const MCS: Method = method("mcs", |p, _| Ok(Locks::boxed(p, Mcs::new)));
+pub(super) const CLH: Method = method("clh", |p, _| Ok(Locks::boxed(p, Clh::new)));
 
 const fn method(name: &'static str, build: super::Build) -> Method {
-    Method { name, kind: Kind::Direct, window: 1, bytes_per_var: OBJECT_BYTES as u64, build }
+    Method {
+        name,
+        kind: Kind::Direct,
+        window: 1,
+        bytes_per_var: OBJECT_BYTES as u64,
+        build,
+    }
 }
 
 struct Locks<L> {
@@ -31,7 +37,10 @@ where
     fn boxed(point: &Point, lock: fn(u64) -> L) -> Box<dyn Contender> {
         const { assert!(size_of::<L>() == OBJECT_BYTES && align_of::<L>() == OBJECT_BYTES) };
         let variables = (0..point.vars).map(|_| lock(0)).collect();
-        Box::new(Self { threads: point.threads, variables })
+        Box::new(Self {
+            threads: point.threads,
+            variables,
+        })
     }
 }
 
@@ -55,6 +64,9 @@ where
     }
 
     fn total(&self) -> u64 {
-        self.variables.iter().map(|lock| lock.session().apply(|count| *count)).sum()
+        self.variables
+            .iter()
+            .map(|lock| lock.session().apply(|count| *count))
+            .sum()
     }
 }

@@ -7,6 +7,7 @@
 //! | `channel` | an actor behind crossbeam channels, one call at a time ([`channel`]) | 1 actor, the others are clients |
 //! | `channel-pipelined` | the same with 64 calls outstanding | 1 actor, the others are clients |
 //! | `tokio` | an actor task behind `mpsc`, answers by `oneshot`, 64 tasks ([`tokio`]) | all are workers of the runtime |
+//! | `trust`, `trust-then`, `trust-post` | delegation to dedicated trustees ([`trust`]) | `servers` trustees, the others are clients |
 //!
 //! Types are erased where a method is set up for a point of the sweep ([`Contender`]),
 //! never per operation: each method's loop is compiled for itself.
@@ -17,10 +18,14 @@ pub(crate) mod broken;
 pub mod channel;
 pub mod lock;
 pub mod tokio;
+pub mod trust;
 
 use crate::workload::fetch_add::Point;
 use crate::workload::random::Client;
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
 
 /// A method set up for one point of the sweep: it can be sampled again and again.
 pub trait Contender: Send + Sync {
@@ -51,7 +56,35 @@ pub enum Kind {
     Dedicated,
 }
 
-type Build = fn(&Point) -> Result<Box<dyn Contender>, String>;
+/// How long a set-up may take.
+#[derive(Clone, Debug, Default)]
+pub struct Patience {
+    /// Not beyond this moment.
+    pub until: Option<Instant>,
+    /// Not once this is true.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Patience {
+    /// Fine as long as the set-up may go on.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check(&self) -> Result<(), String> {
+        // Relaxed: the flag carries no data.
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        }
+        match self.until {
+            Some(until) if Instant::now() > until => {
+                Err("setting it up would take too long".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+type Build = fn(&Point, &Patience) -> Result<Box<dyn Contender>, String>;
 
 /// A way of sharing, by name.
 #[derive(Clone, Copy)]
@@ -77,6 +110,9 @@ pub static METHODS: &[Method] = &[
     channel::ONE,
     channel::PIPELINED,
     tokio::METHOD,
+    trust::APPLY,
+    trust::THEN,
+    trust::POST,
 ];
 
 impl Method {
@@ -116,20 +152,26 @@ impl Method {
 
     /// Memory that a point of this method takes, in bytes, roughly.
     pub fn bytes(&self, vars: u64) -> u64 {
-        self.bytes_per_var.saturating_mul(vars).saturating_add(1 << 20)
+        self.bytes_per_var
+            .saturating_mul(vars)
+            .saturating_add(1 << 20)
     }
 
     /// Sets the method up for a point.
     ///
     /// # Errors
-    /// One sentence that says what could not be had (threads, memory).
-    pub fn build(&self, point: &Point) -> Result<Box<dyn Contender>, String> {
-        (self.build)(point)
+    /// One sentence that says what could not be had (threads, memory, time).
+    pub fn build(&self, point: &Point, patience: &Patience) -> Result<Box<dyn Contender>, String> {
+        patience.check()?;
+        (self.build)(point, patience)
     }
 }
 
 impl std::fmt::Debug for Method {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Method").field("name", &self.name).field("kind", &self.kind).finish()
+        f.debug_struct("Method")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .finish()
     }
 }

@@ -23,7 +23,7 @@ pub(super) const METHOD: Method = Method {
     kind: Kind::Direct,
     window: 1,
     bytes_per_var: OBJECT_BYTES as u64,
-    build: |point| Ok(Box::new(Tokio::start(point)?)),
+    build: |point, _| Ok(Box::new(Tokio::start(point)?)),
 };
 
 /// Client tasks.
@@ -79,7 +79,10 @@ async fn call(mut client: Client, requests: mpsc::UnboundedSender<Request>) -> u
     while !client.stopped() {
         let (send, answer) = oneshot::channel();
         let sent = requests.send(Request::Add(client.choose(), send));
-        assert!(sent.is_ok(), "the actor serves until its contender is dropped");
+        assert!(
+            sent.is_ok(),
+            "the actor serves until its contender is dropped"
+        );
         sum = sum.wrapping_add(answer.await.expect("the actor answers every request"));
         done += 1;
     }
@@ -110,6 +113,9 @@ impl Contender for Tokio {
     fn total(&self) -> u64 {
         let (send, answer) = oneshot::channel();
         let asked = self.requests.send(Request::Total(send));
-        asked.ok().and_then(|()| answer.blocking_recv().ok()).unwrap_or(0)
+        asked
+            .ok()
+            .and_then(|()| answer.blocking_recv().ok())
+            .unwrap_or(0)
     }
 }

@@ -48,10 +48,20 @@ mod tests {
     fn the_slides_figures_come_out() {
         // 2.5 Mops per client is a round trip of 400 ns; 120 clients make 300 Mops, which
         // needs 120 requests in flight.
-        let slides = Ceilings { rtt_ns: 400.0, clients: 120 };
+        let slides = Ceilings {
+            rtt_ns: 400.0,
+            clients: 120,
+        };
         assert_eq!(slides.one_in_flight(), 300.0);
         assert_eq!(slides.in_flight_for(300.0), 120.0);
-        assert_eq!(Ceilings { rtt_ns: 400.0, clients: 1 }.one_in_flight(), 2.5);
+        assert_eq!(
+            Ceilings {
+                rtt_ns: 400.0,
+                clients: 1
+            }
+            .one_in_flight(),
+            2.5
+        );
         assert_eq!(slides.lock_handover(), 5.0);
     }
 }

@@ -23,7 +23,9 @@ pub fn probability(threads: usize, vars: u64) -> f64 {
     if threads > vars {
         return if threads > 1 { 1.0 } else { 0.0 };
     }
-    let nobody_meets: f64 = (0..threads).map(|i| (-(i as f64) / vars as f64).ln_1p()).sum();
+    let nobody_meets: f64 = (0..threads)
+        .map(|i| (-(i as f64) / vars as f64).ln_1p())
+        .sum();
     // `0.0 -` and not unary minus: one thread gives 0, not −0.
     0.0 - nobody_meets.exp_m1()
 }
@@ -41,7 +43,11 @@ pub fn probability(threads: usize, vars: u64) -> f64 {
 /// ```
 pub fn fewest_contending(threads: usize, vars: u64) -> u64 {
     let threads = threads as u64;
-    if vars > 0 && threads > vars { threads - vars + 1 } else { 0 }
+    if vars > 0 && threads > vars {
+        threads - vars + 1
+    } else {
+        0
+    }
 }
 
 #[cfg(test)]
@@ -59,10 +65,15 @@ mod tests {
         for threads in 1..=4usize {
             for vars in 1..=6u64 {
                 let all = vars.pow(threads as u32);
-                let meet = (0..all).filter(|&n| some_pair_meets(n, threads, vars)).count();
+                let meet = (0..all)
+                    .filter(|&n| some_pair_meets(n, threads, vars))
+                    .count();
                 let counted = meet as f64 / all as f64;
                 let p = probability(threads, vars);
-                assert!((p - counted).abs() < 1e-12, "T={threads} V={vars}: {p} for {counted}");
+                assert!(
+                    (p - counted).abs() < 1e-12,
+                    "T={threads} V={vars}: {p} for {counted}"
+                );
             }
         }
     }
@@ -83,7 +94,11 @@ mod tests {
             for vars in 1..=5u64 {
                 let all = vars.pow(threads as u32);
                 let least = (0..all).map(|n| contending(n, threads, vars)).min();
-                assert_eq!(least, Some(fewest_contending(threads, vars)), "T={threads} V={vars}");
+                assert_eq!(
+                    least,
+                    Some(fewest_contending(threads, vars)),
+                    "T={threads} V={vars}"
+                );
             }
         }
     }

@@ -18,7 +18,11 @@ pub const VAR_BYTES: u64 = 64;
 /// ```
 pub fn resident(cache_bytes: u64, vars: u64) -> f64 {
     let data = VAR_BYTES as f64 * vars as f64;
-    if data <= cache_bytes as f64 { 1.0 } else { cache_bytes as f64 / data }
+    if data <= cache_bytes as f64 {
+        1.0
+    } else {
+        cache_bytes as f64 / data
+    }
 }
 
 /// The most variables that a cache of `cache_bytes` holds: where its mark stands.

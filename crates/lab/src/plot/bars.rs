@@ -48,7 +48,12 @@ const STEM: f64 = 2.0;
 impl BarPlot<'_> {
     /// Draws it.
     pub fn svg(&self, place: Place) -> String {
-        let longest = self.bars.iter().map(|b| b.label.chars().count()).max().unwrap_or(0);
+        let longest = self
+            .bars
+            .iter()
+            .map(|b| b.label.chars().count())
+            .max()
+            .unwrap_or(0);
         let top = if place == Place::Alone { 42.0 } else { 8.0 };
         let left = 14.0 + longest as f64 * LETTER_WIDTH;
         let right = self.width - 7.0 * LETTER_WIDTH;
@@ -56,25 +61,43 @@ impl BarPlot<'_> {
         let x = |v: f64| left + self.scale.clamped(v) * (right - left);
         let mut body = String::new();
         if place == Place::Alone {
-            let _ = write!(body, r#"<text class="name" x="8" y="26">{}</text>"#, escape(&self.title));
+            let _ = write!(
+                body,
+                r#"<text class="name" x="8" y="26">{}</text>"#,
+                escape(&self.title)
+            );
         }
         for tick in self.scale.ticks() {
             let x = x(tick);
             let _ = write!(
                 body,
                 r#"<path class="grid" d="M{x:.1} {top:.1}V{bottom:.1}"></path><text class="small" x="{x:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                bottom + LETTER + 1.0, trimmed(tick)
+                bottom + LETTER + 1.0,
+                trimmed(tick)
             );
         }
-        let thick = if matches!(self.scale, Scale::Linear { .. }) { THICK } else { STEM };
+        let thick = if matches!(self.scale, Scale::Linear { .. }) {
+            THICK
+        } else {
+            STEM
+        };
         for (i, bar) in self.bars.iter().enumerate() {
             let y = top + (i as f64 + 0.5) * ROW;
             let (end, low, high) = (x(bar.value), x(bar.spread.0), x(bar.spread.1));
             let _ = write!(
                 body,
                 r#"<g class="s {}"><text class="label" x="{:.1}" y="{:.1}" text-anchor="end">{}</text><path class="bar" d="M{left:.1} {:.1}H{end:.1}v{thick:.1}H{left:.1}z"></path><path class="whisker" d="M{low:.1} {y:.1}H{high:.1}M{low:.1} {:.1}v6M{high:.1} {:.1}v6"></path><text class="value" x="{:.1}" y="{:.1}">{}</text><g class="pt" data-x="{end:.1}" data-y="{y:.1}"><title>{}</title>"#,
-                bar.style.colour, left - 8.0, y + 4.5, escape(&bar.label), y - thick / 2.0, y - 3.0, y - 3.0,
-                end.max(high) + 8.0, y + 4.5, significant(bar.value), escape(&bar.tip)
+                bar.style.colour,
+                left - 8.0,
+                y + 4.5,
+                escape(&bar.label),
+                y - thick / 2.0,
+                y - 3.0,
+                y - 3.0,
+                end.max(high) + 8.0,
+                y + 4.5,
+                significant(bar.value),
+                escape(&bar.tip)
             );
             bar.style.marker.draw(&mut body, end, y, 3.8);
             body.push_str("</g></g>");
@@ -82,7 +105,9 @@ impl BarPlot<'_> {
         let _ = write!(
             body,
             r#"<path class="axis" d="M{left:.1} {top:.1}V{bottom:.1}"></path><text x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-            f64::midpoint(left, right), bottom + 2.0 * LETTER + 8.0, escape(self.label)
+            f64::midpoint(left, right),
+            bottom + 2.0 * LETTER + 8.0,
+            escape(self.label)
         );
         let frame = Frame {
             id: &self.id,

@@ -65,7 +65,10 @@ mod tests {
         let mut pairs: Vec<_> = wanted.iter().zip(&placed).collect();
         pairs.sort_by(|a, b| a.0.total_cmp(b.0).then(a.1.total_cmp(b.1)));
         for two in pairs.windows(2) {
-            assert!(two[1].1 - two[0].1 >= height - 1e-9, "overlap in {placed:?}");
+            assert!(
+                two[1].1 - two[0].1 >= height - 1e-9,
+                "overlap in {placed:?}"
+            );
         }
         for p in &placed {
             assert!((top + height / 2.0 - 1e-9..=bottom - height / 2.0 + 1e-9).contains(p));
@@ -75,7 +78,10 @@ mod tests {
 
     #[test]
     fn labels_with_room_stay_where_they_are() {
-        assert_eq!(check(&[90.0, 20.0, 50.0], 10.0, 0.0, 100.0), [90.0, 20.0, 50.0]);
+        assert_eq!(
+            check(&[90.0, 20.0, 50.0], 10.0, 0.0, 100.0),
+            [90.0, 20.0, 50.0]
+        );
     }
 
     #[test]
@@ -110,7 +116,10 @@ mod tests {
 
     #[test]
     fn too_many_are_spread_evenly() {
-        assert_eq!(spread(&[3.0, 1.0, 2.0], 60.0, 0.0, 100.0), [70.0, 30.0, 50.0]);
+        assert_eq!(
+            spread(&[3.0, 1.0, 2.0], 60.0, 0.0, 100.0),
+            [70.0, 30.0, 50.0]
+        );
         assert!(spread(&[], 10.0, 0.0, 1.0).is_empty());
     }
 }

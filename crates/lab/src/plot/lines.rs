@@ -12,7 +12,9 @@
 //! ```
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count, style, trimmed};
+use super::{
+    LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count, style, trimmed,
+};
 use std::fmt::Write;
 
 /// A picture of lines.
@@ -93,7 +95,9 @@ pub struct Shade<'a> {
 
 impl std::fmt::Debug for Shade<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shade").field("label", &self.label).finish_non_exhaustive()
+        f.debug_struct("Shade")
+            .field("label", &self.label)
+            .finish_non_exhaustive()
     }
 }
 
@@ -128,7 +132,12 @@ impl Area {
 impl LinePlot<'_> {
     /// Draws it.
     pub fn svg(&self, place: Place) -> String {
-        let longest = self.series.iter().map(|s| s.label.chars().count()).max().unwrap_or(0);
+        let longest = self
+            .series
+            .iter()
+            .map(|s| s.label.chars().count())
+            .max()
+            .unwrap_or(0);
         let (labels, letters) = (self.series.len().max(self.room.0), longest.max(self.room.1));
         let marks = self.mark_rows();
         let rows = marks.iter().map(|(_, row)| row + 1).max().unwrap_or(0) as f64;
@@ -166,7 +175,11 @@ impl LinePlot<'_> {
         let (Some(shade), Scale::Log { low, high }) = (self.shade, self.x) else {
             return;
         };
-        let _ = write!(out, r#"<path class="shade" d="M{:.1} {:.1}"#, area.left, area.bottom);
+        let _ = write!(
+            out,
+            r#"<path class="shade" d="M{:.1} {:.1}"#,
+            area.left, area.bottom
+        );
         for i in 0..=STEPS {
             let at = i as f64 / STEPS as f64;
             let p = (shade.probability)(low * (high / low).powf(at)).clamp(0.0, 1.0);
@@ -181,20 +194,29 @@ impl LinePlot<'_> {
             let _ = write!(
                 out,
                 r#"<path class="grid" d="M{:.1} {y:.1}H{:.1}"></path><text x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
-                area.left, area.right, area.left - 7.0, y + 4.5, trimmed(tick)
+                area.left,
+                area.right,
+                area.left - 7.0,
+                y + 4.5,
+                trimmed(tick)
             );
         }
         let _ = write!(
             out,
             r#"<text x="{:.1}" y="{label_y:.1}">{}</text><path class="axis" d="M{:.1} {:.1}H{:.1}"></path>"#,
-            8.0, escape(self.y_label), area.left, area.bottom, area.right
+            8.0,
+            escape(self.y_label),
+            area.left,
+            area.bottom,
+            area.right
         );
         for (x, tick) in self.ticks_with_room(area) {
             let y = area.bottom;
             let _ = write!(
                 out,
                 r#"<path class="axis" d="M{x:.1} {y:.1}v4"></path><text x="{x:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                y + ROW, short_count(tick)
+                y + ROW,
+                short_count(tick)
             );
             if let Some(shade) = self.shade {
                 let p = chance((shade.probability)(tick));
@@ -209,20 +231,26 @@ impl LinePlot<'_> {
         let _ = write!(
             out,
             r#"<text x="{middle:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-            area.bottom + 2.0 * ROW - 1.0, escape(self.x_label)
+            area.bottom + 2.0 * ROW - 1.0,
+            escape(self.x_label)
         );
         if let Some(shade) = self.shade {
             let _ = write!(
                 out,
                 r#"<text class="small" x="{middle:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                area.bottom + 4.0 * ROW - 3.0, escape(shade.label)
+                area.bottom + 4.0 * ROW - 3.0,
+                escape(shade.label)
             );
         }
     }
 
     /// Ticks of x with their places, leaving out those whose words would touch.
     fn ticks_with_room(&self, area: &Area) -> Vec<(f64, f64)> {
-        let ticks = if self.x_ticks.is_empty() { self.x.powers(8) } else { self.x_ticks.clone() };
+        let ticks = if self.x_ticks.is_empty() {
+            self.x.powers(8)
+        } else {
+            self.x_ticks.clone()
+        };
         let mut kept: Vec<(f64, f64)> = Vec::new();
         let mut free_from = f64::NEG_INFINITY;
         for tick in ticks {
@@ -245,13 +273,20 @@ impl LinePlot<'_> {
     fn mark_rows(&self) -> Vec<(&Mark, usize)> {
         let width = self.width * 0.6;
         let mut ends: Vec<f64> = Vec::new();
-        let mut marks: Vec<&Mark> = self.marks.iter().filter(|m| self.x.place(m.x).is_some()).collect();
+        let mut marks: Vec<&Mark> = self
+            .marks
+            .iter()
+            .filter(|m| self.x.place(m.x).is_some())
+            .collect();
         marks.sort_by(|a, b| a.x.total_cmp(&b.x));
         let mut rows = Vec::new();
         for mark in marks {
             let x = self.x.clamped(mark.x) * width;
             let half = mark.label.chars().count() as f64 * LETTER_WIDTH * 0.45;
-            let row = ends.iter().position(|&end| x - half >= end).unwrap_or(ends.len());
+            let row = ends
+                .iter()
+                .position(|&end| x - half >= end)
+                .unwrap_or(ends.len());
             if row == ends.len() {
                 ends.push(0.0);
             }
@@ -271,7 +306,10 @@ impl LinePlot<'_> {
             let _ = write!(
                 out,
                 r#"<path class="mark" d="M{x:.1} {:.1}V{:.1}"></path><text class="small" x="{text_x:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                base - 2.0, area.bottom, base - 6.0, escape(&mark.label)
+                base - 2.0,
+                area.bottom,
+                base - 6.0,
+                escape(&mark.label)
             );
         }
     }
@@ -281,7 +319,11 @@ impl LinePlot<'_> {
         let ends: Vec<(f64, f64)> = self
             .series
             .iter()
-            .map(|s| s.points.last().map_or((area.left, area.bottom), |p| at(p.x, p.y)))
+            .map(|s| {
+                s.points
+                    .last()
+                    .map_or((area.left, area.bottom), |p| at(p.x, p.y))
+            })
             .collect();
         let wanted: Vec<f64> = ends.iter().map(|e| e.1).collect();
         let labels = labels::spread(&wanted, LABEL_HEIGHT, area.top - 8.0, area.bottom + 8.0);
@@ -305,13 +347,26 @@ impl LinePlot<'_> {
             let _ = write!(
                 out,
                 r#"<path class="lead" d="M{:.1} {:.1}L{:.1} {:.1}L{:.1} {label_y:.1}"></path><text class="label" x="{:.1}" y="{:.1}">{}</text>"#,
-                end.0 + 4.0, end.1, area.right.max(end.0 + 4.0), end.1, x, x + 4.0, label_y + 4.5, escape(&series.label)
+                end.0 + 4.0,
+                end.1,
+                area.right.max(end.0 + 4.0),
+                end.1,
+                x,
+                x + 4.0,
+                label_y + 4.5,
+                escape(&series.label)
             );
             for p in &series.points {
                 let (x, y) = at(p.x, p.y);
                 let tip = escape(&p.tip);
-                let _ = write!(out, r#"<g class="pt" data-x="{x:.1}" data-y="{y:.1}"><title>{tip}</title>"#);
-                series.style.marker.draw(out, x, y, if series.style.bold { 4.6 } else { 3.8 });
+                let _ = write!(
+                    out,
+                    r#"<g class="pt" data-x="{x:.1}" data-y="{y:.1}"><title>{tip}</title>"#
+                );
+                series
+                    .style
+                    .marker
+                    .draw(out, x, y, if series.style.bold { 4.6 } else { 3.8 });
                 out.push_str("</g>");
             }
             out.push_str("</g>");
@@ -335,5 +390,9 @@ impl LinePlot<'_> {
 /// A probability under a tick: what rounds to nothing is written short, or the ticks would
 /// have to stand further apart.
 fn chance(p: f64) -> String {
-    if p < 1e-4 { "≈\u{a0}0".to_owned() } else { percent(p) }
+    if p < 1e-4 {
+        "≈\u{a0}0".to_owned()
+    } else {
+        percent(p)
+    }
 }

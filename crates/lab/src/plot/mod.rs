@@ -9,7 +9,7 @@
 //! any other resource, follow the reader's light or dark setting, stay readable on a
 //! phone and on paper, and carry what hovering shows; all that is a few hundred lines.
 //!
-//! A picture is laid out for letters of [`LETTER`] units although a wide screen shows
+//! A picture is laid out for letters of 15 units although a wide screen shows
 //! smaller ones: the stylesheet enlarges letters on narrow screens, where the whole
 //! picture shrinks, and nothing may overlap then either.
 

@@ -22,6 +22,9 @@ pub enum Scale {
 /// Beyond this ratio of largest to smallest a linear axis would flatten the small ones.
 const LOG_BEYOND: f64 = 20.0;
 
+/// Most decades that have a tick each.
+const DECADES: i32 = 10;
+
 impl Scale {
     /// A vertical axis for positive `values`: from zero where they are of one size,
     /// logarithmic where they are not.
@@ -31,12 +34,21 @@ impl Scale {
             (low, high) = (low.min(v), high.max(v));
         }
         if high == 0.0 {
-            Scale::Linear { low: 0.0, high: 1.0 }
+            Scale::Linear {
+                low: 0.0,
+                high: 1.0,
+            }
         } else if high / low > LOG_BEYOND {
-            Scale::Log { low: low / 1.25, high: high * 1.25 }
+            Scale::Log {
+                low: low / 1.25,
+                high: high * 1.25,
+            }
         } else {
             let step = nice_step(high / 4.0);
-            Scale::Linear { low: 0.0, high: (high * 1.04 / step).ceil() * step }
+            Scale::Linear {
+                low: 0.0,
+                high: (high * 1.04 / step).ceil() * step,
+            }
         }
     }
 
@@ -47,9 +59,15 @@ impl Scale {
             (low, high) = (low.min(v), high.max(v));
         }
         if high == 0.0 {
-            return Scale::Log { low: 1.0, high: 2.0 };
+            return Scale::Log {
+                low: 1.0,
+                high: 2.0,
+            };
         }
-        Scale::Log { low, high: if high > low { high } else { low * 2.0 } }
+        Scale::Log {
+            low,
+            high: if high > low { high } else { low * 2.0 },
+        }
     }
 
     /// Where `value` stands: 0 at the start, 1 at the end; `None` where it has no place.
@@ -79,9 +97,15 @@ impl Scale {
                     .collect()
             }
             Scale::Log { low, high } => {
-                let digits: &[f64] = if high / low < 3000.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-                let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
-                decades
+                let digits: &[f64] = if high / low < 3000.0 {
+                    &[1.0, 2.0, 5.0]
+                } else {
+                    &[1.0]
+                };
+                let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+                let step = ((last - first) / DECADES + 1) as usize;
+                (first..=last)
+                    .step_by(step)
                     .flat_map(|d| digits.iter().map(move |m| m * 10f64.powi(d)))
                     .filter(|v| (low..=high).contains(v))
                     .collect()
@@ -92,9 +116,15 @@ impl Scale {
     /// Powers of two inside the axis, thinned to at most `most`.
     pub fn powers(&self, most: usize) -> Vec<f64> {
         let (Scale::Linear { low, high } | Scale::Log { low, high }) = *self;
-        let (first, last) = (low.max(1.0).log2().ceil() as i32, high.max(1.0).log2().floor() as i32);
+        let (first, last) = (
+            low.max(1.0).log2().ceil() as i32,
+            high.max(1.0).log2().floor() as i32,
+        );
         let octaves = (last - first).max(0) as usize;
-        let step = [1, 2, 4, 5, 8, 10].into_iter().find(|s| octaves / s < most).unwrap_or(16);
+        let step = [1, 2, 4, 5, 8, 10]
+            .into_iter()
+            .find(|s| octaves / s < most)
+            .unwrap_or(16);
         (first..=last).step_by(step).map(|p| 2f64.powi(p)).collect()
     }
 }
@@ -102,7 +132,9 @@ impl Scale {
 /// The smallest of 1, 2, 2.5, 5 × 10^n that is not below `least`.
 fn nice_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
-    let digit = [1.0, 2.0, 2.5, 5.0].into_iter().find(|d| d * decade >= least * (1.0 - 1e-9));
+    let digit = [1.0, 2.0, 2.5, 5.0]
+        .into_iter()
+        .find(|d| d * decade >= least * (1.0 - 1e-9));
     digit.unwrap_or(10.0) * decade
 }
 
@@ -121,7 +153,11 @@ pub fn significant(value: f64) -> String {
     if rounded.abs() >= 10f64.powi(magnitude + 1) {
         decimals = decimals.saturating_sub(1);
     }
-    if magnitude >= 3 { grouped(value.round() as u64) } else { format!("{value:.decimals$}") }
+    if magnitude >= 3 {
+        grouped(value.round() as u64)
+    } else {
+        format!("{value:.decimals$}")
+    }
 }
 
 /// `value` without digits that say nothing: `50`, `0.25`, `1,000`.
@@ -148,12 +184,20 @@ pub fn grouped(n: u64) -> String {
 
 /// `n` for an axis: exact and short, `4 Ki` for 4,096.
 pub fn short_count(n: f64) -> String {
-    for (unit, name) in [((1u64 << 30) as f64, "Gi"), ((1u64 << 20) as f64, "Mi"), (1024.0, "Ki")] {
+    for (unit, name) in [
+        ((1u64 << 30) as f64, "Gi"),
+        ((1u64 << 20) as f64, "Mi"),
+        (1024.0, "Ki"),
+    ] {
         if n >= unit && (n / unit).fract() == 0.0 {
             return format!("{} {name}", n / unit);
         }
     }
-    if n.fract() == 0.0 && n >= 0.0 { grouped(n as u64) } else { significant(n) }
+    if n.fract() == 0.0 && n >= 0.0 {
+        grouped(n as u64)
+    } else {
+        significant(n)
+    }
 }
 
 /// A size in bytes, short: `48 KiB`, `1.5 MiB`.
@@ -187,50 +231,129 @@ mod tests {
 
     #[test]
     fn chooses_log_only_where_sizes_differ() {
-        assert_eq!(Scale::for_values([3.0, 4.0, 9.0]), Scale::Linear { low: 0.0, high: 10.0 });
-        assert!(matches!(Scale::for_values([0.02, 600.0]), Scale::Log { .. }));
-        assert_eq!(Scale::for_values([f64::NAN, 0.0, -1.0]), Scale::Linear { low: 0.0, high: 1.0 });
+        assert_eq!(
+            Scale::for_values([3.0, 4.0, 9.0]),
+            Scale::Linear {
+                low: 0.0,
+                high: 10.0
+            }
+        );
+        assert!(matches!(
+            Scale::for_values([0.02, 600.0]),
+            Scale::Log { .. }
+        ));
+        assert_eq!(
+            Scale::for_values([f64::NAN, 0.0, -1.0]),
+            Scale::Linear {
+                low: 0.0,
+                high: 1.0
+            }
+        );
     }
 
     #[test]
     fn every_value_of_a_scale_has_a_place_and_ticks_lie_inside() {
-        for values in [vec![1.0], vec![3.0, 50.0], vec![0.013, 790.0], vec![1e-9, 1e9]] {
+        for values in [
+            vec![1.0],
+            vec![3.0, 50.0],
+            vec![0.013, 790.0],
+            vec![1e-9, 1e9],
+        ] {
             let scale = Scale::for_values(values.clone());
-            assert!(values.iter().all(|&v| scale.place(v).is_some()), "{scale:?}");
+            assert!(
+                values.iter().all(|&v| scale.place(v).is_some()),
+                "{scale:?}"
+            );
             let ticks = scale.ticks();
-            assert!((2..=20).contains(&ticks.len()), "{scale:?} {ticks:?}");
-            assert!(ticks.iter().all(|&t| scale.place(t).is_some()), "{scale:?} {ticks:?}");
+            assert!((2..=12).contains(&ticks.len()), "{scale:?} {ticks:?}");
+            assert!(
+                ticks.iter().all(|&t| scale.place(t).is_some()),
+                "{scale:?} {ticks:?}"
+            );
         }
-        assert_eq!(Scale::Log { low: 1.0, high: 8.0 }.place(0.0), None);
-        assert_eq!(Scale::Log { low: 1.0, high: 8.0 }.place(9.0), None);
-        assert_eq!(Scale::Log { low: 1.0, high: 8.0 }.clamped(9.0), 1.0);
-        assert_eq!(Scale::Log { low: 1.0, high: 8.0 }.clamped(0.0), 0.0);
+        assert_eq!(
+            Scale::Log {
+                low: 1.0,
+                high: 8.0
+            }
+            .place(0.0),
+            None
+        );
+        assert_eq!(
+            Scale::Log {
+                low: 1.0,
+                high: 8.0
+            }
+            .place(9.0),
+            None
+        );
+        assert_eq!(
+            Scale::Log {
+                low: 1.0,
+                high: 8.0
+            }
+            .clamped(9.0),
+            1.0
+        );
+        assert_eq!(
+            Scale::Log {
+                low: 1.0,
+                high: 8.0
+            }
+            .clamped(0.0),
+            0.0
+        );
     }
 
     #[test]
     fn powers_are_thinned() {
         let scale = Scale::powers_of_two([1.0, (1u64 << 22) as f64]);
         assert!(scale.powers(7).len() <= 7);
-        assert_eq!(Scale::powers_of_two([1.0, 8.0]).powers(7), [1.0, 2.0, 4.0, 8.0]);
-        assert_eq!(Scale::powers_of_two([]), Scale::Log { low: 1.0, high: 2.0 });
+        assert_eq!(
+            Scale::powers_of_two([1.0, 8.0]).powers(7),
+            [1.0, 2.0, 4.0, 8.0]
+        );
+        assert_eq!(
+            Scale::powers_of_two([]),
+            Scale::Log {
+                low: 1.0,
+                high: 2.0
+            }
+        );
     }
 
     #[test]
     fn numbers_read_well() {
         let cases = [
-            (597.3, "597"), (42.06, "42.1"), (3.617, "3.62"), (0.02134, "0.0213"),
-            (9.996, "10.0"), (99.96, "100"), (12_345.0, "12,345"), (0.0, "0"), (f64::NAN, "–"),
+            (597.3, "597"),
+            (42.06, "42.1"),
+            (3.617, "3.62"),
+            (0.02134, "0.0213"),
+            (9.996, "10.0"),
+            (99.96, "100"),
+            (12_345.0, "12,345"),
+            (0.0, "0"),
+            (f64::NAN, "–"),
         ];
         for (value, text) in cases {
             assert_eq!(significant(value), text);
         }
-        assert_eq!([50.0, 0.25, 0.001, 2000.0, 0.0].map(trimmed).join(" "), "50 0.25 0.001 2,000 0");
+        assert_eq!(
+            [50.0, 0.25, 0.001, 2000.0, 0.0].map(trimmed).join(" "),
+            "50 0.25 0.001 2,000 0"
+        );
         assert_eq!(grouped(1_048_576), "1,048,576");
         assert_eq!(grouped(999), "999");
         assert_eq!(short_count(4096.0), "4 Ki");
         assert_eq!(short_count(512.0), "512");
         assert_eq!(short_count(1_000_000.0), "1,000,000");
-        assert_eq!([1.0, 0.5, 0.0898, 0.0029, 1e-6, 0.0].map(percent).join(" ").replace('\u{a0}', ""), "100% 50% 9.0% 0.3% <0.01% 0%");
+        assert_eq!(
+            [1.0, 0.5, 0.0898, 0.0029, 1e-6, 0.0]
+                .map(percent)
+                .join(" ")
+                .replace('\u{a0}', ""),
+            "100% 50% 9.0% 0.3% <0.01% 0%"
+        );
         assert_eq!(bytes(48 << 10), "48 KiB");
         assert_eq!(bytes(3 << 19), "1.5 MiB");
         assert_eq!(bytes(100), "100 B");

@@ -37,7 +37,9 @@ pub enum Marker {
 }
 
 /// For series that nobody gave a style: every pair of marker and dash is distinct for 30.
-const SPARE_COLOURS: [&str; 6] = ["c-blue", "c-green", "c-rose", "c-gold", "c-violet", "c-brown"];
+const SPARE_COLOURS: [&str; 6] = [
+    "c-blue", "c-green", "c-rose", "c-gold", "c-violet", "c-brown",
+];
 const SPARE_MARKERS: [Marker; 10] = [
     Marker::Box,
     Marker::Ring,
@@ -88,16 +90,71 @@ impl Marker {
     pub(super) fn draw(self, out: &mut String, x: f64, y: f64, r: f64) {
         let s = r * 0.88;
         let _ = match self {
-            Marker::Circle => write!(out, r#"<circle class="full" cx="{x:.1}" cy="{y:.1}" r="{r:.1}"></circle>"#),
-            Marker::Ring => write!(out, r#"<circle class="open" cx="{x:.1}" cy="{y:.1}" r="{s:.1}"></circle>"#),
-            Marker::Square => write!(out, r#"<path class="full" d="M{:.1} {:.1}h{d:.1}v{d:.1}h-{d:.1}z"></path>"#, x - s, y - s, d = 2.0 * s),
-            Marker::Box => write!(out, r#"<path class="open" d="M{:.1} {:.1}h{d:.1}v{d:.1}h-{d:.1}z"></path>"#, x - s, y - s, d = 2.0 * s),
-            Marker::Diamond => write!(out, r#"<path class="full" d="M{x:.1} {:.1}l{e:.1} {e:.1}l-{e:.1} {e:.1}l-{e:.1} -{e:.1}z"></path>"#, y - 1.25 * r, e = 1.25 * r),
-            Marker::Up => write!(out, r#"<path class="full" d="M{x:.1} {:.1}l{e:.1} {h:.1}h-{w:.1}z"></path>"#, y - 1.1 * r, e = 1.15 * r, h = 2.0 * r, w = 2.3 * r),
-            Marker::Down => write!(out, r#"<path class="full" d="M{x:.1} {:.1}l{e:.1} -{h:.1}h-{w:.1}z"></path>"#, y + 1.1 * r, e = 1.15 * r, h = 2.0 * r, w = 2.3 * r),
-            Marker::Plus => write!(out, r#"<path class="cross" d="M{x:.1} {:.1}v{d:.1}M{:.1} {y:.1}h{d:.1}"></path>"#, y - r, x - r, d = 2.0 * r),
-            Marker::Cross => write!(out, r#"<path class="cross" d="M{l:.1} {t:.1}l{d:.1} {d:.1}M{l:.1} {b:.1}l{d:.1} -{d:.1}"></path>"#, l = x - s, t = y - s, b = y + s, d = 2.0 * s),
-            Marker::Bar => write!(out, r#"<path class="cross" d="M{x:.1} {:.1}v{d:.1}"></path>"#, y - 1.2 * r, d = 2.4 * r),
+            Marker::Circle => write!(
+                out,
+                r#"<circle class="full" cx="{x:.1}" cy="{y:.1}" r="{r:.1}"></circle>"#
+            ),
+            Marker::Ring => write!(
+                out,
+                r#"<circle class="open" cx="{x:.1}" cy="{y:.1}" r="{s:.1}"></circle>"#
+            ),
+            Marker::Square => write!(
+                out,
+                r#"<path class="full" d="M{:.1} {:.1}h{d:.1}v{d:.1}h-{d:.1}z"></path>"#,
+                x - s,
+                y - s,
+                d = 2.0 * s
+            ),
+            Marker::Box => write!(
+                out,
+                r#"<path class="open" d="M{:.1} {:.1}h{d:.1}v{d:.1}h-{d:.1}z"></path>"#,
+                x - s,
+                y - s,
+                d = 2.0 * s
+            ),
+            Marker::Diamond => write!(
+                out,
+                r#"<path class="full" d="M{x:.1} {:.1}l{e:.1} {e:.1}l-{e:.1} {e:.1}l-{e:.1} -{e:.1}z"></path>"#,
+                y - 1.25 * r,
+                e = 1.25 * r
+            ),
+            Marker::Up => write!(
+                out,
+                r#"<path class="full" d="M{x:.1} {:.1}l{e:.1} {h:.1}h-{w:.1}z"></path>"#,
+                y - 1.1 * r,
+                e = 1.15 * r,
+                h = 2.0 * r,
+                w = 2.3 * r
+            ),
+            Marker::Down => write!(
+                out,
+                r#"<path class="full" d="M{x:.1} {:.1}l{e:.1} -{h:.1}h-{w:.1}z"></path>"#,
+                y + 1.1 * r,
+                e = 1.15 * r,
+                h = 2.0 * r,
+                w = 2.3 * r
+            ),
+            Marker::Plus => write!(
+                out,
+                r#"<path class="cross" d="M{x:.1} {:.1}v{d:.1}M{:.1} {y:.1}h{d:.1}"></path>"#,
+                y - r,
+                x - r,
+                d = 2.0 * r
+            ),
+            Marker::Cross => write!(
+                out,
+                r#"<path class="cross" d="M{l:.1} {t:.1}l{d:.1} {d:.1}M{l:.1} {b:.1}l{d:.1} -{d:.1}"></path>"#,
+                l = x - s,
+                t = y - s,
+                b = y + s,
+                d = 2.0 * s
+            ),
+            Marker::Bar => write!(
+                out,
+                r#"<path class="cross" d="M{x:.1} {:.1}v{d:.1}"></path>"#,
+                y - 1.2 * r,
+                d = 2.4 * r
+            ),
         };
     }
 }
@@ -119,7 +176,10 @@ mod tests {
     #[test]
     fn every_colour_class_is_in_the_stylesheet() {
         for colour in SPARE_COLOURS {
-            assert!(super::super::CSS.contains(&format!(".{colour}")), "{colour}");
+            assert!(
+                super::super::CSS.contains(&format!(".{colour}")),
+                "{colour}"
+            );
         }
     }
 }

@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn everything_special_is_escaped_and_nothing_else() {
         assert_eq!(escape("plain µ ×"), "plain µ ×");
-        assert_eq!(escape("<script>'&\"</script>"), "&lt;script&gt;&#39;&amp;&quot;&lt;/script&gt;");
+        assert_eq!(
+            escape("<script>'&\"</script>"),
+            "&lt;script&gt;&#39;&amp;&quot;&lt;/script&gt;"
+        );
         assert_eq!(escape("a\0b\u{1b}c\nd"), "a\u{fffd}b\u{fffd}c\nd");
     }
 }

@@ -1,6 +1,7 @@
 //! Runs, grouped as pictures and verdicts need them.
 
 use super::method;
+use super::verdict::FEWEST;
 use crate::measure::stats::quantile;
 use crate::schema::{Mode, ModeSummary, Results, Run};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +22,16 @@ impl<'a> Subject<'a> {
         let mut subjects: Vec<Self> = Vec::new();
         for run in &results.runs {
             let (workload, dist) = (run.workload.as_str(), run.params.dist.as_str());
-            match subjects.iter_mut().find(|s| s.workload == workload && s.dist == dist) {
+            match subjects
+                .iter_mut()
+                .find(|s| s.workload == workload && s.dist == dist)
+            {
                 Some(subject) => subject.runs.push(run),
-                None => subjects.push(Self { workload, dist, runs: vec![run] }),
+                None => subjects.push(Self {
+                    workload,
+                    dist,
+                    runs: vec![run],
+                }),
             }
         }
         subjects
@@ -63,21 +71,46 @@ impl<'a> Subject<'a> {
 
     /// Its runs at `threads` threads.
     pub(super) fn at(&self, threads: usize) -> Vec<&'a Run> {
-        self.runs.iter().copied().filter(|r| r.params.threads == threads).collect()
+        self.runs
+            .iter()
+            .copied()
+            .filter(|r| r.params.threads == threads)
+            .collect()
     }
 
     /// The thread count that speaks for the subject: the most threads that have a CPU
     /// each, or the fewest where none do.
     pub(super) fn main_threads(&self, cpus: usize) -> Option<usize> {
         let threads = self.threads();
-        threads.iter().rev().find(|&&t| t <= cpus.max(1)).or(threads.first()).copied()
+        threads
+            .iter()
+            .rev()
+            .find(|&&t| t <= cpus.max(1))
+            .or(threads.first())
+            .copied()
     }
 }
 
 /// Modes in which one of `runs` has a figure.
 pub(super) fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<Mode> {
-    let seen = |m: &Mode| runs.clone().into_iter().any(|r| throughput(r, *m).is_some());
+    let seen = |m: &Mode| {
+        runs.clone()
+            .into_iter()
+            .any(|r| throughput(r, *m).is_some())
+    };
     MODES.into_iter().filter(seen).collect()
+}
+
+/// Modes worth a picture among `runs`: those in which some point has enough samples to be
+/// compared. Where none is, all that occurred are.
+pub(super) fn drawn_modes(runs: &[&Run]) -> Vec<Mode> {
+    let all = modes(runs.iter().copied());
+    let enough = |m: &Mode| {
+        runs.iter()
+            .any(|r| throughput(r, *m).is_some_and(|s| s.n >= FEWEST))
+    };
+    let well_seen: Vec<Mode> = all.iter().copied().filter(enough).collect();
+    if well_seen.is_empty() { all } else { well_seen }
 }
 
 /// What is drawn on the vertical axis.
@@ -108,7 +141,9 @@ fn throughput(run: &Run, mode: Mode) -> Option<ModeSummary> {
 
 fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
     let of = |s: &crate::schema::Sample| {
-        let value = s.mops * run.params.secs / s.cpu_s;
+        // The operations themselves, and not the nominal length of the sample: a thread
+        // that was held up ends its sample late.
+        let value = s.per_thread.iter().sum::<u64>() as f64 / s.cpu_s / 1e6;
         (s.mode == mode && value.is_finite() && value > 0.0).then_some(value)
     };
     let values: Vec<f64> = run.samples.iter().filter_map(of).collect();
@@ -132,11 +167,37 @@ pub(super) fn samples(run: &Run, mode: Mode) -> Vec<f64> {
     run.samples.iter().filter(kept).map(|s| s.mops).collect()
 }
 
+/// How the work was split between the clients: shares of 1, the smallest first, each the
+/// median over the samples of the modes that are wanted. Empty where nothing is known.
+pub(super) fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
+    let mut samples: Vec<Vec<f64>> = Vec::new();
+    for sample in run.samples.iter().filter(|s| wanted(s.mode)) {
+        let all: u64 = sample.per_thread.iter().sum();
+        if all > 0 {
+            let share = |&n: &u64| n as f64 / all as f64;
+            let mut shares: Vec<f64> = sample.per_thread.iter().map(share).collect();
+            shares.sort_by(f64::total_cmp);
+            samples.push(shares);
+        }
+    }
+    let clients = samples.first().map_or(0, Vec::len);
+    let nth = |i: usize| -> Option<f64> {
+        let values: Vec<f64> = samples.iter().filter_map(|s| s.get(i).copied()).collect();
+        quantile(&values, 0.5)
+    };
+    (0..clients).filter_map(nth).collect()
+}
+
 /// Median of the round trips probed around the samples of `runs` in a mode, in nanoseconds.
 pub(super) fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
-    let samples = runs.iter().flat_map(|r| &r.samples).filter(|s| s.mode == mode);
-    let probed: Vec<f64> =
-        samples.filter_map(|s| s.rtt_ns).filter(|ns| ns.is_finite() && *ns > 0.0).collect();
+    let samples = runs
+        .iter()
+        .flat_map(|r| &r.samples)
+        .filter(|s| s.mode == mode);
+    let probed: Vec<f64> = samples
+        .filter_map(|s| s.rtt_ns)
+        .filter(|ns| ns.is_finite() && *ns > 0.0)
+        .collect();
     quantile(&probed, 0.5)
 }
 
@@ -155,7 +216,10 @@ pub(super) struct Line<'a> {
 pub(super) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'a>> {
     let mut methods: BTreeMap<(usize, &str), Vec<&Run>> = BTreeMap::new();
     for run in runs {
-        methods.entry(method::rank(&run.method)).or_default().push(run);
+        methods
+            .entry(method::rank(&run.method))
+            .or_default()
+            .push(run);
     }
     let mut lines = Vec::new();
     for ((_, method), runs) in methods {
@@ -163,13 +227,24 @@ pub(super) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'
         let mut variants: BTreeMap<String, BTreeMap<u64, &Run>> = BTreeMap::new();
         for run in runs {
             let all = parameters(run);
-            let words = differing.iter().filter_map(|k| all.get(k).map(|v| format!("{k} {v}")));
+            let words = differing
+                .iter()
+                .filter_map(|k| all.get(k).map(|v| format!("{k} {v}")));
             let name = words.collect::<Vec<_>>().join(", ");
             variants.entry(name).or_default().insert(x(run), run);
         }
         for (variant, (name, points)) in variants.into_iter().enumerate() {
-            let label = if name.is_empty() { method.to_owned() } else { format!("{method}, {name}") };
-            lines.push(Line { method, variant, label, points: points.into_iter().collect() });
+            let label = if name.is_empty() {
+                method.to_owned()
+            } else {
+                format!("{method}, {name}")
+            };
+            lines.push(Line {
+                method,
+                variant,
+                label,
+                points: points.into_iter().collect(),
+            });
         }
     }
     lines
@@ -205,5 +280,8 @@ fn parameters(run: &Run) -> BTreeMap<String, String> {
         serde_json::Value::String(s) => (k.clone(), s.clone()),
         v => (k.clone(), v.to_string()),
     });
-    own.into_iter().map(|(k, v)| (k.to_owned(), v)).chain(extra).collect()
+    own.into_iter()
+        .map(|(k, v)| (k.to_owned(), v))
+        .chain(extra)
+        .collect()
 }

@@ -44,12 +44,22 @@ pub(super) struct Method {
 }
 
 const fn style(colour: &'static str, marker: Marker, dash: &'static str) -> Style {
-    Style { colour, marker, dash, bold: false }
+    Style {
+        colour,
+        marker,
+        dash,
+        bold: false,
+    }
 }
 
 /// Delegation as corelay does it: one colour, drawn strongly.
 const fn ours(marker: Marker, dash: &'static str) -> Style {
-    Style { colour: "c-trust", marker, dash, bold: true }
+    Style {
+        colour: "c-trust",
+        marker,
+        dash,
+        bold: true,
+    }
 }
 
 /// Every method this report can judge, in the order in which it names them.
@@ -150,7 +160,13 @@ pub(super) fn is_ours(name: &str) -> bool {
 
 /// Where a method stands in lists: in the catalogue's order, then strangers by name.
 pub(super) fn rank(name: &str) -> (usize, &str) {
-    (METHODS.iter().position(|m| m.name == name).unwrap_or(METHODS.len()), name)
+    (
+        METHODS
+            .iter()
+            .position(|m| m.name == name)
+            .unwrap_or(METHODS.len()),
+        name,
+    )
 }
 
 /// How each method of a file is drawn; strangers get spare styles in order of their names.
@@ -160,8 +176,11 @@ pub(super) struct Styles {
 
 impl Styles {
     pub(super) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut strangers: Vec<String> =
-            names.into_iter().filter(|n| find(n).is_none()).map(str::to_owned).collect();
+        let mut strangers: Vec<String> = names
+            .into_iter()
+            .filter(|n| find(n).is_none())
+            .map(str::to_owned)
+            .collect();
         strangers.sort();
         strangers.dedup();
         Self { strangers }
@@ -178,7 +197,11 @@ impl Styles {
             return plain;
         }
         let other = Style::spare(variant - 1);
-        Style { marker: other.marker, dash: other.dash, ..plain }
+        Style {
+            marker: other.marker,
+            dash: other.dash,
+            ..plain
+        }
     }
 
     pub(super) fn strangers(&self) -> &[String] {
@@ -196,7 +219,12 @@ mod tests {
             for b in &METHODS[..i] {
                 assert_ne!(a.name, b.name);
                 let alike = a.style.marker == b.style.marker && a.style.dash == b.style.dash;
-                assert!(a.form != b.form || !alike, "{} and {} look alike", a.name, b.name);
+                assert!(
+                    a.form != b.form || !alike,
+                    "{} and {} look alike",
+                    a.name,
+                    b.name
+                );
             }
         }
     }

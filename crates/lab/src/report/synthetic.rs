@@ -20,8 +20,19 @@ pub(super) struct Recipe {
 }
 
 pub(super) const ALL: [&str; 13] = [
-    "atomic", "mutex", "parking-lot", "ttas", "ticket", "mcs", "clh", "channel",
-    "channel-pipelined", "tokio", "trust", "trust-then", "trust-post",
+    "atomic",
+    "mutex",
+    "parking-lot",
+    "ttas",
+    "ticket",
+    "mcs",
+    "clh",
+    "channel",
+    "channel-pipelined",
+    "tokio",
+    "trust",
+    "trust-then",
+    "trust-post",
 ];
 
 impl Default for Recipe {
@@ -90,9 +101,24 @@ impl Recipe {
             nodes: 1,
             quota_cpus: None,
             caches: vec![
-                CacheLevel { level: 1, bytes: 48 << 10, sharers: 1, instances: self.cpus },
-                CacheLevel { level: 2, bytes: 1 << 20, sharers: 1, instances: self.cpus },
-                CacheLevel { level: 3, bytes: 32 << 20, sharers: self.cpus, instances: 1 },
+                CacheLevel {
+                    level: 1,
+                    bytes: 48 << 10,
+                    sharers: 1,
+                    instances: self.cpus,
+                },
+                CacheLevel {
+                    level: 2,
+                    bytes: 1 << 20,
+                    sharers: 1,
+                    instances: self.cpus,
+                },
+                CacheLevel {
+                    level: 3,
+                    bytes: 32 << 20,
+                    sharers: self.cpus,
+                    instances: 1,
+                },
             ],
             rtt_min_ns: Some(104.0),
             unavailable: vec!["hardware counters: this virtual machine has none".into()],
@@ -105,9 +131,12 @@ impl Recipe {
         let (few, many) = (self.mops)(method);
         let p = contention::probability(threads, vars);
         let here = many + (few - many) * p;
-        let here = here * residency::resident(32 << 20, vars).powf(0.8) * (threads as f64 / 2.0).powf(0.7);
+        let here =
+            here * residency::resident(32 << 20, vars).powf(0.8) * (threads as f64 / 2.0).powf(0.7);
         let secs = 0.05;
-        let seed = method.bytes().fold(vars ^ threads as u64, |a, b| a.wrapping_mul(31) + u64::from(b));
+        let seed = method.bytes().fold(vars ^ threads as u64, |a, b| {
+            a.wrapping_mul(31) + u64::from(b)
+        });
         let mut noise = Noise(seed);
         let mut samples = Vec::new();
         for i in 0..self.samples {
@@ -121,13 +150,19 @@ impl Recipe {
                 let clients = threads - servers;
                 samples.push(Sample {
                     mops,
-                    mode: if i == 4 && mode == Mode::Far { Mode::Discarded } else { mode },
+                    mode: if i == 4 && mode == Mode::Far {
+                        Mode::Discarded
+                    } else {
+                        mode
+                    },
                     rtt_ns: match mode {
                         Mode::Near => Some(110.0 + 6.0 * noise.next()),
                         Mode::Far => Some(505.0 + 20.0 * noise.next()),
                         _ => None,
                     },
-                    per_thread: (0..clients).map(|c| (mops * 1e6 * secs) as u64 / clients as u64 + c as u64 * 900).collect(),
+                    per_thread: (0..clients)
+                        .map(|c| (mops * 1e6 * secs) as u64 / clients as u64 + c as u64 * 900)
+                        .collect(),
                     cpu_s: secs * threads as f64 * 0.98,
                 });
             }
@@ -139,7 +174,11 @@ impl Recipe {
                 threads,
                 servers,
                 vars,
-                window: if method == "trust-then" || method == "trust-post" { 256 } else { 0 },
+                window: if method == "trust-then" || method == "trust-post" {
+                    256
+                } else {
+                    0
+                },
                 secs,
                 dist: "uniform".into(),
                 seed: 1,
@@ -169,7 +208,12 @@ pub(super) fn summed_up(mut run: Run) -> Run {
         .filter_map(|mode| {
             let mops = kept(Some(mode));
             let q = |q| quantile(&mops, q);
-            let summary = ModeSummary { median_mops: q(0.5)?, n: mops.len(), q1_mops: q(0.25)?, q3_mops: q(0.75)? };
+            let summary = ModeSummary {
+                median_mops: q(0.5)?,
+                n: mops.len(),
+                q1_mops: q(0.25)?,
+                q3_mops: q(0.75)?,
+            };
             Some((mode, summary))
         })
         .collect();
@@ -184,7 +228,10 @@ struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as f64 / f64::from(1u32 << 30) - 1.0
     }
 }

@@ -95,7 +95,11 @@ pub(super) fn wrap(sentence: &str, first: &str, width: usize) -> String {
     let mut column = indent.len();
     let mut fresh = true;
     // A no-break space keeps a number and its unit on one line.
-    for word in sentence.replace('`', "").split(' ').filter(|w| !w.is_empty()) {
+    for word in sentence
+        .replace('`', "")
+        .split(' ')
+        .filter(|w| !w.is_empty())
+    {
         let letters = word.chars().count();
         if !fresh && column + 1 + letters > width {
             out.push('\n');
@@ -121,8 +125,15 @@ mod tests {
     #[test]
     fn ratios_have_the_digits_they_deserve() {
         let cases = [
-            (3.94, "3.9 ×"), (0.2134, "0.21 ×"), (0.0342, "0.034 ×"), (1.042, "1.04 ×"),
-            (119.6, "120 ×"), (12.3, "12 ×"), (0.97, "0.97 ×"), (1.3, "1.3 ×"), (0.0012, "1.2e-3 ×"),
+            (3.94, "3.9 ×"),
+            (0.2134, "0.21 ×"),
+            (0.0342, "0.034 ×"),
+            (1.042, "1.04 ×"),
+            (119.6, "120 ×"),
+            (12.3, "12 ×"),
+            (0.97, "0.97 ×"),
+            (1.3, "1.3 ×"),
+            (0.0012, "1.2e-3 ×"),
         ];
         for (ratio, text) in cases {
             assert_eq!(times(ratio).replace('\u{a0}', " "), text);
@@ -140,9 +151,15 @@ mod tests {
 
     #[test]
     fn sentences_become_html_and_lines() {
-        assert_eq!(html("`a<b` beats c & d"), "<code>a&lt;b</code> beats c &amp; d");
+        assert_eq!(
+            html("`a<b` beats c & d"),
+            "<code>a&lt;b</code> beats c &amp; d"
+        );
         assert_eq!(wrap("one two three", "- ", 9), "- one two\n  three");
-        assert_eq!(wrap("`x` unbreakablelongword y", "", 5), "x\nunbreakablelongword\ny");
+        assert_eq!(
+            wrap("`x` unbreakablelongword y", "", 5),
+            "x\nunbreakablelongword\ny"
+        );
         assert_eq!(code("a`b"), "`a'b`");
     }
 }

@@ -73,7 +73,8 @@ pub struct Counter {
     _rest: [u64; 7],
 }
 
-const _: () = assert!(size_of::<Counter>() == OBJECT_BYTES && align_of::<Counter>() == OBJECT_BYTES);
+const _: () =
+    assert!(size_of::<Counter>() == OBJECT_BYTES && align_of::<Counter>() == OBJECT_BYTES);
 
 impl Counter {
     /// Adds one and returns the value before.

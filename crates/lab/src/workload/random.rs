@@ -57,7 +57,10 @@ impl FromStr for Choice {
         if theta > 0.0 && theta <= Self::MAX_THETA {
             Ok(Self::Zipf { theta })
         } else {
-            Err(format!("the θ of zipf must lie above 0 and be at most {}", Self::MAX_THETA))
+            Err(format!(
+                "the θ of zipf must lie above 0 and be at most {}",
+                Self::MAX_THETA
+            ))
         }
     }
 }
@@ -94,7 +97,10 @@ impl Draw {
     pub fn stream(&self, index: usize, stream: u64) -> Stream {
         let mut mix = SplitMix64::seed_from_u64(self.seed);
         let base = mix.next_u64() ^ (index as u64).rotate_left(40) ^ stream;
-        Stream { law: self.law.clone(), rng: Xoshiro256PlusPlus::seed_from_u64(base) }
+        Stream {
+            law: self.law.clone(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(base),
+        }
     }
 }
 
@@ -132,15 +138,26 @@ pub const BLOCK: u64 = 32;
 impl Client {
     /// A client that runs until `stop` is true.
     pub fn new(index: usize, stream: Stream, stop: Arc<AtomicBool>) -> Self {
-        Self { index, stream, stop }
+        Self {
+            index,
+            stream,
+            stop,
+        }
     }
 
     /// Divides the client among `n` tasks, each with its own stream.
     pub fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
         (0..n).map(move |_| {
             let rng = Xoshiro256PlusPlus::seed_from_u64(self.stream.rng.next_u64());
-            let stream = Stream { law: self.stream.law.clone(), rng };
-            Self { index: self.index, stream, stop: Arc::clone(&self.stop) }
+            let stream = Stream {
+                law: self.stream.law.clone(),
+                rng,
+            };
+            Self {
+                index: self.index,
+                stream,
+                stop: Arc::clone(&self.stop),
+            }
         })
     }
 
@@ -204,7 +221,9 @@ mod tests {
         for text in ["uniform", "zipf:0.99", "zipf:1", "zipf:16"] {
             assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
         }
-        for text in ["", "zipf", "zipf:", "zipf:0", "zipf:-1", "zipf:NaN", "zipf:17", "Uniform"] {
+        for text in [
+            "", "zipf", "zipf:", "zipf:0", "zipf:-1", "zipf:NaN", "zipf:17", "Uniform",
+        ] {
             assert!(text.parse::<Choice>().is_err(), "{text}");
         }
     }

@@ -65,7 +65,10 @@ impl Zipf {
     /// Where `n` is 0 or `theta` is negative or not finite.
     pub fn new(n: u64, theta: f64) -> Self {
         assert!(n > 0, "a Zipf distribution has at least one rank");
-        assert!(theta >= 0.0 && theta.is_finite(), "the skew of a Zipf distribution is a number ≥ 0");
+        assert!(
+            theta >= 0.0 && theta.is_finite(),
+            "the skew of a Zipf distribution is a number ≥ 0"
+        );
         let weight = |rank: u64| (rank as f64).powf(-theta);
         let head = n.min(HEAD);
         let mut weights: Vec<f64> = (1..=head).map(weight).collect();
@@ -74,11 +77,19 @@ impl Zipf {
         while first <= n {
             let len = (first / WIDTH).min(n - first + 1);
             let squeeze = fraction(weight(first + len - 1) / weight(first));
-            classes.push(Class { first, len, squeeze });
+            classes.push(Class {
+                first,
+                len,
+                squeeze,
+            });
             weights.push(weight(first) * len as f64);
             first += len;
         }
-        Self { theta, cells: alias_table(&weights), classes: classes.into() }
+        Self {
+            theta,
+            cells: alias_table(&weights),
+            classes: classes.into(),
+        }
     }
 
     /// The next rank, from 0.
@@ -89,7 +100,11 @@ impl Zipf {
             let product = u128::from(rng.next_u64()) * self.cells.len() as u128;
             let (column, fraction) = ((product >> 64) as usize, product as u64);
             let cell = &self.cells[column];
-            let drawn = if fraction < cell.cut { column } else { cell.alias as usize };
+            let drawn = if fraction < cell.cut {
+                column
+            } else {
+                cell.alias as usize
+            };
             if drawn < HEAD as usize {
                 return drawn as u64;
             }
@@ -125,10 +140,18 @@ fn alias_table(weights: &[f64]) -> Box<[Cell]> {
     let n = weights.len();
     let mean = weights.iter().sum::<f64>() / n as f64;
     let mut share: Vec<f64> = weights.iter().map(|w| w / mean).collect();
-    let mut cells: Vec<Cell> = (0..n as u32).map(|i| Cell { cut: u64::MAX, alias: i }).collect();
+    let mut cells: Vec<Cell> = (0..n as u32)
+        .map(|i| Cell {
+            cut: u64::MAX,
+            alias: i,
+        })
+        .collect();
     let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| share[i] < 1.0);
     while let (Some(poor), Some(&rich)) = (small.pop(), large.last()) {
-        cells[poor] = Cell { cut: fraction(share[poor]), alias: rich as u32 };
+        cells[poor] = Cell {
+            cut: fraction(share[poor]),
+            alias: rich as u32,
+        };
         share[rich] -= 1.0 - share[poor];
         if share[rich] < 1.0 {
             large.pop();
@@ -176,7 +199,15 @@ mod tests {
     #[test]
     fn draws_follow_the_law_in_head_and_tail() {
         // With 50 degrees of freedom, 2.0 is exceeded once in 25,000 runs; the seed is fixed.
-        for (n, theta) in [(2, 1.0), (64, 0.99), (256, 0.5), (257, 0.5), (300, 1.0), (5_000, 0.99), (100_000, 0.6)] {
+        for (n, theta) in [
+            (2, 1.0),
+            (64, 0.99),
+            (256, 0.5),
+            (257, 0.5),
+            (300, 1.0),
+            (5_000, 0.99),
+            (100_000, 0.6),
+        ] {
             let statistic = chi_square(n, theta, 50);
             assert!(statistic < 2.0, "n = {n}, θ = {theta}: {statistic}");
         }

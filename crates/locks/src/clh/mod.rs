@@ -44,7 +44,7 @@ use crate::session::sealed::Sealed;
 use crate::turn::Turn;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::cell::Cell;
+use corelay_sync::facade::cell::Cell;
 use std::ptr::{self, NonNull};
 
 /// A value behind a CLH queue lock: entry by arrival, each waiter reads its predecessor's

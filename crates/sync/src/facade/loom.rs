@@ -39,7 +39,27 @@ pub mod sync {
     pub use loom::sync::{Arc, Condvar, Mutex};
 }
 
-pub use loom::thread_local;
+#[doc(hidden)]
+pub use loom as checker;
+
+/// A static that each execution of a model begins anew.
+pub use loom::lazy_static;
+
+/// `std::thread_local!` as loom has it, which does not know `const` initialisers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! checked_thread_local {
+    () => {};
+    ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const { $init:expr }; $($rest:tt)*) => {
+        $crate::facade::checker::thread_local! { $(#[$attr])* $vis static $name: $t = $init; }
+        $crate::checked_thread_local! { $($rest)* }
+    };
+    ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = $init:expr; $($rest:tt)*) => {
+        $crate::facade::checker::thread_local! { $(#[$attr])* $vis static $name: $t = $init; }
+        $crate::checked_thread_local! { $($rest)* }
+    };
+}
+pub use crate::checked_thread_local as thread_local;
 
 /// Shadow of a plain memory area: each unit is a cell whose accesses loom checks.
 #[derive(Debug)]

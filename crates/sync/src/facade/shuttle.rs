@@ -33,7 +33,27 @@ pub mod sync {
     pub use shuttle::sync::{Arc, Condvar, Mutex};
 }
 
-pub use shuttle::thread_local;
+#[doc(hidden)]
+pub use shuttle as checker;
+
+/// A static that each execution of a model begins anew.
+pub use shuttle::lazy_static;
+
+/// `std::thread_local!` as shuttle has it, which does not know `const` initialisers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! checked_thread_local {
+    () => {};
+    ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const { $init:expr }; $($rest:tt)*) => {
+        $crate::facade::checker::thread_local! { $(#[$attr])* $vis static $name: $t = $init; }
+        $crate::checked_thread_local! { $($rest)* }
+    };
+    ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = $init:expr; $($rest:tt)*) => {
+        $crate::facade::checker::thread_local! { $(#[$attr])* $vis static $name: $t = $init; }
+        $crate::checked_thread_local! { $($rest)* }
+    };
+}
+pub use crate::checked_thread_local as thread_local;
 
 /// Shuttle does not look for data races: the shadow is nothing.
 #[derive(Debug)]

@@ -1,3 +1,26 @@
-//! The waiting seam: how does the code that runs here wait?
+//! The waiting seam: how does the code that runs here wait, and who drains its answers
+//! meanwhile?
+//!
+//! Code that waits (a delegated call, a lock that parks) does not know whether it runs on a
+//! thread or on a fibre. It makes a [`Token`], hands it to whoever will have the answer, and
+//! calls [`wait`]. The current [`Context`] does the rest:
+//!
+//! * a plain thread spins, polls its [`Source`]s, yields, and sleeps on its [`Sleeper`];
+//! * a scheduler of fibres or coroutines installs its own context with [`enter`], suspends
+//!   the one that waits and runs another. It polls the thread's sources when it is idle
+//!   ([`poll_sources`]) and sleeps on the thread's [`Sleeper`], so that answers wake it.
+//!
+//! Where suspending is wrong (inside a delegated closure, a read section, an unwinding) a
+//! [`NoSwitch`] guard turns it into a panic that names what runs.
+
+mod context;
 mod no_switch;
+mod sleeper;
+mod source;
+mod token;
+
+pub use context::{Context, Task, enter, is_suspendable, spawn, wait};
 pub use no_switch::NoSwitch;
+pub use sleeper::Sleeper;
+pub use source::{Registration, Source, poll_sources, register};
+pub use token::Token;

@@ -33,8 +33,20 @@ struct Current {
 }
 
 thread_local! {
-    static CURRENT: Cell<Current> =
-        const { Cell::new(Current { data: std::ptr::null(), name: None }) };
+    static CURRENT: Cell<Current> = const { Cell::new(NOTHING) };
+}
+
+const NOTHING: Current = Current { data: std::ptr::null(), name: None };
+
+// Without a destructor it can be used as long as the thread runs; loom takes it away earlier.
+#[inline]
+fn current() -> Current {
+    CURRENT.try_with(Cell::get).unwrap_or(NOTHING)
+}
+
+#[inline]
+fn set(current: Current) {
+    let _ = CURRENT.try_with(|c| c.set(current));
 }
 
 impl<'a> NoSwitch<'a> {
@@ -53,14 +65,15 @@ impl<'a> NoSwitch<'a> {
                 name,
             )
         };
-        let current = Current { data: std::ptr::from_ref(data).cast(), name: Some(name) };
-        let outer = CURRENT.with(|c| c.replace(current));
+        let innermost = Current { data: std::ptr::from_ref(data).cast(), name: Some(name) };
+        let outer = current();
+        set(innermost);
         Self { outer, _of_this_thread: PhantomData }
     }
 
     /// What runs here and must not wait, if something does.
     pub fn active() -> Option<&'static str> {
-        let Current { data, name } = CURRENT.with(Cell::get);
+        let Current { data, name } = current();
         // SAFETY: the guard that set them is alive, by the duties of `enter`.
         name.map(|name| unsafe { name(data) })
     }
@@ -80,13 +93,14 @@ impl<'a> NoSwitch<'a> {
     #[track_caller]
     #[cold]
     fn refused(call: &str, running: &str) -> ! {
-        panic!("corelay: {call} inside {running}: this code may not wait")
+        let at = std::panic::Location::caller();
+        panic!("corelay: {call} at {at} inside {running}: this code may not wait")
     }
 }
 
 impl Drop for NoSwitch<'_> {
     #[inline]
     fn drop(&mut self) {
-        CURRENT.with(|c| c.set(self.outer));
+        set(self.outer);
     }
 }

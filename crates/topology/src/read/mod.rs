@@ -63,18 +63,17 @@ impl Topology {
 
 /// `assumed`: the CPUs where the tree names none.
 fn assemble(tree: &Tree, affinity: Option<&CpuSet>, assumed: CpuSet, mut notes: Notes) -> Topology {
-    let notes_ref = &mut notes;
-    let online = online(tree, assumed, notes_ref);
+    let online = online(tree, assumed, &mut notes);
     let present: CpuSet = tree
         .value(format!("{CPUS}/present"))
         .unwrap_or_else(|_| online.clone());
-    let control_group = cgroup::read(tree, notes_ref);
-    let usable = usable(&online, affinity, control_group.cpuset.as_ref(), notes_ref);
+    let control_group = cgroup::read(tree, &mut notes);
+    let usable = usable(&online, affinity, control_group.cpuset.as_ref(), &mut notes);
 
-    let (nodes, node_of) = nodes::read(tree, &usable, notes_ref);
-    let tier_of = tiers::read(tree, &usable, notes_ref);
-    let (caches, last_level_of) = caches::read(tree, &usable, notes_ref);
-    let places = places(tree, &usable, notes_ref);
+    let (nodes, node_of) = nodes::read(tree, &usable, &mut notes);
+    let tier_of = tiers::read(tree, &usable, &mut notes);
+    let (caches, last_level_of) = caches::read(tree, &usable, &mut notes);
+    let places = places(tree, &usable, &mut notes);
 
     // Cores by first usable CPU: BTreeMap keys would go by first sibling, usable or not.
     let mut members: BTreeMap<(usize, usize), CpuSet> = BTreeMap::new();

@@ -203,9 +203,9 @@ fn both_versions() {
     tree.line("proc/self/cgroup", "2:cpuset:/\n1:cpu:/g h\n0::/g h");
     tree.line(
         "proc/self/mountinfo",
-        "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-         34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n\
-         41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw",
+        "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
+         32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+         34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset",
     );
     tree.line("sys/fs/cgroup/cpu/g h/cpu.cfs_quota_us", 250_000);
     tree.line("sys/fs/cgroup/cpu/g h/cpu.cfs_period_us", 100_000);
@@ -214,6 +214,36 @@ fn both_versions() {
     let machine = tree.topology();
     assert_eq!(machine.unavailable(), [""; 0]);
     assert_eq!((machine.quota_cpus(), machine.cpus().len()), (Some(2.5), 6));
+}
+
+/// A group below the container's own: the path is the host's, the mount starts half way down.
+#[test]
+fn a_group_below_the_mounted_one() {
+    let tree = Machine::new(1, 8, 1).tree();
+    tree.line("proc/self/cgroup", "0::/docker/c1/worker");
+    tree.line(
+        "proc/self/mountinfo",
+        "30 23 0:26 /docker/c1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+    );
+    tree.line("sys/fs/cgroup/cpu.max", "600000 100000");
+    tree.line("sys/fs/cgroup/worker/cpu.max", "200000 100000");
+    let file = "sys/fs/cgroup/worker/cpu.max".to_owned();
+    assert_eq!(quota(&tree.topology()), Some((2.0, file)));
+}
+
+/// One hierarchy mounted twice: the mount that shows our group is the one to read.
+#[test]
+fn a_hierarchy_mounted_twice() {
+    let tree = Machine::new(1, 8, 1).tree();
+    tree.line("proc/self/cgroup", "0::/a");
+    tree.line(
+        "proc/self/mountinfo",
+        "29 23 0:26 /other /elsewhere rw - cgroup2 cgroup2 rw\n\
+         30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+    );
+    tree.line("elsewhere/cpu.max", "100000 100000");
+    tree.line("sys/fs/cgroup/a/cpu.max", "300000 100000");
+    assert_eq!(tree.topology().quota_cpus(), Some(3.0));
 }
 
 /// Mount points with spaces are escaped in mountinfo.

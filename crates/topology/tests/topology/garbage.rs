@@ -77,6 +77,15 @@ fn no_last_level_cache_on_some() {
     let machine = tree.topology();
     let level = |cpu| machine.last_level_of(cpu).map(|cache| cache.level);
     assert_eq!((level(0), level(1)), (Some(3), Some(2)));
+    for index in [0, 2] {
+        tree.remove(&format!("{CPUS}/cpu1/cache/index{index}"));
+    }
+    let machine = tree.topology();
+    assert_eq!(
+        machine.last_level_of(1),
+        None,
+        "instructions are not shared data"
+    );
 }
 
 #[test]
@@ -206,21 +215,37 @@ fn files_of_one_cpu_that_make_no_sense() {
 /// A folder where a file should be, and the other way round.
 #[test]
 fn files_and_folders_exchanged() {
-    let tree = Machine::new(1, 2, 1).tree();
+    let tree = Machine::new(1, 3, 1).tree();
     tree.remove("sys/devices/system/cpu/online");
     tree.write("sys/devices/system/cpu/online/x", "");
     tree.remove("sys/devices/system/node");
     tree.write("sys/devices/system/node", "");
     tree.remove("sys/devices/system/cpu/cpu0/cache");
     tree.write("sys/devices/system/cpu/cpu0/cache", "");
+    tree.remove("sys/devices/system/cpu/cpu2");
+    tree.write("sys/devices/system/cpu/cpu2", "");
     let machine = tree.topology();
-    assert_eq!(counts(&machine), (1, 1, 2, 2));
-    assert_eq!(
-        machine.unavailable().len(),
-        3,
-        "{:?}",
-        machine.unavailable()
-    );
+    assert_eq!(counts(&machine), (1, 1, 3, 3));
+    let [online, others @ ..] = machine.unavailable() else {
+        panic!("no notes")
+    };
+    assert!(online.contains("cpu/online cannot be read"), "{online}");
+    let expected = [
+        "sys/devices/system/node has no folders of NUMA nodes; taken as one node",
+        "CPU 0,2: no caches are listed",
+        "CPU 2: no folder `topology`; taken as a core of its own in package 0",
+    ];
+    assert_eq!(others, expected);
+}
+
+/// Two folders that spell the same number are one node.
+#[test]
+fn a_node_twice() {
+    let tree = Machine::new(2, 1, 1).tree();
+    tree.line("sys/devices/system/node/node01/cpulist", 0);
+    let machine = tree.topology();
+    assert_eq!(machine.unavailable(), [""; 0]);
+    assert_eq!(machine.nodes().len(), 2);
 }
 
 /// Every file of a tree, relative to its root.

@@ -1,27 +1,37 @@
 //! Generated trees of `sys` and `proc`, laid out as Linux does.
 
 use corelay_topology::{CpuSet, Topology};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A root folder that vanishes when dropped.
 pub(crate) struct Tree {
-    root: TempDir,
+    folder: TempDir,
+    root: PathBuf,
+    /// Every text is stored once, outside the root, and linked to wherever it occurs: a
+    /// big machine has thousands of small files and few different ones.
+    texts: RefCell<HashMap<Vec<u8>, PathBuf>>,
 }
 
 impl Tree {
-    /// Big machines have thousands of files: in memory where possible, since making files
-    /// on a disk is slow.
+    /// In memory where possible: making many files on a disk is slow.
     pub(crate) fn empty() -> Self {
-        let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let folder = folder.expect("a temporary folder");
+        let root = folder.path().join("root");
+        fs::create_dir(&root).expect("a folder");
         Self {
-            root: root.expect("a temporary folder"),
+            folder,
+            root,
+            texts: RefCell::default(),
         }
     }
 
     pub(crate) fn root(&self) -> &Path {
-        self.root.path()
+        &self.root
     }
 
     pub(crate) fn topology(&self) -> Topology {
@@ -29,9 +39,20 @@ impl Tree {
     }
 
     pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
-        let path = self.root().join(path);
+        let path = self.root.join(path);
         fs::create_dir_all(path.parent().expect("a file below the root")).expect("folders");
-        fs::write(path, text).expect("a file");
+        if path.exists() {
+            // Writing over it would change every file with the same text.
+            fs::remove_file(&path).expect("removed");
+        }
+        let mut texts = self.texts.borrow_mut();
+        let number = texts.len();
+        let original = texts.entry(text.as_ref().to_owned()).or_insert_with(|| {
+            let original = self.folder.path().join(number.to_string());
+            fs::write(&original, text.as_ref()).expect("a file");
+            original
+        });
+        fs::hard_link(original, path).expect("a link");
     }
 
     /// Writes a line, as the kernel ends every file.

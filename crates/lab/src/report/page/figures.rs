@@ -6,7 +6,8 @@
 
 use crate::model::{contention, residency};
 use crate::plot::{
-    Bar, BarPlot, LinePlot, Mark, Place, Point, Scale, Series, Shade, bytes, grouped, percent, significant,
+    Bar, BarPlot, LinePlot, Mark, Place, Point, Scale, Series, Shade, bytes, grouped, percent,
+    significant,
 };
 use crate::report::data::{self, Line, Measure, Subject};
 use crate::report::method::{self, Form, Styles};
@@ -69,16 +70,30 @@ struct Shot<'a> {
 }
 
 /// The pictures of a subject, most threads first.
-pub(super) fn rows(subject: &Subject<'_>, number: usize, machine: &Machine, styles: &Styles) -> Vec<Row> {
+pub(super) fn rows(
+    subject: &Subject<'_>,
+    number: usize,
+    machine: &Machine,
+    styles: &Styles,
+) -> Vec<Row> {
     let axis = Axis::of(subject);
-    let studio = Studio { subject, machine, styles, axis, id: format!("s{number}") };
+    let studio = Studio {
+        subject,
+        machine,
+        styles,
+        axis,
+        id: format!("s{number}"),
+    };
     if axis == Axis::Threads {
         return studio.rows(&subject.runs, None);
     }
     let main = subject.main_threads(machine.cpus);
     let mut threads: Vec<usize> = subject.threads().into_iter().rev().collect();
     threads.sort_by_key(|t| Some(*t) != main);
-    threads.into_iter().flat_map(|t| studio.rows(&subject.at(t), Some(t))).collect()
+    threads
+        .into_iter()
+        .flat_map(|t| studio.rows(&subject.at(t), Some(t)))
+        .collect()
 }
 
 /// The main picture, alone: every method at the main thread count.
@@ -89,14 +104,28 @@ pub(in crate::report) fn picture(results: &Results) -> String {
         return nothing();
     };
     let axis = Axis::of(subject);
-    let threads = subject.main_threads(results.machine.cpus).filter(|_| axis != Axis::Threads);
+    let threads = subject
+        .main_threads(results.machine.cpus)
+        .filter(|_| axis != Axis::Threads);
     let runs = threads.map_or_else(|| subject.runs.clone(), |t| subject.at(t));
-    let samples = |m: Mode| runs.iter().map(|r| data::samples(r, m).len()).sum::<usize>();
-    let Some(mode) = data::modes(runs.iter().copied()).into_iter().max_by_key(|&m| samples(m)) else {
+    let samples = |m: Mode| {
+        runs.iter()
+            .map(|r| data::samples(r, m).len())
+            .sum::<usize>()
+    };
+    let Some(mode) = data::modes(runs.iter().copied())
+        .into_iter()
+        .max_by_key(|&m| samples(m))
+    else {
         return nothing();
     };
-    let studio =
-        Studio { subject, machine: &results.machine, styles: &styles, axis, id: "picture".to_owned() };
+    let studio = Studio {
+        subject,
+        machine: &results.machine,
+        styles: &styles,
+        axis,
+        id: "picture".to_owned(),
+    };
     let shot = Shot {
         runs: &runs,
         mode,
@@ -116,7 +145,10 @@ fn nothing() -> String {
         title: "Nothing was measured".to_owned(),
         description: "There are no figures in these results.".to_owned(),
         label: "",
-        scale: Scale::Linear { low: 0.0, high: 1.0 },
+        scale: Scale::Linear {
+            low: 0.0,
+            high: 1.0,
+        },
         bars: Vec::new(),
         width: ALONE,
     };
@@ -125,7 +157,8 @@ fn nothing() -> String {
 
 /// One vertical axis for all modes of `runs`, so that pictures compare by eye.
 fn scale(runs: &[&Run], measure: Measure) -> Scale {
-    let of = |r: &&Run| data::MODES.map(|m| measure.of(r, m));
+    let modes = data::drawn_modes(runs);
+    let of = |r: &&Run| modes.iter().map(|&m| measure.of(r, m)).collect::<Vec<_>>();
     let spread = |s: ModeSummary| [s.q1_mops, s.median_mops, s.q3_mops];
     Scale::for_values(runs.iter().flat_map(of).flatten().flat_map(spread))
 }
@@ -140,11 +173,21 @@ impl Studio<'_> {
                 continue;
             }
             let scale = scale(runs, measure);
-            for mode in data::modes(runs.iter().copied()) {
-                let shot = Shot { runs, mode, measure, threads, scale, room: (0, 0) };
+            for mode in data::drawn_modes(runs) {
+                let shot = Shot {
+                    runs,
+                    mode,
+                    measure,
+                    threads,
+                    scale,
+                    room: (0, 0),
+                };
                 let figures = self.figures(&shot);
                 if !figures.is_empty() {
-                    rows.push(Row { heading: self.heading(&shot), figures });
+                    rows.push(Row {
+                        heading: self.heading(&shot),
+                        figures,
+                    });
                 }
             }
         }
@@ -154,13 +197,14 @@ impl Studio<'_> {
     fn heading(&self, shot: &Shot<'_>) -> String {
         let measure = match shot.measure {
             Measure::Throughput => "Throughput",
-            Measure::PerCpu => "Throughput per CPU used, trustees counted",
+            Measure::PerCpu => "Per CPU used, trustees counted",
         };
         let mut parts = vec![measure.to_owned()];
         parts.extend(shot.threads.map(|t| self.threads_in_words(t, shot.runs)));
         if shot.mode != Mode::Unknown {
-            let rtt = data::round_trip(shot.runs, shot.mode)
-                .map_or(String::new(), |ns| format!(" (round trip {} ns)", significant(ns)));
+            let rtt = data::round_trip(shot.runs, shot.mode).map_or(String::new(), |ns| {
+                format!(" (round trip {} ns)", significant(ns))
+            });
             parts.push(format!("{}{rtt}", words::mode(shot.mode)));
         }
         parts.join(" · ")
@@ -171,7 +215,10 @@ impl Studio<'_> {
         let all = count(threads as u64, "thread", "threads");
         match servers {
             0 => all,
-            s => format!("{all}, of them {} where delegated", count(s as u64, "trustee", "trustees")),
+            s => format!(
+                "{all}, of them {} where delegated",
+                count(s as u64, "trustee", "trustees")
+            ),
         }
     }
 
@@ -187,7 +234,11 @@ impl Studio<'_> {
         let lines = self.lines(shot.runs);
         let later = |l: &&Line<'_>| matches!(method::form(l.method), Form::Later | Form::OneWay);
         let reference = |l: &&Line<'_>| matches!(l.method, "atomic" | "mutex");
-        let waiting: Vec<(&Line<'_>, bool)> = lines.iter().filter(|l| !later(l)).map(|l| (l, false)).collect();
+        let waiting: Vec<(&Line<'_>, bool)> = lines
+            .iter()
+            .filter(|l| !later(l))
+            .map(|l| (l, false))
+            .collect();
         let mut other: Vec<(&Line<'_>, bool)> = Vec::new();
         if lines.iter().any(|l| later(&l)) {
             other.extend(lines.iter().filter(reference).map(|l| (l, true)));
@@ -197,18 +248,35 @@ impl Studio<'_> {
             ("Waits for each answer", waiting),
             ("Answers later, or never", other),
         ];
-        let letters = |lines: &[(&Line<'_>, bool)]| lines.iter().map(|(l, _)| l.label.chars().count()).max();
+        let letters =
+            |lines: &[(&Line<'_>, bool)]| lines.iter().map(|(l, _)| l.label.chars().count()).max();
         let room = (
-            captions.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0),
-            captions.iter().filter_map(|(_, lines)| letters(lines)).max().unwrap_or(0),
+            captions
+                .iter()
+                .map(|(_, lines)| lines.len())
+                .max()
+                .unwrap_or(0),
+            captions
+                .iter()
+                .filter_map(|(_, lines)| letters(lines))
+                .max()
+                .unwrap_or(0),
         );
         let shot = &Shot { room, ..*shot };
         let drawn = captions.into_iter().enumerate().filter(|(_, (_, lines))| {
-            lines.iter().any(|(l, pale)| !pale && l.points.iter().any(|p| shot.measure.of(p.1, shot.mode).is_some()))
+            lines.iter().any(|(l, pale)| {
+                !pale
+                    && l.points
+                        .iter()
+                        .any(|p| shot.measure.of(p.1, shot.mode).is_some())
+            })
         });
         drawn
             .map(|(side, (caption, lines))| {
-                let studio = Studio { id: self.shot_id(shot, side), ..*self };
+                let studio = Studio {
+                    id: self.shot_id(shot, side),
+                    ..*self
+                };
                 Figure {
                     caption: caption.to_owned(),
                     svg: studio.draw(shot, &lines, caption, WIDTH, Place::Page),
@@ -220,11 +288,22 @@ impl Studio<'_> {
     fn shot_id(&self, shot: &Shot<'_>, side: usize) -> String {
         let threads = shot.threads.map_or("all".to_owned(), |t| t.to_string());
         let mode = words::mode(shot.mode).replace(' ', "-");
-        let measure = if shot.measure == Measure::PerCpu { "cpu" } else { "mops" };
+        let measure = if shot.measure == Measure::PerCpu {
+            "cpu"
+        } else {
+            "mops"
+        };
         format!("{}-{threads}-{mode}-{measure}-{side}", self.id)
     }
 
-    fn draw(&self, shot: &Shot<'_>, lines: &[(&Line<'_>, bool)], caption: &str, width: f64, place: Place) -> String {
+    fn draw(
+        &self,
+        shot: &Shot<'_>,
+        lines: &[(&Line<'_>, bool)],
+        caption: &str,
+        width: f64,
+        place: Place,
+    ) -> String {
         let log = matches!(shot.scale, Scale::Log { .. });
         let y_label = match (shot.measure, log) {
             (Measure::Throughput, false) => "million operations per second",
@@ -239,9 +318,15 @@ impl Studio<'_> {
         if self.axis == Axis::None {
             return self.bars(shot, lines, title, y_label, width).svg(place);
         }
-        let series: Vec<Series> = lines.iter().map(|(l, faint)| self.series(shot, l, *faint)).collect();
-        let series: Vec<Series> = series.into_iter().filter(|s| !s.points.is_empty()).collect();
-        let xs = series.iter().flat_map(|s| s.points.iter().map(|p| p.x));
+        let series: Vec<Series> = lines
+            .iter()
+            .map(|(l, faint)| self.series(shot, l, *faint))
+            .collect();
+        let series: Vec<Series> = series
+            .into_iter()
+            .filter(|s| !s.points.is_empty())
+            .collect();
+        let xs = self.subject.vars().into_iter().map(|v| v as f64);
         let threads = shot.threads.unwrap_or(1);
         let chance = |vars: f64| between_integers(vars, |v| contention::probability(threads, v));
         let models = self.axis == Axis::Vars && self.subject.has_models();
@@ -263,9 +348,15 @@ impl Studio<'_> {
             x_ticks,
             y: shot.scale,
             series,
-            marks: if models { self.cache_marks() } else { Vec::new() },
-            shade: (models && threads > 1)
-                .then_some(Shade { label: "chance that two threads meet (shaded)", probability: &chance }),
+            marks: if models {
+                self.cache_marks()
+            } else {
+                Vec::new()
+            },
+            shade: (models && threads > 1 && self.machine.cpus != 1).then_some(Shade {
+                label: "chance that two threads meet (shaded)",
+                probability: &chance,
+            }),
             width,
             room: shot.room,
         };
@@ -273,7 +364,11 @@ impl Studio<'_> {
     }
 
     fn alone_title(&self, shot: &Shot<'_>) -> String {
-        let mut parts: Vec<String> = shot.threads.map(|t| count(t as u64, "thread", "threads")).into_iter().collect();
+        let mut parts: Vec<String> = shot
+            .threads
+            .map(|t| count(t as u64, "thread", "threads"))
+            .into_iter()
+            .collect();
         if shot.mode != Mode::Unknown {
             parts.push(words::mode(shot.mode).to_owned());
         }
@@ -291,7 +386,10 @@ impl Studio<'_> {
                 _ => count(*x, "variable", "variables"),
             };
             if let (Some(threads), true) = (shot.threads, self.subject.has_models()) {
-                place.push_str(&format!(", contention {}", percent(contention::probability(threads, *x))));
+                place.push_str(&format!(
+                    ", contention {}",
+                    percent(contention::probability(threads, *x))
+                ));
             }
             Some(Point {
                 x: *x as f64,
@@ -308,7 +406,14 @@ impl Studio<'_> {
         }
     }
 
-    fn bars<'a>(&self, shot: &Shot<'_>, lines: &[(&Line<'_>, bool)], title: String, label: &'a str, width: f64) -> BarPlot<'a> {
+    fn bars<'a>(
+        &self,
+        shot: &Shot<'_>,
+        lines: &[(&Line<'_>, bool)],
+        title: String,
+        label: &'a str,
+        width: f64,
+    ) -> BarPlot<'a> {
         let bar = |line: &Line<'_>| {
             let (vars, run) = line.points.first()?;
             let s = shot.measure.of(run, shot.mode)?;
@@ -322,7 +427,10 @@ impl Studio<'_> {
         };
         let mut bars: Vec<Bar> = lines.iter().filter_map(|(l, _)| bar(l)).collect();
         bars.sort_by(|a, b| b.value.total_cmp(&a.value));
-        let told: Vec<String> = bars.iter().map(|b| format!("{} {}", b.label, significant(b.value))).collect();
+        let told: Vec<String> = bars
+            .iter()
+            .map(|b| format!("{} {}", b.label, significant(b.value)))
+            .collect();
         BarPlot {
             id: self.id.clone(),
             title,
@@ -376,7 +484,12 @@ fn tip(label: &str, place: &str, s: &ModeSummary) -> String {
 fn description(series: &[Series]) -> String {
     let one = |s: &Series| {
         let (first, last) = (s.points.first()?, s.points.last()?);
-        Some(format!("{} from {} to {}", s.label, significant(first.y), significant(last.y)))
+        Some(format!(
+            "{} from {} to {}",
+            s.label,
+            significant(first.y),
+            significant(last.y)
+        ))
     };
     let told: Vec<String> = series.iter().filter_map(one).collect();
     format!("From left to right: {}.", told.join("; "))

@@ -12,7 +12,14 @@ use std::fmt::Write;
 pub(super) fn facts(machine: &Machine, results: &Results) -> String {
     let n = |n: usize, one, many| count(n as u64, one, many);
     let mut facts: Vec<(&str, String)> = vec![
-        ("processor", format!("{} ({})", or_unknown(&machine.model), or_unknown(&machine.arch))),
+        (
+            "processor",
+            format!(
+                "{} ({})",
+                or_unknown(&machine.model),
+                or_unknown(&machine.arch)
+            ),
+        ),
         (
             "CPUs",
             format!(
@@ -24,10 +31,21 @@ pub(super) fn facts(machine: &Machine, results: &Results) -> String {
             ),
         ),
         ("caches", caches(machine)),
-        ("quota", machine.quota_cpus.map_or("none".to_owned(), |q| format!("{} CPUs", trimmed(q)))),
+        (
+            "quota",
+            machine
+                .quota_cpus
+                .map_or("none".to_owned(), |q| format!("{} CPUs", trimmed(q))),
+        ),
         ("round trip", round_trips(machine, results)),
         ("kernel", or_unknown(&machine.kernel).to_owned()),
-        ("hypervisor", machine.hypervisor.clone().unwrap_or_else(|| "none seen".to_owned())),
+        (
+            "hypervisor",
+            machine
+                .hypervisor
+                .clone()
+                .unwrap_or_else(|| "none seen".to_owned()),
+        ),
     ];
     facts.push(("placement", placements(results)));
     let mut out = String::from("<dl>");
@@ -47,14 +65,27 @@ fn or_unknown(text: &str) -> &str {
 
 fn caches(machine: &Machine) -> String {
     let one = |c: &crate::schema::CacheLevel| {
-        let sharers = if c.sharers > 1 { format!(" shared by {} CPUs", c.sharers) } else { String::new() };
-        let times = if c.instances > 1 { format!("{} × ", c.instances) } else { String::new() };
+        let sharers = if c.sharers > 1 {
+            format!(" shared by {} CPUs", c.sharers)
+        } else {
+            String::new()
+        };
+        let times = if c.instances > 1 {
+            format!("{} × ", c.instances)
+        } else {
+            String::new()
+        };
         format!("L{} {times}{}{sharers}", c.level, bytes(c.bytes))
     };
     if machine.caches.is_empty() {
         return "unknown".to_owned();
     }
-    machine.caches.iter().map(one).collect::<Vec<_>>().join(", ")
+    machine
+        .caches
+        .iter()
+        .map(one)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn round_trips(machine: &Machine, results: &Results) -> String {
@@ -66,10 +97,18 @@ fn round_trips(machine: &Machine, results: &Results) -> String {
         .collect();
     for mode in [Mode::Near, Mode::Far] {
         if let Some(ns) = data::round_trip(&runs, mode) {
-            told.push(format!("{} {} ns (median)", words::mode(mode), significant(ns)));
+            told.push(format!(
+                "{} {} ns (median)",
+                words::mode(mode),
+                significant(ns)
+            ));
         }
     }
-    if told.is_empty() { "not probed".to_owned() } else { told.join(", ") }
+    if told.is_empty() {
+        "not probed".to_owned()
+    } else {
+        told.join(", ")
+    }
 }
 
 /// Which CPU each thread stood on, most threads only.
@@ -81,12 +120,20 @@ fn placements(results: &Results) -> String {
         .filter(|r| Some(r.params.threads) == most && !r.params.placement.is_empty())
         .map(|r| {
             let cpu = |c: &Option<usize>| c.map_or("not pinned".to_owned(), |c| c.to_string());
-            r.params.placement.iter().map(cpu).collect::<Vec<_>>().join(", ")
+            r.params
+                .placement
+                .iter()
+                .map(cpu)
+                .collect::<Vec<_>>()
+                .join(", ")
         })
         .collect();
     match all.len() {
         0 => "unknown".to_owned(),
-        _ => format!("threads in order (trustees first) on CPUs {}", all.into_iter().collect::<Vec<_>>().join("; or ")),
+        _ => format!(
+            "threads in order (trustees first) on CPUs {}",
+            all.into_iter().collect::<Vec<_>>().join("; or ")
+        ),
     }
 }
 
@@ -98,10 +145,17 @@ pub(super) fn how(results: &Results) -> Vec<String> {
     }
     let n = |mode| by_mode.get(&mode).copied().unwrap_or(0) as u64;
     let all: u64 = by_mode.values().map(|&n| n as u64).sum();
-    let lengths: BTreeSet<String> =
-        results.runs.iter().map(|r| format!("{} ms", trimmed(r.params.secs * 1000.0))).collect();
+    let lengths: BTreeSet<String> = results
+        .runs
+        .iter()
+        .map(|r| format!("{} ms", trimmed(r.params.secs * 1000.0)))
+        .collect();
     let lengths: Vec<String> = lengths.into_iter().collect();
-    let seeds: BTreeSet<String> = results.runs.iter().map(|r| r.params.seed.to_string()).collect();
+    let seeds: BTreeSet<String> = results
+        .runs
+        .iter()
+        .map(|r| r.params.seed.to_string())
+        .collect();
     let seeds: Vec<String> = seeds.into_iter().collect();
     vec![
         format!(
@@ -129,7 +183,9 @@ pub(super) fn how(results: &Results) -> Vec<String> {
 /// The methods of the file and what they promise, as table rows.
 pub(super) fn methods(results: &Results, styles: &crate::report::method::Styles) -> String {
     let there: BTreeSet<&str> = results.runs.iter().map(|r| r.method.as_str()).collect();
-    let mut out = String::from(r#"<div class="scroll"><table class="methods"><thead><tr><th>method</th><th>answer</th><th>what it is</th></tr></thead><tbody>"#);
+    let mut out = String::from(
+        r#"<div class="scroll"><table class="methods"><thead><tr><th>method</th><th>answer</th><th>what it is</th></tr></thead><tbody>"#,
+    );
     for m in METHODS.iter().filter(|m| there.contains(m.name)) {
         let _ = write!(
             out,

@@ -8,9 +8,11 @@ pub(super) mod figures;
 mod machine;
 mod tables;
 
-use super::data::{MODES, Subject};
+use super::data::{self, MODES, Subject};
 use super::method::Styles;
-use super::verdict::{Advice, Comparison, Finding, Level, Need, Outcome, Section, Verdict, verdict};
+use super::verdict::{
+    Advice, Comparison, Finding, Level, Need, Outcome, Section, Verdict, verdict,
+};
 use super::words::{self, html as prose};
 use crate::plot::{self, escape};
 use crate::schema::{Mode, Results};
@@ -53,8 +55,15 @@ fn head(out: &mut String, results: &Results) {
 
 /// The file in a few words.
 fn name(results: &Results) -> String {
-    let model = if results.machine.model.is_empty() { "unknown processor" } else { &results.machine.model };
-    format!("Sharing between {} on {model}", words::count(results.machine.cpus as u64, "CPU", "CPUs"))
+    let model = if results.machine.model.is_empty() {
+        "unknown processor"
+    } else {
+        &results.machine.model
+    };
+    format!(
+        "Sharing between {} on {model}",
+        words::count(results.machine.cpus as u64, "CPU", "CPUs")
+    )
 }
 
 fn title(out: &mut String, results: &Results, verdict: &Verdict) {
@@ -67,16 +76,27 @@ fn title(out: &mut String, results: &Results, verdict: &Verdict) {
 }
 
 fn told(out: &mut String, section: &Section, several: bool) {
-    let _ = write!(out, r#"<section class="verdict"><p class="subject">{}</p>"#, escape(&section.subject));
+    let _ = write!(
+        out,
+        r#"<section class="verdict"><p class="subject">{}</p>"#,
+        escape(&section.subject)
+    );
     out.push_str(r#"<div class="cards">"#);
-    for (outcome, class) in
-        [(Outcome::Loses, "loses"), (Outcome::Wins, "wins"), (Outcome::TooClose, "close")]
-    {
+    for (outcome, class) in [
+        (Outcome::Loses, "loses"),
+        (Outcome::Wins, "wins"),
+        (Outcome::TooClose, "close"),
+    ] {
         let groups = section.grouped(outcome);
         if groups.is_empty() {
             continue;
         }
-        let _ = write!(out, r#"<div class="card {class}"><h2>{}</h2><p>{}</p>"#, outcome.title(), outcome.reading());
+        let _ = write!(
+            out,
+            r#"<div class="card {class}"><h2>{}</h2><p>{}</p>"#,
+            outcome.title(),
+            outcome.reading()
+        );
         for (comparison, levels) in groups {
             ratios(out, comparison, &levels);
         }
@@ -88,7 +108,11 @@ fn told(out: &mut String, section: &Section, several: bool) {
     }
     advice(out, &section.advice);
     list(out, "Why", &section.why);
-    let reservations = if several { "About this workload" } else { "What these figures do not say" };
+    let reservations = if several {
+        "About this workload"
+    } else {
+        "What these figures do not say"
+    };
     list(out, reservations, &section.notes);
     out.push_str("</section>");
 }
@@ -138,7 +162,16 @@ fn advice(out: &mut String, advice: &[Advice]) {
     for a in advice {
         let _ = write!(out, "<tr><th>{}</th>", escape(&a.level.to_string()));
         for need in Need::ALL {
-            let _ = write!(out, r#"<td data-need="{}">{}</td>"#, need.words(), a.lines(need).iter().map(|l| prose(l)).collect::<Vec<_>>().join("<br/>"));
+            let _ = write!(
+                out,
+                r#"<td data-need="{}">{}</td>"#,
+                need.words(),
+                a.lines(need)
+                    .iter()
+                    .map(|l| prose(l))
+                    .collect::<Vec<_>>()
+                    .join("<br/>")
+            );
         }
         out.push_str("</tr>");
     }
@@ -153,7 +186,9 @@ fn list(out: &mut String, title: &str, sentences: &[String]) {
     for sentence in sentences {
         // A leading word with a colon is what the sentence is about.
         let text = match sentence.split_once(": ") {
-            Some((about, rest)) if about.len() < 20 => format!("<b>{}.</b> {}", prose(about), prose(&upper(rest))),
+            Some((about, rest)) if about.len() < 20 => {
+                format!("<b>{}.</b> {}", prose(about), prose(&upper(rest)))
+            }
             _ => prose(sentence),
         };
         let _ = write!(out, "<li>{text}</li>");
@@ -163,18 +198,34 @@ fn list(out: &mut String, title: &str, sentences: &[String]) {
 
 fn upper(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
+    letters
+        .next()
+        .map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
 }
 
-fn pictures(out: &mut String, subject: &Subject<'_>, number: usize, results: &Results, styles: &Styles) {
+fn pictures(
+    out: &mut String,
+    subject: &Subject<'_>,
+    number: usize,
+    results: &Results,
+    styles: &Styles,
+) {
     let rows = figures::rows(subject, number, &results.machine, styles);
     if rows.is_empty() {
         return;
     }
-    let _ = write!(out, r#"<section class="wide"><h2>Pictures: {}</h2>"#, escape(&subject.name()));
+    let _ = write!(
+        out,
+        r#"<section class="wide"><h2>Pictures: {}</h2>"#,
+        escape(&subject.name())
+    );
     out.push_str(r#"<p class="fine">Lines are medians, bands quartiles; point at a line for its figures. <code>atomic</code> and <code>mutex</code> are drawn again, pale, beside methods that answer later.</p>"#);
     for row in rows {
-        let _ = write!(out, r#"<h3>{}</h3><div class="figures">"#, escape(&row.heading));
+        let _ = write!(
+            out,
+            r#"<h3>{}</h3><div class="figures">"#,
+            escape(&row.heading)
+        );
         for figure in row.figures {
             let _ = write!(
                 out,
@@ -185,10 +236,18 @@ fn pictures(out: &mut String, subject: &Subject<'_>, number: usize, results: &Re
         }
         out.push_str("</div>");
     }
-    let modes = subject.modes();
-    for (mode, other) in [(Mode::Near, Mode::Far), (Mode::Far, Mode::Near)] {
-        if !modes.contains(&mode) && modes.contains(&other) {
-            let _ = write!(out, r#"<p class="unseen">{}: not seen in this run.</p>"#, words::mode(mode));
+    let (seen, drawn) = (subject.modes(), data::drawn_modes(&subject.runs));
+    for mode in [Mode::Near, Mode::Far]
+        .into_iter()
+        .filter(|m| !drawn.contains(m))
+    {
+        if !drawn.contains(&Mode::Unknown) {
+            let how = if seen.contains(&mode) {
+                "seen too rarely for a picture; its figures stand in the table of all runs."
+            } else {
+                "not seen in this run."
+            };
+            let _ = write!(out, r#"<p class="unseen">{}: {how}</p>"#, words::mode(mode));
         }
     }
     if subject.vars().len() > 1 && results.machine.cpus != 1 {
@@ -241,5 +300,7 @@ fn tail(out: &mut String, results: &Results) {
 fn json(results: &Results) -> String {
     // A number that JSON cannot carry becomes null; nothing else can fail here.
     let text = serde_json::to_string(results).unwrap_or_else(|_| "null".to_owned());
-    text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+    text.replace('&', "\\u0026")
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
 }

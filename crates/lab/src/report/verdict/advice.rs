@@ -21,8 +21,12 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::Instruction, Self::AnswerNow, Self::AnswerLater, Self::NoAnswer];
+    pub const ALL: [Self; 4] = [
+        Self::Instruction,
+        Self::AnswerNow,
+        Self::AnswerLater,
+        Self::NoAnswer,
+    ];
 
     /// The need in a few words.
     pub fn words(self) -> &'static str {
@@ -43,7 +47,11 @@ impl Need {
             Self::NoAnswer => &[Form::Waits, Form::Later, Form::OneWay],
         };
         let fits = |m: &&method::Method| forms.contains(&m.form);
-        method::METHODS.iter().filter(fits).map(|m| m.name).collect()
+        method::METHODS
+            .iter()
+            .filter(fits)
+            .map(|m| m.name)
+            .collect()
     }
 }
 
@@ -62,15 +70,26 @@ impl Advice {
     pub fn lines(&self, need: Need) -> Vec<String> {
         let by_mode = &self.use_what[need as usize];
         let listed = |methods: &[String]| {
-            words::or(&methods.iter().map(|m| words::code(m)).collect::<Vec<_>>())
+            let mut names: Vec<String> = methods.iter().map(|m| words::code(m)).collect();
+            if names.len() > LISTED {
+                let others = names.split_off(LISTED - 1).len();
+                names.push(format!("{others} others"));
+            }
+            words::or(&names)
         };
         match by_mode.as_slice() {
             [] => vec!["–".to_owned()],
             [(_, first), rest @ ..] if rest.iter().all(|(_, m)| m == first) => vec![listed(first)],
-            all => all.iter().map(|(mode, m)| format!("{}: {}", words::mode(*mode), listed(m))).collect(),
+            all => all
+                .iter()
+                .map(|(mode, m)| format!("{}: {}", words::mode(*mode), listed(m)))
+                .collect(),
         }
     }
 }
+
+/// Methods named where none is clearly the fastest.
+const LISTED: usize = 4;
 
 /// Advice for every level where something was measured well enough.
 pub(super) fn advice(judge: &Judge<'_>, levels: &[Level]) -> Vec<Advice> {
@@ -79,7 +98,10 @@ pub(super) fn advice(judge: &Judge<'_>, levels: &[Level]) -> Vec<Advice> {
         modes
             .map(|mode| {
                 let leaders = judge.leaders(&level.vars, mode, &need.candidates());
-                (mode, leaders.into_iter().map(str::to_owned).collect::<Vec<_>>())
+                (
+                    mode,
+                    leaders.into_iter().map(str::to_owned).collect::<Vec<_>>(),
+                )
             })
             .filter(|(_, leaders)| !leaders.is_empty())
             .collect()

@@ -51,7 +51,11 @@ impl Comparison {
             Self::OneWay => &[Form::Waits, Form::Instruction],
         };
         let rival = |m: &&method::Method| forms.contains(&m.form) && !method::is_ours(m.name);
-        method::METHODS.iter().filter(rival).map(|m| m.name).collect()
+        method::METHODS
+            .iter()
+            .filter(rival)
+            .map(|m| m.name)
+            .collect()
     }
 
     /// What is compared, in words.
@@ -97,7 +101,9 @@ impl Outcome {
     pub fn reading(self) -> &'static str {
         match self {
             Self::Loses => "The rival named does so many times as much as delegation.",
-            Self::TooClose => "Delegation as a multiple of the rival named; the interval contains 1.",
+            Self::TooClose => {
+                "Delegation as a multiple of the rival named; the interval contains 1."
+            }
             Self::Wins => "Delegation does so many times as much as the rival named.",
         }
     }
@@ -163,7 +169,9 @@ pub(super) fn findings(judge: &Judge<'_>, levels: &[Level]) -> Vec<Finding> {
                 let middle = |rival| Some((judge.middle(&level.vars, mode, ours, rival)?, rival));
                 let rivals = comparison.rivals().into_iter().filter_map(middle);
                 let strongest = rivals.min_by(|a, b| a.0.total_cmp(&b.0));
-                let Some((_, rival)) = strongest else { continue };
+                let Some((_, rival)) = strongest else {
+                    continue;
+                };
                 if let Some(ratio) = judge.ratio(&level.vars, mode, ours, rival) {
                     found.push(Finding {
                         comparison,

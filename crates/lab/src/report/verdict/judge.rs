@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer samples than this on a side are not compared: five against five of the same
 /// distribution lie wholly apart in 1 of 126 cases (2 ÷ C(10, 5)), four in 1 of 35.
-pub(super) const FEWEST: usize = 5;
+pub(in crate::report) const FEWEST: usize = 5;
 
 /// The samples of one subject at one thread count, ready to be compared.
 pub(in crate::report) struct Judge<'a> {
@@ -41,23 +41,39 @@ impl<'a> Judge<'a> {
                 }
             }
         }
-        Self { cells, known: RefCell::default() }
+        Self {
+            cells,
+            known: RefCell::default(),
+        }
     }
 
     /// Points measured in any mode, ascending.
     pub(in crate::report) fn vars(&self) -> Vec<u64> {
-        self.cells.keys().map(|c| c.0).collect::<BTreeSet<_>>().into_iter().collect()
+        self.cells
+            .keys()
+            .map(|c| c.0)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 
     /// Modes that occurred.
     pub(in crate::report) fn modes(&self) -> Vec<Mode> {
         let seen: BTreeSet<Mode> = self.cells.keys().map(|c| c.1).collect();
-        data::MODES.into_iter().filter(|m| seen.contains(m)).collect()
+        data::MODES
+            .into_iter()
+            .filter(|m| seen.contains(m))
+            .collect()
     }
 
     /// Cells with too few samples to be compared, and all cells, of a mode.
     pub(in crate::report) fn thin(&self, mode: Mode) -> (usize, usize) {
-        let sizes = || self.cells.iter().filter(|(c, _)| c.1 == mode).map(|(_, s)| s.len());
+        let sizes = || {
+            self.cells
+                .iter()
+                .filter(|(c, _)| c.1 == mode)
+                .map(|(_, s)| s.len())
+        };
         (sizes().filter(|&n| n < FEWEST).count(), sizes().count())
     }
 
@@ -72,16 +88,28 @@ impl<'a> Judge<'a> {
     ///
     /// The points are independent, so the distances from each ratio to the ends of its
     /// interval, as logarithms, add up as the root of their squares.
-    pub(in crate::report) fn ratio(&self, points: &[u64], mode: Mode, a: &'a str, b: &'a str) -> Option<Interval> {
-        let at: Vec<Interval> =
-            points.iter().filter_map(|&v| self.at_point((v, mode, a), b)).collect();
+    pub(in crate::report) fn ratio(
+        &self,
+        points: &[u64],
+        mode: Mode,
+        a: &'a str,
+        b: &'a str,
+    ) -> Option<Interval> {
+        let at: Vec<Interval> = points
+            .iter()
+            .filter_map(|&v| self.at_point((v, mode, a), b))
+            .collect();
         if at.is_empty() {
             return None;
         }
         let n = at.len() as f64;
         let middle = at.iter().map(|i| i.ratio.ln()).sum::<f64>() / n;
         let root = |far: fn(&Interval) -> f64| {
-            at.iter().map(|i| (far(i).ln() - i.ratio.ln()).powi(2)).sum::<f64>().sqrt() / n
+            at.iter()
+                .map(|i| (far(i).ln() - i.ratio.ln()).powi(2))
+                .sum::<f64>()
+                .sqrt()
+                / n
         };
         Some(Interval {
             low: (middle - root(|i| i.low)).exp(),
@@ -91,7 +119,13 @@ impl<'a> Judge<'a> {
     }
 
     /// The middle of [`ratio`](Self::ratio) alone, which needs no bootstrap.
-    pub(in crate::report) fn middle(&self, points: &[u64], mode: Mode, a: &'a str, b: &'a str) -> Option<f64> {
+    pub(in crate::report) fn middle(
+        &self,
+        points: &[u64],
+        mode: Mode,
+        a: &'a str,
+        b: &'a str,
+    ) -> Option<f64> {
         let at = |&v: &u64| Some((self.median(v, mode, a)? / self.median(v, mode, b)?).ln());
         let logs: Vec<f64> = points.iter().filter_map(at).collect();
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
@@ -111,29 +145,49 @@ impl<'a> Judge<'a> {
         interval
     }
 
-    /// The fastest of `candidates` on a level, and those that cannot be told from it. Of
-    /// candidates that were not measured at every point, those with the most points count.
-    pub(in crate::report) fn leaders(&self, points: &[u64], mode: Mode, candidates: &[&'a str]) -> Vec<&'a str> {
-        let medians = |m: &'a str| -> Vec<Option<f64>> {
-            points.iter().map(|&v| self.median(v, mode, m)).collect()
+    /// The fastest of `candidates` on a level, and those that cannot be told from it, in
+    /// their order. Two are compared at the points where both were measured;
+    /// one that was measured at less than half as many points as another is left out.
+    pub(in crate::report) fn leaders(
+        &self,
+        points: &[u64],
+        mode: Mode,
+        candidates: &[&'a str],
+    ) -> Vec<&'a str> {
+        let measured = |m: &str| {
+            let enough = |v: &&u64| {
+                self.cells
+                    .get(&(**v, mode, m))
+                    .is_some_and(|s| s.len() >= FEWEST)
+            };
+            points.iter().filter(enough).count()
         };
-        let measured: Vec<(&str, Vec<Option<f64>>)> =
-            candidates.iter().map(|&m| (m, medians(m))).collect();
-        let Some(most) = measured.iter().map(|(_, v)| v.iter().flatten().count()).max() else {
+        let most = candidates.iter().map(|m| measured(m)).max().unwrap_or(0);
+        let mut seen = candidates
+            .iter()
+            .copied()
+            .filter(|m| measured(m) > 0 && 2 * measured(m) >= most);
+        let Some(start) = seen.next() else {
             return Vec::new();
         };
-        let mut ranked: Vec<(f64, &str)> = measured
-            .iter()
-            .filter(|(_, v)| most > 0 && v.iter().flatten().count() == most)
-            .map(|(m, v)| (v.iter().flatten().map(|x| x.ln()).sum::<f64>(), *m))
-            .collect();
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let Some(&(_, first)) = ranked.first() else { return Vec::new() };
+        let first = seen.fold(start, |best, m| match self.middle(points, mode, m, best) {
+            Some(ratio) if ratio > 1.0 => m,
+            _ => best,
+        });
         let near_first = |m: &'a str| {
-            let close = || self.ratio(points, mode, first, m).is_some_and(|i| i.low <= 1.0);
-            m == first || (!self.apart(points, mode, first, m) && close())
+            let close = || {
+                self.ratio(points, mode, first, m)
+                    .is_some_and(|i| i.low <= 1.0)
+            };
+            !self.apart(points, mode, first, m) && close()
         };
-        ranked.iter().map(|r| r.1).filter(|m| near_first(m)).collect()
+        let others = candidates
+            .iter()
+            .copied()
+            .filter(|m| *m != first && 2 * measured(m) >= most);
+        std::iter::once(first)
+            .chain(others.filter(|m| near_first(m)))
+            .collect()
     }
 
     /// Every sample of `a` lies above every one of `b`, at every point where both are. Then
@@ -143,10 +197,12 @@ impl<'a> Judge<'a> {
         let extreme = |v: u64, m: &'a str, pick: fn(f64, f64) -> f64| {
             self.cells.get(&(v, mode, m))?.iter().copied().reduce(pick)
         };
-        points.iter().all(|&v| match (extreme(v, a, f64::min), extreme(v, b, f64::max)) {
-            (Some(low), Some(high)) => low > high,
-            _ => true,
-        })
+        points.iter().all(
+            |&v| match (extreme(v, a, f64::min), extreme(v, b, f64::max)) {
+                (Some(low), Some(high)) => low > high,
+                _ => true,
+            },
+        )
     }
 }
 
@@ -161,7 +217,13 @@ mod tests {
             "mutex" | "ttas" => (50.0, 51.0),
             m => small_machine(m),
         };
-        let results = Recipe { mops, noise: 0.15, modes: vec![Mode::Near], ..Recipe::default() }.cook();
+        let results = Recipe {
+            mops,
+            noise: 0.15,
+            modes: vec![Mode::Near],
+            ..Recipe::default()
+        }
+        .cook();
         let runs: Vec<&Run> = results.runs.iter().collect();
         let judge = Judge::new(&runs);
         let all = ["mutex", "ttas", "ticket", "mcs", "trust"];
@@ -169,7 +231,11 @@ mod tests {
             let leaders = judge.leaders(&points, Mode::Near, &all);
             for m in all.into_iter().filter(|m| *m != leaders[0]) {
                 let interval = judge.ratio(&points, Mode::Near, leaders[0], m).unwrap();
-                assert_eq!(leaders.contains(&m), interval.low <= 1.0, "{m} {points:?} {interval:?}");
+                assert_eq!(
+                    leaders.contains(&m),
+                    interval.low <= 1.0,
+                    "{m} {points:?} {interval:?}"
+                );
                 assert!(interval.ratio >= 1.0);
                 let middle = judge.middle(&points, Mode::Near, leaders[0], m).unwrap();
                 assert!((middle / interval.ratio - 1.0).abs() < 1e-9);
@@ -181,17 +247,77 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_point_does_not_disqualify_and_a_single_one_does_not_win() {
+        let mut results = Recipe {
+            modes: vec![Mode::Near],
+            ..Recipe::default()
+        }
+        .cook();
+        results
+            .runs
+            .retain(|r| r.method != "ttas" || r.params.vars != 64);
+        results
+            .runs
+            .retain(|r| r.method != "atomic" || r.params.vars == 64);
+        let runs: Vec<&Run> = results.runs.iter().collect();
+        let judge = Judge::new(&runs);
+        let all = ["atomic", "mutex", "ttas", "mcs"];
+        assert_eq!(
+            judge.leaders(&[64, 1024, 16_384], Mode::Near, &all),
+            ["ttas"]
+        );
+        assert_eq!(judge.leaders(&[64], Mode::Near, &all), ["atomic"]);
+        assert!(judge.leaders(&[64], Mode::Far, &all).is_empty());
+    }
+
+    #[test]
+    fn too_few_samples_have_no_median_and_no_ratio() {
+        for (samples, there) in [(FEWEST - 1, false), (FEWEST, true)] {
+            let results = Recipe {
+                samples,
+                modes: vec![Mode::Near],
+                ..Recipe::default()
+            }
+            .cook();
+            let runs: Vec<&Run> = results.runs.iter().collect();
+            let judge = Judge::new(&runs);
+            assert_eq!(judge.median(1, Mode::Near, "mutex").is_some(), there);
+            assert_eq!(
+                judge.ratio(&[1], Mode::Near, "trust", "mutex").is_some(),
+                there
+            );
+            assert_eq!(
+                judge
+                    .leaders(&[1], Mode::Near, &["trust", "mutex"])
+                    .is_empty(),
+                !there
+            );
+            assert_eq!(judge.thin(Mode::Near).0 == 0, there);
+        }
+    }
+
+    #[test]
     fn a_level_is_at_least_as_sure_as_its_points() {
-        let results = Recipe { noise: 0.2, ..Recipe::default() }.cook();
+        let results = Recipe {
+            noise: 0.2,
+            ..Recipe::default()
+        }
+        .cook();
         let runs: Vec<&Run> = results.runs.iter().collect();
         let judge = Judge::new(&runs);
         let width = |points: &[u64]| {
             let i = judge.ratio(points, Mode::Near, "trust", "mutex").unwrap();
             (i.high / i.low).ln()
         };
-        let widest = [64, 1024, 16_384].map(|v| width(&[v])).into_iter().fold(0.0, f64::max);
+        let widest = [64, 1024, 16_384]
+            .map(|v| width(&[v]))
+            .into_iter()
+            .fold(0.0, f64::max);
         assert!(width(&[64, 1024, 16_384]) < widest);
-        assert!(judge.ratio(&[3], Mode::Near, "trust", "mutex").is_none(), "no such point");
+        assert!(
+            judge.ratio(&[3], Mode::Near, "trust", "mutex").is_none(),
+            "no such point"
+        );
         assert!(judge.ratio(&[1, 3], Mode::Near, "trust", "mutex").is_some());
     }
 }

@@ -40,7 +40,8 @@ impl Level {
     /// Sorts the points of a uniform fetch-add sweep into levels, in order of variables.
     pub(super) fn of_model(vars: &[u64], threads: usize, caches: &[CacheLevel]) -> Vec<Self> {
         let last = caches.iter().max_by_key(|c| c.level);
-        let held = last.map(|c| residency::capacity(c.bytes * c.instances.max(1) as u64));
+        let held =
+            last.map(|c| residency::capacity(c.bytes.saturating_mul(c.instances.max(1) as u64)));
         let kind = |&v: &u64| {
             if held.is_some_and(|held| v > held) {
                 return Kind::Beyond;
@@ -52,13 +53,21 @@ impl Level {
             }
         };
         vars.chunk_by(|a, b| kind(a) == kind(b))
-            .map(|points| Level { kind: kind(&points[0]), vars: points.to_vec() })
+            .map(|points| Level {
+                kind: kind(&points[0]),
+                vars: points.to_vec(),
+            })
             .collect()
     }
 
     /// A level for each point, where no model says which belong together.
     pub(super) fn of_points(vars: &[u64]) -> Vec<Self> {
-        vars.iter().map(|&v| Level { kind: Kind::Point, vars: vec![v] }).collect()
+        vars.iter()
+            .map(|&v| Level {
+                kind: Kind::Point,
+                vars: vec![v],
+            })
+            .collect()
     }
 }
 
@@ -81,7 +90,12 @@ mod tests {
     use super::*;
 
     fn cache(level: u32, bytes: u64, instances: usize) -> CacheLevel {
-        CacheLevel { level, bytes, sharers: 1, instances }
+        CacheLevel {
+            level,
+            bytes,
+            sharers: 1,
+            instances,
+        }
     }
 
     #[test]

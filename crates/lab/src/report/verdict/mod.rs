@@ -22,10 +22,10 @@ pub use advice::{Advice, Need};
 pub use findings::{Comparison, Finding, Outcome};
 pub use level::{Kind, Level};
 
-pub(super) use judge::Judge;
+pub(super) use judge::{FEWEST, Judge};
 
 use super::data::Subject;
-use super::words;
+use super::{method, words};
 use crate::schema::{Machine, Results};
 use std::collections::BTreeMap;
 
@@ -96,21 +96,41 @@ pub fn verdict(results: &Results) -> Verdict {
         .collect();
     let headline = match results.runs.as_slice() {
         [] => "Nothing was measured: there is no run in these results.".to_owned(),
-        runs if runs.iter().all(|r| !r.correct) => "Nothing can be said: no method gave a right result.".to_owned(),
-        _ => headline(&sections, one_cpu),
+        runs if runs.iter().all(|r| !r.correct) => {
+            "Nothing can be said: no method gave a right result.".to_owned()
+        }
+        runs => headline(
+            &sections,
+            one_cpu,
+            runs.iter().any(|r| method::is_ours(&r.method)),
+        ),
     };
-    Verdict { headline, sections, notes: notes::on_file(results) }
+    Verdict {
+        headline,
+        sections,
+        notes: notes::on_file(results),
+    }
 }
 
 fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Section> {
     let threads = subject.main_threads(machine.cpus)?;
     let runs = subject.at(threads);
     let judge = Judge::new(&runs);
-    let name = format!("{}, {}", subject.name(), words::count(threads as u64, "thread", "threads"));
+    let name = format!(
+        "{}, {}",
+        subject.name(),
+        words::count(threads as u64, "thread", "threads")
+    );
     let notes = notes::on_subject(subject, &judge, machine);
     if one_cpu {
         let nothing = Vec::new();
-        return Some(Section { subject: name, findings: nothing, advice: Vec::new(), why: Vec::new(), notes });
+        return Some(Section {
+            subject: name,
+            findings: nothing,
+            advice: Vec::new(),
+            why: Vec::new(),
+            notes,
+        });
     }
     let vars = judge.vars();
     let levels = if subject.has_models() {
@@ -127,39 +147,69 @@ fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Se
         findings: &findings,
         machine,
     });
-    Some(Section { subject: name, advice: advice::advice(&judge, &levels), findings, why, notes })
+    Some(Section {
+        subject: name,
+        advice: advice::advice(&judge, &levels),
+        findings,
+        why,
+        notes,
+    })
 }
 
-fn headline(sections: &[Section], one_cpu: bool) -> String {
+fn headline(sections: &[Section], one_cpu: bool, delegated: bool) -> String {
     if one_cpu {
         return "One CPU: nothing is shared between cores here, so there is nothing to judge. Use a lock.".to_owned();
     }
     let told: Vec<String> = sections
         .iter()
         .filter_map(|s| {
-            let waiting = clause(s, Comparison::Waiting, "Waiting for each answer, delegation");
-            let later = clause(s, Comparison::LaterAgainstWaiting, "Taking answers later, it");
-            let text = [waiting, later].into_iter().flatten().collect::<Vec<_>>().join(" ");
-            let subject = if sections.len() > 1 { format!("{}: ", s.subject) } else { String::new() };
+            let waiting = clause(
+                s,
+                Comparison::Waiting,
+                "Waiting for each answer, delegation",
+            );
+            let later = clause(
+                s,
+                Comparison::LaterAgainstWaiting,
+                "Taking answers later, it",
+            );
+            let text = [waiting, later]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" ");
+            let subject = if sections.len() > 1 {
+                format!("{}: ", s.subject)
+            } else {
+                String::new()
+            };
             (!text.is_empty()).then(|| subject + &text)
         })
         .collect();
-    if told.is_empty() {
-        return "Too little was measured to judge delegation against its rivals.".to_owned();
+    match (told.is_empty(), delegated) {
+        (false, _) => told.join(" "),
+        (true, true) => "Too little was measured to judge delegation against its rivals.".to_owned(),
+        (true, false) => "Delegation is not among the methods measured here; what to use of the others stands below.".to_owned(),
     }
-    told.join(" ")
 }
 
 /// One comparison over all levels, as a sentence: where it loses, wins, cannot be told.
 fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<String> {
     let mut by_level: BTreeMap<&[u64], Vec<Outcome>> = BTreeMap::new();
-    for f in section.findings.iter().filter(|f| f.comparison == comparison) {
+    for f in section
+        .findings
+        .iter()
+        .filter(|f| f.comparison == comparison)
+    {
         by_level.entry(&f.level.vars).or_default().push(f.outcome());
     }
     // Neighbouring levels of the same outcome become one range; `None` differs by mode.
     let mut spans: Vec<(Option<Outcome>, Vec<u64>)> = Vec::new();
     for (vars, outcomes) in by_level {
-        let agreed = outcomes.iter().all(|o| *o == outcomes[0]).then(|| outcomes[0]);
+        let agreed = outcomes
+            .iter()
+            .all(|o| *o == outcomes[0])
+            .then(|| outcomes[0]);
         match spans.last_mut() {
             Some((outcome, span)) if *outcome == agreed => span.extend(vars),
             _ => spans.push((agreed, vars.to_vec())),
@@ -167,27 +217,49 @@ fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<Strin
     }
     let everywhere = spans.len() == 1;
     let verbs = [
-        (Some(Outcome::Loses), "loses to the best lock or channel", "loses"),
-        (Some(Outcome::Wins), "beats the best lock or channel", "wins"),
-        (Some(Outcome::TooClose), "is too close to the best lock or channel to call", "is too close to call"),
+        (
+            Some(Outcome::Loses),
+            "loses to the best lock or channel",
+            "loses",
+        ),
+        (
+            Some(Outcome::Wins),
+            "beats the best lock or channel",
+            "wins",
+        ),
+        (
+            Some(Outcome::TooClose),
+            "is too close to the best lock or channel to call",
+            "is too close to call",
+        ),
     ];
     let mut told: Vec<String> = Vec::new();
     for (outcome, full, short) in verbs {
-        let ranges: Vec<String> =
-            spans.iter().filter(|s| s.0 == outcome).map(|s| words::range(&s.1)).collect();
+        let ranges: Vec<String> = spans
+            .iter()
+            .filter(|s| s.0 == outcome)
+            .map(|s| words::range(&s.1))
+            .collect();
         if ranges.is_empty() {
             continue;
         }
         // The rival and the unit are named once.
-        let unit = if ranges == ["1"] { "variable" } else { "variables" };
+        let unit = if ranges == ["1"] {
+            "variable"
+        } else {
+            "variables"
+        };
         told.push(match (everywhere, told.is_empty()) {
             (true, _) => format!("{full} everywhere"),
             (_, true) => format!("{full} on {} {unit}", words::and(&ranges)),
             _ => format!("{short} on {}", words::and(&ranges)),
         });
     }
-    let differing: Vec<String> =
-        spans.iter().filter(|s| s.0.is_none()).map(|s| words::range(&s.1)).collect();
+    let differing: Vec<String> = spans
+        .iter()
+        .filter(|s| s.0.is_none())
+        .map(|s| words::range(&s.1))
+        .collect();
     let differing = words::and(&differing);
     match (told.is_empty(), differing.is_empty()) {
         (true, true) => None,
@@ -195,6 +267,9 @@ fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<Strin
             "{lead} stands differently near and far against the best lock or channel on {differing} variables."
         )),
         (false, true) => Some(format!("{lead} {}.", words::and(&told))),
-        (false, false) => Some(format!("{lead} {}; on {differing} near and far differ.", words::and(&told))),
+        (false, false) => Some(format!(
+            "{lead} {}; on {differing} near and far differ.",
+            words::and(&told)
+        )),
     }
 }

@@ -20,8 +20,12 @@ pub(super) fn on_file(results: &Results) -> Vec<String> {
             count(machine.cpus as u64, "CPU", "CPUs")
         ));
     }
-    let wrong: BTreeSet<&str> =
-        results.runs.iter().filter(|r| !r.correct).map(|r| r.method.as_str()).collect();
+    let wrong: BTreeSet<&str> = results
+        .runs
+        .iter()
+        .filter(|r| !r.correct)
+        .map(|r| r.method.as_str())
+        .collect();
     if !wrong.is_empty() {
         notes.push(format!(
             "A wrong final count was found for {}: such a run has no figure.",
@@ -36,18 +40,30 @@ pub(super) fn on_file(results: &Results) -> Vec<String> {
             words::and(&names)
         ));
     }
-    if results.runs.iter().any(|r| method::form(&r.method) == Form::Instruction) {
+    if results
+        .runs
+        .iter()
+        .any(|r| method::form(&r.method) == Form::Instruction)
+    {
         notes.push("`atomic` is a single hardware instruction. It does this one operation and no other; a section with two steps needs another method.".to_owned());
     }
     notes
 }
 
 /// Notes on one subject.
-pub(super) fn on_subject(subject: &Subject<'_>, judge: &Judge<'_>, machine: &Machine) -> Vec<String> {
+pub(super) fn on_subject(
+    subject: &Subject<'_>,
+    judge: &Judge<'_>,
+    machine: &Machine,
+) -> Vec<String> {
     let mut notes = Vec::new();
     let modes = subject.modes();
     if modes.contains(&Mode::Near) != modes.contains(&Mode::Far) {
-        let (seen, missing) = if modes.contains(&Mode::Near) { ("near", "far") } else { ("far", "near") };
+        let (seen, missing) = if modes.contains(&Mode::Near) {
+            ("near", "far")
+        } else {
+            ("far", "near")
+        };
         notes.push(format!(
             "{}: not seen. All samples were taken while the two CPUs were {seen}; nothing is said about {missing}.",
             capital(missing)
@@ -59,7 +75,11 @@ pub(super) fn on_subject(subject: &Subject<'_>, judge: &Judge<'_>, machine: &Mac
     for mode in judge.modes() {
         let (thin, all) = judge.thin(mode);
         if thin > 0 {
-            let of_mode = if mode == Mode::Unknown { String::new() } else { format!(" {}", words::mode(mode)) };
+            let of_mode = if mode == Mode::Unknown {
+                String::new()
+            } else {
+                format!(" {}", words::mode(mode))
+            };
             notes.push(format!(
                 "{thin} of {}{of_mode} have fewer than {FEWEST} samples and were drawn but not compared.",
                 count(all as u64, "point", "points")
@@ -67,8 +87,12 @@ pub(super) fn on_subject(subject: &Subject<'_>, judge: &Judge<'_>, machine: &Mac
         }
     }
     notes.extend(missing(subject));
-    let crowded: Vec<String> =
-        subject.threads().into_iter().filter(|&t| t > machine.cpus.max(1)).map(|t| t.to_string()).collect();
+    let crowded: Vec<String> = subject
+        .threads()
+        .into_iter()
+        .filter(|&t| t > machine.cpus.max(1))
+        .map(|t| t.to_string())
+        .collect();
     if !crowded.is_empty() {
         notes.push(format!(
             "More threads than CPUs ({}): these figures show the scheduler as much as the methods.",
@@ -86,8 +110,10 @@ pub(super) fn on_subject(subject: &Subject<'_>, judge: &Judge<'_>, machine: &Mac
 
 /// Points of the sweep that some methods lack: an interrupted run leaves such holes.
 fn missing(subject: &Subject<'_>) -> Option<String> {
-    let points: BTreeSet<(usize, u64)> =
-        subject.right().map(|r| (r.params.threads, r.params.vars)).collect();
+    let points: BTreeSet<(usize, u64)> = subject
+        .right()
+        .map(|r| (r.params.threads, r.params.vars))
+        .collect();
     let methods: BTreeSet<&str> = subject.right().map(|r| r.method.as_str()).collect();
     let there: BTreeSet<(usize, u64, &str)> = subject
         .right()
@@ -103,5 +129,7 @@ fn missing(subject: &Subject<'_>) -> Option<String> {
 
 fn capital(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
+    letters
+        .next()
+        .map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
 }

@@ -22,7 +22,11 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{}, BY NUMBER OF VARIABLES", self.subject.to_uppercase())?;
+        writeln!(
+            f,
+            "\n{}, BY NUMBER OF VARIABLES",
+            self.subject.to_uppercase()
+        )?;
         for outcome in [Outcome::Loses, Outcome::Wins, Outcome::TooClose] {
             let groups = self.grouped(outcome);
             if groups.is_empty() {

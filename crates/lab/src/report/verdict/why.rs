@@ -7,6 +7,7 @@ use crate::model::ceilings::Ceilings;
 use crate::model::{contention, residency};
 use crate::plot::{bytes, grouped, percent, significant};
 use crate::report::data::{self, Subject};
+use crate::report::method::{self, Form};
 use crate::report::words::{self, count};
 use crate::schema::{Machine, Mode, Run};
 
@@ -28,6 +29,7 @@ pub(super) fn why(evidence: &Evidence<'_>) -> Vec<String> {
         round_trip(evidence),
         lone_client(evidence),
         pipelined(evidence),
+        unfair(evidence),
         uncontended(evidence),
         modes(evidence),
     ]
@@ -42,10 +44,18 @@ fn contended(e: &Evidence<'_>) -> Option<String> {
         return None;
     }
     let t = e.threads;
-    let told = vars.iter().filter(|&&v| v == vars[0] || contention::probability(t, v) < 0.9995);
+    let told = vars
+        .iter()
+        .filter(|&&v| v == vars[0] || contention::probability(t, v) < 0.9995);
     let chances: Vec<String> = told
         .take(4)
-        .map(|&v| format!("{} on {}", percent(contention::probability(t, v)), count(v, "variable", "variables")))
+        .map(|&v| {
+            format!(
+                "{} on {}",
+                percent(contention::probability(t, v)),
+                count(v, "variable", "variables")
+            )
+        })
         .collect();
     let fewest = contention::fewest_contending(t, vars[0]);
     let at_least = if t > 2 && fewest > 0 {
@@ -76,12 +86,21 @@ fn resident(e: &Evidence<'_>) -> Option<String> {
     }
     let shares: Vec<String> = caches
         .iter()
-        .map(|c| format!("an L{} holds {} of them", c.level, percent(residency::resident(c.bytes, most))))
+        .map(|c| {
+            format!(
+                "an L{} holds {} of them",
+                c.level,
+                percent(residency::resident(c.bytes, most))
+            )
+        })
         .collect();
     let last = caches.last()?;
     let memory = 1.0 - residency::resident(last.bytes, most);
     let rest = if memory > 0.0 {
-        format!(", so about {} of the accesses go to memory", percent(memory))
+        format!(
+            ", so about {} of the accesses go to memory",
+            percent(memory)
+        )
     } else {
         String::new()
     };
@@ -101,7 +120,10 @@ fn clients(e: &Evidence<'_>, method: &str) -> Option<usize> {
 
 fn ceilings(e: &Evidence<'_>, mode: Mode, method: &str) -> Option<Ceilings> {
     let rtt_ns = data::round_trip(e.runs, mode)?;
-    Some(Ceilings { rtt_ns, clients: clients(e, method)? })
+    Some(Ceilings {
+        rtt_ns,
+        clients: clients(e, method)?,
+    })
 }
 
 fn round_trip(e: &Evidence<'_>) -> Option<String> {
@@ -145,7 +167,12 @@ fn pipelined(e: &Evidence<'_>) -> Option<String> {
         let mops = e.judge.median(vars, mode, "trust-then")?;
         let shared_by = here.in_flight_for(mops);
         (shared_by >= 2.0).then(|| {
-            format!("{} ns {} ({} to a round trip)", significant(1000.0 / mops), words::mode(mode), grouped(shared_by.round() as u64))
+            format!(
+                "{} ns {} ({} to a round trip)",
+                significant(1000.0 / mops),
+                words::mode(mode),
+                grouped(shared_by.round() as u64)
+            )
         })
     };
     let told: Vec<String> = e.judge.modes().into_iter().filter_map(in_mode).collect();
@@ -158,16 +185,63 @@ fn pipelined(e: &Evidence<'_>) -> Option<String> {
     })
 }
 
+/// A busiest client with this many times its even share is worth a word.
+const UNFAIR: f64 = 1.3;
+
+/// Locks and atomics whose line stays with one thread.
+fn unfair(e: &Evidence<'_>) -> Option<String> {
+    let vars = *e.judge.vars().first()?;
+    let mut told: Vec<(f64, &str)> = Vec::new();
+    for run in e
+        .runs
+        .iter()
+        .filter(|r| r.params.vars == vars && r.correct && r.params.servers == 0)
+    {
+        let moves_lines = matches!(method::form(&run.method), Form::Waits | Form::Instruction);
+        let shares = data::shares(run, |mode| mode != Mode::Discarded);
+        let busiest = shares.last().copied().unwrap_or(0.0);
+        if moves_lines && shares.len() == e.threads && busiest * e.threads as f64 > UNFAIR {
+            told.push((busiest, &run.method));
+        }
+    }
+    told.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let told: Vec<String> = told
+        .into_iter()
+        .take(3)
+        .map(|(share, name)| format!("{} with {}", percent(share), words::code(name)))
+        .collect();
+    (!told.is_empty() && e.threads > 1).then(|| {
+        format!(
+            "Fairness: on {} the busiest of {} threads did {} of the operations (even: {}). Such a method is fast because the line stays with one thread while the others wait.",
+            count(vars, "variable", "variables"),
+            e.threads,
+            words::and(&told),
+            percent(1.0 / e.threads as f64)
+        )
+    })
+}
+
 fn uncontended(e: &Evidence<'_>) -> Option<String> {
     let lost: Vec<&Finding> = e
         .findings
         .iter()
         .filter(|f| f.level.kind == Kind::Many && f.outcome() == Outcome::Loses)
-        .filter(|f| matches!(f.comparison, Comparison::Waiting | Comparison::LaterAgainstWaiting))
+        .filter(|f| {
+            matches!(
+                f.comparison,
+                Comparison::Waiting | Comparison::LaterAgainstWaiting
+            )
+        })
         .collect();
     let level = &lost.first()?.level;
-    let waits = lost.iter().any(|f| f.comparison == Comparison::LaterAgainstWaiting);
-    let which = if waits { "synchronous and asynchronous delegation" } else { "synchronous delegation" };
+    let waits = lost
+        .iter()
+        .any(|f| f.comparison == Comparison::LaterAgainstWaiting);
+    let which = if waits {
+        "synchronous and asynchronous delegation"
+    } else {
+        "synchronous delegation"
+    };
     Some(format!(
         "No contention: {which} lost on {} variables. Variables that threads rarely meet on belong to spin locks and atomics: nothing has to be moved to a trustee that is free anyway.",
         words::range(&level.vars)
@@ -182,15 +256,23 @@ fn modes(e: &Evidence<'_>) -> Option<String> {
         .filter(|r| r.params.vars == vars)
         .filter_map(|r| {
             let near = e.judge.median(vars, Mode::Near, &r.method)?;
-            Some((near / e.judge.median(vars, Mode::Far, &r.method)?, r.method.as_str()))
+            Some((
+                near / e.judge.median(vars, Mode::Far, &r.method)?,
+                r.method.as_str(),
+            ))
         })
         .collect();
     change.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (least, most) = (change.first()?, change.last()?);
-    let (near, far) = (data::round_trip(e.runs, Mode::Near)?, data::round_trip(e.runs, Mode::Far)?);
+    let (near, far) = (
+        data::round_trip(e.runs, Mode::Near)?,
+        data::round_trip(e.runs, Mode::Far)?,
+    );
     (most.0 > 1.2).then(|| {
         let steady = if least.1 == most.1 {
             String::new()
+        } else if (least.0 - 1.0).abs() < 0.05 {
+            format!(", of {} hardly", words::code(least.1))
         } else {
             format!(", of {} by {}", words::code(least.1), words::times(least.0))
         };

@@ -1,0 +1,211 @@
+//! What all tests use: a watchdog, counters of drops, gates, and panics as text.
+
+use corelay_delegate::{Builder, Trust, Trustees};
+use std::any::Any;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// Ends the process, with the test's name, where a test hangs.
+pub(crate) struct Watchdog(#[allow(dead_code)] Sender<()>); // Its drop is what counts.
+
+/// Watches the calling test until the guard is dropped.
+#[track_caller]
+pub(crate) fn watchdog() -> Watchdog {
+    let (alive, over): (_, Receiver<()>) = channel();
+    let place = Location::caller();
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    std::thread::spawn(move || {
+        if over.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            // Not `eprintln!`: the harness would keep that to itself.
+            let text = format!("\n{test} ({place}) hangs\n");
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            std::process::abort();
+        }
+    });
+    Watchdog(alive)
+}
+
+/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+pub(crate) fn scaled(n: u64) -> u64 {
+    let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
+        text.parse::<f64>().expect("CORELAY_STRESS is a number")
+    });
+    ((n as f64 * factor) as u64).max(1)
+}
+
+/// One trustee.
+pub(crate) fn one() -> Trustees {
+    start(Trustees::dedicated(1))
+}
+
+/// Trustees of that kind.
+#[track_caller]
+pub(crate) fn start(builder: Builder) -> Trustees {
+    builder.start().expect("the settings are in order and there are threads")
+}
+
+/// Runs `f` on a thread with so many bytes of stack.
+pub(crate) fn with_stack_of(bytes: usize, f: impl FnOnce() + Send) {
+    std::thread::scope(|s| {
+        let thread = std::thread::Builder::new().stack_size(bytes).spawn_scoped(s, f);
+        if let Err(payload) = thread.expect("there are threads").join() {
+            std::panic::resume_unwind(payload);
+        }
+    });
+}
+
+/// The panic of `f`, as text.
+#[track_caller]
+pub(crate) fn panic_of<R>(f: impl FnOnce() -> R) -> String {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(_) => panic!("no panic"),
+        Err(payload) => text_of(&*payload),
+    }
+}
+
+/// A panic's payload, as text.
+pub(crate) fn text_of(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        String::from("no text")
+    }
+}
+
+/// Somebody waits until somebody else opens. Stays open.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    pub(crate) fn wait(&self) {
+        let guard = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(guard, |open| !*open).unwrap());
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        *self.0.0.lock().unwrap()
+    }
+}
+
+/// Counts tokens made and dropped.
+#[derive(Clone, Default)]
+pub(crate) struct Tally(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    made: AtomicU64,
+    dropped: AtomicU64,
+    balance: AtomicI64,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// A token, counted now and when it is dropped.
+    pub(crate) fn token(&self) -> Token {
+        self.0.made.fetch_add(1, Ordering::Relaxed);
+        self.0.balance.fetch_add(1, Ordering::Relaxed);
+        Token(self.clone())
+    }
+
+    pub(crate) fn made(&self) -> u64 {
+        self.0.made.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.0.dropped.load(Ordering::Acquire)
+    }
+
+    /// As many dropped as made, and `made` of them.
+    #[track_caller]
+    pub(crate) fn assert_all_dropped(&self, made: u64) {
+        assert_eq!((self.made(), self.dropped()), (made, made), "(made, dropped)");
+    }
+}
+
+/// See [`Tally`].
+pub(crate) struct Token(Tally);
+
+impl Clone for Token {
+    fn clone(&self) -> Self {
+        self.0.token()
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        let left = self.0.0.balance.fetch_sub(1, Ordering::Relaxed);
+        assert!(left > 0, "a token was dropped twice");
+        self.0.0.dropped.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Runs its closure when it is dropped.
+pub(crate) struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> OnDrop<F> {
+    pub(crate) fn new(f: F) -> Self {
+        Self(Some(f))
+    }
+}
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(f) = self.0.take() {
+            f();
+        }
+    }
+}
+
+/// Waits until `done`, politely.
+pub(crate) fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until `ran`, which the calling thread's last request opens, and its tail is
+/// published: a trustee turns to another client's call only after that. The calling thread
+/// reaps nothing.
+pub(crate) fn settle<T>(t: &Trust<T>, ran: &Gate) {
+    ran.wait();
+    std::thread::scope(|s| {
+        s.spawn(|| t.apply(|_| ()));
+    });
+}
+
+/// A small generator (xorshift64): the same numbers in every run.
+#[derive(Clone, Copy)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    /// `seed` must not be 0.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `n`.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}

@@ -1,0 +1,428 @@
+//! The verdict: who wins, who loses, and what cannot be said.
+
+use super::*;
+
+#[test]
+fn delegation_that_loses_is_said_to_lose() {
+    let verdict = verdict(&Recipe::default().cook());
+    let section = &verdict.sections[0];
+    let waiting: Vec<_> = section
+        .findings
+        .iter()
+        .filter(|f| f.comparison == Comparison::Waiting)
+        .collect();
+    assert!(!waiting.is_empty() && waiting.iter().all(|f| f.outcome() == Outcome::Loses));
+    assert!(
+        waiting.iter().all(|f| f.rival == "ttas"),
+        "the strongest rival is named"
+    );
+    let few = waiting
+        .iter()
+        .find(|f| f.mode == Mode::Near && f.level.vars == [1, 2])
+        .unwrap();
+    let truth = 13.5 / 60.0;
+    assert!(few.ratio.low < few.ratio.ratio && few.ratio.ratio < few.ratio.high);
+    assert!((few.ratio.ratio / truth).ln().abs() < 0.5, "{few:?}");
+    assert!(
+        verdict
+            .headline
+            .starts_with("Waiting for each answer, delegation loses to"),
+        "{}",
+        verdict.headline
+    );
+    assert!(section.why.iter().any(|w| w.starts_with("One client:")));
+    assert!(section.why.iter().any(|w| w.starts_with("No contention:")));
+}
+
+#[test]
+fn delegation_that_wins_is_said_to_win() {
+    let mops = |m: &str| {
+        if m == "trust" {
+            (500.0, 500.0)
+        } else {
+            small_machine(m)
+        }
+    };
+    let verdict = verdict(
+        &Recipe {
+            mops,
+            modes: vec![Mode::Near],
+            ..Recipe::default()
+        }
+        .cook(),
+    );
+    let section = &verdict.sections[0];
+    let waiting = section
+        .findings
+        .iter()
+        .filter(|f| f.comparison == Comparison::Waiting);
+    assert!(waiting.clone().count() > 0 && waiting.clone().all(|f| f.outcome() == Outcome::Wins));
+    assert!(
+        verdict
+            .headline
+            .contains("delegation beats the best lock or channel everywhere.")
+    );
+    assert!(
+        !section.why.iter().any(|w| w.starts_with("One client:")),
+        "an explanation of a loss that is none"
+    );
+    assert!(
+        section
+            .advice
+            .iter()
+            .all(|a| a.lines(Need::AnswerNow) == ["`trust`"])
+    );
+}
+
+#[test]
+fn a_tie_is_too_close_to_call() {
+    let mops = |m: &str| match m {
+        "trust" | "ttas" => (50.0, 50.0),
+        m => (small_machine(m).0 / 10.0, small_machine(m).1 / 10.0),
+    };
+    let recipe = Recipe {
+        mops,
+        modes: vec![Mode::Near],
+        noise: 0.2,
+        ..Recipe::default()
+    };
+    let verdict = verdict(&recipe.cook());
+    let section = &verdict.sections[0];
+    let close = section
+        .findings
+        .iter()
+        .filter(|f| f.comparison == Comparison::Waiting && f.outcome() == Outcome::TooClose);
+    assert!(close.count() > 0, "{:?}", section.findings);
+    assert!(verdict.to_string().contains("Too close to call"));
+    let advice = section
+        .advice
+        .iter()
+        .map(|a| a.lines(Need::AnswerNow).join("; "))
+        .collect::<Vec<_>>();
+    assert!(
+        advice
+            .iter()
+            .any(|a| a == "`trust` or `ttas`" || a == "`ttas` or `trust`"),
+        "{advice:?}"
+    );
+}
+
+#[test]
+fn like_is_compared_with_like() {
+    for Dish { name, verdict, .. } in MENU.iter() {
+        for finding in verdict.sections.iter().flat_map(|s| &s.findings) {
+            let later = ["channel-pipelined", "tokio"].contains(&finding.rival.as_str());
+            assert_eq!(
+                later,
+                finding.comparison == Comparison::Later,
+                "{name}: {finding:?}"
+            );
+            assert!(
+                !finding.rival.starts_with("trust"),
+                "{name}: delegation is no rival of itself"
+            );
+            let crossed = finding.comparison.title().starts_with("Not like with like");
+            let same = matches!(finding.comparison, Comparison::Waiting | Comparison::Later);
+            assert_ne!(crossed, same);
+        }
+    }
+}
+
+#[test]
+fn a_mode_that_did_not_occur_is_not_seen() {
+    let results = Recipe {
+        modes: vec![Mode::Near],
+        ..Recipe::default()
+    }
+    .cook();
+    let told = verdict(&results);
+    assert!(
+        told.sections[0]
+            .notes
+            .iter()
+            .any(|n| n.starts_with("Far: not seen."))
+    );
+    assert!(
+        told.sections[0]
+            .findings
+            .iter()
+            .all(|f| f.mode == Mode::Near)
+    );
+    assert!(html(&results).contains("far: not seen in this run"));
+    let both = verdict(&Recipe::default().cook());
+    assert!(!both.to_string().contains("not seen"));
+}
+
+#[test]
+fn a_mode_that_was_hardly_seen_has_figures_but_no_picture() {
+    let mut results = Recipe::default().cook();
+    for run in &mut results.runs {
+        let mut far = 0;
+        run.samples.retain(|s| {
+            far += usize::from(s.mode == Mode::Far);
+            s.mode != Mode::Far || far <= 2
+        });
+        *run = summed_up(run.clone());
+    }
+    let page = html(&results);
+    assert!(
+        page.contains("far: seen too rarely for a picture") && !page.contains("· far (round trip")
+    );
+    assert!(page.contains("near (round trip"));
+    assert!(
+        verdict(&results)
+            .to_string()
+            .contains("far have fewer than 5 samples")
+    );
+}
+
+#[test]
+fn without_delegation_the_others_are_still_advised_on() {
+    let methods = vec!["atomic", "mutex", "ttas"];
+    let told = verdict(
+        &Recipe {
+            methods,
+            ..Recipe::default()
+        }
+        .cook(),
+    );
+    assert!(
+        told.headline
+            .starts_with("Delegation is not among the methods"),
+        "{}",
+        told.headline
+    );
+    assert!(
+        told.sections[0]
+            .advice
+            .iter()
+            .all(|a| a.lines(Need::AnswerNow) == ["`ttas`"])
+    );
+}
+
+#[test]
+fn modes_are_never_mixed() {
+    // Delegation has only far samples, locks only near ones: nothing can be compared.
+    let mut results = Recipe::default().cook();
+    for run in &mut results.runs {
+        let keep = if run.method.starts_with("trust") {
+            Mode::Far
+        } else {
+            Mode::Near
+        };
+        run.samples.retain(|s| s.mode == keep);
+        *run = summed_up(run.clone());
+    }
+    let verdict = verdict(&results);
+    assert!(verdict.sections[0].findings.is_empty());
+    assert!(verdict.headline.starts_with("Too little was measured"));
+}
+
+#[test]
+fn one_cpu_is_told_and_not_judged() {
+    let told = verdict(&one_cpu());
+    assert!(told.headline.starts_with("One CPU"));
+    assert!(
+        told.sections
+            .iter()
+            .all(|s| s.findings.is_empty() && s.advice.is_empty())
+    );
+    assert!(
+        html(&one_cpu()).contains("<svg class=\"plot\""),
+        "figures are drawn all the same"
+    );
+    assert!(
+        !html(&one_cpu()).contains("class=\"shade\""),
+        "threads that take turns never meet"
+    );
+}
+
+#[test]
+fn nothing_measured_is_said_so() {
+    let nothing = Results {
+        runs: Vec::new(),
+        ..Recipe::default().cook()
+    };
+    assert!(
+        verdict(&nothing)
+            .to_string()
+            .starts_with("Nothing was measured")
+    );
+}
+
+#[test]
+fn too_few_samples_are_drawn_but_not_compared() {
+    let results = Recipe {
+        samples: 2,
+        ..Recipe::default()
+    }
+    .cook();
+    let told = verdict(&results);
+    assert!(told.sections[0].findings.is_empty());
+    assert!(told.to_string().contains("fewer than 5 samples"));
+    assert!(html(&results).contains("class=\"line\""));
+}
+
+#[test]
+fn an_interrupted_run_says_what_is_missing() {
+    let told = verdict(&partial());
+    assert!(told.to_string().contains("Incomplete:"));
+    assert!(
+        !told.sections[0].findings.is_empty(),
+        "what is there is judged"
+    );
+    assert!(
+        !verdict(&Recipe::default().cook())
+            .to_string()
+            .contains("Incomplete:")
+    );
+}
+
+#[test]
+fn strangers_are_drawn_and_not_judged() {
+    let results = strangers();
+    let told = verdict(&results);
+    assert!(
+        told.notes
+            .iter()
+            .any(|n| n.contains("`flat-combining`") && n.contains("not judged"))
+    );
+    assert_eq!(
+        told.sections.len(),
+        2,
+        "an unknown workload has its own section"
+    );
+    let findings = told.sections.iter().flat_map(|s| &s.findings);
+    assert!(
+        findings
+            .clone()
+            .all(|f| f.rival != "rcl" && f.rival != "cc-synch")
+    );
+    let page = html(&results);
+    for line in [
+        "flat-combining</text>",
+        "cc-synch</text>",
+        "trust-then, window 4</text>",
+    ] {
+        assert!(page.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn wrong_results_have_no_figure() {
+    let mut results = Recipe::default().cook();
+    for run in results.runs.iter_mut().filter(|r| r.method == "ttas") {
+        run.correct = false;
+    }
+    let told = verdict(&results);
+    assert!(
+        told.notes
+            .iter()
+            .any(|n| n.contains("wrong final count") && n.contains("`ttas`"))
+    );
+    assert!(told.sections[0].findings.iter().all(|f| f.rival != "ttas"));
+    let page = html(&results);
+    assert!(page.contains("wrong result: no figure"));
+    assert!(
+        !page.contains(">ttas</text>"),
+        "a wrong method is not drawn"
+    );
+
+    results.runs.iter_mut().for_each(|r| r.correct = false);
+    assert!(
+        verdict(&results)
+            .headline
+            .starts_with("Nothing can be said")
+    );
+    assert!(html(&results).contains("wrong result: no figure"));
+}
+
+#[test]
+fn a_wrong_run_makes_no_point_of_its_own() {
+    // A check that failed on 3 variables, which nobody else was measured on.
+    let mut results = Recipe {
+        modes: vec![Mode::Near],
+        ..Recipe::default()
+    }
+    .cook();
+    let mut wrong = results.runs[0].clone();
+    (wrong.correct, wrong.params.vars) = (false, 3);
+    results.runs.push(wrong);
+    assert!(!verdict(&results).to_string().contains("Incomplete"));
+    assert!(
+        verdict(&results).sections[0]
+            .findings
+            .iter()
+            .all(|f| !f.level.vars.contains(&3))
+    );
+}
+
+#[test]
+fn the_models_are_used_only_where_they_hold() {
+    let uniform = Recipe::default().cook();
+    let mut skewed = uniform.clone();
+    skewed
+        .runs
+        .iter_mut()
+        .for_each(|r| r.params.dist = "zipf:0.9".into());
+    assert!(html(&uniform).contains("class=\"shade\"") && html(&uniform).contains(">L2 1 MiB<"));
+    assert!(!html(&skewed).contains("class=\"shade\""));
+    assert!(
+        verdict(&skewed)
+            .to_string()
+            .contains("assume uniform choice")
+    );
+    let why = verdict(&uniform).sections[0].why.join(" ");
+    assert!(
+        why.contains("100\u{a0}% on 1 variable") && why.contains("50\u{a0}% on 2 variables"),
+        "{why}"
+    );
+    assert!(why.contains("L3 holds 50\u{a0}%"), "{why}");
+}
+
+#[test]
+fn the_most_threads_with_a_cpu_each_speak_for_all() {
+    let recipe = Recipe {
+        cpus: 4,
+        threads: vec![2, 4, 8],
+        vars: vec![1, 64],
+        ..Recipe::default()
+    };
+    let told = verdict(&recipe.cook());
+    assert_eq!(told.sections[0].subject, "fetch-add, uniform, 4 threads");
+    assert!(told.to_string().contains("More threads than CPUs (8)"));
+    let crowded = Recipe {
+        cpus: 2,
+        threads: vec![4, 8],
+        vars: vec![1],
+        ..Recipe::default()
+    };
+    assert_eq!(
+        verdict(&crowded.cook()).sections[0].subject,
+        "fetch-add, uniform, 4 threads"
+    );
+}
+
+#[test]
+fn a_method_that_favours_a_thread_is_called_unfair() {
+    let mut results = Recipe::default().cook();
+    assert!(!verdict(&results).to_string().contains("Fairness:"));
+    for run in results.runs.iter_mut().filter(|r| r.method == "ttas") {
+        // Now one, now the other: only the split of each sample shows it.
+        for (i, sample) in run.samples.iter_mut().enumerate() {
+            sample.per_thread = if i % 2 == 0 {
+                vec![800, 200]
+            } else {
+                vec![200, 800]
+            };
+        }
+    }
+    let told = verdict(&results).sections[0].why.join(" ");
+    assert!(
+        told.contains(
+            "the busiest of 2 threads did 80\u{a0}% with `ttas` of the operations (even: 50\u{a0}%)"
+        ),
+        "{told}"
+    );
+    assert!(html(&results).contains("20 / 80 %"));
+}

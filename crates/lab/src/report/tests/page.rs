@@ -1,0 +1,148 @@
+//! The page: well formed, self-contained, escaped, in the right order.
+
+use super::*;
+
+#[test]
+fn every_page_is_well_formed_and_needs_nothing_else() {
+    for Dish { name, page, .. } in MENU.iter() {
+        let options = roxmltree::ParsingOptions {
+            allow_dtd: true,
+            ..Default::default()
+        };
+        let tree = roxmltree::Document::parse_with_options(page, options)
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let mut ids = BTreeMap::new();
+        for node in tree.descendants().filter(roxmltree::Node::is_element) {
+            let tag = node.tag_name().name();
+            assert!(
+                !matches!(tag, "link" | "img" | "iframe" | "object" | "image" | "use"),
+                "{name}: {tag}"
+            );
+            for attribute in node.attributes() {
+                let loads = matches!(attribute.name(), "src" | "href" | "srcset" | "action");
+                assert!(
+                    !loads && !attribute.name().starts_with("on"),
+                    "{name}: {attribute:?}"
+                );
+            }
+            if let Some(id) = node.attribute("id") {
+                *ids.entry(id.to_owned()).or_insert(0) += 1;
+            }
+            // An empty element must be written with an end tag, or HTML leaves it open.
+            let void = matches!(tag, "meta" | "br" | "rect");
+            let range = node.range();
+            assert!(
+                void || !page[range.clone()].ends_with("/>"),
+                "{name}: {}",
+                &page[range]
+            );
+        }
+        assert!(
+            ids.values().all(|&n| n == 1),
+            "{name}: an id occurs twice: {ids:?}"
+        );
+        for outside in ["http:", "https:", "url(", "@import", "//cdn"] {
+            let text = page.replace("//<![CDATA[", "").replace("//]]>", "");
+            assert!(!text.contains(outside), "{name}: {outside}");
+        }
+    }
+}
+
+#[test]
+fn every_picture_stands_alone() {
+    for Dish { name, results, .. } in MENU.iter() {
+        let svg = picture(results);
+        let tree = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let root = tree.root_element();
+        assert_eq!(
+            root.tag_name().namespace(),
+            Some("http://www.w3.org/2000/svg"),
+            "{name}"
+        );
+        assert!(root.attribute("viewBox").is_some() && root.attribute("role") == Some("img"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
+    }
+}
+
+#[test]
+fn pictures_contain_no_number_that_is_none_and_labels_keep_apart() {
+    for Dish { name, page, .. } in MENU.iter() {
+        let options = roxmltree::ParsingOptions {
+            allow_dtd: true,
+            ..Default::default()
+        };
+        let tree = roxmltree::Document::parse_with_options(page, options).unwrap();
+        for svg in tree
+            .descendants()
+            .filter(|n| n.attribute("class") == Some("plot"))
+        {
+            let labels: Vec<f64> = svg
+                .descendants()
+                .filter(|n| {
+                    n.attribute("class") == Some("label") && n.attribute("text-anchor").is_none()
+                })
+                .map(|n| n.attribute("y").unwrap().parse().unwrap())
+                .collect();
+            for (i, a) in labels.iter().enumerate() {
+                assert!(
+                    labels[..i].iter().all(|b| (a - b).abs() >= 15.0),
+                    "{name}: {labels:?}"
+                );
+            }
+            for node in svg.descendants() {
+                for a in node.attributes() {
+                    assert!(
+                        !a.value().contains("NaN") && !a.value().contains("inf"),
+                        "{name}: {a:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_verdict_comes_first_and_its_losing_side_before_its_winning_side() {
+    let page = html(&Recipe::default().cook());
+    let at = |text: &str| {
+        page.find(text)
+            .unwrap_or_else(|| panic!("{text} is missing"))
+    };
+    assert!(at("class=\"headline\"") < at("Where delegation loses"));
+    assert!(at("Where delegation loses") < at("Where delegation wins"));
+    assert!(at("Where delegation wins") < at("<svg class=\"plot\""));
+    assert!(at("<svg class=\"plot\"") < at("The machine"));
+    let text = verdict(&Recipe::default().cook()).to_string();
+    assert!(
+        text.find("Where delegation loses").unwrap() < text.find("Where delegation wins").unwrap()
+    );
+}
+
+#[test]
+fn embedded_results_are_the_results() {
+    for Dish {
+        name,
+        results,
+        page,
+        ..
+    } in MENU.iter().filter(|d| d.name != "hostile")
+    {
+        let (_, rest) = page.split_once("id=\"results\">").unwrap();
+        let (json, _) = rest.split_once("</script>").unwrap();
+        let plain = serde_json::to_string(results).unwrap();
+        assert!(
+            json == plain,
+            "{name}: nothing in these results needs an escape"
+        );
+        serde_json::from_str::<Results>(json).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let page = html(&hostile());
+    for markup in ["<script>alert", "<img", "<i>note", "<b>`x`", "<!-- ]]>"] {
+        assert!(!page.contains(markup), "{markup}");
+    }
+    assert!(page.contains("&lt;script&gt;alert(1)"));
+}

@@ -1,0 +1,117 @@
+//! The current execution context.
+
+use super::{NoSwitch, Sleeper, Token, poll_sources};
+use crate::Backoff;
+use crate::facade::{MODEL, thread_local};
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// Work for a fresh fibre.
+pub type Task = Box<dyn FnOnce()>;
+
+/// What a scheduler of fibres or coroutines offers to the code that runs on it.
+pub trait Context {
+    /// Suspends the code that calls, and returns when `token` is set; others run meanwhile.
+    /// The scheduler [subscribes](Token::subscribe) to the token.
+    fn wait(&self, token: &Token);
+
+    /// Runs `task` in a fibre of its own on this thread.
+    ///
+    /// # Errors
+    /// The task, where the context cannot.
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        Err(task)
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<NonNull<dyn Context>>> = const { Cell::new(None) };
+}
+
+fn current() -> Option<NonNull<dyn Context>> {
+    CURRENT.try_with(Cell::get).unwrap_or(None)
+}
+
+/// Runs `f` with `context` as what waits on this thread go to. A scheduler calls it around
+/// its loop; the code that it resumes inside sees the context.
+pub fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<NonNull<dyn Context>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = CURRENT.try_with(|current| current.set(self.0));
+        }
+    }
+    // SAFETY: only the lifetime changes; `Restore` takes the pointer away before `context`
+    // ends, also when `f` unwinds.
+    let context = unsafe {
+        std::mem::transmute::<NonNull<dyn Context + '_>, NonNull<dyn Context>>(NonNull::from(
+            context,
+        ))
+    };
+    let _restore = Restore(current());
+    let _ = CURRENT.try_with(|current| current.set(Some(context)));
+    f()
+}
+
+/// True where a wait suspends a fibre instead of blocking the thread: inside a context, and
+/// nothing forbids it.
+#[inline]
+pub fn is_suspendable() -> bool {
+    current().is_some() && NoSwitch::active().is_none() && !std::thread::panicking()
+}
+
+/// Waits until `token` is set, by the current context: suspends a fibre, or spins, yields
+/// and sleeps on a thread, polling the thread's sources meanwhile.
+///
+/// # Panics
+/// Inside a [`NoSwitch`] guard.
+#[track_caller]
+pub fn wait(token: &Token) {
+    if token.is_set() {
+        return;
+    }
+    NoSwitch::refuse("a wait");
+    match current() {
+        // While unwinding, nothing may be suspended: the thread waits.
+        // SAFETY: inside `enter`, which keeps the context.
+        Some(context) if !std::thread::panicking() => unsafe { context.as_ref() }.wait(token),
+        _ => wait_on_thread(token),
+    }
+    debug_assert!(token.is_set(), "a context returns when the token is set");
+}
+
+/// Runs `task` in a fibre of its own.
+///
+/// # Errors
+/// The task, where there is no context that can.
+pub fn spawn(task: Task) -> Result<(), Task> {
+    match current() {
+        // SAFETY: inside `enter`, which keeps the context.
+        Some(context) => unsafe { context.as_ref() }.spawn(task),
+        None => Err(task),
+    }
+}
+
+fn wait_on_thread(token: &Token) {
+    const YIELDS: u32 = if MODEL { 0 } else { 64 };
+    let sleeper = Sleeper::current();
+    let mut subscribed = false;
+    let mut backoff = Backoff::new();
+    while !token.is_set() {
+        poll_sources();
+        if backoff.is_yielding() && backoff.yields() >= YIELDS {
+            if !subscribed {
+                // SAFETY: this thread is the one waiter, and it stays until the token is set.
+                unsafe { token.subscribe(sleeper.waker()) };
+                subscribed = true;
+                continue;
+            }
+            sleeper.sleep(None, || {
+                poll_sources();
+                token.is_set()
+            });
+        } else {
+            backoff.wait();
+        }
+    }
+}

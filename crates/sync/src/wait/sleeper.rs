@@ -1,0 +1,85 @@
+//! Where a thread sleeps.
+
+use crate::facade::atomic::Ordering;
+use crate::facade::thread_local;
+use crate::{Futex, barrier};
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// The one place a thread sleeps in, whatever it waits for: answers of several trustees, a
+/// token, a time. It outlives its thread where wakers hold it, so a waker never touches
+/// memory that is gone.
+///
+/// Waking is cheap where nobody sleeps: after making the event visible,
+/// [`wake_if_asleep`](Self::wake_if_asleep) reads one word. The sleeper pays: it says that
+/// it sleeps, passes the heavy barrier, and looks at its events once more.
+#[derive(Debug)]
+pub struct Sleeper {
+    state: Futex,
+}
+
+thread_local! {
+    static MINE: Arc<Sleeper> = Arc::new(Sleeper::new());
+}
+
+impl Sleeper {
+    fn new() -> Self {
+        Self { state: Futex::new(AWAKE) }
+    }
+
+    /// The calling thread's. Late in its end, when thread-locals are gone, a new one.
+    pub fn current() -> Arc<Self> {
+        MINE.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(Self::new()))
+    }
+
+    /// Sleeps until woken, or for `timeout` at most, unless `ready`. May return early: look
+    /// at the events again.
+    pub fn sleep(&self, timeout: Option<Duration>, ready: impl FnOnce() -> bool) {
+        // Relaxed: ordered by the barrier. An exchange, so that it continues the order of
+        // the word's changes.
+        self.state.word().swap(ASLEEP, Ordering::Relaxed);
+        // Pairs with the light barrier of `wake_if_asleep`: the waker sees ASLEEP, or
+        // `ready` sees the event.
+        barrier::heavy();
+        if !ready() {
+            self.state.wait(ASLEEP, timeout);
+        }
+        // Relaxed: a wake-up too many does no harm.
+        self.state.word().swap(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Wakes the thread if it sleeps. Call it after the event has been made visible.
+    #[inline(always)]
+    pub fn wake_if_asleep(&self) {
+        barrier::light();
+        // Relaxed: ordered by the barrier.
+        if self.state.word().load(Ordering::Relaxed) != AWAKE {
+            self.wake_up();
+        }
+    }
+
+    #[cold]
+    fn wake_up(&self) {
+        // Relaxed: carries nothing; the sleeper looks at its events again.
+        self.state.word().swap(AWAKE, Ordering::Relaxed);
+        self.state.wake_one();
+    }
+
+    /// A waker for the thread.
+    pub fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::new(Rouse(Arc::clone(self))))
+    }
+}
+
+/// `Wake` asks for an `Arc<Self>`; a sleeper has no other use for one.
+struct Rouse(Arc<Sleeper>);
+
+impl Wake for Rouse {
+    fn wake(self: Arc<Self>) {
+        self.0.wake_if_asleep();
+    }
+}

@@ -1,0 +1,52 @@
+//! What has to be polled on a thread while nothing else runs there.
+
+use crate::facade::thread_local;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+/// Something on this thread that gets answers and has to be looked at: a client's channel.
+pub trait Source {
+    /// Takes what there is, without waiting: runs callbacks, sets tokens.
+    fn poll(&self);
+}
+
+thread_local! {
+    static SOURCES: RefCell<Vec<Weak<dyn Source>>> = RefCell::new(Vec::new());
+}
+
+/// Ends a source's registration when dropped.
+pub struct Registration {
+    source: Weak<dyn Source>,
+}
+
+/// Has `source` polled by this thread's waits, for as long as it and the registration live.
+/// `None` where the thread is so near its end that it has no sources any more.
+pub fn register(source: &Rc<impl Source + 'static>) -> Option<Registration> {
+    let source: Rc<dyn Source> = Rc::clone(source) as _;
+    let source = Rc::downgrade(&source);
+    SOURCES.try_with(|sources| sources.borrow_mut().push(Weak::clone(&source))).ok()?;
+    Some(Registration { source })
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let _ = SOURCES.try_with(|sources| {
+            sources.borrow_mut().retain(|other| !Weak::ptr_eq(other, &self.source));
+        });
+    }
+}
+
+/// Polls every source of this thread once. Schedulers call it when they are idle, and now
+/// and then when they are not.
+pub fn poll_sources() {
+    let mut next = 0;
+    loop {
+        // Not borrowed while a source runs callbacks: they may register others.
+        let source = SOURCES.try_with(|sources| sources.borrow().get(next).cloned());
+        let Ok(Some(source)) = source else { return };
+        if let Some(source) = source.upgrade() {
+            source.poll();
+        }
+        next += 1;
+    }
+}

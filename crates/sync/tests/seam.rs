@@ -1,0 +1,161 @@
+//! The waiting seam, with threads and with a toy coroutine scheduler.
+#![cfg(not(any(corelay_loom, corelay_shuttle)))]
+
+mod toy;
+
+use corelay_sync::wait::{self, NoSwitch, Source, Token, register};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use toy::Toy;
+
+#[test]
+fn a_thread_waits_for_a_token() {
+    for delay in [0, 1, 20] {
+        let token = Token::new();
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(delay));
+                token.notify();
+            });
+            wait::wait(&token);
+        });
+        assert!(token.is_set());
+    }
+}
+
+#[test]
+fn many_tokens_are_set_and_freed_at_once() {
+    // The notifier must not touch a token that its waiter has seen set.
+    let (send, receive) = std::sync::mpsc::sync_channel::<&'static Token>(1);
+    let notifier = std::thread::spawn(move || receive.iter().for_each(Token::notify));
+    for _ in 0..20_000 {
+        let token = Box::into_raw(Box::new(Token::new()));
+        // SAFETY: freed below, after the notifier has set it.
+        send.send(unsafe { &*token }).unwrap();
+        // SAFETY: as above.
+        wait::wait(unsafe { &*token });
+        // SAFETY: from `Box::into_raw`, and set.
+        drop(unsafe { Box::from_raw(token) });
+    }
+    drop(send);
+    notifier.join().unwrap();
+}
+
+#[test]
+fn coroutines_run_while_others_wait() {
+    let toy = Toy::new();
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let tokens: Rc<Vec<Token>> = Rc::new((0..3).map(|_| Token::new()).collect());
+    for i in 0..3 {
+        let (order, tokens) = (Rc::clone(&order), Rc::clone(&tokens));
+        toy.add(move || {
+            order.borrow_mut().push(("waits", i));
+            wait::wait(&tokens[i]);
+            order.borrow_mut().push(("goes on", i));
+        });
+    }
+    let (waker, tokens) = (Rc::clone(&order), Rc::clone(&tokens));
+    toy.add(move || {
+        assert_eq!(waker.borrow().len(), 3, "all three wait");
+        for token in tokens.iter().rev() {
+            token.notify();
+        }
+    });
+    toy.run();
+    assert_eq!(order.borrow().len(), 6);
+    assert_eq!(toy.suspensions.get(), 3);
+}
+
+#[test]
+fn an_idle_scheduler_sleeps_until_another_thread_notifies() {
+    let toy = Toy::new();
+    let token = Arc::new(Token::new());
+    let theirs = Arc::clone(&token);
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        theirs.notify();
+    });
+    toy.add(move || wait::wait(&token));
+    toy.run();
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_coroutine_spawns_another() {
+    let toy = Toy::new();
+    let ran = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&ran);
+    toy.add(move || assert!(wait::spawn(Box::new(move || seen.set(true))).is_ok()));
+    toy.run();
+    assert!(ran.get());
+    assert!(wait::spawn(Box::new(|| ())).is_err(), "a plain thread has no fibres");
+}
+
+#[test]
+fn a_waiting_thread_polls_its_sources() {
+    struct Answers {
+        arrived: Arc<AtomicBool>,
+        token: Token,
+    }
+    impl Source for Answers {
+        fn poll(&self) {
+            if self.arrived.swap(false, Ordering::Acquire) {
+                self.token.notify();
+            }
+        }
+    }
+    let arrived = Arc::new(AtomicBool::new(false));
+    let source = Rc::new(Answers { arrived: Arc::clone(&arrived), token: Token::new() });
+    let _registration = register(&source);
+    let sleeper = wait::Sleeper::current();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        arrived.store(true, Ordering::Release);
+        sleeper.wake_if_asleep();
+    });
+    wait::wait(&source.token);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_forbidden_wait_is_a_named_panic() {
+    let name = "the order book";
+    // SAFETY: dropped below, before `name` ends.
+    let guard = unsafe { NoSwitch::enter(&name, |name| name) };
+    let refused = catch_unwind(AssertUnwindSafe(|| wait::wait(&Token::new()))).unwrap_err();
+    let message = refused.downcast_ref::<String>().unwrap();
+    assert!(message.contains("the order book") && message.contains("seam.rs"), "{message}");
+    drop(guard);
+    assert_eq!(NoSwitch::active(), None);
+}
+
+#[test]
+fn a_wait_while_unwinding_blocks_the_thread_instead_of_suspending() {
+    struct WaitsInDrop(Arc<Token>);
+    impl Drop for WaitsInDrop {
+        fn drop(&mut self) {
+            wait::wait(&self.0);
+        }
+    }
+    let toy = Toy::new();
+    let token = Arc::new(Token::new());
+    let theirs = Arc::clone(&token);
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        theirs.notify();
+    });
+    let waits = WaitsInDrop(token);
+    toy.add(move || {
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _waits = waits;
+            panic!("unwinding");
+        }));
+        assert!(unwound.is_err());
+    });
+    toy.run();
+    assert_eq!(toy.suspensions.get(), 0);
+    thread.join().unwrap();
+}

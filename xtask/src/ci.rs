@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// The whole gate on 2 CPUs.
 const BUDGET: Duration = Duration::from_secs(40 * 60);
 
+/// A step of cargo's that is still running then hangs; a build from nothing included.
+const STEP: Duration = Duration::from_secs(20 * 60);
+
 type Step = (&'static str, fn(&Workspace) -> Result<Came>);
 
 /// In this order: what is cheap and fails often comes first.
@@ -121,7 +124,7 @@ fn cargo(workspace: &Workspace, args: &[&str], environment: &[(&str, &str)]) -> 
         .env("CARGO_TARGET_DIR", &workspace.target);
     command.envs(environment.iter().copied());
     show(&command, environment);
-    let passed = process::pass_on(command)?;
+    let passed = process::pass_on(command, Some(STEP))?;
     Ok(Came {
         good: passed.good,
         tests: passed.tests,

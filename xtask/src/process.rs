@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -82,7 +83,7 @@ impl Ended {
 
 /// Runs a command to its end, or until `limit`, and keeps what it prints.
 pub(crate) fn capture(mut command: Command, limit: Option<Duration>) -> Result<Ended> {
-    let what = shown(&command);
+    let what = command.get_program().to_string_lossy().into_owned();
     let (mut reader, writer) = std::io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let start = Instant::now();
@@ -124,7 +125,7 @@ pub(crate) fn capture(mut command: Command, limit: Option<Duration>) -> Result<E
 /// A child whose output was passed on.
 #[derive(Debug)]
 pub(crate) struct Passed {
-    /// Exit code 0.
+    /// Exit code 0, in time.
     pub(crate) good: bool,
     /// The closing lines of the test runners in its output.
     pub(crate) tests: Tally,
@@ -132,26 +133,58 @@ pub(crate) struct Passed {
 
 /// Runs a command to its end, passes its output on as it comes and counts the closing
 /// lines of test runners in it.
-pub(crate) fn pass_on(mut command: Command) -> Result<Passed> {
+///
+/// With a limit it runs in a process group of its own, so that what cargo has started is
+/// stopped with it.
+pub(crate) fn pass_on(mut command: Command, limit: Option<Duration>) -> Result<Passed> {
     let what = shown(&command);
     command.stdout(Stdio::piped());
+    if limit.is_some() {
+        command.process_group(0);
+    }
     let mut child = command
         .spawn()
         .with_context(|| format!("cannot start {what}"))?;
-    let mut tests = Tally::default();
     let output = child
         .stdout
         .take()
         .context("the child's output was piped")?;
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line?;
-        let text = String::from_utf8_lossy(&line);
-        tests.read(&text);
-        writeln!(std::io::stdout(), "{text}")?;
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let _ = send.send(line);
+        }
+    });
+    let mut tests = Tally::default();
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let timed_out = loop {
+        let line = match deadline {
+            Some(at) => lines.recv_timeout(at.saturating_duration_since(Instant::now())),
+            None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match line {
+            Ok(line) => {
+                let text = String::from_utf8_lossy(&line);
+                tests.read(&text);
+                writeln!(std::io::stdout(), "{text}")?;
+            }
+            Err(RecvTimeoutError::Disconnected) => break false,
+            Err(RecvTimeoutError::Timeout) => break true,
+        }
+    };
+    if timed_out {
+        println!(
+            "`{what}` does not end: stopped after {}",
+            seconds(limit.unwrap_or_default())
+        );
+        let group = format!("-{}", child.id());
+        Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .status()?;
     }
     let status = child.wait()?;
     Ok(Passed {
-        good: status.success(),
+        good: status.success() && !timed_out,
         tests,
     })
 }
@@ -236,6 +269,25 @@ mod tests {
         let ended = capture(shell("echo begun; exec sleep 1000"), limit).unwrap();
         assert!(ended.timed_out && !ended.good());
         assert!(ended.how().starts_with("stopped after"));
+    }
+
+    #[test]
+    fn what_a_child_started_is_stopped_with_it() {
+        let start = Instant::now();
+        let script = "echo 'test result: ok. 1 passed; 0 failed'; sleep 1000; echo more";
+        let passed = pass_on(shell(script), Some(Duration::from_millis(200))).unwrap();
+        assert!(!passed.good);
+        assert_eq!(passed.tests.passed, 1);
+        assert!(
+            start.elapsed() < Duration::from_secs(500),
+            "it was waited for"
+        );
+        assert!(
+            pass_on(shell("exit 0"), Some(Duration::from_secs(500)))
+                .unwrap()
+                .good
+        );
+        assert!(!pass_on(shell("exit 1"), None).unwrap().good);
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     build.args(["build", "--release", "--locked", "--package", "corelay-lab"]);
     build.env("CARGO_TARGET_DIR", &workspace.target);
     println!("{}", process::shown(&build));
-    if !process::pass_on(build)?.good {
+    if !process::pass_on(build, None)?.good {
         bail!("the lab does not build");
     }
     let program = workspace.target.join("release").join("corelay");

@@ -22,15 +22,41 @@
 //! * Long read-only scans; machines where no core can be spared.
 //!
 //! `cargo run --release -- compare` in the repository measures which way wins on your
-//! machine.
+//! machine; `docs/guide/choosing-a-method.md` says why.
 //!
 //! # Guarantees
-//! Order, panics, nesting, lifetime and idle cost are stated in `docs/guide/guarantees.md`
-//! and, item by item, at [`Trust`].
+//! In short; `docs/guide/guarantees.md` has the whole of it, and each method its errors and
+//! panics.
+//!
+//! * **Order.** A trustee runs one thread's requests in the order in which it made them.
+//!   Nothing is said across threads or trustees.
+//! * **Panic.** A panic of a delegated closure poisons its object and reaches the caller of
+//!   [`apply`](Trust::apply), or the next [`barrier`]; the trustee lives on.
+//! * **Accepted means executed**, also where the client never calls corelay again. Callbacks
+//!   run inside later corelay calls of the thread that asked.
+//! * **Nesting.** A delegated closure is a leaf: corelay calls inside it are refused by a
+//!   message that names them. Callbacks may make requests.
+//! * **Memory.** Bounded per client and trustee by a window; an object lives until every
+//!   request accepted before its last handle went away has run.
+//! * **Idle cost.** None: a trustee without work sleeps.
 //!
 //! # Ways of sharing
 //! [`Trust`] and every lock of [`locks`] offer [`Shared`] and [`Session`]: code written
 //! against these traits swaps one for another.
+//!
+//! ```
+//! use corelay::{Session, Shared, Trustees, locks::Mcs};
+//!
+//! fn count(hits: &impl Shared<Value = u64>) -> u64 {
+//!     let mut hits = hits.session(); // this thread's way in
+//!     hits.apply(|h| { *h += 1; *h })
+//! }
+//!
+//! let trustees = Trustees::dedicated(1).start()?;
+//! assert_eq!(count(&trustees.entrust(0)), 1); // by delegation
+//! assert_eq!(count(&Mcs::new(0)), 1); // by a queue lock
+//! # Ok::<(), corelay::StartError>(())
+//! ```
 
 pub use corelay_delegate::{
     BarrierError, Builder, ClientGuard, Metrics, Poisoned, StartError, Trust, TrustSession,
@@ -42,3 +68,6 @@ pub use corelay_sync::{Issue, Session, Shared};
 pub use corelay_locks as locks;
 /// CPUs, caches and nodes of this machine, orders of placement, pinning.
 pub use corelay_topology as topology;
+
+#[cfg(doctest)]
+mod guide;

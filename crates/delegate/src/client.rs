@@ -34,6 +34,7 @@ pub fn poll() {
 pub fn barrier() -> Result<(), BarrierError> {
     refuse("corelay::barrier");
     let Some(state) = thread::state() else { return Ok(()) };
+    state.finish_orphans();
     // Callbacks on one client may ask another for something: until nobody has anything.
     loop {
         let mut idle = true;
@@ -72,6 +73,10 @@ fn refuse(call: &str) {
 /// A thread does the same at its end, by a thread-local destructor. But
 /// `std::thread::scope` does not wait for those: hold a guard in each scoped thread whose
 /// callbacks must have run when the scope ends (the thesis's barrier before the join).
+///
+/// Panics of callbacks that only now run, and failures that no [`barrier`] has asked for, are
+/// dropped: call [`barrier`] before to hear of them. Dropped inside a callback or a delegated
+/// closure, a guard does nothing.
 ///
 /// ```
 /// # use corelay_delegate::{ClientGuard, Trustees};

@@ -5,7 +5,7 @@ use crate::channel::word::Position;
 use crate::metrics::Metrics;
 use crate::object::{Header, Object};
 use crate::slot::Slot;
-use crate::thread::connect;
+use crate::thread::{connect, in_leaf};
 use crate::trust::{Trust, refuse, unwrap_answer};
 use crate::trustee::{Registry, Settings, Shared, Trustee};
 use corelay_sync::Backoff;
@@ -134,17 +134,12 @@ impl Trustees {
             crate::channel::lane::guarded(build).map(|value| {
                 let object = Object::new(value, shared);
                 registry.adopt(object.cast::<Header>());
-                Adopted(object)
+                Trust::from_object(NonNull::new(object).expect("from a box"), slot)
             })
         };
         // SAFETY: the registry lives until its trustee has ended; the call waits.
         let answer = unsafe { client.call::<Registry, _, _>(member.home.cast(), adopt) };
-        match unwrap_answer(answer) {
-            Ok(Adopted(object)) => {
-                Trust::from_object(NonNull::new(object).expect("from a box"), slot)
-            }
-            Err(payload) => resume_unwind(payload),
-        }
+        unwrap_answer(answer).unwrap_or_else(|payload| resume_unwind(payload))
     }
 
     fn turn(&self) -> usize {
@@ -179,7 +174,7 @@ impl Trustees {
         }
         for member in &mut self.members {
             if let Some(thread) = member.thread.take() {
-                if NoSwitch::active().is_some() {
+                if in_leaf() {
                     // A closure that drops its own trustees cannot wait for them; they end
                     // by themselves.
                     continue;
@@ -204,12 +199,6 @@ impl fmt::Debug for Trustees {
         f.debug_list().entries(self.members.iter().map(|m| &m.shared.name)).finish()
     }
 }
-
-/// A new object on its way from trustee to client.
-struct Adopted<T>(*mut Object<T>);
-
-// SAFETY: the pointer becomes a `Trust`, which follows it only on the trustee.
-unsafe impl<T> Send for Adopted<T> {}
 
 /// A home object on its way to its trustee.
 struct Home(*mut Object<Registry>);

@@ -5,7 +5,7 @@
 //! nothing. Other corelay waits find out through [`NoSwitch`].
 
 use crate::channel::lane::Lane;
-use crate::thread::{Table, hide_table, show_table};
+use crate::thread::{Table, enter_leaf, leave_leaf};
 use corelay_sync::wait::NoSwitch;
 
 /// Closures of a lane run on this thread until it is dropped.
@@ -19,7 +19,7 @@ impl<'a> Leaf<'a> {
     pub(crate) fn enter(lane: &'a Lane) -> Self {
         // SAFETY: leaves are locals of the lane's functions and do not nest.
         let no_switch = unsafe { NoSwitch::enter(lane, Lane::running) };
-        Self { hidden: hide_table(), _no_switch: no_switch }
+        Self { hidden: enter_leaf(), _no_switch: no_switch }
     }
 
     /// A value of this trustee is being dropped.
@@ -27,13 +27,13 @@ impl<'a> Leaf<'a> {
         const WHAT: &str = "the destructor of a delegated value";
         // SAFETY: as above; the name is static.
         let no_switch = unsafe { NoSwitch::enter(&WHAT, |what| what) };
-        Leaf { hidden: hide_table(), _no_switch: no_switch }
+        Leaf { hidden: enter_leaf(), _no_switch: no_switch }
     }
 }
 
 impl Drop for Leaf<'_> {
     #[inline]
     fn drop(&mut self) {
-        show_table(self.hidden);
+        leave_leaf(self.hidden);
     }
 }

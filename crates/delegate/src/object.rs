@@ -128,7 +128,7 @@ impl Header {
         // Once pushed, the object may be gone at any time; its trustee must not be.
         let trustee = Arc::clone(&header.trustee);
         // SAFETY: the node is pushed only here, once; the object stays until it is taken.
-        if unsafe { trustee.inbox.push(&raw const header.node) } {
+        if unsafe { trustee.inbox.push(&raw const (*this).node) } {
             trustee.rouse_if_needed();
         } else {
             // The trustee has ended and has dropped the value.

@@ -56,14 +56,46 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
         }
     }
 
+    /// # Panics
+    /// Inside a callback.
+    #[track_caller]
     fn reap(&mut self) {
+        self.refuse_in_callback("Session::reap");
         self.client.flush();
         self.client.reap();
         self.client.thread.raise_held();
     }
 
+    /// # Panics
+    /// Inside a callback.
+    #[track_caller]
     fn barrier(&mut self) {
+        self.refuse_in_callback("Session::barrier");
         self.client.finish();
         self.client.thread.raise_held();
+    }
+}
+
+impl<T> TrustSession<'_, T> {
+    #[track_caller]
+    fn refuse_in_callback(&self, call: &str) {
+        assert!(
+            !self.client.thread.in_callback(),
+            "corelay: {call} inside a callback: the call that runs callbacks is under way"
+        );
+    }
+}
+
+impl<T> Drop for TrustSession<'_, T> {
+    /// A session may outlive its thread's own hold on the client; the last one finishes.
+    fn drop(&mut self) {
+        if Rc::strong_count(&self.client) > 1 {
+            return;
+        }
+        if self.client.thread.in_callback() {
+            self.client.thread.adopt_orphan(Rc::clone(&self.client));
+        } else {
+            self.client.finish();
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::discard_payload;
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
-use corelay_sync::wait::{NoSwitch, Registration, Source, register};
+use corelay_sync::wait::{NoSwitch, OnThread, Registration, Source, on_thread, register};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -27,9 +27,14 @@ pub(crate) struct Table {
 
 const NO_TABLE: Table = Table { clients: std::ptr::null(), len: 0 };
 
+/// Stands for the table while a delegated closure runs. Never followed: it has no entries.
+const IN_LEAF: Table = Table { clients: std::ptr::dangling(), len: 0 };
+
 thread_local! {
     static TABLE: Cell<Table> = const { Cell::new(NO_TABLE) };
     static OWNER: Owner = Owner::new();
+    /// The owner while its destructor runs: callbacks still find it.
+    static ENDING: Cell<*const Owner> = const { Cell::new(std::ptr::null()) };
 }
 
 /// The client of this thread for the trustee in `slot`, if it has one.
@@ -53,18 +58,28 @@ fn table() -> Table {
     TABLE.try_with(Cell::get).unwrap_or(NO_TABLE)
 }
 
-/// Hides the table: every call takes its slow path.
+/// Hides the table: every call takes its slow path and finds out that a closure runs.
 #[inline(always)]
-pub(crate) fn hide_table() -> Table {
+pub(crate) fn enter_leaf() -> Table {
     let table = table();
-    show_table(NO_TABLE);
+    show_table(IN_LEAF);
     table
 }
 
-/// Undoes [`hide_table`].
+/// Undoes [`enter_leaf`].
 #[inline(always)]
-pub(crate) fn show_table(table: Table) {
+pub(crate) fn leave_leaf(table: Table) {
+    show_table(table);
+}
+
+#[inline(always)]
+fn show_table(table: Table) {
     let _ = TABLE.try_with(|t| t.set(table));
+}
+
+/// True inside a delegated closure, or the destructor of a delegated value.
+pub(crate) fn in_leaf() -> bool {
+    table().clients == IN_LEAF.clients
 }
 
 /// Why this thread cannot be a client now.
@@ -98,6 +113,7 @@ impl Drop for ClientRef {
     fn drop(&mut self) {
         if let Self::Temporary(client) = self {
             client.finish();
+            client.thread.discard_held();
         }
     }
 }
@@ -105,8 +121,8 @@ impl Drop for ClientRef {
 /// The slow path of [`lookup`]: makes this thread a client of `trustee`.
 #[cold]
 pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
-    if let Some(running) = NoSwitch::active() {
-        return Err(NoClient::Nested(running));
+    if in_leaf() {
+        return Err(NoClient::Nested(NoSwitch::active().unwrap_or("a delegated closure")));
     }
     match with_owner(|owner| owner.connect(trustee)) {
         Some(client) => client.map(ClientRef::Kept).ok_or(NoClient::Closed),
@@ -141,29 +157,47 @@ pub(crate) fn state() -> Option<Rc<ThreadState>> {
     with_owner(|owner| Rc::clone(&owner.state))
 }
 
-/// Ends this thread's clients now, as at its end.
+/// Ends this thread's clients now, as at its end. Does nothing where a call of this crate is
+/// under way on this thread: inside a callback or a delegated closure.
 pub(crate) fn retire_clients() {
-    with_owner(Owner::finish);
+    if in_leaf() {
+        return;
+    }
+    with_owner(|owner| {
+        if !owner.state.in_callback() {
+            owner.finish();
+        }
+    });
 }
 
 /// `None` where the thread has come so far to its end that its owner is gone.
 fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
-    OWNER.try_with(f).ok()
+    let ending = ENDING.try_with(Cell::get).unwrap_or(std::ptr::null());
+    // SAFETY: null, or the owner while it finishes, further up this thread's stack.
+    match unsafe { ending.as_ref() } {
+        Some(owner) => Some(f(owner)),
+        None => OWNER.try_with(f).ok(),
+    }
 }
 
 /// Keeps the clients, and finishes them at the thread's end.
 struct Owner {
     /// By slot.
-    clients: RefCell<Vec<Option<Rc<Client>>>>,
+    clients: RefCell<Vec<Option<Kept>>>,
     /// The same, as the fast path reads them.
     pointers: RefCell<Vec<*const Client>>,
     state: Rc<ThreadState>,
-    registrations: RefCell<Vec<Registration>>,
+}
+
+/// A client, polled by this thread's other waits.
+struct Kept {
+    client: Rc<Client>,
+    _polled: Option<Registration>,
 }
 
 impl Source for Client {
     fn poll(&self) {
-        if !self.thread.is_busy() {
+        if !self.thread.in_callback() {
             self.flush();
             self.reap();
         }
@@ -176,96 +210,121 @@ impl Owner {
             clients: RefCell::new(Vec::new()),
             pointers: RefCell::new(Vec::new()),
             state: Rc::new(ThreadState::default()),
-            registrations: RefCell::new(Vec::new()),
         }
     }
 
     fn connect(&self, trustee: &Arc<Shared>) -> Option<Rc<Client>> {
         let slot = trustee.slot.index();
-        if let Some(Some(client)) = self.clients.borrow().get(slot) {
+        if let Some(client) = self.client_in(slot) {
             // The table was hidden, and is not any more.
-            return Some(Rc::clone(client));
+            return Some(client);
         }
         self.sweep();
         let client = Rc::new(Client::connect(trustee, &self.state)?);
+        if let Some(earlier) = self.client_in(slot) {
+            // A destructor that the sweep ran has been here before us.
+            return Some(earlier);
+        }
         let mut clients = self.clients.borrow_mut();
         let mut pointers = self.pointers.borrow_mut();
         if clients.len() <= slot {
-            clients.resize(slot + 1, None);
+            clients.resize_with(slot + 1, || None);
             pointers.resize(slot + 1, std::ptr::null());
         }
-        // A wait of another kind on this thread polls it too.
-        self.registrations.borrow_mut().extend(register(&client));
-        clients[slot] = Some(Rc::clone(&client));
+        let polled = register(&client);
+        clients[slot] = Some(Kept { client: Rc::clone(&client), _polled: polled });
         pointers[slot] = Rc::as_ptr(&client);
         show_table(Table { clients: pointers.as_ptr(), len: pointers.len() });
         Some(client)
     }
 
-    /// Drops the clients of trustees that have ended, so that slots are used again.
-    fn sweep(&self) {
-        if self.state.is_busy() {
-            return;
-        }
-        let mut ended = Vec::new();
-        {
-            let mut clients = self.clients.borrow_mut();
-            let mut pointers = self.pointers.borrow_mut();
-            for (client, pointer) in clients.iter_mut().zip(pointers.iter_mut()) {
-                let over = client.as_ref().is_some_and(|client| {
-                    client.trustee.is_gone() && client.is_idle() && Rc::strong_count(client) == 1
-                });
-                if over {
-                    *pointer = std::ptr::null();
-                    ended.extend(client.take());
-                }
-            }
-        }
-        drop(ended);
+    fn client_in(&self, slot: usize) -> Option<Rc<Client>> {
+        self.clients.borrow().get(slot)?.as_ref().map(|kept| Rc::clone(&kept.client))
     }
 
-    fn finish(&self) {
-        loop {
-            let Some(client) = self.clients.borrow_mut().iter_mut().find_map(Option::take) else {
-                break;
-            };
-            // While it finishes, its callbacks may call on it: it stays in the fast table.
-            client.finish();
-            if let Some(pointer) =
-                self.pointers.borrow_mut().get_mut(client.trustee.slot.index())
-            {
-                *pointer = std::ptr::null();
+    fn remove(&self, slot: usize) {
+        self.pointers.borrow_mut()[slot] = std::ptr::null();
+        let removed = self.clients.borrow_mut()[slot].take();
+        // Not borrowed while destructors run.
+        drop(removed);
+    }
+
+    /// Drops the clients of trustees that have ended, so that slots are used again.
+    fn sweep(&self) {
+        if self.state.in_callback() {
+            return;
+        }
+        let slots = self.clients.borrow().len();
+        for slot in 0..slots {
+            let over = self.client_in(slot).is_some_and(|client| {
+                client.trustee.is_gone()
+                    && client.is_idle()
+                    && !client.has_faults()
+                    && Rc::strong_count(&client) == 2
+            });
+            if over {
+                self.remove(slot);
             }
         }
+    }
+
+    /// Finishes all clients and lets go of those that no session uses. Callbacks may make
+    /// new ones meanwhile.
+    fn finish(&self) {
+        let mut slot = 0;
+        while slot < self.clients.borrow().len() {
+            if let Some(client) = self.client_in(slot) {
+                client.finish();
+                // A session that lives on finishes for itself.
+                if Rc::strong_count(&client) == 2 {
+                    drop(client);
+                    self.remove(slot);
+                    // Its last callbacks, or destructors, may have made clients before it.
+                    slot = 0;
+                    continue;
+                }
+            }
+            slot += 1;
+        }
+        self.state.finish_orphans();
         self.state.discard_held();
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        let _ = ENDING.try_with(|ending| ending.set(self));
         self.finish();
         show_table(NO_TABLE);
+        let _ = ENDING.try_with(|ending| ending.set(std::ptr::null()));
     }
 }
 
-type Deferred = Box<dyn FnOnce()>;
+type Callback = Box<dyn FnOnce()>;
 
 /// What all clients of a thread have in common.
 #[derive(Default)]
 pub(crate) struct ThreadState {
     in_callback: Cell<bool>,
-    running_deferred: Cell<bool>,
-    deferred: RefCell<VecDeque<Deferred>>,
+    /// Callbacks whose answers came while another callback ran.
+    left: RefCell<VecDeque<Callback>>,
     /// The first panic of a callback, until the call that ran it has done its own work.
     held: RefCell<Option<Box<dyn Any + Send>>>,
+    /// Clients whose last session ended inside a callback.
+    orphans: RefCell<Vec<Rc<Client>>>,
 }
 
 /// Callbacks run until it is dropped.
-pub(crate) struct InCallback<'a>(&'a ThreadState);
+pub(crate) struct InCallback<'a> {
+    state: &'a ThreadState,
+    /// A callback that waits must not be suspended: the others on this thread wait for the
+    /// call that runs it.
+    _on_thread: OnThread,
+}
 
 impl Drop for InCallback<'_> {
     fn drop(&mut self) {
-        self.0.in_callback.set(false);
+        self.state.in_callback.set(false);
     }
 }
 
@@ -275,14 +334,9 @@ impl ThreadState {
         self.in_callback.get()
     }
 
-    fn is_busy(&self) -> bool {
-        self.in_callback.get() || self.running_deferred.get()
-    }
-
     pub(crate) fn enter_callbacks(&self) -> InCallback<'_> {
-        debug_assert!(!self.in_callback.get(), "callbacks start no callbacks");
-        self.in_callback.set(true);
-        InCallback(self)
+        assert!(!self.in_callback.replace(true), "corelay: callbacks start no callbacks");
+        InCallback { state: self, _on_thread: on_thread() }
     }
 
     /// Keeps the panic of a callback; a second one is dropped.
@@ -296,9 +350,10 @@ impl ThreadState {
     }
 
     /// Goes on with the panic of a callback, if one is held and this is the outermost call.
+    /// While the thread unwinds already, the panic stays held.
     #[cold]
     pub(crate) fn raise_held(&self) {
-        if self.is_busy() {
+        if self.in_callback() || std::thread::panicking() {
             return;
         }
         let held = self.held.borrow_mut().take();
@@ -312,27 +367,35 @@ impl ThreadState {
         discard_payload(held);
     }
 
-    /// True where one more request of a callback may wait.
-    pub(crate) fn may_defer(&self, most: u32) -> bool {
-        self.deferred.borrow().len() < most as usize
+    /// True where one more callback may be left to be run.
+    pub(crate) fn may_leave_callback(&self, most: u32) -> bool {
+        self.left.borrow().len() < most as usize
     }
 
-    pub(crate) fn defer(&self, job: Deferred) {
-        self.deferred.borrow_mut().push_back(job);
+    /// Leaves a callback to be run when the present one has ended.
+    pub(crate) fn leave_callback(&self, callback: Callback) {
+        self.left.borrow_mut().push_back(callback);
     }
 
-    /// Runs what callbacks have deferred, and what that makes callbacks defer.
-    pub(crate) fn run_deferred(&self) {
-        if self.deferred.borrow().is_empty() || self.is_busy() {
-            return;
-        }
-        self.running_deferred.set(true);
+    /// Runs what callbacks have left.
+    pub(crate) fn run_left_callbacks(&self) {
         loop {
-            let Some(job) = self.deferred.borrow_mut().pop_front() else { break };
-            if let Err(payload) = crate::channel::lane::guarded(job) {
-                self.hold(payload);
-            }
+            let Some(callback) = self.left.borrow_mut().pop_front() else { return };
+            callback();
         }
-        self.running_deferred.set(false);
+    }
+
+    /// Keeps a client whose last session ended inside a callback: it is finished by the
+    /// next barrier.
+    pub(crate) fn adopt_orphan(&self, client: Rc<Client>) {
+        self.orphans.borrow_mut().push(client);
+    }
+
+    /// Finishes the orphans.
+    pub(crate) fn finish_orphans(&self) {
+        loop {
+            let Some(client) = self.orphans.borrow_mut().pop() else { return };
+            client.finish();
+        }
     }
 }

@@ -17,7 +17,7 @@
 //! it came too late, and takes its request back).
 
 use crate::channel::Channel;
-use crate::channel::lane::{Lane, Serving, guarded, with_serving};
+use crate::channel::lane::{Lane, Serving, forget_poison, guarded, with_serving};
 use crate::channel::word::Position;
 use crate::error::discard_payload;
 use crate::inbox::{Inbox, Kind, Node};
@@ -243,6 +243,10 @@ impl Trustee {
                 self.found += 1;
                 idle = 0;
                 idle_since = None;
+                // However busy others keep us, every head is looked at now and then.
+                if self.passes.is_multiple_of(u64::from(LOOK_AFTER)) {
+                    self.look_at_heads(batch);
+                }
                 continue;
             }
             idle += self.lanes.len().max(1) as u32;
@@ -390,6 +394,7 @@ impl Trustee {
     }
 
     fn drop_value(&self, header: *mut Header) {
+        forget_poison(&self.serving, header);
         let _leaf = Leaf::enter_destructor();
         // SAFETY: called once per object, on its trustee, when no request is left.
         if let Err(payload) = guarded(|| unsafe { Header::drop_value(header) }) {

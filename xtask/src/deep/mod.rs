@@ -114,7 +114,7 @@ fn test(command: &mut Command, targets: &[Target]) {
 /// Runs tests; nothing passed is a failure too.
 fn tested(command: Command) -> Result<Came> {
     println!("{}", process::shown(&command));
-    let passed = process::pass_on(command)?;
+    let passed = process::pass_on(command, None)?;
     Ok(judge(passed.good, passed.tests))
 }
 

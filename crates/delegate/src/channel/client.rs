@@ -14,7 +14,7 @@ use super::reap::Reaper;
 use super::request::{Call, Callback, Post, Then};
 use super::ring::{FIRST_UNITS, JUMP_UNITS, Rings, SPARE, View};
 use super::word::{Mail, Position, is_past, step};
-use super::{Channel, defer, jump};
+use super::{Channel, jump};
 use crate::object::Header;
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
@@ -42,7 +42,7 @@ pub(crate) enum Refusal {
 /// What a request does when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Wait for room; inside a callback, queue.
+    /// Wait for room; inside a callback, for the request itself.
     Wait,
     /// Give up.
     Try,
@@ -53,8 +53,8 @@ pub(crate) enum Patience {
 enum Room {
     /// Write the request; publish the mail behind it.
     Here,
-    /// In a callback, and there is none: queue.
-    Queue,
+    /// There is none, and none can be made in a callback.
+    NotInCallback,
     /// There is none.
     None,
 }
@@ -77,8 +77,6 @@ pub(crate) struct Client {
     window: u32,
     max_units: u32,
     pub(crate) thread: Rc<ThreadState>,
-    /// Requests of callbacks that wait in the thread's queue.
-    pub(crate) deferred: Cell<u32>,
     /// The trustee had ended before the channel was announced.
     never_announced: Cell<bool>,
     owned: Arc<Channel>,
@@ -92,7 +90,7 @@ impl Client {
         let origin = trustee.settings.origin;
         let reaper = Reaper::new(first, origin);
         let rings = reaper.newest();
-        let channel = Arc::new(Channel::new(rings, origin));
+        let channel = Arc::new(Channel::new(rings, requests, origin));
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),
@@ -107,7 +105,6 @@ impl Client {
             window: trustee.settings.window,
             max_units: trustee.settings.ring_units,
             thread: Rc::clone(thread),
-            deferred: Cell::new(0),
             never_announced: Cell::new(false),
             owned: channel,
         };
@@ -138,6 +135,10 @@ impl Client {
     fn rings(&self) -> &Rings {
         // SAFETY: the newest rings; freed only with the client.
         unsafe { &*self.rings.get() }
+    }
+
+    pub(super) fn window(&self) -> u32 {
+        self.window
     }
 
     /// Where the next request goes. The head is its home: only this side writes it.
@@ -201,11 +202,8 @@ impl Client {
         match self.make_room(Then::<T, F, R>::UNITS, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f, then)),
-            Room::Queue => {
-                // SAFETY: the caller's duties go over to the deferred request.
-                unsafe { defer::issue(self, object, f, then) };
-                return Ok(());
-            }
+            // SAFETY: the caller's duties.
+            Room::NotInCallback => return unsafe { self.issue_in_callback(object, f, then) },
         }
         let at = self.position();
         // SAFETY: `make_room` has made it; the rest is the caller's duty.
@@ -318,11 +316,8 @@ impl Client {
         match self.make_room(Post::<T, F>::UNITS, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),
-            Room::Queue => {
-                // SAFETY: the caller's duties go over to the deferred request.
-                unsafe { defer::post(self, object, f) };
-                return Ok(());
-            }
+            // SAFETY: the caller's duties.
+            Room::NotInCallback => return unsafe { self.post_in_callback(object, f) },
         }
         let at = self.position();
         // SAFETY: `make_room` has made it; the rest is the caller's duty.
@@ -390,18 +385,25 @@ impl Client {
     /// `at`, takes that out of the ring again and returns false.
     #[cold]
     fn rouse_or_retract(&self, at: Position) -> bool {
-        if self.trustee.rouse_if_needed() {
-            return true;
-        }
-        self.trustee.wait_until_gone();
-        let tail = self.reaper.look(self.channel());
-        self.reaper.gone.set(true);
-        if is_past(tail.cursor(), at.cursor()) {
+        if self.rouse_or_learn_that_it_is_gone() || is_past(self.reaper.tail().cursor(), at.cursor())
+        {
             return true;
         }
         // Relaxed: nobody reads it any more.
         self.channel().head.store(at.0, Ordering::Relaxed);
         self.stop_fast_path();
+        false
+    }
+
+    /// Rouses the trustee; false where it has ended instead, and its last tail is known.
+    #[cold]
+    fn rouse_or_learn_that_it_is_gone(&self) -> bool {
+        if self.trustee.rouse_if_needed() {
+            return true;
+        }
+        self.trustee.wait_until_gone();
+        self.reaper.look(self.channel());
+        self.reaper.gone.set(true);
         false
     }
 
@@ -464,7 +466,7 @@ impl Client {
             // SAFETY: answered without a fault.
             Ok(unsafe { Call::<T, F, R>::result(record) })
         };
-        if reaped {
+        if reaped && outcome.is_ok() {
             self.thread.raise_held();
         }
         Ok(outcome)
@@ -559,9 +561,8 @@ impl Client {
         self.stop_fast_path();
         if self.thread.in_callback() {
             self.reaper.look(self.channel());
-            if self.deferred.get() > 0 || !self.has_room(units) {
-                let may_queue = patience != Patience::Try && self.thread.may_defer(self.window);
-                return if may_queue { Room::Queue } else { Room::None };
+            if !self.has_room(units) {
+                return if patience == Patience::Try { Room::None } else { Room::NotInCallback };
             }
         } else {
             self.reap();
@@ -571,8 +572,7 @@ impl Client {
                 if patience == Patience::Try {
                     return Room::None;
                 }
-                let before = self.reaper.tail();
-                self.wait_until(|| self.reaper.look(self.channel()) != before);
+                self.await_progress();
                 self.reap();
                 self.move_callbacks();
             }
@@ -623,13 +623,19 @@ impl Client {
         self.reaper.add(larger);
         self.rings.set(larger);
         self.requests.set(self.rings().requests);
-        // Release: as in `advance`. The request that follows looks at the trustee's state.
-        self.channel().head.store(at.after(step(JUMP_UNITS)).0, Ordering::Release);
+        if !self.advance(at.after(jump::STEP)) {
+            // Closed or not: where the jump will not be run, the request that follows will
+            // be refused.
+            self.rouse_or_learn_that_it_is_gone();
+        }
     }
 }
 
 impl Drop for Client {
+    /// Nothing is in flight any more: whoever drops the last reference finishes first.
     fn drop(&mut self) {
+        let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
+        crate::error::discard_payload(unclaimed.first);
         self.reaper.free_rings();
         if self.never_announced.get() {
             return;

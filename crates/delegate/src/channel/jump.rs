@@ -6,15 +6,18 @@ use super::lane::Lane;
 use super::reap::Reaped;
 use super::request::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable, write_head};
 use super::ring::{JUMP_UNITS, Rings};
-use super::word::{Position, step};
+use super::word::{Position, jump_step};
 
 /// Units of the entry in the callback queue.
 pub(super) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
 
+/// What a jump adds to a position.
+pub(super) const STEP: u64 = jump_step(JUMP_UNITS);
+
 static VTABLE: Vtable = Vtable {
     run,
     discard: |_| (),
-    step: step(JUMP_UNITS),
+    step: STEP,
     answer_units: 0,
     name: || "a jump into larger rings",
 };
@@ -43,7 +46,7 @@ unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors
     // SAFETY: written by `write_request`.
     let larger = unsafe { record.add(2).cast::<*mut Rings>().read() };
     lane.jump(larger);
-    Cursors { request: at.request.after(VTABLE.step), answer: at.answer }
+    Cursors { request: at.request.after(STEP), answer: at.answer }
 }
 
 unsafe fn reap(client: &Client, reaped: Reaped, _tail: Position, _outcome: Outcome) -> Reaped {

@@ -53,11 +53,9 @@ impl Lane {
     pub(crate) fn new(channel: Arc<Channel>) -> Self {
         // Relaxed: the registration acquired it; only this side writes it later.
         let origin = Position(channel.tail.position.load(Ordering::Relaxed));
-        // SAFETY: the client keeps the rings until it has reaped the jump out of them.
-        let requests = unsafe { &*channel.first }.requests;
         Self {
             rings: Cell::new(channel.first),
-            requests: Cell::new(requests),
+            requests: Cell::new(channel.first_requests),
             at: Cell::new(Cursors { request: origin, answer: 0 }),
             seen: Cell::new(Mail::new(origin.cursor(), 0)),
             calling: Cell::new(false),
@@ -244,6 +242,9 @@ impl Lane {
         if let Err(payload) = result {
             if !refused {
                 poison(serving, object);
+            } else if !payload.is::<Poisoned>() {
+                // The destructor of the closure.
+                serving.count_panic();
             }
             let fault = Box::into_raw(Box::new(payload));
             // SAFETY: the first payload word is ours until `done` is stored.
@@ -276,7 +277,8 @@ impl Lane {
         record: *mut u64,
         object: *mut Header,
     ) -> bool {
-        if !is_poisoned(serving, object) {
+        // A jump concerns no object.
+        if object.is_null() || !is_poisoned(serving, object) {
             return false;
         }
         // SAFETY: published, and not run. If it unwinds, `fault` marks the record instead.
@@ -287,6 +289,9 @@ impl Lane {
 
     /// Marks the record at `self.at` as faulted and moves behind it.
     fn mark(&self, record: *mut u64, payload: Box<dyn Any + Send>) {
+        // First, while the record still says what runs: the payload's destructor is the
+        // user's, and may call us.
+        self.channel.report_fault(payload);
         // SAFETY: ours until the tail passes it.
         let (vtable, _) = unsafe { read_head(record) };
         let at = self.at.get();
@@ -296,17 +301,6 @@ impl Lane {
         });
         // SAFETY: as above.
         unsafe { record.cast::<&'static Vtable>().write(&FAULTED) };
-        let late = {
-            let mut faults = self.channel.faults.lock().expect("never poisoned");
-            faults.count += 1;
-            if faults.first.is_none() {
-                faults.first = Some(payload);
-                None
-            } else {
-                Some(payload)
-            }
-        };
-        crate::error::discard_payload(late);
         // Relaxed: only this side writes it, and the tail's Release publishes it.
         let faults = self.channel.tail.faults.load(Ordering::Relaxed);
         self.channel.tail.faults.store(faults.wrapping_add(1), Ordering::Relaxed);
@@ -355,6 +349,16 @@ pub(crate) fn poison_from_inside(object: *mut Header) {
         // SAFETY: set while the trustee lives, of which a closure runs.
         poison(unsafe { &*serving.get() }, object);
     });
+}
+
+/// The value of `object` is dropped: it counts as poisoned no more.
+pub(crate) fn forget_poison(serving: &Serving, object: *mut Header) {
+    // SAFETY: about to be dropped, so alive.
+    let word = unsafe { &(*object).poison };
+    // Relaxed: as in `poison`.
+    if word.swap(HEALTHY, Ordering::Relaxed) != HEALTHY {
+        serving.poisoned.set(serving.poisoned.get() - 1);
+    }
 }
 
 /// Is `object` poisoned? Notices where the user has cleared it.

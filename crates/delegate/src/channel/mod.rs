@@ -29,7 +29,7 @@
 
 mod callbacks;
 pub(crate) mod client;
-mod defer;
+mod in_callback;
 mod jump;
 pub(crate) mod lane;
 mod pace;
@@ -47,7 +47,7 @@ use corelay_sync::facade::sync::Mutex;
 use corelay_sync::CachePadded;
 use corelay_sync::wait::Sleeper;
 use std::any::Any;
-use ring::Rings;
+use ring::{Rings, View};
 
 /// Words of a lone call that travel in the mail line.
 pub(crate) const MAIL_WORDS: usize = 4;
@@ -90,8 +90,11 @@ pub(crate) struct Channel {
     pub(crate) sleeper: std::sync::Arc<Sleeper>,
     /// Faults of posts and callbacks, until the client's next barrier takes them.
     pub(crate) faults: Mutex<Faults>,
-    /// The rings that the channel begins with. Set before it is registered.
+    /// The rings that the channel begins with. A client that has never asked for anything
+    /// may have freed them before its trustee reads this: followed only to serve a request.
     pub(crate) first: *const Rings,
+    /// The request ring among them.
+    pub(crate) first_requests: View,
     /// Announces the channel to its trustee.
     pub(crate) register: Node,
     /// Takes leave of the trustee.
@@ -106,7 +109,7 @@ unsafe impl Sync for Channel {}
 
 impl Channel {
     /// A channel whose rings begin at `origin` (tests begin shortly before the wrap).
-    pub(crate) fn new(first: *const Rings, origin: word::Position) -> Self {
+    pub(crate) fn new(first: *const Rings, first_requests: View, origin: word::Position) -> Self {
         let mail = word::Mail::new(origin.cursor(), 0);
         Self {
             mail: CachePadded::new(MailLine {
@@ -123,8 +126,23 @@ impl Channel {
             sleeper: Sleeper::current(),
             faults: Mutex::new(Faults::default()),
             first,
+            first_requests,
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
         }
+    }
+
+    /// Keeps what went wrong with a request that nobody waits for. Later payloads are
+    /// dropped here.
+    pub(crate) fn report_fault(&self, payload: Box<dyn Any + Send>) {
+        let late = {
+            let mut faults = self.faults.lock().expect("never poisoned");
+            faults.count += 1;
+            match faults.first {
+                None => faults.first.replace(payload),
+                Some(_) => Some(payload),
+            }
+        };
+        crate::error::discard_payload(late);
     }
 }

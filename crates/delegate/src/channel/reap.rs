@@ -9,6 +9,7 @@ use super::Channel;
 use crate::error::{BarrierError, Poisoned};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::prefetch_read;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -149,16 +150,16 @@ impl Reaper {
 }
 
 impl Client {
-    /// Takes all answers there are and runs their callbacks, then lets the requests that
-    /// callbacks have queued go their way. Panics of callbacks are held by the thread.
+    /// Takes all answers there are and runs their callbacks, and those that callbacks have
+    /// left to be run. Panics of callbacks are held by the thread.
     pub(crate) fn reap(&self) {
-        {
-            let _in_callback = self.thread.enter_callbacks();
-            while let Err(payload) = guarded(|| self.reap_all()) {
-                self.thread.hold(payload);
-            }
+        let _in_callback = self.thread.enter_callbacks();
+        while let Err(payload) = guarded(|| {
+            self.reap_all();
+            self.thread.run_left_callbacks();
+        }) {
+            self.thread.hold(payload);
         }
-        self.thread.run_deferred();
     }
 
     /// True where an answer may be waiting to be reaped.
@@ -221,7 +222,7 @@ impl Client {
         }
         // SAFETY: an entry begins here; its second word is the position.
         let at = Position(unsafe { self.callbacks.at(reaped.callback()).add(1).read() });
-        is_past(tail.count(), at.count())
+        is_past(tail.cursor(), at.cursor())
     }
 
     /// Position of the oldest request whose callback has not been taken out.
@@ -241,9 +242,9 @@ impl Client {
         let gone = self.reaper.gone.get();
         let reaped = match self.oldest_callback() {
             None => true,
-            Some(at) => gone && !is_past(tail.count(), at.count()),
+            Some(at) => gone && !is_past(tail.cursor(), at.cursor()),
         };
-        reaped && (gone || tail == self.position()) && self.deferred.get() == 0
+        reaped && (gone || tail == self.position())
     }
 
     /// Waits until everything issued has been executed and its callbacks have run. Panics
@@ -256,10 +257,7 @@ impl Client {
                 return;
             }
             self.flush();
-            let seen = self.reaper.tail();
-            if seen != self.position() {
-                self.wait_until(|| self.reaper.look(self.channel()) != seen);
-            }
+            self.await_progress();
         }
     }
 
@@ -269,14 +267,27 @@ impl Client {
         self.is_done()
     }
 
-    /// A request of a callback could not be issued after all: its trustee has been shut
-    /// down meanwhile. The next barrier says so.
-    pub(crate) fn report_lost(&self) {
-        let mut faults = self.channel().faults.lock().expect("never poisoned");
-        faults.count += 1;
-        faults.first.get_or_insert_with(|| Box::new("the trustee has been shut down"));
+    /// Waits until there is something to reap or the tail has moved.
+    pub(super) fn await_progress(&self) {
+        let before = self.reaper.tail();
+        if before == self.position() || self.is_reapable(self.reaper.reaped(), before) {
+            return;
+        }
+        self.wait_until(|| self.reaper.look(self.channel()) != before);
+    }
+
+    /// A request that a callback has made without room went wrong. The next barrier says so.
+    pub(super) fn report_own_fault(&self, payload: Box<dyn Any + Send>) {
+        self.channel().report_fault(payload);
         let reported = self.reaper.faults_reported.get();
         self.reaper.faults_reported.set(reported.wrapping_sub(1));
+    }
+
+    /// True where the next barrier has something to report.
+    pub(crate) fn has_faults(&self) -> bool {
+        // Relaxed: called after the tail has been acquired.
+        let faults = self.channel().tail.faults.load(Ordering::Relaxed);
+        self.reaper.faults_reported.get() != faults
     }
 
     /// What has gone wrong since it was last asked.

@@ -19,6 +19,11 @@ pub(crate) const fn step(units: usize) -> u64 {
     ((units as u64) << 32) | 1
 }
 
+/// What a jump of `units` adds: room, but no request.
+pub(crate) const fn jump_step(units: usize) -> u64 {
+    (units as u64) << 32
+}
+
 impl Position {
     #[inline(always)]
     pub(crate) const fn new(cursor: u32, count: u32) -> Self {

@@ -4,9 +4,20 @@
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+mod builder;
+mod drops;
 mod promise_01_typed;
 mod promise_02_borrowing;
 mod promise_03_accepted;
 mod promise_04_order;
+mod promise_05_bounded;
+mod promise_06_panics;
+mod promise_07_leaves;
+mod promise_08_lifetime;
+mod promise_09_clients;
+mod promise_10_idle;
+mod promise_11_shutdown;
+mod rings;
+mod stress;
 mod suspects;
 mod support;

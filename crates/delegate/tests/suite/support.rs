@@ -184,11 +184,10 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
 /// Waits until `ran`, which the calling thread's last request opens, and its tail is
 /// published: a trustee turns to another client's call only after that. The calling thread
 /// reaps nothing.
-pub(crate) fn settle<T>(t: &Trust<T>, ran: &Gate) {
+pub(crate) fn settle<T: 'static>(t: &Trust<T>, ran: &Gate) {
     ran.wait();
-    std::thread::scope(|s| {
-        s.spawn(|| t.apply(|_| ()));
-    });
+    let t = t.clone();
+    std::thread::spawn(move || t.apply(|_| ())).join().expect("an empty closure");
 }
 
 /// A small generator (xorshift64): the same numbers in every run.
@@ -208,4 +207,21 @@ impl Rng {
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % n
     }
+}
+
+/// A trustee stands in a closure until this is dropped, also by a test that fails.
+pub(crate) struct HeldUp(Gate);
+
+impl Drop for HeldUp {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// Stops the trustee of `t` in a posted closure, one request in flight.
+pub(crate) fn hold_up<T: 'static>(t: &Trust<T>) -> HeldUp {
+    let gate = Gate::new();
+    let held = gate.clone();
+    t.post(move |_| held.wait());
+    HeldUp(gate)
 }

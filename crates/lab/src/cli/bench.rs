@@ -170,7 +170,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let wrong = runs.iter().any(|run| !run.correct);
     let results = host.results(&rig, runs);
     if !matches!(target, Some(Target::Stdout)) {
-        output::print(table::of(&results).as_bytes()).map_err(|e| e.to_string())?;
+        output::say(&table::of(&results))?;
     }
     if let Some((target, path)) = target.zip(args.json.as_ref()) {
         let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;

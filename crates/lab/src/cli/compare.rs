@@ -141,7 +141,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
             page.display()
         )
     };
-    output::print(text.as_bytes()).map_err(|error| error.to_string())?;
+    output::say(&text)?;
     Ok(match (wrong, rig.is_interrupted()) {
         (true, _) => Exit::Wrong,
         (false, true) => Exit::Interrupted,

@@ -3,7 +3,9 @@
 use crate::measure::rig::Rig;
 use crate::schema::{Machine, Results, Run, SCHEMA};
 use crate::{cli, machine};
+use corelay_sync::facade::atomic::AtomicBool;
 use corelay_topology::{Facts, Order, Placement, Topology};
+use std::sync::Arc;
 
 /// The machine that this process runs on.
 #[derive(Debug)]
@@ -11,16 +13,21 @@ pub(crate) struct Host {
     pub(crate) topology: Topology,
     pub(crate) facts: Facts,
     pub(crate) machine: Machine,
+    /// Set by Ctrl-C.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Host {
+    /// Looks at the machine. From here on Ctrl-C is heard.
     pub(crate) fn look() -> Self {
+        let interrupted = cli::interrupt_flag();
         let (topology, facts) = (Topology::current(), Facts::current());
         let machine = machine::describe(&topology, &facts);
         Self {
             topology,
             facts,
             machine,
+            interrupted,
         }
     }
 
@@ -46,7 +53,7 @@ impl Host {
             placement.cpus(),
             &sequence,
             &identity,
-            cli::interrupt_flag(),
+            Arc::clone(&self.interrupted),
         )
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     } else {
         text(&host, &results.machine, round_trip.as_ref())
     };
-    output::print(text.as_bytes()).map_err(|error| error.to_string())?;
+    output::say(&text)?;
     Ok(if rig.is_interrupted() {
         Exit::Interrupted
     } else {

@@ -73,12 +73,20 @@ fn new_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
 ///
 /// # Errors
 /// Why nothing could be printed.
-pub(crate) fn print(content: &[u8]) -> io::Result<()> {
+fn print(content: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(content).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
+}
+
+/// Prints a text to standard output.
+///
+/// # Errors
+/// A sentence that says why not.
+pub(crate) fn say(text: &str) -> Result<(), String> {
+    print(text.as_bytes()).map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
 /// A bar on the terminal's standard error while something longer than a second runs;
@@ -105,10 +113,14 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
         drop(target);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        // Whoever has the old file open reads it to its end: the place is taken by a move.
+        let other = folder.path().join("other name");
+        std::fs::hard_link(&path, &other).unwrap();
         Target::open(&path).unwrap().write(b"new").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "old");
         // No temporary file is left.
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Near or far: which distance the machine had during a sample.
 //!
-//! The yardstick is the smallest round trip that this pair of CPUs has *ever* shown, kept
+//! The yardstick is the smallest round trip that this pair of CPUs has *ever* had for the
+//! length of a sample (shorter flashes do not count: [`super::probe::Reading`]), kept
 //! from one invocation to the next in a small state file, because a machine can stay far
 //! for longer than one invocation lasts.
 

@@ -1,7 +1,7 @@
 //! What measuring needs and keeps: the crew, the probe, and the pair's smallest round trip.
 
 use crate::measure::crew::Crew;
-use crate::measure::mode::Memory;
+use crate::measure::mode::{Bracket, Memory};
 use crate::measure::probe::{Prober, Reading};
 use crate::method::Patience;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 /// Length of the probe before and after each sample: some 280 batches near and 60 far on
 /// the reference machine, and short against a sample.
 pub const PROBE_TIME: Duration = Duration::from_millis(2);
+
+/// A round trip has to last this long to count as the pair's smallest: as long as a short
+/// sample. See [`Reading::smallest_lasting_ns`].
+const LASTING: Duration = Duration::from_millis(20);
 
 /// The crew and the probe of one invocation.
 #[derive(Debug)]
@@ -84,20 +88,34 @@ impl Rig {
         }
     }
 
-    /// Probes the pair for `time` and remembers the smallest round trip.
+    /// Probes the pair for `time`; remembers the smallest round trip that lasted.
     pub fn probe(&mut self, time: Duration) -> Option<Reading> {
         let prober = self.prober.as_ref().ok()?;
         let reading = prober.read(time);
         if reading.batches.is_empty() {
             return None;
         }
-        self.memory.learn(prober.pair(), reading.min_ns());
+        if let Some(ns) = reading.smallest_lasting_ns(LASTING) {
+            self.memory.learn(prober.pair(), ns);
+        }
         Some(reading)
     }
 
     /// The pair's round trip now, in nanoseconds.
     pub fn rtt_ns(&mut self) -> Option<f64> {
         self.probe(PROBE_TIME).map(|reading| reading.rtt_ns())
+    }
+
+    /// Puts the two round trips around a sample together; what lasted for the sample is
+    /// remembered.
+    pub fn bracket(&mut self, before: Option<f64>, after: Option<f64>) -> Option<Bracket> {
+        let (before_ns, after_ns) = before.zip(after)?;
+        let bracket = Bracket {
+            before_ns,
+            after_ns,
+        };
+        self.memory.learn(self.pair()?, bracket.larger_ns());
+        Some(bracket)
     }
 
     /// The pair's smallest round trip ever seen, in nanoseconds.

@@ -159,10 +159,7 @@ impl Session {
             let after = rig.rtt_ns();
             // A slice cut short by Ctrl-C is counted for the check, not for the figures.
             if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
-                let bracket = before.zip(after).map(|(before_ns, after_ns)| Bracket {
-                    before_ns,
-                    after_ns,
-                });
+                let bracket = rig.bracket(before, after);
                 entry.taken.push(Taken { slice, bracket });
             }
             before = after;

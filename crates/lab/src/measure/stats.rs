@@ -181,6 +181,16 @@ mod tests {
 
     proptest! {
         #[test]
+        fn counting_draws_gives_their_median(mut v in prop::collection::vec(0.0f64..100.0, 1..20), seed: u64) {
+            v.sort_by(f64::total_cmp);
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let drawn: Vec<f64> = v.iter().map(|_| v[below(&mut rng, v.len() as u64) as usize]).collect();
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            let counted = resampled_median(&v, &mut rng, &mut [0; 20]);
+            prop_assert!((counted - median(&drawn).unwrap()).abs() < 1e-9);
+        }
+
+        #[test]
         fn quantiles_stay_inside_and_grow(v in prop::collection::vec(0.001f64..1e9, 1..50),
                                           p in 0.0f64..=1.0, q in 0.0f64..=1.0) {
             let (p, q) = (p.min(q), p.max(q));

@@ -156,7 +156,7 @@ impl Contender for Actor {
         // 64 outstanding one by one (on the reference machine), for the two sides' lines
         // then move once per batch.
         let (mut done, mut sum) = (0u64, 0u64);
-        while !client.stopped() {
+        loop {
             for _ in 0..self.outstanding {
                 ask(client.choose());
             }
@@ -164,6 +164,9 @@ impl Contender for Actor {
                 sum = sum.wrapping_add(answer());
             }
             done += self.outstanding as u64;
+            if client.stopped() {
+                break;
+            }
         }
         std::hint::black_box(sum);
         done

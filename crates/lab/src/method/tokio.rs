@@ -76,7 +76,7 @@ async fn serve(mut inbox: mpsc::UnboundedReceiver<Request>, vars: usize) {
 
 async fn call(mut client: Client, requests: mpsc::UnboundedSender<Request>) -> u64 {
     let (mut done, mut sum) = (0, 0u64);
-    while !client.stopped() {
+    loop {
         let (send, answer) = oneshot::channel();
         let sent = requests.send(Request::Add(client.choose(), send));
         assert!(
@@ -85,6 +85,9 @@ async fn call(mut client: Client, requests: mpsc::UnboundedSender<Request>) -> u
         );
         sum = sum.wrapping_add(answer.await.expect("the actor answers every request"));
         done += 1;
+        if client.stopped() {
+            break;
+        }
     }
     std::hint::black_box(sum);
     done

@@ -174,8 +174,8 @@ impl Client {
         self.stream.choose()
     }
 
-    /// Runs `op(variable)` until the slice is over and returns how often. The answers are
-    /// summed up, so that they really have to be there.
+    /// Runs `op(variable)` until the slice is over, once at least, and returns how often.
+    /// The answers are summed up, so that they really have to be there.
     ///
     /// The loop is compiled once per method and distribution; nothing is dispatched per
     /// operation.
@@ -196,12 +196,16 @@ fn repeat(
     mut op: impl FnMut(usize) -> u64,
 ) -> u64 {
     let (mut done, mut sum) = (0u64, 0u64);
-    // Relaxed: the flag carries no data; results travel by the join.
-    while !stop.load(Ordering::Relaxed) {
+    // One block at least: a client that gets its CPU late has still taken part.
+    loop {
         for _ in 0..BLOCK {
             sum = sum.wrapping_add(op(choose()));
         }
         done += BLOCK;
+        // Relaxed: the flag carries no data; results travel by the join.
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
     }
     std::hint::black_box(sum);
     done

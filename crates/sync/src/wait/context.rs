@@ -75,9 +75,36 @@ pub fn wait(token: &Token) {
         // While unwinding, nothing may be suspended: the thread waits.
         // SAFETY: inside `enter`, which keeps the context.
         Some(context) if !std::thread::panicking() => unsafe { context.as_ref() }.wait(token),
-        _ => wait_on_thread(token),
+        _ => {}
     }
-    debug_assert!(token.is_set(), "a context returns when the token is set");
+    // Also where a context has returned too early: callers free what the answer is
+    // written into.
+    wait_on_thread(token);
+}
+
+/// While it lives, waits on this thread block the thread, whatever context there is: for code
+/// that runs between fibres, such as callbacks.
+#[derive(Debug)]
+pub struct OnThread {
+    outer: Option<NonNull<dyn Context>>,
+}
+
+/// Has waits block the thread until the guard is dropped.
+#[must_use = "waits suspend again when the guard is dropped"]
+pub fn on_thread() -> OnThread {
+    let outer = current();
+    if outer.is_some() {
+        let _ = CURRENT.try_with(|current| current.set(None));
+    }
+    OnThread { outer }
+}
+
+impl Drop for OnThread {
+    fn drop(&mut self) {
+        if self.outer.is_some() {
+            let _ = CURRENT.try_with(|current| current.set(self.outer));
+        }
+    }
 }
 
 /// Runs `task` in a fibre of its own.

@@ -79,14 +79,19 @@ impl Token {
         handed.is_ok()
     }
 
-    /// Sets the token and wakes its waiter. Call it once.
+    /// Sets the token and wakes its waiter. Once set, it does nothing.
     pub fn notify(&self) {
         // Release: publishes what was done before to `is_set`. Acquire where it fails:
         // pairs with the Release of `subscribe`.
         let set = self.state.compare_exchange(EMPTY, SET, Ordering::Release, Ordering::Acquire);
-        if set.is_err() {
-            // Relaxed: only the notifier leaves WAITING.
-            self.state.store(TAKING, Ordering::Relaxed);
+        if set.is_ok() {
+            return;
+        }
+        // Acquire: as above. Whoever makes this step has the waker to itself; another
+        // notifier finds TAKING or SET and leaves.
+        let taken =
+            self.state.compare_exchange(WAITING, TAKING, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() {
             // SAFETY: handed over by WAITING, kept from others by TAKING.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             // Release: as above. The token may be gone after this.

@@ -1,0 +1,17 @@
+//! The README and the guide as doctests: every Rust block in them compiles and runs with
+//! `cargo test --workspace`. A page that is missing here is not tested.
+
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+#[doc = include_str!("../../../docs/guide/quick-start.md")]
+struct QuickStart;
+
+#[doc = include_str!("../../../docs/guide/choosing-a-method.md")]
+struct ChoosingAMethod;
+
+#[doc = include_str!("../../../docs/guide/guarantees.md")]
+struct Guarantees;
+
+#[doc = include_str!("../../../docs/guide/reading-the-report.md")]
+struct ReadingTheReport;

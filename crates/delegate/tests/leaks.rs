@@ -1,0 +1,140 @@
+//! Nothing is left behind: the bytes in use are counted over thousands of rounds.
+//!
+//! One test, so that nobody else allocates meanwhile.
+
+#![cfg(not(any(corelay_loom, corelay_shuttle)))]
+
+use corelay_delegate::{ClientGuard, Trustees, barrier};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+
+struct Counting;
+
+static IN_USE: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: `System` does it all; the count changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's duties.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's duties.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What a scenario may keep for good, however many rounds it goes: a table that has grown, a
+/// vector's spare room. One leaked channel is more.
+const SLACK: i64 = 3_000;
+
+fn leaves_nothing(what: &str, mut round: impl FnMut(u64)) {
+    let rounds = 300;
+    (0..rounds).for_each(&mut round);
+    let before = IN_USE.load(Ordering::Relaxed);
+    (rounds..4 * rounds).for_each(&mut round);
+    let left = IN_USE.load(Ordering::Relaxed) - before;
+    assert!(left < SLACK, "{what}: {left} bytes after {} rounds", 3 * rounds);
+}
+
+fn quietly(f: impl FnOnce()) {
+    assert!(catch_unwind(AssertUnwindSafe(f)).is_err());
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    // Panics are part of it; their texts are not, nor what a backtrace keeps.
+    std::panic::set_hook(Box::new(|_| ()));
+
+    leaves_nothing("trustees that come and go", |i| {
+        let trustees = Trustees::dedicated(1).start().unwrap();
+        let t = trustees.entrust(i);
+        t.apply_then(|n| *n, |_| ());
+        assert_eq!(t.apply(|n| *n), i);
+        if i % 2 == 0 {
+            drop(trustees);
+            assert!(t.try_apply(|n| *n).is_err());
+        }
+    });
+
+    let trustees = Trustees::dedicated(1).start().unwrap();
+    let t = trustees.entrust(0u64);
+
+    leaves_nothing("threads that come and go", |_| {
+        let t = t.clone();
+        thread::spawn(move || {
+            t.post(|n| *n += 1);
+            t.apply_then(|n| *n += 1, |()| ());
+        })
+        .join()
+        .unwrap();
+        t.apply(|_| ()); // The trustee has taken notice of the thread's end.
+        t.apply(|_| ());
+    });
+
+    leaves_nothing("guards", |_| {
+        // Rings that have grown, too.
+        (0..200).for_each(|_| t.apply_then(|n| *n, |_| ()));
+        drop(ClientGuard::new());
+        t.apply(|_| ());
+        t.apply(|_| ());
+    });
+
+    leaves_nothing("objects that come and go", |i| {
+        let other = trustees.entrust(vec![i; 10]);
+        other.post(|v| v.push(1));
+        drop(other.clone());
+        drop(other);
+        t.apply(|_| ());
+        t.apply(|_| ());
+    });
+
+    leaves_nothing("large captures, answers and callbacks", |i| {
+        let block = [i; 100];
+        t.post(move |n| *n += block[99]);
+        t.apply_then(move |_| block, move |answer| assert_eq!(answer, block));
+        assert_eq!(t.apply(move |_| block), block);
+        barrier().unwrap();
+    });
+
+    leaves_nothing("panics", |i| {
+        quietly(|| t.apply(|_| panic!("closure {i}")));
+        t.clear_poison();
+        t.post(move |_| panic!("post {i}"));
+        let text = String::from("of a callback that is not called");
+        t.apply_then(|_| panic!("request"), move |()| drop(text));
+        let text = String::from("of a callback that panics");
+        assert!(barrier().is_err());
+        t.clear_poison();
+        t.apply_then(|_| (), move |()| panic!("{text}"));
+        quietly(|| barrier().unwrap());
+    });
+
+    leaves_nothing("entrusting in vain", |i| {
+        quietly(|| drop(trustees.entrust_with(|| -> u64 { panic!("no value {i}") })));
+        // A callback's panic comes out of the call that entrusts.
+        t.apply_then(|_| (), |()| panic!("callback"));
+        t.post(|_| ());
+        while catch_unwind(AssertUnwindSafe(|| drop(trustees.entrust([i; 20])))).is_ok() {}
+        t.apply(|_| ());
+        t.apply(|_| ());
+    });
+
+    leaves_nothing("refusals", |i| {
+        let over = Trustees::dedicated(1).start().unwrap();
+        let closed = over.entrust(i);
+        drop(over);
+        let block = [i; 50];
+        assert!(closed.try_post(move |n| *n += block[49]).is_err());
+        assert!(closed.try_apply_then(move |_| block, move |_| drop(block)).is_err());
+        assert!(closed.try_apply(move |_| block).is_err());
+    });
+}

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// A loom model beyond this is named as slow: the gate has ten minutes for all of them.
 const SLOW: Duration = Duration::from_secs(30);
 
+/// A model of the gate that is still running then is stopped and has failed.
+const LIMIT: Duration = Duration::from_secs(180);
+
 /// How models are run.
 #[derive(Debug)]
 pub(crate) struct Options<'a> {
@@ -25,10 +28,16 @@ pub(crate) struct Options<'a> {
     /// The checker stops exploring after this time by itself: then the model has passed,
     /// but not completely.
     pub(crate) budget: Option<Duration>,
+    /// Then the program is stopped and the model has failed.
+    pub(crate) limit: Option<Duration>,
 }
 
 /// Every loom model that the gate runs.
 pub(crate) fn loom(workspace: &Workspace, filter: Option<&str>) -> Result<Verdict> {
+    // Who asks for another bound also has the time.
+    let limit = std::env::var_os("LOOM_MAX_PREEMPTIONS")
+        .is_none()
+        .then_some(LIMIT);
     let preemptions = preemptions();
     println!("loom: at most {preemptions} preemptions per execution");
     run(
@@ -40,6 +49,7 @@ pub(crate) fn loom(workspace: &Workspace, filter: Option<&str>) -> Result<Verdic
             environment: vec![("LOOM_MAX_PREEMPTIONS", preemptions)],
             rounds: 1,
             budget: None,
+            limit,
         },
     )
 }
@@ -60,6 +70,7 @@ pub(crate) fn shuttle(workspace: &Workspace, filter: Option<&str>) -> Result<Ver
             environment: Vec::new(),
             rounds: 1,
             budget: None,
+            limit: Some(LIMIT),
         },
     )
 }
@@ -137,20 +148,26 @@ fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Re
         println!("{name} {file}: no test in it");
         counts.failed.push(format!("{file} has no test"));
     }
-    // loom looks at the clock only now and then.
-    let limit = options
-        .budget
-        .map(|budget| budget * 2 + Duration::from_secs(60));
     for test in &tests {
         let model = format!("{file}::{test}");
         if options.filter.is_some_and(|filter| !model.contains(filter)) {
             continue;
         }
         let start = Instant::now();
-        let mut run = binary.run(test, options.with_ignored, &options.environment, limit)?;
+        let mut run = binary.run(
+            test,
+            options.with_ignored,
+            &options.environment,
+            options.limit,
+        )?;
         for _ in 1..options.rounds {
             if run.outcome == Outcome::Passed {
-                run = binary.run(test, options.with_ignored, &options.environment, limit)?;
+                run = binary.run(
+                    test,
+                    options.with_ignored,
+                    &options.environment,
+                    options.limit,
+                )?;
             }
         }
         let time = start.elapsed();
@@ -197,6 +214,7 @@ mod tests {
             environment: Vec::new(),
             rounds,
             budget,
+            limit: None,
         }
     }
 
@@ -212,6 +230,19 @@ mod tests {
             ..options(Checker::Loom, 1, None)
         };
         assert_eq!(counts(PASS, &elsewhere).passed, 0);
+    }
+
+    #[test]
+    fn a_model_that_hangs_fails() {
+        let limit = Some(Duration::from_millis(200));
+        let hasty = Options {
+            limit,
+            ..options(Checker::Loom, 1, None)
+        };
+        assert_eq!(
+            counts("exec sleep 1000", &hasty).failed,
+            ["locks::loom_x::t"]
+        );
     }
 
     #[test]

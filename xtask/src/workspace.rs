@@ -109,15 +109,19 @@ impl Member {
         files_below(&src, &|path| path.extension().is_some_and(|e| e == "rs"))
     }
 
-    /// The names of `tests/*.rs` that start with `prefix`.
+    /// The names of the test targets that start with `prefix`: `tests/name.rs` or
+    /// `tests/name/main.rs`.
     pub(crate) fn tests(&self, prefix: &str) -> Result<Vec<String>> {
         let dir = self.dir.join("tests");
         if !dir.is_dir() {
             return Ok(Vec::new());
         }
+        let is_target = |path: &&PathBuf| {
+            path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").is_file()
+        };
         Ok(sorted(&dir)?
             .iter()
-            .filter(|path| path.extension().is_some_and(|e| e == "rs"))
+            .filter(is_target)
             .filter_map(|path| path.file_stem()?.to_str())
             .filter(|stem| stem.starts_with(prefix))
             .map(str::to_owned)

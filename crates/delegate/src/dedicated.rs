@@ -10,10 +10,10 @@ use crate::trust::{Trust, refuse, unwrap_answer};
 use crate::trustee::{Registry, Settings, Shared, Trustee};
 use corelay_sync::Backoff;
 use corelay_sync::facade::MODEL;
+use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread::JoinHandle;
 use corelay_sync::wait::NoSwitch;
-use std::cell::Cell;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
@@ -34,8 +34,13 @@ use std::time::Duration;
 /// ```
 pub struct Trustees {
     members: Vec<Member>,
-    next: Cell<usize>,
+    next: AtomicUsize,
 }
+
+// SAFETY: `home` is only followed by its trustee; the rest is shared by design.
+unsafe impl Send for Member {}
+// SAFETY: as above.
+unsafe impl Sync for Member {}
 
 struct Member {
     shared: Arc<Shared>,
@@ -56,6 +61,7 @@ impl Trustees {
             name: String::from("trustee"),
             cpus: Vec::new(),
             origin: Position::new(0, 0),
+            bare: false,
         }
     }
 
@@ -143,9 +149,8 @@ impl Trustees {
     }
 
     fn turn(&self) -> usize {
-        let turn = self.next.get();
-        self.next.set((turn + 1) % self.members.len());
-        turn
+        // Relaxed: which trustee is next orders nothing.
+        self.next.fetch_add(1, Ordering::Relaxed) % self.members.len()
     }
 
     /// What each trustee has counted, as it last published: when idle, and at its end.
@@ -218,6 +223,7 @@ pub struct Builder {
     name: String,
     cpus: Vec<usize>,
     origin: Position,
+    bare: bool,
 }
 
 /// The largest window.
@@ -271,6 +277,14 @@ impl Builder {
         self
     }
 
+    /// Requests of the ring are run without catching panics (one aborts the process),
+    /// without looking for poison and without counting. For measuring what those cost.
+    #[doc(hidden)]
+    pub fn bare(mut self, bare: bool) -> Self {
+        self.bare = bare;
+        self
+    }
+
     /// Starts the trustees.
     ///
     /// # Errors
@@ -288,7 +302,7 @@ impl Builder {
         if !(FIRST_UNITS * 8..=1 << 30).contains(&self.ring_bytes) {
             return Err(StartError::RingBytes(self.ring_bytes));
         }
-        let mut trustees = Trustees { members: Vec::new(), next: Cell::new(0) };
+        let mut trustees = Trustees { members: Vec::new(), next: AtomicUsize::new(0) };
         for i in 0..self.n {
             trustees.members.push(self.start_one(i)?);
         }
@@ -304,6 +318,7 @@ impl Builder {
             looks: if can_spin { 128 } else { 1 },
             ring_units: (self.ring_bytes / 8).next_power_of_two() as u32,
             origin: self.origin,
+            bare: self.bare,
         };
         let name = format!("{}-{i}", self.name);
         let shared = Arc::new(Shared::new(settings, name.clone()));

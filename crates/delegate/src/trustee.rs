@@ -67,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) ring_units: u32,
     /// Where positions begin: tests begin shortly before the wrap.
     pub(crate) origin: Position,
+    /// Without catch, poison and counts: see `Builder::bare`.
+    pub(crate) bare: bool,
 }
 
 /// What a trustee shares with its clients and its objects.
@@ -206,11 +208,12 @@ pub(crate) struct Trustee {
 
 impl Trustee {
     pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
+        let bare = shared.settings.bare;
         Self {
             shared,
             home,
             lanes: Vec::new(),
-            serving: Rc::default(),
+            serving: Rc::new(Serving { bare, ..Serving::default() }),
             passes: 0,
             found: 0,
             sleeps: 0,

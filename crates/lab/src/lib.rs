@@ -10,6 +10,7 @@
 //! | [`model`] | what the figures should look like |
 //! | [`plot`] | pictures |
 //! | [`report`] | the page and the verdict |
+//! | [`reach`] | the project's targets |
 //! | [`schema`] | the one JSON schema of results |
 
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod measure;
 pub mod method;
 pub mod model;
 pub mod plot;
+pub mod reach;
 pub mod report;
 pub mod schema;
 pub mod workload;

@@ -21,6 +21,8 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
         ],
         rounds: 1,
         budget: Some(BUDGET),
+        // loom looks at the clock only now and then.
+        limit: Some(BUDGET * 3),
     };
     Ok(Came::of(&models::run(workspace, &options)?))
 }

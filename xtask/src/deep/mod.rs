@@ -161,9 +161,11 @@ mod tests {
             ("crates/locks/tests/loom_a.rs", ""),
             ("crates/locks/tests/compile_fail.rs", ""),
             ("crates/locks/tests/stress.rs", ""),
+            ("crates/locks/tests/suite/main.rs", ""),
+            ("crates/locks/tests/common/mod.rs", ""),
         ]);
         let names: Vec<_> = targets(&Workspace::at(dir.path())).unwrap();
         let names: Vec<_> = names.iter().map(|target| target.name.as_str()).collect();
-        assert_eq!(names, ["lib", "stress"]);
+        assert_eq!(names, ["lib", "stress", "suite"]);
     }
 }

@@ -14,6 +14,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
         environment: Vec::new(),
         rounds: 10,
         budget: None,
+        limit: None,
     };
     Ok(Came::of(&models::run(workspace, &options)?))
 }

@@ -6,6 +6,7 @@ use crate::tidy::Finding;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
 use std::ops::Range;
+use std::path::Path;
 
 /// Where an entry's text stands in `source`, or why that cannot be told.
 pub(crate) fn locate(entry: &Entry, source: &str) -> Result<Range<usize>, String> {
@@ -68,16 +69,19 @@ fn missing_test(
     let dir = workspace.root.join("crates").join(folder);
     let name = test.rsplit("::").next().unwrap_or(test);
     let function = format!("fn {name}");
+    let rust = |path: &Path| path.extension().is_some_and(|e| e == "rs");
+    let tests = dir.join("tests");
     let files = if file == "lib" {
         let src = dir.join("src");
-        let rust = |path: &std::path::Path| path.extension().is_some_and(|e| e == "rs");
         if src.is_dir() {
             workspace::files_below(&src, &rust)?
         } else {
             Vec::new()
         }
+    } else if tests.join(file).join("main.rs").is_file() {
+        workspace::files_below(&tests.join(file), &rust)?
     } else {
-        let path = dir.join("tests").join(format!("{file}.rs"));
+        let path = tests.join(format!("{file}.rs"));
         if !path.is_file() {
             return Ok(Some(format!(
                 "the test file {} does not exist",
@@ -111,6 +115,8 @@ mod tests {
             ("crates/locks/mutants.toml", &map),
             ("crates/locks/src/lib.rs", SOURCE),
             ("crates/locks/tests/loom_a.rs", "fn hand_over() {}"),
+            ("crates/locks/tests/suite/main.rs", "mod part;"),
+            ("crates/locks/tests/suite/part.rs", "fn in_a_part() {}"),
         ]);
         let workspace = Workspace::at(dir.path());
         let found = super::super::stale(&workspace).unwrap();
@@ -126,6 +132,7 @@ mod tests {
     #[test]
     fn a_matching_entry_is_silent() {
         assert_eq!(with_test("loom_a::hand_over"), Vec::<String>::new());
+        assert_eq!(with_test("suite::part::in_a_part"), Vec::<String>::new());
         assert!(complaints("find = \"Acquire\"\nnth = 2\nreason = \"r\"").is_empty());
     }
 

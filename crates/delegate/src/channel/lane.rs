@@ -26,6 +26,8 @@ pub(crate) struct Serving {
     pub(crate) batches: Cell<u64>,
     /// Closures, values and payloads that panicked.
     pub(crate) panics: Cell<u64>,
+    /// See `Builder::bare`.
+    pub(crate) bare: bool,
 }
 
 impl Serving {
@@ -160,7 +162,9 @@ impl Lane {
         }
         let stop = start.cursor().wrapping_add(left.min(batch.saturating_mul(2)));
         self.prefetch(start.cursor(), stop);
-        {
+        if serving.bare {
+            self.run_bare(stop);
+        } else {
             let _leaf = Leaf::enter(self);
             while let Err(payload) = guarded(|| self.run_until(serving, stop)) {
                 self.fault(serving, payload);
@@ -171,8 +175,10 @@ impl Lane {
         // hands the request records back.
         self.channel.tail.position.store(at.0, Ordering::Release);
         let ran = at.count().wrapping_sub(start.count());
-        serving.requests.set(serving.requests.get() + u64::from(ran));
-        serving.batches.set(serving.batches.get() + 1);
+        if !serving.bare {
+            serving.requests.set(serving.requests.get() + u64::from(ran));
+            serving.batches.set(serving.batches.get() + 1);
+        }
         self.channel.sleeper.wake_if_asleep();
         ran
     }
@@ -211,6 +217,19 @@ impl Lane {
             }
             // SAFETY: published, and run once: the cursors move past it.
             at = unsafe { (vtable.run)(record, at, self, run_to) };
+        }
+        self.at.set(at);
+    }
+
+    /// The inner loop with nothing around it, see `Builder::bare`.
+    fn run_bare(&self, stop: u32) {
+        let mut at = self.at.get();
+        while is_past(stop, at.request.cursor()) {
+            let record = self.request(at.request.cursor());
+            // SAFETY: published up to `stop`.
+            let (vtable, _) = unsafe { read_head(record) };
+            // SAFETY: published, and run once: the cursors move past it.
+            at = unsafe { (vtable.run)(record, at, self, stop) };
         }
         self.at.set(at);
     }

@@ -12,12 +12,30 @@ use std::time::Duration;
 fn bad_settings_are_refused_in_a_sentence() {
     let _watch = watchdog();
     let refused = [
-        (Trustees::dedicated(0), "zero trustees: at least one is needed"),
-        (Trustees::dedicated(1).window(0), "window of 0 requests: 1 to 65536 are allowed"),
-        (Trustees::dedicated(1).window(65_537), "window of 65537 requests: 1 to 65536 are allowed"),
-        (Trustees::dedicated(1).batch(0), "batch of 0 requests: 1 to 65536 are allowed"),
-        (Trustees::dedicated(1).batch(65_537), "batch of 65537 requests: 1 to 65536 are allowed"),
-        (Trustees::dedicated(1).ring_bytes(511), "ring of 511 bytes: 512 to 2^30 are allowed"),
+        (
+            Trustees::dedicated(0),
+            "zero trustees: at least one is needed",
+        ),
+        (
+            Trustees::dedicated(1).window(0),
+            "window of 0 requests: 1 to 65536 are allowed",
+        ),
+        (
+            Trustees::dedicated(1).window(65_537),
+            "window of 65537 requests: 1 to 65536 are allowed",
+        ),
+        (
+            Trustees::dedicated(1).batch(0),
+            "batch of 0 requests: 1 to 65536 are allowed",
+        ),
+        (
+            Trustees::dedicated(1).batch(65_537),
+            "batch of 65537 requests: 1 to 65536 are allowed",
+        ),
+        (
+            Trustees::dedicated(1).ring_bytes(511),
+            "ring of 511 bytes: 512 to 2^30 are allowed",
+        ),
         (
             Trustees::dedicated(1).ring_bytes((1 << 30) + 1),
             "ring of 1073741825 bytes: 512 to 2^30 are allowed",
@@ -28,9 +46,18 @@ fn bad_settings_are_refused_in_a_sentence() {
         assert_eq!(error.to_string(), text);
         assert!(error.source().is_none());
     }
-    assert!(matches!(Trustees::dedicated(0).start(), Err(StartError::NoTrustees)));
-    assert!(matches!(Trustees::dedicated(1).window(usize::MAX).start(), Err(StartError::Window(_))));
-    assert!(matches!(Trustees::dedicated(1).batch(usize::MAX).start(), Err(StartError::Batch(_))));
+    assert!(matches!(
+        Trustees::dedicated(0).start(),
+        Err(StartError::NoTrustees)
+    ));
+    assert!(matches!(
+        Trustees::dedicated(1).window(usize::MAX).start(),
+        Err(StartError::Window(_))
+    ));
+    assert!(matches!(
+        Trustees::dedicated(1).batch(usize::MAX).start(),
+        Err(StartError::Batch(_))
+    ));
     let error = Trustees::dedicated(1).ring_bytes(usize::MAX).start();
     assert!(matches!(error, Err(StartError::RingBytes(usize::MAX))));
 }
@@ -43,7 +70,10 @@ fn a_trustee_that_cannot_be_pinned() {
         let cpus = (0..trustees - 1).map(|_| allowed_cpu()).chain([1_000_000]);
         let error = Trustees::dedicated(trustees).pin(cpus).start().unwrap_err();
         let text = error.to_string();
-        assert!(text.starts_with("cannot pin a trustee to CPU 1000000: "), "{text}");
+        assert!(
+            text.starts_with("cannot pin a trustee to CPU 1000000: "),
+            "{text}"
+        );
         assert!(matches!(error, StartError::Pin { cpu: 1_000_000, .. }));
     }
 }
@@ -58,7 +88,10 @@ fn threads_get_their_names() {
         let t = trustees.entrust_on(i, vec![1u8]);
         let name = t.apply(|_| thread::current().name().map(str::to_owned));
         assert_eq!(name, Some(format!("owner-{i}")));
-        assert_eq!(format!("{t:?}"), format!("Trust<alloc::vec::Vec<u8>> of owner-{i}"));
+        assert_eq!(
+            format!("{t:?}"),
+            format!("Trust<alloc::vec::Vec<u8>> of owner-{i}")
+        );
     }
 }
 
@@ -85,7 +118,11 @@ fn values_go_round_the_trustees() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(3));
     let names: Vec<String> = (0..7)
-        .map(|_| trustees.entrust(()).apply(|()| thread::current().name().unwrap().to_owned()))
+        .map(|_| {
+            trustees
+                .entrust(())
+                .apply(|()| thread::current().name().unwrap().to_owned())
+        })
         .collect();
     let expected: Vec<String> = (0..7).map(|i| format!("trustee-{}", i % 3)).collect();
     assert_eq!(names, expected);
@@ -100,8 +137,15 @@ fn values_go_round_the_trustees() {
 fn extreme_settings() {
     let _watch = watchdog();
     let builders = [
-        Trustees::dedicated(1).window(1).batch(1).ring_bytes(512).spin(Duration::ZERO),
-        Trustees::dedicated(1).window(65_536).batch(65_536).ring_bytes(1 << 30),
+        Trustees::dedicated(1)
+            .window(1)
+            .batch(1)
+            .ring_bytes(512)
+            .spin(Duration::ZERO),
+        Trustees::dedicated(1)
+            .window(65_536)
+            .batch(65_536)
+            .ring_bytes(1 << 30),
         Trustees::dedicated(1).spin(Duration::MAX),
         Trustees::dedicated(20).name(""),
         Trustees::dedicated(1).name("ü".repeat(50)),
@@ -110,7 +154,9 @@ fn extreme_settings() {
         let again = builder.clone();
         assert_eq!(format!("{builder:?}"), format!("{again:?}"));
         let trustees = start(builder);
-        let values: Vec<_> = (0..trustees.len() * 2).map(|i| trustees.entrust(i)).collect();
+        let values: Vec<_> = (0..trustees.len() * 2)
+            .map(|i| trustees.entrust(i))
+            .collect();
         for (i, t) in values.iter().enumerate() {
             (0..300).for_each(|_| t.post(|n| *n += 1));
             assert_eq!(t.apply(|n| *n), i + 300);

@@ -1,9 +1,7 @@
 //! Whatever is sent is dropped exactly once, whichever way it goes.
 
 use crate::support::{Tally, Token, hold_up, one, panic_of, start, watchdog};
-use corelay_delegate::{
-    Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier,
-};
+use corelay_delegate::{Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A capture, an answer or a callback of each size and alignment that travels differently.
@@ -143,9 +141,15 @@ fn ways<F: Cargo, R: Cargo, C: Cargo>() {
         let result = handle.try_apply_then(move |()| drop(f), move |()| drop(c));
         assert!(matches!(result, Err(TryApplyThenError::Nested(..))));
         let f = F::new(&tokens);
-        assert!(matches!(handle.try_post(move |()| drop(f)), Err(TryPostError::Nested(_))));
+        assert!(matches!(
+            handle.try_post(move |()| drop(f)),
+            Err(TryPostError::Nested(_))
+        ));
         let f = F::new(&tokens);
-        assert!(matches!(handle.try_apply(move |()| drop(f)), Err(TryApplyError::Nested(_))));
+        assert!(matches!(
+            handle.try_apply(move |()| drop(f)),
+            Err(TryApplyError::Nested(_))
+        ));
         let f = F::new(&tokens);
         panic_of(|| handle.post(move |()| drop(f)));
         let (f, c) = (F::new(&tokens), C::new(&tokens));
@@ -164,9 +168,15 @@ fn ways<F: Cargo, R: Cargo, C: Cargo>() {
         let result = t.try_apply_then(move |()| drop(f), move |()| drop(c));
         assert!(matches!(result, Err(TryApplyThenError::Closed(..))));
         let f = F::new(&tally);
-        assert!(matches!(t.try_post(move |()| drop(f)), Err(TryPostError::Closed(_))));
+        assert!(matches!(
+            t.try_post(move |()| drop(f)),
+            Err(TryPostError::Closed(_))
+        ));
         let f = F::new(&tally);
-        assert!(matches!(t.try_apply(move |()| drop(f)), Err(TryApplyError::Closed(_))));
+        assert!(matches!(
+            t.try_apply(move |()| drop(f)),
+            Err(TryApplyError::Closed(_))
+        ));
         let (f, c) = (F::new(&tally), C::new(&tally));
         panic_of(|| t.apply_then(move |()| drop(f), move |()| drop(c)));
         let f = F::new(&tally);
@@ -246,7 +256,10 @@ fn drops_of_nothing() {
                 let _both = (&r, &c);
             },
         );
-        let (f, c) = (AlignedNothing(Nothing::new()), AlignedNothing(Nothing::new()));
+        let (f, c) = (
+            AlignedNothing(Nothing::new()),
+            AlignedNothing(Nothing::new()),
+        );
         t.apply_then(
             move |_| {
                 let _f = f;

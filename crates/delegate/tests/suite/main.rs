@@ -19,5 +19,4 @@ mod promise_10_idle;
 mod promise_11_shutdown;
 mod rings;
 mod stress;
-mod suspects;
 mod support;

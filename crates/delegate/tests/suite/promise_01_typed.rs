@@ -18,9 +18,15 @@ fn bytes_travel<const N: usize>(trustees: &Trustees) {
     for seed in [1, 77] {
         let bytes = pattern::<N>(seed);
         let before = t.apply(move |value| std::mem::replace(value, bytes));
-        let expected = if seed == 1 { pattern::<N>(0) } else { pattern::<N>(1) };
+        let expected = if seed == 1 {
+            pattern::<N>(0)
+        } else {
+            pattern::<N>(1)
+        };
         assert!(before == expected, "apply of {N} bytes");
-        let Ok(now) = t.try_apply(|value| *value) else { panic!("neither poisoned nor closed") };
+        let Ok(now) = t.try_apply(|value| *value) else {
+            panic!("neither poisoned nor closed")
+        };
         assert!(now == bytes, "try_apply of {N} bytes");
     }
     let seen = Rc::new(Cell::new(0));
@@ -185,7 +191,12 @@ fn promise_01_any_callable() {
         move |m: u64| n + m
     });
     assert_eq!(more(2), 20);
-    assert_eq!(t.apply(|_| Err::<(), _>(String::from("an error is a value"))).unwrap_err().len(), 19);
+    assert_eq!(
+        t.apply(|_| Err::<(), _>(String::from("an error is a value")))
+            .unwrap_err()
+            .len(),
+        19
+    );
 }
 
 #[test]

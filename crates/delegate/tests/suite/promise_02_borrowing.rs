@@ -1,6 +1,6 @@
 //! 2. `apply` may borrow, and does not leave the caller's frame before it is answered.
 
-use crate::support::{Gate, OnDrop, one, panic_of, scaled, settle, start, watchdog};
+use crate::support::{Gate, OnDrop, hold_up, one, panic_of, scaled, settle, start, watchdog};
 use corelay_delegate::{Trust, Trustees, TryApplyError, barrier};
 use corelay_sync::{Session, Shared};
 use std::cell::Cell;
@@ -18,7 +18,10 @@ fn promise_02_apply_borrows_from_its_caller() {
         seen.extend(v.iter().map(|n| n * factor));
         &text[..8]
     });
-    assert_eq!((part, seen.as_slice()), ("borrowed", [10, 20, 30].as_slice()));
+    assert_eq!(
+        (part, seen.as_slice()),
+        ("borrowed", [10, 20, 30].as_slice())
+    );
     let mut big = [0u64; 300];
     t.apply(|v| big[299] = v[2]);
     assert_eq!(big[299], 3);
@@ -69,9 +72,10 @@ fn promise_02_frames_are_left_after_the_answer() {
 /// been executed. The next call that reaps runs the callback.
 fn leave_a_panicking_callback(t: &Trust<u64>) {
     let ran = Gate::new();
-    let open = ran.clone();
+    let (open, held) = (ran.clone(), hold_up(t));
     t.apply_then(|_| (), |()| panic!("the callback"));
     t.apply_then(move |_| open.open(), |()| ());
+    drop(held);
     settle(t, &ran);
 }
 
@@ -93,7 +97,10 @@ fn promise_02_panics_of_callbacks_are_held_until_the_answer() {
 
     leave_a_panicking_callback(&t);
     let mut answered = false;
-    assert_eq!(panic_of(|| t.try_apply(|_| answered = true)), "the callback");
+    assert_eq!(
+        panic_of(|| t.try_apply(|_| answered = true)),
+        "the callback"
+    );
     assert!(answered);
 
     // The captures are too large for the line: they lie in the caller's frame.
@@ -105,7 +112,10 @@ fn promise_02_panics_of_callbacks_are_held_until_the_answer() {
     leave_a_panicking_callback(&t);
     let mut answered = false;
     let mut session = t.session();
-    assert_eq!(panic_of(|| session.apply(|_| answered = true)), "the callback");
+    assert_eq!(
+        panic_of(|| session.apply(|_| answered = true)),
+        "the callback"
+    );
     assert!(answered);
 
     // Nothing is left over.

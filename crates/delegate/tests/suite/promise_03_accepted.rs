@@ -10,13 +10,18 @@ use std::time::Duration;
 
 /// How many requests a client has issued when it goes away: around every multiple of what
 /// is published together, and each little number.
-const COUNTS: [u64; 18] =
-    [1, 2, 3, 4, 5, 6, 7, 8, 15, 33, 63, 64, 65, 66, 127, 128, 129, 200];
+const COUNTS: [u64; 18] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 15, 33, 63, 64, 65, 66, 127, 128, 129, 200,
+];
 
 #[test]
 fn promise_03_accepted_means_executed_though_the_client_blocks_in_read() {
     let _watch = watchdog();
-    for spin in [Duration::ZERO, Duration::from_micros(100), Duration::from_secs(3600)] {
+    for spin in [
+        Duration::ZERO,
+        Duration::from_micros(100),
+        Duration::from_secs(3600),
+    ] {
         let trustees = start(Trustees::dedicated(1).spin(spin));
         let t = trustees.entrust(0u64);
         for _ in 0..scaled(3) {
@@ -153,7 +158,10 @@ fn promise_03_a_busy_trustee_runs_what_was_not_published() {
             stop.store(true, Ordering::Release);
             barrier().unwrap();
             end.open();
-            assert_eq!(ran, posts, "run while {closures} closures of another client ran");
+            assert_eq!(
+                ran, posts,
+                "run while {closures} closures of another client ran"
+            );
         });
     }
 }

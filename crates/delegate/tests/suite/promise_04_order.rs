@@ -52,7 +52,9 @@ impl Sequence {
 }
 
 /// `f` without its answer.
-fn quiet(f: impl FnOnce(&mut u64) -> u64 + Send + 'static) -> impl FnOnce(&mut u64) + Send + 'static {
+fn quiet(
+    f: impl FnOnce(&mut u64) -> u64 + Send + 'static,
+) -> impl FnOnce(&mut u64) + Send + 'static {
     move |n| {
         f(n);
     }
@@ -78,7 +80,9 @@ fn step(rng: &mut Rng, objects: &[Trust<u64>], sequence: &Sequence) {
         11 => {
             let mut f = quiet(sequence.next::<3>());
             while let Err(error) = t.try_post(f) {
-                let corelay_delegate::TryPostError::Full(back) = error else { panic!("{error}") };
+                let corelay_delegate::TryPostError::Full(back) = error else {
+                    panic!("{error}")
+                };
                 f = back;
                 thread::yield_now();
             }
@@ -131,7 +135,10 @@ fn promise_04_fifo_in_every_batch_and_ring() {
     let _watch = watchdog();
     for batch in [1, 2, 5, 65_536] {
         for ring in [512, 1024, 1 << 20] {
-            let builder = Trustees::dedicated(1).batch(batch).ring_bytes(ring).window(4096);
+            let builder = Trustees::dedicated(1)
+                .batch(batch)
+                .ring_bytes(ring)
+                .window(4096);
             mixed_forms_keep_their_order(builder, 2, scaled(800));
         }
     }
@@ -140,7 +147,11 @@ fn promise_04_fifo_in_every_batch_and_ring() {
 #[test]
 fn promise_04_fifo_through_sleeps() {
     let _watch = watchdog();
-    mixed_forms_keep_their_order(Trustees::dedicated(1).spin(Duration::ZERO), 3, scaled(1_500));
+    mixed_forms_keep_their_order(
+        Trustees::dedicated(1).spin(Duration::ZERO),
+        3,
+        scaled(1_500),
+    );
 }
 
 /// A lone call runs behind everything that its client has asked for before.
@@ -162,8 +173,8 @@ fn promise_04_apply_sees_what_was_posted() {
     }
 }
 
-/// The first callback finds the window full, so its second post waits; the callback that
-/// runs while it waits must not overtake it.
+/// The first callback finds the window full when it posts for the second time; a callback
+/// that could run meanwhile must not overtake it.
 #[test]
 fn promise_04_a_request_that_waits_is_not_overtaken_by_a_later_callback() {
     let _watch = watchdog();
@@ -175,11 +186,14 @@ fn promise_04_a_request_that_waits_is_not_overtaken_by_a_later_callback() {
         |_| (),
         move |()| {
             a.post(|log| log.push("first"));
-            a.post(|log| log.push("second"));
             open.open();
+            a.post(|log| log.push("second"));
         },
     );
-    t.apply_then(move |_| gate.wait(), move |()| b.post(|log| log.push("third")));
+    t.apply_then(
+        move |_| gate.wait(),
+        move |()| b.post(|log| log.push("third")),
+    );
     barrier().unwrap();
     assert_eq!(t.apply(std::mem::take), ["first", "second", "third"]);
 }
@@ -197,8 +211,8 @@ fn promise_04_a_request_that_waits_is_not_overtaken_by_apply() {
         move |_| wait_first.wait(),
         move |()| {
             a.post(|log| log.push(0));
-            a.post(|log| log.push(1));
             open_second.open();
+            a.post(|log| log.push(1));
             a.apply(|log| log.push(2));
         },
     );
@@ -262,7 +276,9 @@ fn promise_04_fifo_with_callbacks_that_issue() {
 fn promise_04_each_trustee_by_itself() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(3));
-    let objects: Vec<_> = (0..3).map(|i| (trustees.entrust_on(i, 0u64), Sequence::new())).collect();
+    let objects: Vec<_> = (0..3)
+        .map(|i| (trustees.entrust_on(i, 0u64), Sequence::new()))
+        .collect();
     let mut rng = Rng::new(3);
     for _ in 0..scaled(4_000) {
         let (t, sequence) = &objects[rng.below(3) as usize];

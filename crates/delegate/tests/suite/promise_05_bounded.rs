@@ -3,9 +3,7 @@
 use crate::support::{
     Gate, Tally, hold_up, one, panic_of, scaled, settle, start, watchdog, with_stack_of,
 };
-use corelay_delegate::{
-    Trust, Trustees, TryApplyThenError, TryPostError, barrier, poll,
-};
+use corelay_delegate::{Trust, Trustees, TryApplyThenError, TryPostError, barrier, poll};
 use corelay_sync::{Issue, Shared};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -33,12 +31,17 @@ fn promise_05_a_window_takes_so_many_requests() {
                 Err(error) => error,
             };
             assert_eq!(error.to_string(), "the window is full");
-            let TryPostError::Full(back) = error else { panic!("{error}") };
+            let TryPostError::Full(back) = error else {
+                panic!("{error}")
+            };
             break back;
         };
         // Of a large window, the rings do not grow for the last eighth.
         assert!(taken <= window, "{taken} of {window}");
-        assert!(taken == window || window > 16 && taken > window * 3 / 4, "{taken} of {window}");
+        assert!(
+            taken == window || window > 16 && taken > window * 3 / 4,
+            "{taken} of {window}"
+        );
         assert_eq!(tally.dropped(), 0);
         // What came back is whole.
         let mut here = 0;
@@ -124,7 +127,10 @@ fn promise_05_a_full_window_waits_and_reaps() {
         for i in 0..requests {
             let note = Rc::clone(&seen);
             t.apply_then(|n| *n += 1, move |()| note.set(note.get() + 1));
-            assert!(i < seen.get() + window as u64, "no more than a window is outstanding");
+            assert!(
+                i < seen.get() + window as u64,
+                "no more than a window is outstanding"
+            );
         }
         barrier().unwrap();
         assert_eq!((seen.get(), t.apply(|n| *n)), (requests, requests));
@@ -154,7 +160,9 @@ fn promise_05_callbacks_that_issue_more_than_the_window() {
             );
         }
         barrier().unwrap();
-        let expected: Vec<_> = (0..3).flat_map(|c| (0..posts).map(move |i| (c, i))).collect();
+        let expected: Vec<_> = (0..3)
+            .flat_map(|c| (0..posts).map(move |i| (c, i)))
+            .collect();
         assert_eq!(t.apply(std::mem::take), expected);
     }
 }
@@ -192,14 +200,23 @@ fn promise_05_apply_then_panics_naming_the_call_when_too_many_callbacks_are_left
         );
         let text = panic_of(barrier);
         assert!(text.contains("Trust::apply_then of "), "{text}");
-        assert!(text.contains("promise_05_apply_then_panics"), "names the closure: {text}");
-        assert!(text.contains("promise_05_bounded.rs:"), "names the place: {text}");
+        assert!(
+            text.contains("promise_05_apply_then_panics"),
+            "names the closure: {text}"
+        );
+        assert!(
+            text.contains("promise_05_bounded.rs:"),
+            "names the place: {text}"
+        );
         assert!(text.contains("inside a callback"), "{text}");
         // Those that were accepted run; the one refused was dropped.
         barrier().unwrap();
         let issued = issued.get();
         assert_eq!((t.apply(|n| *n), called.get()), (issued, issued));
-        assert!((window as u64..=2 * window as u64).contains(&issued), "{issued} of {window}");
+        assert!(
+            (window as u64..=2 * window as u64).contains(&issued),
+            "{issued} of {window}"
+        );
         tally.assert_all_dropped(2 * (issued + 1));
     }
 }
@@ -272,12 +289,15 @@ fn promise_05_a_request_waits_although_its_callbacks_look_at_the_tail() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(1).window(2).batch(1));
     let t = trustees.entrust(0u64);
-    let gate = Gate::new();
-    let (open, inner) = (gate.clone(), t.clone());
+    let (issued, gate) = (Gate::new(), Gate::new());
+    let (wait, open, inner) = (issued.clone(), gate.clone(), t.clone());
     let full = Rc::new(Cell::new(false));
     let was_full = Rc::clone(&full);
     t.apply_then(
-        |n| *n += 1,
+        move |n| {
+            wait.wait();
+            *n += 1;
+        },
         move |()| {
             open.open();
             inner.post(|n| *n += 10);
@@ -294,6 +314,7 @@ fn promise_05_a_request_waits_although_its_callbacks_look_at_the_tail() {
         },
         |()| (),
     );
+    issued.open();
     t.post(|n| *n += 100);
     barrier().unwrap();
     assert!(full.get());
@@ -306,10 +327,10 @@ fn promise_05_a_request_waits_although_the_trustee_ends_meanwhile() {
     let _watch = watchdog();
     let trustees = start(Trustees::dedicated(1).window(2).batch(1));
     let t = trustees.entrust(0u64);
-    let gate = Gate::new();
-    let (open, inner) = (gate.clone(), t.clone());
+    let (issued, gate) = (Gate::new(), Gate::new());
+    let (wait, open, inner) = (issued.clone(), gate.clone(), t.clone());
     t.apply_then(
-        |n| *n += 1,
+        move |_| wait.wait(),
         move |()| {
             open.open();
             inner.post(|n| *n += 10);
@@ -318,8 +339,12 @@ fn promise_05_a_request_waits_although_the_trustee_ends_meanwhile() {
         },
     );
     t.apply_then(move |_| gate.wait(), |()| ());
+    issued.open();
     let text = panic_of(|| t.post(|n| *n += 100));
-    assert!(text.contains("Trust::post") && text.contains("shut down"), "{text}");
+    assert!(
+        text.contains("Trust::post") && text.contains("shut down"),
+        "{text}"
+    );
     barrier().unwrap();
 }
 
@@ -408,7 +433,10 @@ fn promise_05_chains_over_two_trustees() {
     let length = scaled(3_000) | 1;
     chain(&a, &b, length);
     barrier().unwrap();
-    assert_eq!((a.apply(|n| *n), b.apply(|n| *n)), (length / 2 + 1, length / 2));
+    assert_eq!(
+        (a.apply(|n| *n), b.apply(|n| *n)),
+        (length / 2 + 1, length / 2)
+    );
 }
 
 /// At a thread's end its callbacks may issue to trustees it has no client for any more.
@@ -425,7 +453,9 @@ fn promise_05_no_recursion_grows_at_the_end_of_a_thread() {
     let (a, b) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
     let c = b.clone();
     let length = scaled(20_000);
-    std::thread::spawn(move || a.apply_then(|_| (), move |()| chain(&c, length))).join().unwrap();
+    std::thread::spawn(move || a.apply_then(|_| (), move |()| chain(&c, length)))
+        .join()
+        .unwrap();
     assert_eq!(b.apply(|n| *n), length);
 }
 
@@ -516,7 +546,10 @@ fn promise_05_a_sessions_reap_and_barrier_are_refused_inside_a_callback() {
         }
         outer.barrier();
         let text = texts.borrow().clone();
-        assert!(text.contains(what) && text.contains("inside a callback"), "{text}");
+        assert!(
+            text.contains(what) && text.contains("inside a callback"),
+            "{text}"
+        );
     }
     // SAFETY: leaked above, and every session is gone.
     drop(unsafe { Box::from_raw(std::ptr::from_ref(t).cast_mut()) });

@@ -3,9 +3,7 @@
 use crate::support::{
     Gate, OnDrop, Tally, hold_up, one, panic_of, settle, start, text_of, watchdog,
 };
-use corelay_delegate::{
-    Poisoned, Trust, Trustees, TryApplyError, TryPostError, barrier, poll,
-};
+use corelay_delegate::{Poisoned, Trust, Trustees, TryApplyError, TryPostError, barrier, poll};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::process::Command;
@@ -52,7 +50,10 @@ fn promise_06_poison_is_the_objects_own_and_can_be_cleared() {
     let (t, other) = (trustees.entrust(1u64), trustees.entrust(2u64));
     for round in 0..4 {
         assert!(!t.is_poisoned());
-        assert_eq!(panic_of(|| t.apply(|_| panic!("round {round}"))), format!("round {round}"));
+        assert_eq!(
+            panic_of(|| t.apply(|_| panic!("round {round}"))),
+            format!("round {round}")
+        );
         assert!(t.is_poisoned() && !other.is_poisoned());
         std::thread::scope(|s| {
             s.spawn(|| assert!(t.is_poisoned(), "on another thread too"));
@@ -65,7 +66,10 @@ fn promise_06_poison_is_the_objects_own_and_can_be_cleared() {
         let called = Rc::new(Cell::new(false));
         let note = Rc::clone(&called);
         t.apply_then(|n| *n += 100, move |()| note.set(true));
-        assert!(t.try_post(|n| *n += 100).is_ok(), "it is the trustee who notices");
+        assert!(
+            t.try_post(|n| *n += 100).is_ok(),
+            "it is the trustee who notices"
+        );
         let error = barrier().unwrap_err();
         assert_eq!(error.count(), 3);
         assert!(error.message().contains("poisoned"));
@@ -133,7 +137,10 @@ fn promise_06_barrier_counts_and_gives_the_first() {
     }
     let error = barrier().unwrap_err();
     assert_eq!((error.count(), error.message()), (9, "object 0"));
-    assert_eq!(error.to_string(), "9 delegated request(s) failed; the first: object 0");
+    assert_eq!(
+        error.to_string(),
+        "9 delegated request(s) failed; the first: object 0"
+    );
     assert_eq!(format!("{error:?}"), error.to_string());
     assert_eq!(text_of(&*error.into_first()), "object 0");
     tally.assert_all_dropped(18);
@@ -155,7 +162,10 @@ fn promise_06_barrier_adds_up_over_trustees() {
         }
     }
     let error = barrier().unwrap_err();
-    assert_eq!((error.count(), error.message()), (6, "a panic whose payload is no text"));
+    assert_eq!(
+        (error.count(), error.message()),
+        (6, "a panic whose payload is no text")
+    );
     assert!(error.into_first().is::<u8>());
     barrier().unwrap();
 }
@@ -208,7 +218,10 @@ fn promise_06_faults_among_many() {
                 let called = Rc::clone(&called);
                 t.apply_then(|n| *n += 1, move |()| called.set(called.get() + 1));
             }
-            bad.apply_then(|_| panic!("one of many"), |()| unreachable!("it has no answer"));
+            bad.apply_then(
+                |_| panic!("one of many"),
+                |()| unreachable!("it has no answer"),
+            );
             bad.clear_poison();
             t.post(|n| *n += 1);
         }
@@ -257,7 +270,10 @@ fn promise_06_a_callbacks_panic_reaches_the_call_that_ran_it() {
         &poll,
         &|| barrier().unwrap(),
         &|| t.apply(|_| ()),
-        &|| t.try_apply(|_| ()).unwrap_or_else(|error| panic!("{error}")),
+        &|| {
+            t.try_apply(|_| ())
+                .unwrap_or_else(|error| panic!("{error}"))
+        },
         // A busy client looks for answers now and then only.
         &|| (0..200).for_each(|_| t.post(|_| ())),
         &|| (0..200).for_each(|_| t.apply_then(|_| (), |()| ())),
@@ -346,7 +362,7 @@ fn promise_06_callbacks_panic_inside_another_apply() {
     // The callback's own apply panics, and the callback does not catch it.
     let (inner, note) = (b.clone(), Rc::clone(&log));
     let done = Gate::new();
-    let open = done.clone();
+    let (open, held) = (done.clone(), hold_up(&a));
     a.apply_then(
         |_| (),
         move |()| {
@@ -355,7 +371,11 @@ fn promise_06_callbacks_panic_inside_another_apply() {
         },
     );
     let note = Rc::clone(&log);
-    a.apply_then(move |_| open.open(), move |()| note.borrow_mut().push("another"));
+    a.apply_then(
+        move |_| open.open(),
+        move |()| note.borrow_mut().push("another"),
+    );
+    drop(held);
     settle(&a, &done);
     let mut answered = false;
     let text = panic_of(|| a.apply(|_| answered = true));
@@ -510,7 +530,10 @@ fn promise_06_a_payload_whose_destructor_panics() {
     }
     let error = barrier().unwrap_err();
     assert_eq!(error.count(), 4);
-    let first = error.into_first().downcast::<Bomb>().unwrap_or_else(|_| panic!("another"));
+    let first = error
+        .into_first()
+        .downcast::<Bomb>()
+        .unwrap_or_else(|_| panic!("another"));
     std::mem::forget(first);
     t.clear_poison();
     // Likewise of callbacks.
@@ -520,7 +543,11 @@ fn promise_06_a_payload_whose_destructor_panics() {
     }
     drop(held);
     let payload = catch_unwind(AssertUnwindSafe(barrier)).unwrap_err();
-    std::mem::forget(payload.downcast::<Bomb>().unwrap_or_else(|_| panic!("another")));
+    std::mem::forget(
+        payload
+            .downcast::<Bomb>()
+            .unwrap_or_else(|_| panic!("another")),
+    );
     // A payload that throws what throws when dropped.
     struct Matryoshka(u32);
     impl Drop for Matryoshka {
@@ -581,8 +608,13 @@ fn promise_06_a_callbacks_panic_waits_until_the_thread_has_unwound() {
     const CHILD: &str = "CORELAY_TEST_UNWINDING_CHILD";
     if std::env::var_os(CHILD).is_none() {
         let this = std::env::current_exe().unwrap();
-        let test = "promise_06_panics::promise_06_a_callbacks_panic_waits_until_the_thread_has_unwound";
-        let child = Command::new(this).args(["--exact", test]).env(CHILD, "1").output().unwrap();
+        let test =
+            "promise_06_panics::promise_06_a_callbacks_panic_waits_until_the_thread_has_unwound";
+        let child = Command::new(this)
+            .args(["--exact", test])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&child.stderr);
         assert!(child.status.success(), "{}\n{text}", child.status);
         return;

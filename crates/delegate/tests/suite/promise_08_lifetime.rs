@@ -22,7 +22,11 @@ const ALIVE: u64 = u64::MAX;
 
 impl Drop for Counter {
     fn drop(&mut self) {
-        assert_eq!(thread::current().id(), self.trustee, "dropped by its trustee");
+        assert_eq!(
+            thread::current().id(),
+            self.trustee,
+            "dropped by its trustee"
+        );
         let before = self.at_drop.swap(self.count, Ordering::Release);
         assert_eq!(before, ALIVE, "dropped once");
     }
@@ -220,7 +224,10 @@ fn promise_08_the_last_handle_goes_inside_another_value() {
         let before = tally.made();
         let mut first = None;
         for _ in 0..length {
-            first = Some(trustees.entrust(Link { _next: first, _token: tally.token() }));
+            first = Some(trustees.entrust(Link {
+                _next: first,
+                _token: tally.token(),
+            }));
         }
         drop(first);
         until(|| tally.dropped() == before + length);
@@ -228,7 +235,10 @@ fn promise_08_the_last_handle_goes_inside_another_value() {
     // And once more at shutdown, with the first handle still out.
     let mut first = None;
     for _ in 0..10 {
-        first = Some(trustees.entrust(Link { _next: first, _token: tally.token() }));
+        first = Some(trustees.entrust(Link {
+            _next: first,
+            _token: tally.token(),
+        }));
     }
     trustees.shutdown();
     tally.assert_all_dropped(223);
@@ -245,8 +255,14 @@ fn promise_08_cycles_end_with_their_trustee() {
     }
     let trustees = start(Trustees::dedicated(2));
     let tally = Tally::new();
-    let objects: Vec<_> =
-        (0..4).map(|_| trustees.entrust(Cycle { own: None, _token: tally.token() })).collect();
+    let objects: Vec<_> = (0..4)
+        .map(|_| {
+            trustees.entrust(Cycle {
+                own: None,
+                _token: tally.token(),
+            })
+        })
+        .collect();
     for (i, t) in objects.iter().enumerate() {
         let next = objects[(i + 1) % 4].clone();
         t.apply(|cycle| cycle.own = Some(next));
@@ -271,7 +287,11 @@ fn promise_08_dropping_a_handle_does_not_wait() {
         drop(t);
         drops.push(at_drop);
     }
-    assert!(drops.iter().all(|at_drop| at_drop.load(Ordering::Relaxed) == ALIVE));
+    assert!(
+        drops
+            .iter()
+            .all(|at_drop| at_drop.load(Ordering::Relaxed) == ALIVE)
+    );
     drop(held);
     for at_drop in drops {
         assert_eq!(wait_for(&at_drop), 1);

@@ -1,8 +1,6 @@
 //! 9. Clients come and go; a thread's end waits for its answers and runs its callbacks.
 
-use crate::support::{
-    Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, start, watchdog,
-};
+use crate::support::{Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, start, watchdog};
 use corelay_delegate::{ClientGuard, Trust, Trustees, barrier, poll};
 use corelay_sync::{Issue, Session, Shared};
 use std::cell::RefCell;
@@ -82,7 +80,9 @@ fn promise_09_threads_that_come_and_go() {
                 })
             })
             .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
     }
     let requests = waves * (wave * (wave - 1) / 2);
     tally.assert_all_dropped(2 * requests);
@@ -354,7 +354,10 @@ fn promise_09_a_guard_dropped_inside_a_callback() {
         }
     }
     barrier().unwrap();
-    assert_eq!((called.load(Ordering::Relaxed), t.apply(|n| *n)), (200, 200));
+    assert_eq!(
+        (called.load(Ordering::Relaxed), t.apply(|n| *n)),
+        (200, 200)
+    );
 }
 
 /// A session keeps its thread's client, though the guard has let go of it.

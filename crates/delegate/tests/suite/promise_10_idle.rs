@@ -150,10 +150,13 @@ fn promise_10_sleepers_take_turns() {
     let objects = [trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64)];
     for i in 0..scaled(500) {
         let t = &objects[(i % 2) as usize];
-        assert_eq!(t.apply(|n| {
-            *n += 1;
-            *n
-        }), i / 2 + 1);
+        assert_eq!(
+            t.apply(|n| {
+                *n += 1;
+                *n
+            }),
+            i / 2 + 1
+        );
     }
 }
 

@@ -110,13 +110,22 @@ fn settle(result: Result<(), BarrierError>, books: &Books) {
 #[test]
 fn everything_at_random() {
     let _watch = watchdog();
-    for (window, batch, origin) in
-        [(256, 64, 0), (1, 1, u32::MAX - 50), (7, 3, u32::MAX - 500), (3, 64, 5), (40, 2, u32::MAX)]
-    {
-        let builder = Trustees::dedicated(2).window(window).batch(batch).origin(origin, origin);
+    for (window, batch, origin) in [
+        (256, 64, 0),
+        (1, 1, u32::MAX - 50),
+        (7, 3, u32::MAX - 500),
+        (3, 64, 5),
+        (40, 2, u32::MAX),
+    ] {
+        let builder = Trustees::dedicated(2)
+            .window(window)
+            .batch(batch)
+            .origin(origin, origin);
         let trustees = start(builder);
         let (books, tally) = (Books::default(), Tally::new());
-        let shared: Vec<Object> = (0..6).map(|_| trustees.entrust((0, tally.token()))).collect();
+        let shared: Vec<Object> = (0..6)
+            .map(|_| trustees.entrust((0, tally.token())))
+            .collect();
         thread::scope(|s| {
             for client in 0..4u64 {
                 let (shared, books, tally) = (shared.clone(), books.clone(), tally.clone());
@@ -137,13 +146,15 @@ fn everything_at_random() {
             }
         });
         let counts = &books.0;
-        let (ran, refused, failed) =
-            (get(&counts.ran), get(&counts.refused), get(&counts.failed));
+        let (ran, refused, failed) = (get(&counts.ran), get(&counts.refused), get(&counts.failed));
         let asked = get(&counts.accepted) + get(&counts.awaited);
         // Of those that nobody waited for, one that panicked has run, and failed too.
         assert_eq!(ran + refused + failed, asked + get(&counts.panicked));
         shared.iter().for_each(Trust::clear_poison);
-        assert_eq!(shared.iter().map(|t| t.apply(|value| value.0)).sum::<u64>(), ran);
+        assert_eq!(
+            shared.iter().map(|t| t.apply(|value| value.0)).sum::<u64>(),
+            ran
+        );
         drop(shared);
         trustees.shutdown();
         tally.assert_all_dropped(tally.made());

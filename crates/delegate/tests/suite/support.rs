@@ -45,13 +45,17 @@ pub(crate) fn one() -> Trustees {
 /// Trustees of that kind.
 #[track_caller]
 pub(crate) fn start(builder: Builder) -> Trustees {
-    builder.start().expect("the settings are in order and there are threads")
+    builder
+        .start()
+        .expect("the settings are in order and there are threads")
 }
 
 /// Runs `f` on a thread with so many bytes of stack.
 pub(crate) fn with_stack_of(bytes: usize, f: impl FnOnce() + Send) {
     std::thread::scope(|s| {
-        let thread = std::thread::Builder::new().stack_size(bytes).spawn_scoped(s, f);
+        let thread = std::thread::Builder::new()
+            .stack_size(bytes)
+            .spawn_scoped(s, f);
         if let Err(payload) = thread.expect("there are threads").join() {
             std::panic::resume_unwind(payload);
         }
@@ -96,10 +100,6 @@ impl Gate {
         let guard = self.0.0.lock().unwrap();
         drop(self.0.1.wait_while(guard, |open| !*open).unwrap());
     }
-
-    pub(crate) fn is_open(&self) -> bool {
-        *self.0.0.lock().unwrap()
-    }
 }
 
 /// Counts tokens made and dropped.
@@ -136,7 +136,11 @@ impl Tally {
     /// As many dropped as made, and `made` of them.
     #[track_caller]
     pub(crate) fn assert_all_dropped(&self, made: u64) {
-        assert_eq!((self.made(), self.dropped()), (made, made), "(made, dropped)");
+        assert_eq!(
+            (self.made(), self.dropped()),
+            (made, made),
+            "(made, dropped)"
+        );
     }
 }
 
@@ -187,7 +191,9 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
 pub(crate) fn settle<T: 'static>(t: &Trust<T>, ran: &Gate) {
     ran.wait();
     let t = t.clone();
-    std::thread::spawn(move || t.apply(|_| ())).join().expect("an empty closure");
+    std::thread::spawn(move || t.apply(|_| ()))
+        .join()
+        .expect("an empty closure");
 }
 
 /// A small generator (xorshift64): the same numbers in every run.

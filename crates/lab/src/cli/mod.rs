@@ -9,6 +9,7 @@ mod host;
 mod list;
 mod machine;
 mod output;
+mod reach;
 mod sweep;
 mod table;
 
@@ -20,7 +21,7 @@ use std::sync::Arc;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    fine
-  1    a method gave a wrong result
+  1    a method gave a wrong result, or a target was missed
   2    bad input, or a place that cannot be written
   130  interrupted (Ctrl-C); what was measured is kept";
 
@@ -37,6 +38,7 @@ enum Command {
     Compare(compare::Args),
     Bench(bench::Args),
     Machine(machine::Args),
+    Reach(reach::Args),
 }
 
 /// How the program ends.
@@ -68,6 +70,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Machine(args) => machine::run(args),
+        Command::Reach(args) => reach::run(args),
     };
     match outcome {
         Ok(exit) => exit.into(),

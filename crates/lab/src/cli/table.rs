@@ -51,8 +51,12 @@ pub(crate) fn of(results: &Results) -> String {
         let cpus: Vec<String> = placement.iter().map(cpu).collect();
         let _ = writeln!(
             text,
-            "{} threads on CPUs (servers first): {}",
-            cpus.len(),
+            "{} on CPUs (servers first): {}",
+            if cpus.len() == 1 {
+                "1 thread".to_owned()
+            } else {
+                format!("{} threads", cpus.len())
+            },
             cpus.join(", ")
         );
     }

@@ -168,17 +168,21 @@ impl Session {
         true
     }
 
+    /// Samples of the mode that every contender has, by what is known so far.
+    pub fn blocks(&self, rig: &Rig, mode: Mode) -> usize {
+        let smallest = rig.smallest_ns();
+        let of = |entry: &Entry| {
+            entry.taken.iter().filter(|taken| tag(taken.bracket, smallest) == mode).count()
+        };
+        self.entries.iter().map(of).min().unwrap_or(0)
+    }
+
     /// Checks every contender's final count and sums up.
     pub fn finish(self, rig: &Rig, timing: Timing) -> Vec<Run> {
-        let smallest = rig.smallest_ns();
-        let finish = |entry: Entry| {
-            let mut run = entry.finish(smallest, |member| rig.crew.cpu(member));
-            run.params.secs = timing.sample.as_secs_f64();
-            run.notes
-                .extend(rig.crew.notes(run.params.threads).map(str::to_owned));
-            run
-        };
-        self.entries.into_iter().map(finish).collect()
+        self.entries
+            .into_iter()
+            .map(|entry| entry.finish(rig, timing))
+            .collect()
     }
 }
 
@@ -208,20 +212,36 @@ impl Entry {
         }
     }
 
-    fn finish(mut self, smallest: Option<f64>, cpu: impl Fn(usize) -> Option<usize>) -> Run {
-        let failure = self.failure.take().or_else(|| {
-            let total = self.contender.total();
-            (total != self.ops).then(|| {
-                format!(
-                    "wrong result: {} operations, but the variables sum up to {total}",
-                    self.ops
-                )
-            })
-        });
+    /// Why this contender has no figure, if it has none: it panicked, or lost operations.
+    fn failure(&mut self, rig: &Rig) -> Option<String> {
+        if self.failure.is_some() {
+            return self.failure.take();
+        }
+        // On a client's CPU: the main thread may find itself on that of a busy server.
+        let first = self.contender.clients().start;
+        let contender = Arc::clone(&self.contender);
+        let sum = rig
+            .crew
+            .start(first..first + 1, move |_| contender.total())
+            .join();
+        match sum.into_iter().next() {
+            Some(Ok(total)) if total == self.ops => None,
+            Some(Ok(total)) => Some(format!(
+                "wrong result: {} operations, but the variables sum up to {total}",
+                self.ops
+            )),
+            Some(Err(panic)) => Some(format!("summing up panicked: {panic}")),
+            None => Some("the variables could not be summed up".to_owned()),
+        }
+    }
+
+    fn finish(mut self, rig: &Rig, timing: Timing) -> Run {
+        let failure = self.failure(rig);
         let correct = failure.is_none();
         let mut notes = self.notes;
         notes.extend(failure);
-        notes.extend(self.contender.notes());
+        notes.extend(rig.crew.notes(self.point.threads).map(str::to_owned));
+        let smallest = rig.smallest_ns();
         let samples: Vec<Sample> = self.taken.into_iter().map(|t| t.tagged(smallest)).collect();
         let kept = if correct {
             kept(&samples)
@@ -235,7 +255,7 @@ impl Entry {
         Run {
             workload: fetch_add::NAME.to_owned(),
             method: self.method.name().to_owned(),
-            params: params(&self.point, cpu),
+            params: params(&self.point, timing, |member| rig.crew.cpu(member)),
             correct,
             median_mops: stats::median(&all).unwrap_or(0.0),
             harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
@@ -279,14 +299,13 @@ fn summary(mops: &[f64]) -> Option<ModeSummary> {
     })
 }
 
-fn params(point: &Point, cpu: impl Fn(usize) -> Option<usize>) -> Params {
+fn params(point: &Point, timing: Timing, cpu: impl Fn(usize) -> Option<usize>) -> Params {
     Params {
         threads: point.threads,
         servers: point.servers,
         vars: point.vars,
         window: point.window,
-        // The session knows it.
-        secs: 0.0,
+        secs: timing.sample.as_secs_f64(),
         dist: point.choice.to_string(),
         seed: point.seed,
         placement: (0..point.threads).map(cpu).collect(),

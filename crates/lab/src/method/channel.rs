@@ -15,8 +15,8 @@ use crossbeam_channel::{Receiver, RecvError, Sender, TryRecvError, bounded, unbo
 use std::ops::Range;
 use std::thread::JoinHandle;
 
-pub(super) const ONE: Method = method("channel", 1);
-pub(super) const PIPELINED: Method = method("channel-pipelined", OUTSTANDING);
+pub(crate) const ONE: Method = method("channel", 1);
+pub(crate) const PIPELINED: Method = method("channel-pipelined", OUTSTANDING);
 
 /// Calls outstanding of a pipelined client.
 const OUTSTANDING: usize = 64;

@@ -7,13 +7,13 @@ use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay_sync::{Session, Shared};
 use std::ops::Range;
 
-pub(super) const MUTEX: Method = method("mutex", |p, _| Ok(Locks::boxed(p, StdMutex::new)));
-pub(super) const PARKING_LOT: Method =
+pub(crate) const MUTEX: Method = method("mutex", |p, _| Ok(Locks::boxed(p, StdMutex::new)));
+pub(crate) const PARKING_LOT: Method =
     method("parking-lot", |p, _| Ok(Locks::boxed(p, ParkingLot::new)));
-pub(super) const TTAS: Method = method("ttas", |p, _| Ok(Locks::boxed(p, Ttas::new)));
-pub(super) const TICKET: Method = method("ticket", |p, _| Ok(Locks::boxed(p, Ticket::new)));
-pub(super) const MCS: Method = method("mcs", |p, _| Ok(Locks::boxed(p, Mcs::new)));
-pub(super) const CLH: Method = method("clh", |p, _| Ok(Locks::boxed(p, Clh::new)));
+pub(crate) const TTAS: Method = method("ttas", |p, _| Ok(Locks::boxed(p, Ttas::new)));
+pub(crate) const TICKET: Method = method("ticket", |p, _| Ok(Locks::boxed(p, Ticket::new)));
+pub(crate) const MCS: Method = method("mcs", |p, _| Ok(Locks::boxed(p, Mcs::new)));
+pub(crate) const CLH: Method = method("clh", |p, _| Ok(Locks::boxed(p, Clh::new)));
 
 const fn method(name: &'static str, build: super::Build) -> Method {
     Method {

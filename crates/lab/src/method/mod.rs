@@ -38,11 +38,6 @@ pub trait Contender: Send + Sync {
 
     /// The sum of all variables, read while no client runs.
     fn total(&self) -> u64;
-
-    /// What the reader of the figures should know; asked when the last sample is taken.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// How a method uses its threads.

@@ -15,14 +15,23 @@ use std::ops::Range;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-pub(super) const APPLY: Method = method("trust", 1, |p, patience| {
+pub(crate) const APPLY: Method = method("trust", 1, |p, patience| {
     Ok(Box::new(Delegated::start(p, patience, How::Apply)?))
 });
-pub(super) const THEN: Method = method("trust-then", 0, |p, patience| {
+pub(crate) const THEN: Method = method("trust-then", 0, |p, patience| {
     Ok(Box::new(Delegated::start(p, patience, How::Then)?))
 });
-pub(super) const POST: Method = method("trust-post", 0, |p, patience| {
+pub(crate) const POST: Method = method("trust-post", 0, |p, patience| {
     Ok(Box::new(Delegated::start(p, patience, How::Post)?))
+});
+/// `apply_then` with one request in flight: a lone asynchronous call. For targets only.
+pub(crate) const LONE: Method = method("trust-lone", 1, |p, patience| {
+    Ok(Box::new(Delegated::start(p, patience, How::Lone)?))
+});
+/// `apply_then` to a trustee that neither catches panics nor looks for poison nor counts.
+/// For targets only: it says what those three cost.
+pub(crate) const BARE: Method = method("trust-bare", 0, |p, patience| {
+    Ok(Box::new(Delegated::start(p, patience, How::Bare)?))
 });
 
 /// An object on its trustee, which is the variable and its bookkeeping as the allocator
@@ -44,6 +53,8 @@ enum How {
     Apply,
     Then,
     Post,
+    Lone,
+    Bare,
 }
 
 type Variables = Box<[Trust<Counter>]>;
@@ -71,7 +82,7 @@ impl Delegated {
         let thread = std::thread::Builder::new()
             .name("trust-keeper".to_owned())
             .spawn(move || {
-                match set_up(&plan, &patience) {
+                match set_up(&plan, &patience, matches!(how, How::Bare)) {
                     Ok((trustees, variables)) => {
                         let _ = tell.send(Ok(variables));
                         // Nothing is ever sent: this waits for the sender's end.
@@ -100,11 +111,12 @@ impl Delegated {
     }
 }
 
-fn set_up(point: &Point, patience: &Patience) -> Result<(Trustees, Variables), String> {
+fn set_up(point: &Point, patience: &Patience, bare: bool) -> Result<(Trustees, Variables), String> {
     // Servers take the first places; a placement pins all threads or none.
     let places = point.placement.iter().take(point.servers);
     let trustees = Trustees::dedicated(point.servers)
         .window(point.window)
+        .bare(bare)
         .pin(places.copied().flatten())
         .start()
         .map_err(|error| format!("--servers: {error}"))?;
@@ -157,7 +169,7 @@ impl Contender for Delegated {
         let variables = &*self.variables;
         match self.how {
             How::Apply => client.drive(|var| variables[var].apply(Counter::add_one)),
-            How::Then => {
+            How::Then | How::Bare => {
                 ANSWERED.set((0, 0));
                 let asked = client.drive(|var| {
                     variables[var].apply_then(Counter::add_one, answered);
@@ -168,6 +180,18 @@ impl Contender for Delegated {
                 std::hint::black_box(sum);
                 assert_eq!(count, asked, "callbacks run and operations asked for");
                 count
+            }
+            How::Lone => {
+                ANSWERED.set((0, 0));
+                client.drive(|var| {
+                    let before = ANSWERED.get().0;
+                    variables[var].apply_then(Counter::add_one, answered);
+                    while ANSWERED.get().0 == before {
+                        corelay::poll();
+                        std::hint::spin_loop();
+                    }
+                    0
+                })
             }
             How::Post => {
                 let asked = client.drive(|var| {

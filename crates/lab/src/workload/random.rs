@@ -183,6 +183,8 @@ impl Client {
     pub fn drive(self, op: impl FnMut(usize) -> u64) -> u64 {
         let mut rng = self.stream.rng;
         match &self.stream.law {
+            // One variable needs no choosing, for any method.
+            &Law::Uniform { vars: 1 } => repeat(&self.stop, || 0, op),
             &Law::Uniform { vars } => repeat(&self.stop, || uniform(&mut rng, vars), op),
             Law::Zipf(zipf) => repeat(&self.stop, || zipf.sample(&mut rng) as usize, op),
         }

@@ -1,0 +1,54 @@
+//! The targets of dedicated delegation: one trustee, one client, one object.
+
+use super::Bound::{AtLeast, AtMost};
+use super::Figure::{Mops, Ns, Rtt};
+use super::Target;
+use crate::measure::cpu::process_cpu_s;
+use crate::method::{Method, atomic, channel, lock, tokio, trust};
+use std::time::{Duration, Instant};
+
+/// The contenders, all on one variable with two threads.
+pub const METHODS: [Method; 9] = [
+    atomic::METHOD,
+    lock::MUTEX,
+    channel::PIPELINED,
+    tokio::METHOD,
+    trust::APPLY,
+    trust::THEN,
+    trust::POST,
+    trust::LONE,
+    trust::BARE,
+];
+
+/// What is promised.
+pub fn targets() -> Vec<Target> {
+    let both = |what, top, bottom, bound| Target { what, top, bottom, near: bound, far: bound };
+    let each = |what, top, bottom, near, far| Target { what, top, bottom, near, far };
+    let then = Mops("trust-then");
+    vec![
+        both("apply: time / round trip", Ns("trust"), Rtt("trust"), AtMost(0.80)),
+        each("apply_then / fetch_add", then, Mops("atomic"), AtLeast(1.3), AtLeast(0.45)),
+        each("apply_then / mutex", then, Mops("mutex"), AtLeast(5.0), AtLeast(1.5)),
+        both("apply_then / channel, 64 in flight", then, Mops("channel-pipelined"), AtLeast(6.0)),
+        each("apply_then / tokio, 64 tasks", then, Mops("tokio"), AtLeast(50.0), AtLeast(18.0)),
+        each("post / fetch_add", Mops("trust-post"), Mops("atomic"), AtLeast(3.5), AtLeast(1.2)),
+        both("lone apply_then: time / round trip", Ns("trust-lone"), Rtt("trust-lone"), AtMost(1.4)),
+        both("catch, poison, metrics: with / without", then, Mops("trust-bare"), AtLeast(0.97)),
+    ]
+}
+
+/// CPU time of an idle trustee as a share of wall time, measured over `time`; `None` where
+/// the system does not tell CPU time.
+pub fn idle(time: Duration) -> Option<f64> {
+    let trustees = corelay::Trustees::dedicated(1).start().ok()?;
+    let value = trustees.entrust(0u64);
+    value.apply(|v| *v += 1);
+    // It spins for its budget first.
+    std::thread::sleep(Duration::from_millis(50));
+    let (cpu, wall) = (process_cpu_s()?, Instant::now());
+    std::thread::sleep(time);
+    let share = (process_cpu_s()? - cpu) / wall.elapsed().as_secs_f64();
+    drop(value);
+    trustees.shutdown();
+    Some(share)
+}

@@ -1,5 +1,6 @@
 //! What a client thread does besides making requests: poll, barrier, and leave.
 
+use crate::channel::client::Client;
 use crate::error::BarrierError;
 use crate::thread::{self, for_each_client};
 use corelay_sync::wait::NoSwitch;
@@ -33,8 +34,18 @@ pub fn poll() {
 #[track_caller]
 pub fn barrier() -> Result<(), BarrierError> {
     refuse("corelay::barrier");
-    let Some(state) = thread::state() else { return Ok(()) };
-    state.finish_orphans();
+    let Some(state) = thread::state() else {
+        return Ok(());
+    };
+    let mut error: Option<BarrierError> = None;
+    let mut report = |client: &Client| {
+        if let Some(faults) = client.take_faults() {
+            error = Some(match error.take() {
+                None => faults,
+                Some(earlier) => earlier.merge(faults),
+            });
+        }
+    };
     // Callbacks on one client may ask another for something: until nobody has anything.
     loop {
         let mut idle = true;
@@ -42,20 +53,17 @@ pub fn barrier() -> Result<(), BarrierError> {
             idle &= client.is_idle();
             client.finish();
         });
+        while let Some(orphan) = state.take_orphan() {
+            idle = false;
+            orphan.finish();
+            report(&orphan);
+        }
         if idle {
             break;
         }
     }
     state.raise_held();
-    let mut error: Option<BarrierError> = None;
-    for_each_client(|client| {
-        if let Some(faults) = client.take_faults() {
-            error = Some(match error.take() {
-                None => faults,
-                Some(earlier) => earlier.merge(faults),
-            });
-        }
-    });
+    for_each_client(report);
     error.map_or(Ok(()), Err)
 }
 
@@ -101,7 +109,9 @@ impl ClientGuard {
     /// A guard for the calling thread.
     #[allow(clippy::new_without_default)] // It is an act, not a value.
     pub fn new() -> Self {
-        Self { _of_this_thread: std::marker::PhantomData }
+        Self {
+            _of_this_thread: std::marker::PhantomData,
+        }
     }
 }
 

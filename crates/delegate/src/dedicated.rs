@@ -121,14 +121,11 @@ impl Trustees {
     }
 
     #[track_caller]
-    fn entrust_to<T: 'static>(
-        &self,
-        trustee: usize,
-        build: impl FnOnce() -> T + Send,
-    ) -> Trust<T> {
-        let member = self.members.get(trustee).unwrap_or_else(|| {
-            panic!("corelay: trustee {trustee} of {}", self.members.len())
-        });
+    fn entrust_to<T: 'static>(&self, trustee: usize, build: impl FnOnce() -> T + Send) -> Trust<T> {
+        let member = self
+            .members
+            .get(trustee)
+            .unwrap_or_else(|| panic!("corelay: trustee {trustee} of {}", self.members.len()));
         let shared = Arc::clone(&member.shared);
         let slot = shared.slot.get();
         let client = match connect(&member.shared) {
@@ -155,7 +152,10 @@ impl Trustees {
 
     /// What each trustee has counted, as it last published: when idle, and at its end.
     pub fn metrics(&self) -> Vec<Metrics> {
-        self.members.iter().map(|member| member.shared.counters.load()).collect()
+        self.members
+            .iter()
+            .map(|member| member.shared.counters.load())
+            .collect()
     }
 
     /// Serves what was accepted, drops the values on their trustees and ends them. Later
@@ -201,7 +201,9 @@ impl Drop for Trustees {
 
 impl fmt::Debug for Trustees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.members.iter().map(|m| &m.shared.name)).finish()
+        f.debug_list()
+            .entries(self.members.iter().map(|m| &m.shared.name))
+            .finish()
     }
 }
 
@@ -302,7 +304,10 @@ impl Builder {
         if !(FIRST_UNITS * 8..=1 << 30).contains(&self.ring_bytes) {
             return Err(StartError::RingBytes(self.ring_bytes));
         }
-        let mut trustees = Trustees { members: Vec::new(), next: AtomicUsize::new(0) };
+        let mut trustees = Trustees {
+            members: Vec::new(),
+            next: AtomicUsize::new(0),
+        };
         for i in 0..self.n {
             trustees.members.push(self.start_one(i)?);
         }
@@ -331,7 +336,11 @@ impl Builder {
             Trustee::new(trustee, for_thread.0).run();
         });
         match thread {
-            Ok(thread) => Ok(Member { shared, home, thread: Some(thread) }),
+            Ok(thread) => Ok(Member {
+                shared,
+                home,
+                thread: Some(thread),
+            }),
             Err(error) => {
                 // SAFETY: no thread has it.
                 unsafe { Header::drop_value(home.cast()) };
@@ -373,7 +382,11 @@ impl fmt::Display for StartError {
             Self::Window(n) => write!(f, "window of {n} requests: 1 to {MAX_WINDOW} are allowed"),
             Self::Batch(n) => write!(f, "batch of {n} requests: 1 to {MAX_WINDOW} are allowed"),
             Self::RingBytes(n) => {
-                write!(f, "ring of {n} bytes: {} to 2^30 are allowed", FIRST_UNITS * 8)
+                write!(
+                    f,
+                    "ring of {n} bytes: {} to 2^30 are allowed",
+                    FIRST_UNITS * 8
+                )
             }
             Self::Pin { cpu, reason } => write!(f, "cannot pin a trustee to CPU {cpu}: {reason}"),
             Self::Thread(error) => write!(f, "cannot start a trustee's thread: {error}"),

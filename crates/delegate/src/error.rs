@@ -95,7 +95,10 @@ impl BarrierError {
 
     pub(crate) fn merge(self, later: Self) -> Self {
         discard_payload(Some(later.first));
-        Self { first: self.first, count: self.count + later.count }
+        Self {
+            first: self.first,
+            count: self.count + later.count,
+        }
     }
 
     /// How many requests panicked or reached a poisoned object.
@@ -122,7 +125,12 @@ impl fmt::Debug for BarrierError {
 
 impl fmt::Display for BarrierError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} delegated request(s) failed; the first: {}", self.count, self.message())
+        write!(
+            f,
+            "{} delegated request(s) failed; the first: {}",
+            self.count,
+            self.message()
+        )
     }
 }
 

@@ -28,7 +28,10 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self { next: AtomicPtr::new(ptr::null_mut()), kind }
+        Self {
+            next: AtomicPtr::new(ptr::null_mut()),
+            kind,
+        }
     }
 }
 
@@ -42,7 +45,9 @@ const CLOSED: *mut Node = ptr::dangling_mut();
 
 impl Inbox {
     pub(crate) fn new() -> Self {
-        Self { first: AtomicPtr::new(ptr::null_mut()) }
+        Self {
+            first: AtomicPtr::new(ptr::null_mut()),
+        }
     }
 
     /// Pushes `node`; false where the inbox is closed.
@@ -102,7 +107,10 @@ pub(crate) struct Taken(*mut Node);
 
 impl Taken {
     fn oldest_first(mut newest: *mut Node) -> Self {
-        assert!(newest != CLOSED, "an inbox is closed once, by its only taker");
+        assert!(
+            newest != CLOSED,
+            "an inbox is closed once, by its only taker"
+        );
         let mut oldest = ptr::null_mut();
         while let Some(node) = ptr::NonNull::new(newest) {
             // SAFETY: a pushed node is valid until we are done with it.

@@ -16,7 +16,10 @@ pub(crate) fn spawn(
         if let Some(cpu) = cpu
             && let Err(error) = corelay_topology::pin_current_thread(cpu)
         {
-            let _ = tell.send(Err(StartError::Pin { cpu, reason: error.to_string() }));
+            let _ = tell.send(Err(StartError::Pin {
+                cpu,
+                reason: error.to_string(),
+            }));
             return;
         }
         let _ = tell.send(Ok(()));
@@ -26,7 +29,10 @@ pub(crate) fn spawn(
         run();
         std::mem::forget(bomb);
     };
-    let thread = std::thread::Builder::new().name(name).spawn(body).map_err(StartError::Thread)?;
+    let thread = std::thread::Builder::new()
+        .name(name)
+        .spawn(body)
+        .map_err(StartError::Thread)?;
     match told.recv() {
         Ok(Ok(())) => Ok(thread),
         Ok(Err(error)) => {

@@ -19,7 +19,10 @@ impl<'a> Leaf<'a> {
     pub(crate) fn enter(lane: &'a Lane) -> Self {
         // SAFETY: leaves are locals of the lane's functions and do not nest.
         let no_switch = unsafe { NoSwitch::enter(lane, Lane::running) };
-        Self { hidden: enter_leaf(), _no_switch: no_switch }
+        Self {
+            hidden: enter_leaf(),
+            _no_switch: no_switch,
+        }
     }
 
     /// A value of this trustee is being dropped.
@@ -27,7 +30,10 @@ impl<'a> Leaf<'a> {
         const WHAT: &str = "the destructor of a delegated value";
         // SAFETY: as above; the name is static.
         let no_switch = unsafe { NoSwitch::enter(&WHAT, |what| what) };
-        Leaf { hidden: enter_leaf(), _no_switch: no_switch }
+        Leaf {
+            hidden: enter_leaf(),
+            _no_switch: no_switch,
+        }
     }
 }
 

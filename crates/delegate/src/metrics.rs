@@ -27,7 +27,14 @@ pub(crate) struct Counters(CachePadded<[AtomicU64; 6]>);
 
 impl Counters {
     pub(crate) fn store(&self, m: &Metrics) {
-        let now = [m.requests, m.batches, m.passes, m.passes_with_work, m.sleeps, m.panics];
+        let now = [
+            m.requests,
+            m.batches,
+            m.passes,
+            m.passes_with_work,
+            m.sleeps,
+            m.panics,
+        ];
         for (counter, now) in self.0.iter().zip(now) {
             // Relaxed: counters, each for itself.
             counter.store(now, Ordering::Relaxed);
@@ -38,6 +45,13 @@ impl Counters {
         // Relaxed: as above.
         let [requests, batches, passes, passes_with_work, sleeps, panics] =
             [0, 1, 2, 3, 4, 5].map(|i: usize| self.0[i].load(Ordering::Relaxed));
-        Metrics { requests, batches, passes, passes_with_work, sleeps, panics }
+        Metrics {
+            requests,
+            batches,
+            passes,
+            passes_with_work,
+            sleeps,
+            panics,
+        }
     }
 }

@@ -55,8 +55,10 @@ pub(crate) struct Object<T> {
 }
 
 impl<T> Object<T> {
-    const VTABLE: &'static ObjectVtable =
-        &ObjectVtable { drop_value: Self::drop_value, free: Self::free };
+    const VTABLE: &'static ObjectVtable = &ObjectVtable {
+        drop_value: Self::drop_value,
+        free: Self::free,
+    };
 
     /// Allocates an object with one handle.
     pub(crate) fn new(value: T, trustee: Arc<Shared>) -> *mut Self {

@@ -22,7 +22,10 @@ impl<T: 'static> Shared for Trust<T> {
     /// When the trustee has been shut down; inside a delegated closure.
     #[track_caller]
     fn session(&self) -> TrustSession<'_, T> {
-        TrustSession { trust: self, client: self.client("Trust::session") }
+        TrustSession {
+            trust: self,
+            client: self.client("Trust::session"),
+        }
     }
 }
 
@@ -50,7 +53,10 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
     {
         let object = self.trust.header();
         // SAFETY: the handle keeps the object; nothing borrows.
-        let result = unsafe { self.client.issue::<T, F, R, C>(object, f, then, Patience::Wait) };
+        let result = unsafe {
+            self.client
+                .issue::<T, F, R, C>(object, f, then, Patience::Wait)
+        };
         if let Err((refusal, ..)) = result {
             refuse_full::<F>("Session::issue", refusal);
         }

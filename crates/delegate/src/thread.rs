@@ -25,10 +25,16 @@ pub(crate) struct Table {
     len: usize,
 }
 
-const NO_TABLE: Table = Table { clients: std::ptr::null(), len: 0 };
+const NO_TABLE: Table = Table {
+    clients: std::ptr::null(),
+    len: 0,
+};
 
 /// Stands for the table while a delegated closure runs. Never followed: it has no entries.
-const IN_LEAF: Table = Table { clients: std::ptr::dangling(), len: 0 };
+const IN_LEAF: Table = Table {
+    clients: std::ptr::dangling(),
+    len: 0,
+};
 
 thread_local! {
     static TABLE: Cell<Table> = const { Cell::new(NO_TABLE) };
@@ -122,7 +128,9 @@ impl Drop for ClientRef {
 #[cold]
 pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
     if in_leaf() {
-        return Err(NoClient::Nested(NoSwitch::active().unwrap_or("a delegated closure")));
+        return Err(NoClient::Nested(
+            NoSwitch::active().unwrap_or("a delegated closure"),
+        ));
     }
     match with_owner(|owner| owner.connect(trustee)) {
         Some(client) => client.map(ClientRef::Kept).ok_or(NoClient::Closed),
@@ -232,14 +240,24 @@ impl Owner {
             pointers.resize(slot + 1, std::ptr::null());
         }
         let polled = register(&client);
-        clients[slot] = Some(Kept { client: Rc::clone(&client), _polled: polled });
+        clients[slot] = Some(Kept {
+            client: Rc::clone(&client),
+            _polled: polled,
+        });
         pointers[slot] = Rc::as_ptr(&client);
-        show_table(Table { clients: pointers.as_ptr(), len: pointers.len() });
+        show_table(Table {
+            clients: pointers.as_ptr(),
+            len: pointers.len(),
+        });
         Some(client)
     }
 
     fn client_in(&self, slot: usize) -> Option<Rc<Client>> {
-        self.clients.borrow().get(slot)?.as_ref().map(|kept| Rc::clone(&kept.client))
+        self.clients
+            .borrow()
+            .get(slot)?
+            .as_ref()
+            .map(|kept| Rc::clone(&kept.client))
     }
 
     fn remove(&self, slot: usize) {
@@ -286,7 +304,9 @@ impl Owner {
             }
             slot += 1;
         }
-        self.state.finish_orphans();
+        while let Some(orphan) = self.state.take_orphan() {
+            orphan.finish();
+        }
         self.state.discard_held();
     }
 }
@@ -335,8 +355,14 @@ impl ThreadState {
     }
 
     pub(crate) fn enter_callbacks(&self) -> InCallback<'_> {
-        assert!(!self.in_callback.replace(true), "corelay: callbacks start no callbacks");
-        InCallback { state: self, _on_thread: on_thread() }
+        assert!(
+            !self.in_callback.replace(true),
+            "corelay: callbacks start no callbacks"
+        );
+        InCallback {
+            state: self,
+            _on_thread: on_thread(),
+        }
     }
 
     /// Keeps the panic of a callback; a second one is dropped.
@@ -377,12 +403,21 @@ impl ThreadState {
         self.left.borrow_mut().push_back(callback);
     }
 
-    /// Runs what callbacks have left.
+    /// Runs the callbacks that have been left so far. Those that they leave in turn are for
+    /// the next time: first the ring's answers are reaped, which makes room.
     pub(crate) fn run_left_callbacks(&self) {
-        loop {
-            let Some(callback) = self.left.borrow_mut().pop_front() else { return };
+        let now = self.left.borrow().len();
+        for _ in 0..now {
+            let Some(callback) = self.left.borrow_mut().pop_front() else {
+                return;
+            };
             callback();
         }
+    }
+
+    /// True where callbacks have been left to be run.
+    pub(crate) fn has_left_callbacks(&self) -> bool {
+        !self.left.borrow().is_empty()
     }
 
     /// Keeps a client whose last session ended inside a callback: it is finished by the
@@ -391,11 +426,8 @@ impl ThreadState {
         self.orphans.borrow_mut().push(client);
     }
 
-    /// Finishes the orphans.
-    pub(crate) fn finish_orphans(&self) {
-        loop {
-            let Some(client) = self.orphans.borrow_mut().pop() else { return };
-            client.finish();
-        }
+    /// Takes a client whose last session ended inside a callback.
+    pub(crate) fn take_orphan(&self) -> Option<Rc<Client>> {
+        self.orphans.borrow_mut().pop()
     }
 }

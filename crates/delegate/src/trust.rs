@@ -135,9 +135,13 @@ impl<T> Trust<T> {
     /// assert_eq!(seen.get(), 1);
     /// ```
     ///
+    /// Inside a callback nothing is reaped, so where the window is full the request waits for
+    /// its own answer instead, and its callback runs after the present one. Requests keep
+    /// their order; callbacks do not then.
+    ///
     /// # Panics
     /// When the trustee has been shut down; inside a delegated closure; inside a callback
-    /// when neither the window nor the queue of callbacks has room. With the panic of a
+    /// when the window is full and as many callbacks wait as it takes requests. With the panic of a
     /// callback that this call has run, after the request has been accepted.
     #[inline]
     #[track_caller]
@@ -257,7 +261,10 @@ impl<T> Clone for Trust<T> {
     fn clone(&self) -> Self {
         // SAFETY: the object lives while this handle does.
         unsafe { &*self.header() }.retain();
-        Self { object: self.object, slot: self.slot }
+        Self {
+            object: self.object,
+            slot: self.slot,
+        }
     }
 }
 

@@ -45,13 +45,20 @@ const GONE: u32 = 5;
 
 /// The state of a trustee that polls.
 fn awake() -> u32 {
-    if barrier::is_asymmetric() { AWAKE } else { AWAKE_FENCED }
+    if barrier::is_asymmetric() {
+        AWAKE
+    } else {
+        AWAKE_FENCED
+    }
 }
 
 /// Idle polls after which the heads are looked at. On the reference machine this keeps the
 /// line of a busy client's head with the client and still bounds the wait of a request
 /// that its client has not published to a few microseconds.
 const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
+
+/// Passes with work after which the heads are looked at, however busy the trustee is.
+const LOOK_WHEN_BUSY: u32 = if MODEL { 2 } else { 64 };
 
 /// What a trustee and its channels are set to.
 pub(crate) struct Settings {
@@ -213,7 +220,10 @@ impl Trustee {
             shared,
             home,
             lanes: Vec::new(),
-            serving: Rc::new(Serving { bare, ..Serving::default() }),
+            serving: Rc::new(Serving {
+                bare,
+                ..Serving::default()
+            }),
             passes: 0,
             found: 0,
             sleeps: 0,
@@ -230,7 +240,7 @@ impl Trustee {
 
     fn serve(mut self) {
         let batch = self.shared.settings.batch;
-        let mut idle = 0u32;
+        let (mut idle, mut since_look) = (0u32, 0u32);
         let mut idle_since = None;
         while !self.closing {
             self.passes += 1;
@@ -247,7 +257,9 @@ impl Trustee {
                 idle = 0;
                 idle_since = None;
                 // However busy others keep us, every head is looked at now and then.
-                if self.passes.is_multiple_of(u64::from(LOOK_AFTER)) {
+                since_look += 1;
+                if since_look >= LOOK_WHEN_BUSY {
+                    since_look = 0;
                     self.look_at_heads(batch);
                 }
                 continue;
@@ -347,7 +359,8 @@ impl Trustee {
                 let channel = container(node, offset_of!(Channel, detach));
                 // SAFETY: the count that `Client::drop` announced.
                 let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
-                self.lanes.retain(|lane| !Arc::ptr_eq(&lane.channel, &channel));
+                self.lanes
+                    .retain(|lane| !Arc::ptr_eq(&lane.channel, &channel));
             }
             Kind::Retire => {
                 let header = container(node, offset_of!(Header, node)).cast::<Header>();

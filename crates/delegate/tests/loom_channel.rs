@@ -111,8 +111,11 @@ fn nothing_is_stranded_when_the_client_calls_no_more() {
 #[test]
 fn positions_wrap() {
     model(|| {
-        let trustees =
-            Trustees::dedicated(1).window(2).origin(u32::MAX - 2, u32::MAX - 1).start().unwrap();
+        let trustees = Trustees::dedicated(1)
+            .window(2)
+            .origin(u32::MAX - 2, u32::MAX - 1)
+            .start()
+            .unwrap();
         let value = trustees.entrust(0u64);
         for _ in 0..2 {
             value.post(|v| *v += 1);

@@ -43,7 +43,10 @@ fn panics_and_poison_reach_the_coroutine() {
     let seen = Rc::clone(&checked);
     toy.add(move || {
         let panicked = catch_unwind(AssertUnwindSafe(|| value.apply(|_| panic!("inside"))));
-        assert_eq!(*panicked.unwrap_err().downcast_ref::<&str>().unwrap(), "inside");
+        assert_eq!(
+            *panicked.unwrap_err().downcast_ref::<&str>().unwrap(),
+            "inside"
+        );
         assert!(value.is_poisoned());
         assert!(matches!(
             value.try_apply(|v| *v),

@@ -34,7 +34,10 @@ impl Backoff {
     #[inline]
     pub fn new() -> Self {
         let spins = !MODEL && can_spin();
-        Self { step: 0, limit: if spins { SPIN_STEPS } else { 0 } }
+        Self {
+            step: 0,
+            limit: if spins { SPIN_STEPS } else { 0 },
+        }
     }
 
     /// Waits a little: a growing number of pauses, then one yield per call.

@@ -23,7 +23,10 @@
 
 use crate::facade::atomic::{Ordering, fence};
 
-#[cfg(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle, corelay_tsan))))]
+#[cfg(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_tsan))
+))]
 mod asymmetric {
     use std::sync::atomic::{AtomicU8, Ordering, compiler_fence};
 
@@ -75,7 +78,10 @@ mod asymmetric {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle, corelay_tsan)))))]
+#[cfg(not(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_tsan))
+)))]
 mod asymmetric {
     pub(super) fn available() -> bool {
         false

@@ -19,5 +19,7 @@ fn many() -> bool {
         return true;
     }
     process_affinity().len() > 1
-        && Topology::current().quota_cpus().is_none_or(|cpus| cpus >= 2.0)
+        && Topology::current()
+            .quota_cpus()
+            .is_none_or(|cpus| cpus >= 2.0)
 }

@@ -55,7 +55,9 @@ impl Futex {
             tv_sec: libc::time_t::try_from(t.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: libc::c_long::from(t.subsec_nanos() as i32),
         });
-        let deadline = timespec.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let deadline = timespec
+            .as_ref()
+            .map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: the word and the timespec outlive the call; FUTEX_WAIT only reads them.
         // Every result (woken, changed, interrupted, timed out) means "look again".
         unsafe {
@@ -95,7 +97,10 @@ mod portable {
 
     impl Default for Fallback {
         fn default() -> Self {
-            Self { lock: Mutex::new(()), changed: Condvar::new() }
+            Self {
+                lock: Mutex::new(()),
+                changed: Condvar::new(),
+            }
         }
     }
 

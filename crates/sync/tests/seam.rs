@@ -91,7 +91,10 @@ fn a_coroutine_spawns_another() {
     toy.add(move || assert!(wait::spawn(Box::new(move || seen.set(true))).is_ok()));
     toy.run();
     assert!(ran.get());
-    assert!(wait::spawn(Box::new(|| ())).is_err(), "a plain thread has no fibres");
+    assert!(
+        wait::spawn(Box::new(|| ())).is_err(),
+        "a plain thread has no fibres"
+    );
 }
 
 #[test]
@@ -108,7 +111,10 @@ fn a_waiting_thread_polls_its_sources() {
         }
     }
     let arrived = Arc::new(AtomicBool::new(false));
-    let source = Rc::new(Answers { arrived: Arc::clone(&arrived), token: Token::new() });
+    let source = Rc::new(Answers {
+        arrived: Arc::clone(&arrived),
+        token: Token::new(),
+    });
     let _registration = register(&source);
     let sleeper = wait::Sleeper::current();
     let thread = std::thread::spawn(move || {
@@ -127,7 +133,10 @@ fn a_forbidden_wait_is_a_named_panic() {
     let guard = unsafe { NoSwitch::enter(&name, |name| name) };
     let refused = catch_unwind(AssertUnwindSafe(|| wait::wait(&Token::new()))).unwrap_err();
     let message = refused.downcast_ref::<String>().unwrap();
-    assert!(message.contains("the order book") && message.contains("seam.rs"), "{message}");
+    assert!(
+        message.contains("the order book") && message.contains("seam.rs"),
+        "{message}"
+    );
     drop(guard);
     assert_eq!(NoSwitch::active(), None);
 }

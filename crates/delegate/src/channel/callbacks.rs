@@ -31,7 +31,11 @@ pub(super) struct Callbacks {
 
 impl Callbacks {
     pub(super) fn new() -> Self {
-        Self { memory: Cell::new(allocate(FIRST_UNITS)), units: Cell::new(FIRST_UNITS), end: Cell::new(0) }
+        Self {
+            memory: Cell::new(allocate(FIRST_UNITS)),
+            units: Cell::new(FIRST_UNITS),
+            end: Cell::new(0),
+        }
     }
 
     /// Where the next entry goes.

@@ -238,8 +238,10 @@ impl Client {
         let end = self.callbacks.end();
         // SAFETY: there is room.
         unsafe { Callback::<T, F, R, C>::write(self.callbacks.at(end), at, then) };
-        self.callbacks.set_end(end + Callback::<T, F, R, C>::UNITS as u32);
-        self.rings().touch_request(at.cursor(), Then::<T, F, R>::UNITS);
+        self.callbacks
+            .set_end(end + Callback::<T, F, R, C>::UNITS as u32);
+        self.rings()
+            .touch_request(at.cursor(), Then::<T, F, R>::UNITS);
         // SAFETY: there is room.
         unsafe { Then::<T, F, R>::write(self.requests.get().at(at.cursor()), object, f) };
         self.advance(at.after(step(Then::<T, F, R>::UNITS)))
@@ -250,10 +252,7 @@ impl Client {
     /// # Safety
     /// The newest request is a `Then<T, F, R>` with a `C`, written at `at`.
     #[cold]
-    unsafe fn rouse_or_retract_then<T, F, R, C>(
-        &self,
-        at: Position,
-    ) -> Result<(), (Refusal, F, C)>
+    unsafe fn rouse_or_retract_then<T, F, R, C>(&self, at: Position) -> Result<(), (Refusal, F, C)>
     where
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
@@ -385,7 +384,8 @@ impl Client {
     /// `at`, takes that out of the ring again and returns false.
     #[cold]
     fn rouse_or_retract(&self, at: Position) -> bool {
-        if self.rouse_or_learn_that_it_is_gone() || is_past(self.reaper.tail().cursor(), at.cursor())
+        if self.rouse_or_learn_that_it_is_gone()
+            || is_past(self.reaper.tail().cursor(), at.cursor())
         {
             return true;
         }
@@ -528,7 +528,9 @@ impl Client {
 
     /// Requests in flight, by what is known of the tail.
     fn in_flight(&self) -> u32 {
-        self.position().count().wrapping_sub(self.free_from().count())
+        self.position()
+            .count()
+            .wrapping_sub(self.free_from().count())
     }
 
     /// Room for a request of `units`, after growing if that is allowed.
@@ -537,7 +539,10 @@ impl Client {
             if self.in_flight() >= self.window || !self.callbacks.has_room() {
                 return false;
             }
-            let used = self.position().cursor().wrapping_sub(self.free_from().cursor()) as usize;
+            let used = self
+                .position()
+                .cursor()
+                .wrapping_sub(self.free_from().cursor()) as usize;
             let have = self.requests.get().units() as usize;
             if used + units + SPARE <= have {
                 return true;
@@ -562,7 +567,11 @@ impl Client {
         if self.thread.in_callback() {
             self.reaper.look(self.channel());
             if !self.has_room(units) {
-                return if patience == Patience::Try { Room::None } else { Room::NotInCallback };
+                return if patience == Patience::Try {
+                    Room::None
+                } else {
+                    Room::NotInCallback
+                };
             }
         } else {
             self.reap();
@@ -599,8 +608,8 @@ impl Client {
         let every = self.pace.next(self.publish_every.get(), PUBLISH_EVERY);
         self.publish_every.set(every);
         let more = every.min(self.window - self.in_flight()) - 1;
-        let left = self.requests.get().units() - SPARE as u32
-            - at.cursor().wrapping_sub(free.cursor());
+        let left =
+            self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
         let ahead = (units as u32 + 2 * more).min(left);
         self.limit.set(at.cursor().wrapping_add(ahead));
         // The next batch's lines, taken back from the trustee all at once.

@@ -60,8 +60,7 @@ impl Client {
 fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
     // SAFETY: only the lifetime changes. What the callback borrows is kept until it has run,
     // by the duty of `issue_in_callback`.
-    let callback = unsafe {
-        std::mem::transmute::<Box<dyn FnOnce() + 'a>, Box<dyn FnOnce()>>(callback)
-    };
+    let callback =
+        unsafe { std::mem::transmute::<Box<dyn FnOnce() + 'a>, Box<dyn FnOnce()>>(callback) };
     client.thread.leave_callback(callback);
 }

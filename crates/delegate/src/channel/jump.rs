@@ -46,7 +46,10 @@ unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors
     // SAFETY: written by `write_request`.
     let larger = unsafe { record.add(2).cast::<*mut Rings>().read() };
     lane.jump(larger);
-    Cursors { request: at.request.after(STEP), answer: at.answer }
+    Cursors {
+        request: at.request.after(STEP),
+        answer: at.answer,
+    }
 }
 
 unsafe fn reap(client: &Client, reaped: Reaped, _tail: Position, _outcome: Outcome) -> Reaped {

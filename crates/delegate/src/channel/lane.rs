@@ -1,16 +1,16 @@
 //! The trustee's side of a channel.
 
+use super::Channel;
 use super::request::{Cursors, FAULTED, Vtable, read_head};
 use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
-use super::Channel;
 use crate::error::Poisoned;
 use crate::leaf::Leaf;
 use crate::object::{CLEARED, HEALTHY, Header, POISONED};
-use corelay_sync::{prefetch_read, prefetch_write};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
+use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,7 +58,10 @@ impl Lane {
         Self {
             rings: Cell::new(channel.first),
             requests: Cell::new(channel.first_requests),
-            at: Cell::new(Cursors { request: origin, answer: 0 }),
+            at: Cell::new(Cursors {
+                request: origin,
+                answer: 0,
+            }),
             seen: Cell::new(Mail::new(origin.cursor(), 0)),
             calling: Cell::new(false),
             channel,
@@ -131,8 +134,11 @@ impl Lane {
         // Acquire, and after the head: a mail sent before that head is seen now, so a
         // lone call is not overtaken by requests that were issued after it.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
-        let ran =
-            if mail == self.seen.get() { 0 } else { self.serve_mail(serving, mail, batch) };
+        let ran = if mail == self.seen.get() {
+            0
+        } else {
+            self.serve_mail(serving, mail, batch)
+        };
         if mail != self.seen.get() {
             // The batch ended before the mail was done with.
             return ran;
@@ -160,7 +166,9 @@ impl Lane {
         if (left as i32) <= 0 {
             return 0;
         }
-        let stop = start.cursor().wrapping_add(left.min(batch.saturating_mul(2)));
+        let stop = start
+            .cursor()
+            .wrapping_add(left.min(batch.saturating_mul(2)));
         self.prefetch(start.cursor(), stop);
         if serving.bare {
             self.run_bare(stop);
@@ -176,11 +184,14 @@ impl Lane {
         self.channel.tail.position.store(at.0, Ordering::Release);
         let ran = at.count().wrapping_sub(start.count());
         if !serving.bare {
-            serving.requests.set(serving.requests.get() + u64::from(ran));
+            serving
+                .requests
+                .set(serving.requests.get() + u64::from(ran));
             serving.batches.set(serving.batches.get() + 1);
         }
         self.channel.sleeper.wake_if_asleep();
-        ran
+        // A jump is no request, but it is work.
+        ran.max(1)
     }
 
     /// Fetches the lines of a batch all at once, and the lines of its answers.
@@ -267,7 +278,12 @@ impl Lane {
             }
             let fault = Box::into_raw(Box::new(payload));
             // SAFETY: the first payload word is ours until `done` is stored.
-            unsafe { record.add(2).cast::<*mut Box<dyn Any + Send>>().write(fault) };
+            unsafe {
+                record
+                    .add(2)
+                    .cast::<*mut Box<dyn Any + Send>>()
+                    .write(fault)
+            };
             done = done.faulted();
         }
         serving.requests.set(serving.requests.get() + 1);
@@ -322,13 +338,19 @@ impl Lane {
         unsafe { record.cast::<&'static Vtable>().write(&FAULTED) };
         // Relaxed: only this side writes it, and the tail's Release publishes it.
         let faults = self.channel.tail.faults.load(Ordering::Relaxed);
-        self.channel.tail.faults.store(faults.wrapping_add(1), Ordering::Relaxed);
+        self.channel
+            .tail
+            .faults
+            .store(faults.wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Type name of the closure that runs now. Call it from inside that closure.
     pub(crate) fn running(&self) -> &'static str {
         let record = if self.calling.get() {
-            self.channel.mail.call.with(|call| call.cast::<u64>().cast_mut())
+            self.channel
+                .mail
+                .call
+                .with(|call| call.cast::<u64>().cast_mut())
         } else {
             self.requests.get().at(self.at.get().request.cursor())
         };
@@ -399,5 +421,9 @@ fn is_poisoned(serving: &Serving, object: *mut Header) -> bool {
 /// Runs `f`, catching its panic. Under loom a panic is the checker's verdict and passes.
 #[inline(always)]
 pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
-    if cfg!(corelay_loom) { Ok(f()) } else { catch_unwind(AssertUnwindSafe(f)) }
+    if cfg!(corelay_loom) {
+        Ok(f())
+    } else {
+        catch_unwind(AssertUnwindSafe(f))
+    }
 }

@@ -40,14 +40,14 @@ mod suspend;
 pub(crate) mod word;
 
 use crate::inbox::{Kind, Node};
+use corelay_sync::CachePadded;
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU32, AtomicU64};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Mutex;
-use corelay_sync::CachePadded;
 use corelay_sync::wait::Sleeper;
-use std::any::Any;
 use ring::{Rings, View};
+use std::any::Any;
 
 /// Words of a lone call that travel in the mail line.
 pub(crate) const MAIL_WORDS: usize = 4;

@@ -26,7 +26,11 @@ impl Pace {
     pub(super) fn next(&self, every: u32, most: u32) -> u32 {
         let now = clock();
         let elapsed = now.wrapping_sub(self.last.replace(now));
-        if elapsed > SLOW * u64::from(every) { 1 } else { (every * 2).min(most) }
+        if elapsed > SLOW * u64::from(every) {
+            1
+        } else {
+            (every * 2).min(most)
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The client's side of a channel: taking answers and running callbacks.
 
+use super::Channel;
 use super::client::Client;
 use super::lane::guarded;
 use super::request::{FAULTED, Outcome, Reap, read_head};
 use super::ring::{Rings, View};
 use super::word::{Position, is_past};
-use super::Channel;
 use crate::error::{BarrierError, Poisoned};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::prefetch_read;
@@ -29,7 +29,10 @@ impl Reaped {
     /// Behind an entry of so many units in the callback queue and in the answer ring.
     #[inline(always)]
     pub(crate) fn after(self, callback_units: usize, answer_units: usize) -> Self {
-        Self(self.0.wrapping_add(((answer_units as u64) << 32) | callback_units as u64))
+        Self(
+            self.0
+                .wrapping_add(((answer_units as u64) << 32) | callback_units as u64),
+        )
     }
 
     #[inline(always)]
@@ -103,7 +106,8 @@ impl Reaper {
 
     /// The callbacks have moved forward by `units`.
     pub(super) fn callbacks_moved(&self, units: u32) {
-        self.reaped.set(Reaped(self.reaped.get().0 - u64::from(units)));
+        self.reaped
+            .set(Reaped(self.reaped.get().0 - u64::from(units)));
     }
 
     /// The tail as last seen.
@@ -165,7 +169,7 @@ impl Client {
     /// True where an answer may be waiting to be reaped.
     #[inline(always)]
     pub(super) fn has_callbacks(&self) -> bool {
-        !self.callbacks.is_empty(self.reaper.reaped())
+        !self.callbacks.is_empty(self.reaper.reaped()) || self.thread.has_left_callbacks()
     }
 
     /// Reaps up to the tail. Unwinds out of a callback, with everything in order: cursors
@@ -193,7 +197,12 @@ impl Client {
         // Answers of the whole batch at once: they lie in the trustee's cache.
         let answers = tail.count().wrapping_sub(before.count()).min(256);
         for unit in (0..answers).step_by(8) {
-            prefetch_read(self.reaper.answers.get().at(reaped.answer().wrapping_add(unit)));
+            prefetch_read(
+                self.reaper
+                    .answers
+                    .get()
+                    .at(reaped.answer().wrapping_add(unit)),
+            );
         }
         while self.is_reapable(reaped, tail) {
             let entry = self.callbacks.at(reaped.callback());
@@ -205,7 +214,11 @@ impl Client {
                 // SAFETY: executed, so the record is ours again, its head still there.
                 let (vtable, _) = unsafe { read_head(record) };
                 let fault = std::ptr::eq(vtable, &raw const FAULTED);
-                outcome = if fault { Outcome::Fault } else { Outcome::FirstWell };
+                outcome = if fault {
+                    Outcome::Fault
+                } else {
+                    Outcome::FirstWell
+                };
             }
             // SAFETY: the first word of an entry.
             let reap = unsafe { entry.cast::<Reap>().read() };
@@ -232,7 +245,9 @@ impl Client {
             return None;
         }
         // SAFETY: an entry begins here; its second word is the position.
-        Some(Position(unsafe { self.callbacks.at(reaped.callback()).add(1).read() }))
+        Some(Position(unsafe {
+            self.callbacks.at(reaped.callback()).add(1).read()
+        }))
     }
 
     /// True where everything issued has been executed and reaped, by the last look.
@@ -244,7 +259,7 @@ impl Client {
             None => true,
             Some(at) => gone && !is_past(tail.cursor(), at.cursor()),
         };
-        reaped && (gone || tail == self.position())
+        reaped && (gone || tail == self.position()) && !self.thread.has_left_callbacks()
     }
 
     /// Waits until everything issued has been executed and its callbacks have run. Panics
@@ -270,7 +285,11 @@ impl Client {
     /// Waits until there is something to reap or the tail has moved.
     pub(super) fn await_progress(&self) {
         let before = self.reaper.tail();
-        if before == self.position() || self.is_reapable(self.reaper.reaped(), before) {
+        if self.reaper.gone.get()
+            || self.thread.has_left_callbacks()
+            || before == self.position()
+            || self.is_reapable(self.reaper.reaped(), before)
+        {
             return;
         }
         self.wait_until(|| self.reaper.look(self.channel()) != before);

@@ -7,12 +7,12 @@
 //! A thunk goes on while the next record is of its own type: a stream of equal requests is
 //! one loop with the closure inlined, without a call for each. Reaping does the same.
 
+use super::MAIL_WORDS;
 use super::client::Client;
-use super::reap::Reaped;
 use super::lane::Lane;
+use super::reap::Reaped;
 use super::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
 use super::word::{Position, is_past, step};
-use super::MAIL_WORDS;
 use crate::object::{Header, Object};
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -302,7 +302,13 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
                 return reaped;
             }
             // SAFETY: the first word of an entry.
-            let reap = unsafe { client.callbacks.at(reaped.callback()).cast::<usize>().read() };
+            let reap = unsafe {
+                client
+                    .callbacks
+                    .at(reaped.callback())
+                    .cast::<usize>()
+                    .read()
+            };
             if reap != Self::reap as Reap as usize {
                 return reaped;
             }
@@ -362,7 +368,10 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
     /// An empty frame for [`write`](Self::write): nothing where the call fits the line.
     #[inline(always)]
     pub(crate) fn frame() -> Frame<F, R> {
-        Frame { f: MaybeUninit::uninit(), result: MaybeUninit::uninit() }
+        Frame {
+            f: MaybeUninit::uninit(),
+            result: MaybeUninit::uninit(),
+        }
     }
 
     /// # Safety

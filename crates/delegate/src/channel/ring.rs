@@ -75,13 +75,15 @@ impl Rings {
     /// Tells the model that the calling side owns these units of the request ring now.
     #[inline(always)]
     pub(crate) fn touch_request(&self, cursor: u32, units: usize) {
-        self.requests_shadow.write((cursor & self.requests.mask) as usize, units);
+        self.requests_shadow
+            .write((cursor & self.requests.mask) as usize, units);
     }
 
     /// Tells the model that the calling side owns these units of the answer ring now.
     #[inline(always)]
     pub(crate) fn touch_answer(&self, cursor: u32, units: usize) {
-        self.answers_shadow.write((cursor & self.answers.mask) as usize, units);
+        self.answers_shadow
+            .write((cursor & self.answers.mask) as usize, units);
     }
 }
 
@@ -108,7 +110,10 @@ pub(super) fn allocate(units: usize) -> View {
     if memory.is_null() {
         handle_alloc_error(layout);
     }
-    View { base: memory.cast(), mask: units as u32 - 1 }
+    View {
+        base: memory.cast(),
+        mask: units as u32 - 1,
+    }
 }
 
 /// # Safety

@@ -61,16 +61,15 @@ impl Client {
     }
 
     #[cold]
-    unsafe fn call_suspending<T, F, R>(
-        &self,
-        object: *mut Header,
-        f: F,
-    ) -> Result<Answer<R>, F>
+    unsafe fn call_suspending<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
     where
         F: FnOnce(&mut T) -> R,
     {
-        let frame =
-            Frame { f: Cell::new(Some(f)), answer: Cell::new(None), token: Token::new() };
+        let frame = Frame {
+            f: Cell::new(Some(f)),
+            answer: Cell::new(None),
+            token: Token::new(),
+        };
         let borrowed = Borrowed(&raw const frame);
         let poisoned = AssertSend(object);
         let request = move |value: &mut T| {
@@ -100,7 +99,10 @@ impl Client {
         wait::wait(&frame.token);
         std::mem::forget(bomb);
         // This may be another thread than before, so `self` is not touched any more.
-        Ok(frame.answer.take().unwrap_or_else(|| Err(Box::new(Poisoned))))
+        Ok(frame
+            .answer
+            .take()
+            .unwrap_or_else(|| Err(Box::new(Poisoned))))
     }
 }
 

@@ -172,7 +172,11 @@ impl Session {
     pub fn blocks(&self, rig: &Rig, mode: Mode) -> usize {
         let smallest = rig.smallest_ns();
         let of = |entry: &Entry| {
-            entry.taken.iter().filter(|taken| tag(taken.bracket, smallest) == mode).count()
+            entry
+                .taken
+                .iter()
+                .filter(|taken| tag(taken.bracket, smallest) == mode)
+                .count()
         };
         self.entries.iter().map(of).min().unwrap_or(0)
     }

@@ -22,18 +22,74 @@ pub const METHODS: [Method; 9] = [
 
 /// What is promised.
 pub fn targets() -> Vec<Target> {
-    let both = |what, top, bottom, bound| Target { what, top, bottom, near: bound, far: bound };
-    let each = |what, top, bottom, near, far| Target { what, top, bottom, near, far };
+    let both = |what, top, bottom, bound| Target {
+        what,
+        top,
+        bottom,
+        near: bound,
+        far: bound,
+    };
+    let each = |what, top, bottom, near, far| Target {
+        what,
+        top,
+        bottom,
+        near,
+        far,
+    };
     let then = Mops("trust-then");
     vec![
-        both("apply: time / round trip", Ns("trust"), Rtt("trust"), AtMost(0.80)),
-        each("apply_then / fetch_add", then, Mops("atomic"), AtLeast(1.3), AtLeast(0.45)),
-        each("apply_then / mutex", then, Mops("mutex"), AtLeast(5.0), AtLeast(1.5)),
-        both("apply_then / channel, 64 in flight", then, Mops("channel-pipelined"), AtLeast(6.0)),
-        each("apply_then / tokio, 64 tasks", then, Mops("tokio"), AtLeast(50.0), AtLeast(18.0)),
-        each("post / fetch_add", Mops("trust-post"), Mops("atomic"), AtLeast(3.5), AtLeast(1.2)),
-        both("lone apply_then: time / round trip", Ns("trust-lone"), Rtt("trust-lone"), AtMost(1.4)),
-        both("catch, poison, metrics: with / without", then, Mops("trust-bare"), AtLeast(0.97)),
+        both(
+            "apply: time / round trip",
+            Ns("trust"),
+            Rtt("trust"),
+            AtMost(0.80),
+        ),
+        each(
+            "apply_then / fetch_add",
+            then,
+            Mops("atomic"),
+            AtLeast(1.3),
+            AtLeast(0.45),
+        ),
+        each(
+            "apply_then / mutex",
+            then,
+            Mops("mutex"),
+            AtLeast(5.0),
+            AtLeast(1.5),
+        ),
+        both(
+            "apply_then / channel, 64 in flight",
+            then,
+            Mops("channel-pipelined"),
+            AtLeast(6.0),
+        ),
+        each(
+            "apply_then / tokio, 64 tasks",
+            then,
+            Mops("tokio"),
+            AtLeast(50.0),
+            AtLeast(18.0),
+        ),
+        each(
+            "post / fetch_add",
+            Mops("trust-post"),
+            Mops("atomic"),
+            AtLeast(3.5),
+            AtLeast(1.2),
+        ),
+        both(
+            "lone apply_then: time / round trip",
+            Ns("trust-lone"),
+            Rtt("trust-lone"),
+            AtMost(1.4),
+        ),
+        both(
+            "catch, poison, metrics: with / without",
+            then,
+            Mops("trust-bare"),
+            AtLeast(0.97),
+        ),
     ]
 }
 

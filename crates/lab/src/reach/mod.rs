@@ -90,8 +90,17 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = if self.mode == Mode::Near { "near" } else { "far" };
-        write!(f, "{:34} {mode:5} {:>8}  ", self.what, self.bound.to_string())?;
+        let mode = if self.mode == Mode::Near {
+            "near"
+        } else {
+            "far"
+        };
+        write!(
+            f,
+            "{:34} {mode:5} {:>8}  ",
+            self.what,
+            self.bound.to_string()
+        )?;
         match self.ratio {
             None => write!(f, "{:>24}  {:>4} blocks  not seen", "", self.blocks),
             Some(Interval { low, ratio, high }) => {
@@ -111,10 +120,19 @@ impl fmt::Display for Outcome {
 /// figures.
 pub fn judge(targets: &[Target], runs: &[Run], blocks: usize) -> Vec<Outcome> {
     let judged = |target: &Target, mode: Mode, bound: Bound| {
-        let (top, bottom) = (values(target.top, runs, mode), values(target.bottom, runs, mode));
+        let (top, bottom) = (
+            values(target.top, runs, mode),
+            values(target.bottom, runs, mode),
+        );
         let fewer = top.len().min(bottom.len());
         let ratio = stats::ratio_ci(&top, &bottom).filter(|_| fewer >= blocks);
-        Outcome { what: target.what, mode, bound, ratio, blocks: fewer }
+        Outcome {
+            what: target.what,
+            mode,
+            bound,
+            ratio,
+            blocks: fewer,
+        }
     };
     targets
         .iter()
@@ -172,17 +190,28 @@ mod tests {
 
     #[test]
     fn the_worse_end_decides_and_an_unseen_mode_is_no_pass() {
-        let steady = [run("a", Mode::Near, &[21.0; 30]), run("b", Mode::Near, &[10.0; 30])];
+        let steady = [
+            run("a", Mode::Near, &[21.0; 30]),
+            run("b", Mode::Near, &[10.0; 30]),
+        ];
         let outcomes = judge(&[TWICE], &steady, 30);
         assert_eq!(outcomes[0].is_met(), Some(true));
         assert_eq!(outcomes[1].is_met(), None, "far did not occur");
 
         // The median is above, but the interval reaches below.
-        let wide: Vec<f64> = (0..30).map(|i| if i % 2 == 0 { 15.0 } else { 27.0 }).collect();
-        let spread = [run("a", Mode::Near, &wide), run("b", Mode::Near, &[10.0; 30])];
+        let wide: Vec<f64> = (0..30)
+            .map(|i| if i % 2 == 0 { 15.0 } else { 27.0 })
+            .collect();
+        let spread = [
+            run("a", Mode::Near, &wide),
+            run("b", Mode::Near, &[10.0; 30]),
+        ];
         assert_eq!(judge(&[TWICE], &spread, 30)[0].is_met(), Some(false));
 
-        let few = [run("a", Mode::Near, &[21.0; 29]), run("b", Mode::Near, &[10.0; 30])];
+        let few = [
+            run("a", Mode::Near, &[21.0; 29]),
+            run("b", Mode::Near, &[10.0; 30]),
+        ];
         assert_eq!(judge(&[TWICE], &few, 30)[0].is_met(), None);
     }
 

@@ -4,6 +4,7 @@ use super::{NoSwitch, Sleeper, Token, poll_sources};
 use crate::Backoff;
 use crate::facade::{MODEL, thread_local};
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// Work for a fresh fibre.
@@ -26,10 +27,13 @@ pub trait Context {
 
 thread_local! {
     static CURRENT: Cell<Option<NonNull<dyn Context>>> = const { Cell::new(None) };
+    /// Guards of [`on_thread`] that live.
+    static BLOCKING: Cell<usize> = const { Cell::new(0) };
 }
 
 fn current() -> Option<NonNull<dyn Context>> {
-    CURRENT.try_with(Cell::get).unwrap_or(None)
+    let context = CURRENT.try_with(Cell::get).unwrap_or(None);
+    context.filter(|_| BLOCKING.try_with(Cell::get).unwrap_or(0) == 0)
 }
 
 /// Runs `f` with `context` as what waits on this thread go to. A scheduler calls it around
@@ -48,7 +52,7 @@ pub fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
             context,
         ))
     };
-    let _restore = Restore(current());
+    let _restore = Restore(CURRENT.try_with(Cell::get).unwrap_or(None));
     let _ = CURRENT.try_with(|current| current.set(Some(context)));
     f()
 }
@@ -83,27 +87,24 @@ pub fn wait(token: &Token) {
 }
 
 /// While it lives, waits on this thread block the thread, whatever context there is: for code
-/// that runs between fibres, such as callbacks.
+/// that runs between fibres, such as callbacks. A forgotten guard only goes on blocking.
 #[derive(Debug)]
+#[must_use = "waits suspend again when the guard is dropped"]
 pub struct OnThread {
-    outer: Option<NonNull<dyn Context>>,
+    _of_this_thread: PhantomData<*const ()>,
 }
 
 /// Has waits block the thread until the guard is dropped.
-#[must_use = "waits suspend again when the guard is dropped"]
 pub fn on_thread() -> OnThread {
-    let outer = current();
-    if outer.is_some() {
-        let _ = CURRENT.try_with(|current| current.set(None));
+    let _ = BLOCKING.try_with(|depth| depth.set(depth.get() + 1));
+    OnThread {
+        _of_this_thread: PhantomData,
     }
-    OnThread { outer }
 }
 
 impl Drop for OnThread {
     fn drop(&mut self) {
-        if self.outer.is_some() {
-            let _ = CURRENT.try_with(|current| current.set(self.outer));
-        }
+        let _ = BLOCKING.try_with(|depth| depth.set(depth.get() - 1));
     }
 }
 

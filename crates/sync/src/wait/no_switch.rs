@@ -36,7 +36,10 @@ thread_local! {
     static CURRENT: Cell<Current> = const { Cell::new(NOTHING) };
 }
 
-const NOTHING: Current = Current { data: std::ptr::null(), name: None };
+const NOTHING: Current = Current {
+    data: std::ptr::null(),
+    name: None,
+};
 
 // Without a destructor it can be used as long as the thread runs; loom takes it away earlier.
 #[inline]
@@ -65,10 +68,16 @@ impl<'a> NoSwitch<'a> {
                 name,
             )
         };
-        let innermost = Current { data: std::ptr::from_ref(data).cast(), name: Some(name) };
+        let innermost = Current {
+            data: std::ptr::from_ref(data).cast(),
+            name: Some(name),
+        };
         let outer = current();
         set(innermost);
-        Self { outer, _of_this_thread: PhantomData }
+        Self {
+            outer,
+            _of_this_thread: PhantomData,
+        }
     }
 
     /// What runs here and must not wait, if something does.

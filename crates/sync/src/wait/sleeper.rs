@@ -28,12 +28,15 @@ thread_local! {
 
 impl Sleeper {
     fn new() -> Self {
-        Self { state: Futex::new(AWAKE) }
+        Self {
+            state: Futex::new(AWAKE),
+        }
     }
 
     /// The calling thread's. Late in its end, when thread-locals are gone, a new one.
     pub fn current() -> Arc<Self> {
-        MINE.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(Self::new()))
+        MINE.try_with(Arc::clone)
+            .unwrap_or_else(|_| Arc::new(Self::new()))
     }
 
     /// Sleeps until woken, or for `timeout` at most, unless `ready`. May return early: look

@@ -24,14 +24,18 @@ pub struct Registration {
 pub fn register(source: &Rc<impl Source + 'static>) -> Option<Registration> {
     let source: Rc<dyn Source> = Rc::clone(source) as _;
     let source = Rc::downgrade(&source);
-    SOURCES.try_with(|sources| sources.borrow_mut().push(Weak::clone(&source))).ok()?;
+    SOURCES
+        .try_with(|sources| sources.borrow_mut().push(Weak::clone(&source)))
+        .ok()?;
     Some(Registration { source })
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         let _ = SOURCES.try_with(|sources| {
-            sources.borrow_mut().retain(|other| !Weak::ptr_eq(other, &self.source));
+            sources
+                .borrow_mut()
+                .retain(|other| !Weak::ptr_eq(other, &self.source));
         });
     }
 }

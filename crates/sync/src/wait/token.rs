@@ -43,7 +43,10 @@ unsafe impl Sync for Token {}
 impl Token {
     /// Not set.
     pub fn new() -> Self {
-        Self { state: AtomicU32::new(EMPTY), waker: UnsafeCell::new(None) }
+        Self {
+            state: AtomicU32::new(EMPTY),
+            waker: UnsafeCell::new(None),
+        }
     }
 
     /// True once it has been set; what the notifier did before is then visible.
@@ -71,7 +74,8 @@ impl Token {
         // Release: pairs with the Acquire of `notify`; hands the waker over. Acquire where
         // it fails: the token is set.
         let handed =
-            self.state.compare_exchange(EMPTY, WAITING, Ordering::Release, Ordering::Acquire);
+            self.state
+                .compare_exchange(EMPTY, WAITING, Ordering::Release, Ordering::Acquire);
         if handed.is_err() {
             // SAFETY: set while EMPTY: the notifier does not look at the waker.
             self.waker.with_mut(|slot| unsafe { *slot = None });
@@ -83,14 +87,17 @@ impl Token {
     pub fn notify(&self) {
         // Release: publishes what was done before to `is_set`. Acquire where it fails:
         // pairs with the Release of `subscribe`.
-        let set = self.state.compare_exchange(EMPTY, SET, Ordering::Release, Ordering::Acquire);
+        let set = self
+            .state
+            .compare_exchange(EMPTY, SET, Ordering::Release, Ordering::Acquire);
         if set.is_ok() {
             return;
         }
         // Acquire: as above. Whoever makes this step has the waker to itself; another
         // notifier finds TAKING or SET and leaves.
         let taken =
-            self.state.compare_exchange(WAITING, TAKING, Ordering::Acquire, Ordering::Relaxed);
+            self.state
+                .compare_exchange(WAITING, TAKING, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
             // SAFETY: handed over by WAITING, kept from others by TAKING.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });

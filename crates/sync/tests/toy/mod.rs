@@ -27,11 +27,16 @@ impl Toy {
     /// Adds a coroutine.
     pub(crate) fn add(self: &Rc<Self>, task: impl FnOnce() + 'static) {
         let toy = Rc::downgrade(self);
-        self.ready.borrow_mut().push_back(Coroutine::new(move |yielder, ()| {
-            // The scheduler asks for the yielder of whoever runs.
-            toy.upgrade().expect("it runs us").running.set(Some(yielder));
-            task();
-        }));
+        self.ready
+            .borrow_mut()
+            .push_back(Coroutine::new(move |yielder, ()| {
+                // The scheduler asks for the yielder of whoever runs.
+                toy.upgrade()
+                    .expect("it runs us")
+                    .running
+                    .set(Some(yielder));
+                task();
+            }));
     }
 
     /// Runs until every coroutine has ended.
@@ -88,7 +93,9 @@ impl Context for Toy {
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {
-        self.ready.borrow_mut().push_back(Coroutine::new(move |_, ()| task()));
+        self.ready
+            .borrow_mut()
+            .push_back(Coroutine::new(move |_, ()| task()));
         Ok(())
     }
 }

@@ -246,7 +246,8 @@ impl Builder {
     }
 
     /// Bytes up to which a client's request ring grows: 512 to 2^30, rounded up to a power
-    /// of two, ordinarily 64 KiB. The answer ring takes as many, the callbacks four times.
+    /// of two, ordinarily 64 KiB. The answer ring takes as many; the callbacks that wait take
+    /// up to 288 B for each request of the window, rounded up to a power of two.
     pub fn ring_bytes(mut self, bytes: usize) -> Self {
         self.ring_bytes = bytes;
         self

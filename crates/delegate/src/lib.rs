@@ -1,4 +1,33 @@
 //! Delegation: send the operation to the thread that owns the data.
+//!
+//! ```
+//! use corelay_delegate::{Trustees, barrier};
+//!
+//! let trustees = Trustees::dedicated(1).start()?;
+//! let hits = trustees.entrust(0u64);
+//! let n = hits.apply(|h| { *h += 1; *h }); // waits
+//! hits.post(|h| *h += 1); // wants no answer
+//! hits.apply_then(|h| *h, move |m| assert_eq!(m, n + 1)); // callback, later
+//! barrier()?; // everything is done, the callback has run
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `trust` | the handle, and the five ways to ask |
+//! | `dedicated` | trustees on threads of their own, from start to shutdown |
+//! | `trustee` | what such a thread does: pass, look, sleep, close |
+//! | `channel/` | how a request travels: replaceable as a whole |
+//! | `object` | a value and its life |
+//! | `inbox` | how channels and dead objects announce themselves |
+//! | `thread` | a thread's clients; what its callbacks leave |
+//! | `client` | poll, barrier, and the end of a client |
+//! | `leaf` | a delegated closure may not wait |
+//! | `session` | delegated objects as one of the ways of sharing |
+//!
+//! Not for data that threads seldom want at the same time, nor for far more objects than
+//! threads: see the guide. What is promised, and where the limits are, is in
+//! `docs/guide/guarantees.md`; how it works, in `docs/design/0001-channel.md`.
 
 mod channel;
 mod client;

@@ -92,7 +92,9 @@ impl<T> Object<T> {
         // SAFETY: the header is the first field of an `Object<T>`, by the vtable.
         let cell = unsafe { &(*header.cast::<Self>()).value };
         // SAFETY: the caller is the trustee and calls this once.
-        cell.with_mut(|value| unsafe { ManuallyDrop::drop(&mut *value) });
+        let value = cell.with_mut(|value| unsafe { &mut *value });
+        // SAFETY: as above.
+        unsafe { ManuallyDrop::drop(value) };
     }
 
     unsafe fn free(header: *mut Header) {
@@ -129,8 +131,10 @@ impl Header {
         header.refs.load(Ordering::Acquire);
         // Once pushed, the object may be gone at any time; its trustee must not be.
         let trustee = Arc::clone(&header.trustee);
+        // SAFETY: alive still; a raw pointer, so that it stands for the whole object.
+        let node = unsafe { &raw const (*this).node };
         // SAFETY: the node is pushed only here, once; the object stays until it is taken.
-        if unsafe { trustee.inbox.push(&raw const (*this).node) } {
+        if unsafe { trustee.inbox.push(node) } {
             trustee.rouse_if_needed();
         } else {
             // The trustee has ended and has dropped the value.

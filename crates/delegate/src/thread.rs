@@ -51,7 +51,7 @@ pub(crate) fn lookup<'a>(slot: u32) -> Option<&'a Client> {
         return None;
     }
     // SAFETY: the table has `len` entries while it is installed.
-    let client = unsafe { *table.clients.add(slot as usize) };
+    let client = unsafe { *table.clients.wrapping_add(slot as usize) };
     // SAFETY: null, or a client of the owner. It is dropped at the thread's end, or by
     // `Owner::sweep`, which runs when no call of this crate is under way on this thread.
     unsafe { client.as_ref() }
@@ -151,7 +151,7 @@ pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
             return;
         }
         // SAFETY: the table has `len` entries while it is installed.
-        let client = unsafe { *table.clients.add(slot) };
+        let client = unsafe { *table.clients.wrapping_add(slot) };
         // SAFETY: null, or a client of the owner, see `lookup`.
         if let Some(client) = unsafe { client.as_ref() } {
             f(client);

@@ -16,6 +16,35 @@ use std::ptr::NonNull;
 /// Clones are handles to the same value. It is dropped, on its trustee, after the last
 /// handle has gone and every request accepted before that has run. Requests touch no
 /// shared count.
+///
+/// # What does not compile
+/// A value that is not `Send` cannot be moved to a trustee
+/// ([`Trustees::entrust_with`](crate::Trustees::entrust_with) builds it there):
+/// ```compile_fail,E0277
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// trustees.entrust(std::rc::Rc::new(1));
+/// ```
+/// A reference into the value cannot leave its trustee:
+/// ```compile_fail
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// let text = trustees.entrust(String::new());
+/// let escaped: &str = text.apply(|text| text.as_str());
+/// ```
+/// A request that nobody waits for cannot borrow from the caller's frame:
+/// ```compile_fail,E0373
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// # let hits = trustees.entrust(0u64);
+/// let by = 3;
+/// hits.apply_then(|h| *h += by, |()| ());
+/// ```
+/// One session cannot be used inside itself:
+/// ```compile_fail
+/// # use corelay_sync::{Session, Shared};
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// # let hits = trustees.entrust(0u64);
+/// let mut session = hits.session();
+/// session.apply(|_| session.apply(|h| *h += 1));
+/// ```
 pub struct Trust<T> {
     object: NonNull<Object<T>>,
     slot: u32,

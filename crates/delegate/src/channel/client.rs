@@ -459,7 +459,12 @@ impl Client {
         channel.mail.shadow.write(0, 1);
         let outcome = if done.is_fault() {
             // SAFETY: a fault leaves the boxed payload in the first word.
-            let payload = unsafe { record.add(2).cast::<*mut Box<dyn Any + Send>>().read() };
+            let payload = unsafe {
+                record
+                    .wrapping_add(2)
+                    .cast::<*mut Box<dyn Any + Send>>()
+                    .read()
+            };
             // SAFETY: from `Box::into_raw` in `Lane::run_call`.
             Err(*unsafe { Box::from_raw(payload) })
         } else {

@@ -28,7 +28,7 @@ pub(super) unsafe fn write_request(record: *mut u64, larger: *mut Rings) {
     // SAFETY: the caller's duty.
     unsafe { write_head(record, &VTABLE, std::ptr::null_mut()) };
     // SAFETY: the caller's duty.
-    unsafe { record.add(2).cast::<*mut Rings>().write(larger) };
+    unsafe { record.wrapping_add(2).cast::<*mut Rings>().write(larger) };
 }
 
 /// # Safety
@@ -37,14 +37,19 @@ pub(super) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut 
     // SAFETY: the caller's duty.
     unsafe { entry.cast::<Reap>().write(reap) };
     // SAFETY: the caller's duty.
-    unsafe { entry.add(1).write(at.0) };
+    unsafe { entry.wrapping_add(1).write(at.0) };
     // SAFETY: the caller's duty.
-    unsafe { entry.add(CALLBACK_HEAD).cast::<*mut Rings>().write(larger) };
+    unsafe {
+        entry
+            .wrapping_add(CALLBACK_HEAD)
+            .cast::<*mut Rings>()
+            .write(larger)
+    };
 }
 
 unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors {
     // SAFETY: written by `write_request`.
-    let larger = unsafe { record.add(2).cast::<*mut Rings>().read() };
+    let larger = unsafe { record.wrapping_add(2).cast::<*mut Rings>().read() };
     lane.jump(larger);
     Cursors {
         request: at.request.after(STEP),
@@ -55,7 +60,12 @@ unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors
 unsafe fn reap(client: &Client, reaped: Reaped, _tail: Position, _outcome: Outcome) -> Reaped {
     let entry = client.callbacks.at(reaped.callback());
     // SAFETY: written by `write_callback`.
-    let larger = unsafe { entry.add(CALLBACK_HEAD).cast::<*mut Rings>().read() };
+    let larger = unsafe {
+        entry
+            .wrapping_add(CALLBACK_HEAD)
+            .cast::<*mut Rings>()
+            .read()
+    };
     let next = reaped.after(CALLBACK_UNITS, 0);
     client.reaper.set_reaped(next);
     client.reaper.jump(larger);

@@ -280,7 +280,7 @@ impl Lane {
             // SAFETY: the first payload word is ours until `done` is stored.
             unsafe {
                 record
-                    .add(2)
+                    .wrapping_add(2)
                     .cast::<*mut Box<dyn Any + Send>>()
                     .write(fault)
             };

@@ -12,7 +12,7 @@
 //!
 //!  request ring   [vtable][object][captures …][vtable][object] …     client → trustee
 //!  answer ring    [result][result] …                                 trustee → client
-//!  callback ring  [reap][position][callback …] …                     client's own
+//!  callbacks      [reap][position][callback …] …                     client's own
 //! ```
 //!
 //! **Streams.** A request is written into the request ring and the *head* is advanced at

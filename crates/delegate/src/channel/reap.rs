@@ -209,7 +209,7 @@ impl Client {
             let mut outcome = Outcome::Well;
             if FAULTS {
                 // SAFETY: an entry begins here; its second word is the position.
-                let at = Position(unsafe { entry.add(1).read() });
+                let at = Position(unsafe { entry.wrapping_add(1).read() });
                 let record = self.reaper.rings().requests.at(at.cursor());
                 // SAFETY: executed, so the record is ours again, its head still there.
                 let (vtable, _) = unsafe { read_head(record) };
@@ -234,7 +234,7 @@ impl Client {
             return false;
         }
         // SAFETY: an entry begins here; its second word is the position.
-        let at = Position(unsafe { self.callbacks.at(reaped.callback()).add(1).read() });
+        let at = Position(unsafe { self.callbacks.at(reaped.callback()).wrapping_add(1).read() });
         is_past(tail.cursor(), at.cursor())
     }
 
@@ -246,7 +246,7 @@ impl Client {
         }
         // SAFETY: an entry begins here; its second word is the position.
         Some(Position(unsafe {
-            self.callbacks.at(reaped.callback()).add(1).read()
+            self.callbacks.at(reaped.callback()).wrapping_add(1).read()
         }))
     }
 

@@ -73,7 +73,7 @@ pub(crate) unsafe fn write_head(record: *mut u64, vtable: &'static Vtable, objec
     // SAFETY: the caller's duty.
     unsafe { record.cast::<&'static Vtable>().write(vtable) };
     // SAFETY: the caller's duty.
-    unsafe { record.add(1).cast::<*mut Header>().write(object) };
+    unsafe { record.wrapping_add(1).cast::<*mut Header>().write(object) };
 }
 
 /// Reads what [`write_head`] wrote.
@@ -85,7 +85,7 @@ pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Heade
     // SAFETY: the caller's duty.
     let vtable = unsafe { record.cast::<&'static Vtable>().read() };
     // SAFETY: the caller's duty.
-    let object = unsafe { record.add(1).cast::<*mut Header>().read() };
+    let object = unsafe { record.wrapping_add(1).cast::<*mut Header>().read() };
     (vtable, object)
 }
 
@@ -163,7 +163,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
         // SAFETY: the caller's duty.
         unsafe { write_head(record, Self::VTABLE, object) };
         // SAFETY: the caller's duty.
-        unsafe { Captures::<F>::write(record.add(2), f) };
+        unsafe { Captures::<F>::write(record.wrapping_add(2), f) };
     }
 
     /// Takes the closure back.
@@ -172,7 +172,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     /// `record` holds a request of this type that has not been run and never will be.
     pub(crate) unsafe fn take(record: *mut u64) -> F {
         // SAFETY: the caller's duty.
-        unsafe { Captures::<F>::read(record.add(2)) }
+        unsafe { Captures::<F>::read(record.wrapping_add(2)) }
     }
 
     /// Takes the answer.
@@ -188,9 +188,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     unsafe fn run(mut record: *mut u64, mut at: Cursors, lane: &Lane, stop: u32) -> Cursors {
         loop {
             // SAFETY: of this type, by the vtable.
-            let f = unsafe { Captures::<F>::read(record.add(2)) };
+            let f = unsafe { Captures::<F>::read(record.wrapping_add(2)) };
             // SAFETY: the second word.
-            let object = unsafe { record.add(1).cast::<*mut Object<T>>().read() };
+            let object = unsafe { record.wrapping_add(1).cast::<*mut Object<T>>().read() };
             // SAFETY: the object lives until every accepted request has run, and only its
             // trustee, which runs this, touches the value.
             let answer = f(unsafe { Object::value(object) });
@@ -262,9 +262,9 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
         // SAFETY: the caller's duty.
         unsafe { entry.cast::<Reap>().write(Self::reap) };
         // SAFETY: the caller's duty.
-        unsafe { entry.add(1).write(at.0) };
+        unsafe { entry.wrapping_add(1).write(at.0) };
         // SAFETY: the caller's duty.
-        unsafe { Packed::<C, MAX_CALLBACK_WORDS>::write(entry.add(CALLBACK_HEAD), then) };
+        unsafe { Packed::<C, MAX_CALLBACK_WORDS>::write(entry.wrapping_add(CALLBACK_HEAD), then) };
     }
 
     /// Takes the callback back.
@@ -273,7 +273,7 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
     /// `entry` holds a callback of this type, which is not reaped any more.
     pub(crate) unsafe fn take(entry: *mut u64) -> C {
         // SAFETY: the caller's duty.
-        unsafe { Packed::<C, MAX_CALLBACK_WORDS>::read(entry.add(CALLBACK_HEAD)) }
+        unsafe { Packed::<C, MAX_CALLBACK_WORDS>::read(entry.wrapping_add(CALLBACK_HEAD)) }
     }
 
     unsafe fn reap(
@@ -388,11 +388,16 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         unsafe { write_head(record, Self::VTABLE, object) };
         if Self::INLINE {
             // SAFETY: it fits.
-            unsafe { record.add(2).cast::<F>().write(f) };
+            unsafe { record.wrapping_add(2).cast::<F>().write(f) };
         } else {
             frame.f.write(f);
             // SAFETY: one word.
-            unsafe { record.add(2).cast::<*mut Frame<F, R>>().write(frame) };
+            unsafe {
+                record
+                    .wrapping_add(2)
+                    .cast::<*mut Frame<F, R>>()
+                    .write(frame)
+            };
         }
     }
 
@@ -404,12 +409,14 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
     pub(crate) unsafe fn take(record: *mut u64) -> F {
         if Self::INLINE {
             // SAFETY: the caller's duty.
-            unsafe { record.add(2).cast::<F>().read() }
+            unsafe { record.wrapping_add(2).cast::<F>().read() }
         } else {
             // SAFETY: the caller's duty.
-            let frame = unsafe { record.add(2).cast::<*mut Frame<F, R>>().read() };
+            let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
             // SAFETY: the caller of `write` keeps the frame where it is.
-            unsafe { (*frame).f.assume_init_read() }
+            let frame = unsafe { &*frame };
+            // SAFETY: written by `write`, not taken yet.
+            unsafe { frame.f.assume_init_read() }
         }
     }
 
@@ -421,12 +428,14 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
     pub(crate) unsafe fn result(record: *mut u64) -> R {
         if Self::INLINE {
             // SAFETY: the caller's duty.
-            unsafe { record.add(2).cast::<R>().read() }
+            unsafe { record.wrapping_add(2).cast::<R>().read() }
         } else {
             // SAFETY: the caller's duty; the word still holds the frame.
-            let frame = unsafe { record.add(2).cast::<*mut Frame<F, R>>().read() };
+            let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
             // SAFETY: answered, so written.
-            unsafe { (*frame).result.assume_init_read() }
+            let frame = unsafe { &*frame };
+            // SAFETY: answered, so written; not taken yet.
+            unsafe { frame.result.assume_init_read() }
         }
     }
 
@@ -434,15 +443,15 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         // SAFETY: of this type, by the vtable.
         let f = unsafe { Self::take(record) };
         // SAFETY: the second word.
-        let object = unsafe { record.add(1).cast::<*mut Object<T>>().read() };
+        let object = unsafe { record.wrapping_add(1).cast::<*mut Object<T>>().read() };
         // SAFETY: as in `Then::run`.
         let result = f(unsafe { Object::value(object) });
         if Self::INLINE {
             // SAFETY: it fits.
-            unsafe { record.add(2).cast::<R>().write(result) };
+            unsafe { record.wrapping_add(2).cast::<R>().write(result) };
         } else {
             // SAFETY: the word still holds the frame, which the waiting caller keeps.
-            let frame = unsafe { record.add(2).cast::<*mut Frame<F, R>>().read() };
+            let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
             // SAFETY: as above.
             unsafe { (*frame).result.write(result) };
         }

@@ -1,4 +1,4 @@
-//! 1. Any `T: Send`, any closure and result; values that are not `Send` are built in place.
+//! Promise 1: Any `T: Send`, any closure and result; values that are not `Send` are built in place.
 
 use crate::support::{Gate, one, panic_of, start, watchdog, with_stack_of};
 use corelay_delegate::{Trust, Trustees, barrier};

@@ -1,4 +1,4 @@
-//! 2. `apply` may borrow, and does not leave the caller's frame before it is answered.
+//! Promise 2: `apply` may borrow, and does not leave the caller's frame before it is answered.
 
 use crate::support::{Gate, OnDrop, hold_up, one, panic_of, scaled, settle, start, watchdog};
 use corelay_delegate::{Trust, Trustees, TryApplyError, barrier};

@@ -1,4 +1,4 @@
-//! 3. Accepted means executed, even if the client never calls corelay again.
+//! Promise 3: Accepted means executed, even if the client never calls corelay again.
 
 use crate::support::{Gate, Tally, one, scaled, start, until, watchdog};
 use corelay_delegate::{ClientGuard, Trustees, barrier, poll};

@@ -1,4 +1,4 @@
-//! 4. Per client and trustee, requests run and callbacks come in issue order.
+//! Promise 4: Per client and trustee, requests run and callbacks come in issue order.
 
 use crate::support::{Gate, Rng, one, scaled, start, watchdog};
 use corelay_delegate::{Builder, ClientGuard, Trust, Trustees, barrier, poll};

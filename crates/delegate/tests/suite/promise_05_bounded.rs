@@ -1,4 +1,4 @@
-//! 5. A window per client and trustee; nothing grows with it, and `try_*` gives back.
+//! Promise 5: A window per client and trustee; nothing grows with it, and `try_*` gives back.
 
 use crate::support::{
     Gate, Tally, hold_up, one, panic_of, scaled, settle, start, watchdog, with_stack_of,

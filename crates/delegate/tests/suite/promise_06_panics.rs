@@ -1,4 +1,4 @@
-//! 6. A panic is caught, reaches whoever asked, and poisons the object; the trustee lives on.
+//! Promise 6: A panic is caught, reaches whoever asked, and poisons the object; the trustee lives on.
 
 use crate::support::{
     Gate, OnDrop, Tally, hold_up, one, panic_of, settle, start, text_of, watchdog,
@@ -518,53 +518,59 @@ fn promise_06_a_callback_whose_destructor_panics() {
     barrier().unwrap();
 }
 
+/// Nobody can drop such payloads, so they are forgotten; without a size they are no leaks.
 #[test]
 fn promise_06_a_payload_whose_destructor_panics() {
     let _watch = watchdog();
+    struct Payload;
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            // What it throws when dropped throws in turn.
+            panic_any(Inner);
+        }
+    }
+    struct Inner;
+    impl Drop for Inner {
+        fn drop(&mut self) {
+            panic_any(());
+        }
+    }
     let trustees = one();
-    let t = trustees.entrust(0u64);
-    // Of several, the first is handed over; the others are dropped, and panic in turn.
-    for _ in 0..4 {
-        t.post(|_| panic_any(Bomb("payload")));
-        t.clear_poison();
+    let objects: Vec<Trust<u64>> = (0..5).map(|_| trustees.entrust(0)).collect();
+    // Of several, the first is handed over; the others are dropped.
+    for t in &objects {
+        t.post(|_| panic_any(Payload));
     }
     let error = barrier().unwrap_err();
-    assert_eq!(error.count(), 4);
-    let first = error
-        .into_first()
-        .downcast::<Bomb>()
-        .unwrap_or_else(|_| panic!("another"));
+    assert_eq!(error.count(), 5);
+    let first = error.into_first();
+    assert!(first.is::<Payload>());
     std::mem::forget(first);
-    t.clear_poison();
     // Likewise of callbacks.
-    let held = hold_up(&t);
-    for _ in 0..3 {
-        t.apply_then(|_| (), |()| panic_any(Bomb("payload of a callback")));
+    objects.iter().for_each(Trust::clear_poison);
+    let held = hold_up(&objects[0]);
+    for t in &objects {
+        t.apply_then(|n| *n += 1, |()| panic_any(Payload));
     }
     drop(held);
     let payload = catch_unwind(AssertUnwindSafe(barrier)).unwrap_err();
-    std::mem::forget(
-        payload
-            .downcast::<Bomb>()
-            .unwrap_or_else(|_| panic!("another")),
-    );
-    // A payload that throws what throws when dropped.
-    struct Matryoshka(u32);
-    impl Drop for Matryoshka {
-        fn drop(&mut self) {
-            if self.0 > 0 {
-                panic_any(Matryoshka(self.0 - 1));
-            }
+    assert!(payload.is::<Payload>());
+    std::mem::forget(payload);
+    // And where nobody asks: at the end of a thread.
+    let handles = objects.clone();
+    std::thread::spawn(move || {
+        for t in &handles {
+            t.apply_then(|n| *n += 1, |()| panic_any(Payload));
+            t.post(|_| panic_any(Payload));
         }
-    }
-    for _ in 0..2 {
-        t.post(|_| panic_any(Matryoshka(3)));
+    })
+    .join()
+    .unwrap();
+    for t in &objects {
         t.clear_poison();
+        assert_eq!(t.apply(|n| *n), 2);
     }
-    let error = barrier().unwrap_err();
-    std::mem::forget(error.into_first());
-    t.clear_poison();
-    assert_eq!(t.apply(|n| *n), 0);
+    assert_eq!(trustees.shutdown()[0].panics, 10);
 }
 
 /// Destructors of payloads run on the trustee, where nothing may wait: a call is refused, by
@@ -572,32 +578,47 @@ fn promise_06_a_payload_whose_destructor_panics() {
 #[test]
 fn promise_06_a_payload_whose_destructor_calls() {
     let _watch = watchdog();
-    struct Caller(Trust<u64>, Arc<AtomicU64>);
+    struct Caller {
+        armed: bool,
+        other: Trust<u64>,
+        refused: Arc<AtomicU64>,
+    }
     impl Drop for Caller {
         fn drop(&mut self) {
-            match self.0.try_post(|n| *n += 1) {
-                Err(TryPostError::Nested(_)) => self.1.fetch_add(1, Ordering::Relaxed),
-                _ => self.1.fetch_add(1000, Ordering::Relaxed),
-            };
+            if self.armed {
+                let text = panic_of(|| self.other.apply(|n| *n += 1));
+                assert!(
+                    text.contains("promise_06_a_payload_whose_destructor"),
+                    "{text}"
+                );
+                self.refused.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
     let trustees = one();
-    let (t, other) = (trustees.entrust(0u64), trustees.entrust(0u64));
+    let other = trustees.entrust(0u64);
     let refused = Arc::new(AtomicU64::new(0));
     for burst in 1..40 {
+        let objects: Vec<Trust<u64>> = (0..burst).map(|_| trustees.entrust(0)).collect();
         let held = hold_up(&other);
-        for _ in 0..burst {
-            let caller = Caller(other.clone(), Arc::clone(&refused));
+        for t in &objects {
+            let (other, refused) = (other.clone(), Arc::clone(&refused));
+            let caller = Caller {
+                armed: true,
+                other,
+                refused,
+            };
             t.post(move |_| panic_any(caller));
-            t.clear_poison();
         }
         drop(held);
         let error = barrier().unwrap_err();
-        std::mem::forget(error.into_first());
-        t.clear_poison();
+        assert_eq!(error.count(), burst);
+        let first = error.into_first().downcast::<Caller>();
+        first.unwrap_or_else(|_| panic!("another")).armed = false;
     }
     assert_eq!(other.apply(|n| *n), 0);
-    assert!(refused.load(Ordering::Relaxed) < 1000);
+    // All but the first of each burst, by their trustee.
+    assert_eq!(refused.load(Ordering::Relaxed), (0..39).sum::<u64>());
 }
 
 /// A request made while the thread unwinds runs callbacks; one of them panics. To go on with

@@ -1,4 +1,4 @@
-//! 7. A delegated closure is a leaf: every call of ours inside it is refused, by name, before
+//! Promise 7: A delegated closure is a leaf: every call of ours inside it is refused, by name, before
 //! it has any effect.
 
 use crate::support::{OnDrop, Tally, one, panic_of, start, until, watchdog};

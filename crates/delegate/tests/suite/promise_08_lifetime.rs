@@ -1,4 +1,4 @@
-//! 8. An object is dropped, on its trustee, after everything accepted before its last handle
+//! Promise 8: An object is dropped, on its trustee, after everything accepted before its last handle
 //! went away has run, in whichever client's ring.
 
 use crate::support::{

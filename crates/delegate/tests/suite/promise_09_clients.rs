@@ -1,4 +1,4 @@
-//! 9. Clients come and go; a thread's end waits for its answers and runs its callbacks.
+//! Promise 9: Clients come and go; a thread's end waits for its answers and runs its callbacks.
 
 use crate::support::{Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, start, watchdog};
 use corelay_delegate::{ClientGuard, Trust, Trustees, barrier, poll};
@@ -438,7 +438,7 @@ fn promise_09_callbacks_make_clients() {
                             drop(token);
                             if left > 0 {
                                 // Backwards and forwards through the table.
-                                let step = if left % 2 == 0 { 3 } else { 7 };
+                                let step = if left.is_multiple_of(2) { 3 } else { 7 };
                                 go(objects, at + step, left - 1, tally);
                             }
                         },

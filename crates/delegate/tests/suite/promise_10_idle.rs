@@ -1,4 +1,4 @@
-//! 10. An idle trustee sleeps, and every kind of news wakes it.
+//! Promise 10: An idle trustee sleeps, and every kind of news wakes it.
 
 use crate::support::{Tally, one, scaled, start, until, watchdog};
 use corelay_delegate::{Trustees, barrier};

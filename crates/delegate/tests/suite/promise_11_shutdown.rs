@@ -1,4 +1,4 @@
-//! 11. Shutdown serves what was accepted, drops the values on the trustee, then calls fail as
+//! Promise 11: Shutdown serves what was accepted, drops the values on the trustee, then calls fail as
 //! `Closed` and give back.
 
 use crate::support::{Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, start, until, watchdog};

@@ -14,10 +14,7 @@ use corelay_sync::wait::NoSwitch;
 pub fn poll() {
     refuse("corelay::poll");
     let Some(state) = thread::state() else { return };
-    for_each_client(|client| {
-        client.flush();
-        client.reap();
-    });
+    for_each_client(Client::catch_up);
     state.raise_held();
 }
 

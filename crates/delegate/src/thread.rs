@@ -206,8 +206,7 @@ struct Kept {
 impl Source for Client {
     fn poll(&self) {
         if !self.thread.in_callback() {
-            self.flush();
-            self.reap();
+            self.catch_up();
         }
     }
 }

@@ -59,7 +59,8 @@ enum Room {
     None,
 }
 
-/// A client's half of a channel. It stays on its thread.
+/// A client's half of a channel. It stays on its thread, and on lines of its own.
+#[repr(align(128))]
 pub(crate) struct Client {
     // What every request touches, together.
     channel: *const Channel,

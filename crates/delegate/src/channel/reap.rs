@@ -166,6 +166,14 @@ impl Client {
         }
     }
 
+    /// Publishes what has been issued, and reaps where there is something to.
+    pub(crate) fn catch_up(&self) {
+        self.flush();
+        if self.has_callbacks() {
+            self.reap();
+        }
+    }
+
     /// True where an answer may be waiting to be reaped.
     #[inline(always)]
     pub(super) fn has_callbacks(&self) -> bool {

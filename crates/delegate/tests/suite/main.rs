@@ -6,6 +6,7 @@
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
 mod builder;
+mod coroutines;
 mod drops;
 mod promise_01_typed;
 mod promise_02_borrowing;

@@ -557,8 +557,9 @@ fn promise_06_a_payload_whose_destructor_panics() {
     assert!(payload.is::<Payload>());
     std::mem::forget(payload);
     // And where nobody asks: at the end of a thread.
-    let handles = objects.clone();
+    let (handles, held) = (objects.clone(), hold_up(&objects[0]));
     std::thread::spawn(move || {
+        let _held = held;
         for t in &handles {
             t.apply_then(|n| *n += 1, |()| panic_any(Payload));
             t.post(|_| panic_any(Payload));

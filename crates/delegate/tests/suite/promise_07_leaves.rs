@@ -265,21 +265,21 @@ fn promise_07_destructors_of_values_are_leaves() {
     let trustees = one();
     let inner = trustees.entrust(0u64);
     let texts = Arc::new(Mutex::new(Vec::new()));
-    for at_shutdown in [false, true] {
-        let (handle, log) = (inner.clone(), Arc::clone(&texts));
-        let value = trustees.entrust(OnDrop::new(move || {
-            assert!(matches!(
-                handle.try_post(|n| *n += 1),
-                Err(TryPostError::Nested(_))
-            ));
-            let text = panic_of(|| handle.apply(|n| *n));
-            log.lock().unwrap().push(text);
-        }));
-        if at_shutdown {
-            std::mem::forget(value.clone());
-        }
-        drop(value);
-    }
+    let mut values: Vec<_> = (0..2)
+        .map(|_| {
+            let (handle, log) = (inner.clone(), Arc::clone(&texts));
+            trustees.entrust(OnDrop::new(move || {
+                assert!(matches!(
+                    handle.try_post(|n| *n += 1),
+                    Err(TryPostError::Nested(_))
+                ));
+                let text = panic_of(|| handle.apply(|n| *n));
+                log.lock().unwrap().push(text);
+            }))
+        })
+        .collect();
+    // One now, the other at the shutdown.
+    values.pop();
     until(|| texts.lock().unwrap().len() == 1);
     assert_eq!(inner.apply(|n| *n), 0);
     trustees.shutdown();

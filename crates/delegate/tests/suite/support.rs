@@ -226,8 +226,13 @@ impl Drop for HeldUp {
 
 /// Stops the trustee of `t` in a posted closure, one request in flight.
 pub(crate) fn hold_up<T: 'static>(t: &Trust<T>) -> HeldUp {
-    let gate = Gate::new();
-    let held = gate.clone();
-    t.post(move |_| held.wait());
+    let (gate, begun) = (Gate::new(), Gate::new());
+    let (held, begin) = (gate.clone(), begun.clone());
+    t.post(move |_| {
+        begin.open();
+        held.wait();
+    });
+    // Requests of other clients may be served before it until then.
+    begun.wait();
     HeldUp(gate)
 }

@@ -188,7 +188,6 @@ impl Contender for Delegated {
                     variables[var].apply_then(Counter::add_one, answered);
                     while ANSWERED.get().0 == before {
                         corelay::poll();
-                        std::hint::spin_loop();
                     }
                     0
                 })

@@ -2,7 +2,7 @@
 
 use crate::facade::atomic::Ordering;
 use crate::facade::thread_local;
-use crate::{Futex, barrier};
+use crate::{CachePadded, Futex, barrier};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Duration;
@@ -19,7 +19,9 @@ const ASLEEP: u32 = 1;
 /// it sleeps, passes the heavy barrier, and looks at its events once more.
 #[derive(Debug)]
 pub struct Sleeper {
-    state: Futex,
+    /// On lines of its own: wakers read it all the time, and the thread's other memory,
+    /// which it writes all the time, would travel with it.
+    state: CachePadded<Futex>,
 }
 
 thread_local! {
@@ -29,7 +31,7 @@ thread_local! {
 impl Sleeper {
     fn new() -> Self {
         Self {
-            state: Futex::new(AWAKE),
+            state: CachePadded::new(Futex::new(AWAKE)),
         }
     }
 

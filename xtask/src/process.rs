@@ -1,7 +1,7 @@
 //! Children: started with a clean environment, watched, their closing lines kept.
 
 use anyhow::{Context, Result};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -166,7 +166,7 @@ pub(crate) fn pass_on(mut command: Command, limit: Option<Duration>) -> Result<P
             Ok(line) => {
                 let text = String::from_utf8_lossy(&line);
                 tests.read(&text);
-                writeln!(std::io::stdout(), "{text}")?;
+                println!("{text}");
             }
             Err(RecvTimeoutError::Disconnected) => break false,
             Err(RecvTimeoutError::Timeout) => break true,

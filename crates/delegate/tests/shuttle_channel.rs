@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Schedules per test, where the environment does not say.
-const SCHEDULES: usize = 200;
+const SCHEDULES: usize = 2_000;
 
 fn model(f: impl Fn() + Send + Sync + 'static) {
     let schedules = match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
@@ -243,8 +243,6 @@ fn an_object_goes_once_and_after_its_requests() {
         for thread in threads {
             thread.join().unwrap();
         }
-        // The last handle was announced before its thread ended; this call stands behind it
-        // only where the trustee reads its inbox first, so only the end is certain.
         assert_eq!(other.apply(|n| *n), CLIENTS as u64);
         drop(other);
         drop(ClientGuard::new());

@@ -409,7 +409,7 @@ fn promise_05_no_recursion_grows_with_a_chain_of_callbacks() {
     for window in [1, 2, 256] {
         let trustees = start(Trustees::dedicated(1).window(window));
         let t = trustees.entrust(0u64);
-        let length = scaled(20_000);
+        let length = scaled(2_000);
         with_stack_of(128 << 10, || {
             chain(&t, length);
             barrier().unwrap();
@@ -430,7 +430,7 @@ fn promise_05_chains_over_two_trustees() {
     }
     let trustees = start(Trustees::dedicated(2));
     let (a, b) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
-    let length = scaled(3_000) | 1;
+    let length = scaled(1_000) | 1;
     chain(&a, &b, length);
     barrier().unwrap();
     assert_eq!(
@@ -452,10 +452,10 @@ fn promise_05_no_recursion_grows_at_the_end_of_a_thread() {
     let trustees = start(Trustees::dedicated(2));
     let (a, b) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
     let c = b.clone();
-    let length = scaled(20_000);
-    std::thread::spawn(move || a.apply_then(|_| (), move |()| chain(&c, length)))
-        .join()
-        .unwrap();
+    let length = scaled(2_000);
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    let client = move || a.apply_then(|_| (), move |()| chain(&c, length));
+    small.spawn(client).unwrap().join().unwrap();
     assert_eq!(b.apply(|n| *n), length);
 }
 

@@ -19,7 +19,9 @@ pub(crate) fn watchdog() -> Watchdog {
     let place = Location::caller();
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     std::thread::spawn(move || {
-        if over.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+        if over.recv_timeout(Duration::from_secs(scaled(120).max(120)))
+            == Err(RecvTimeoutError::Timeout)
+        {
             // Not `eprintln!`: the harness would keep that to itself.
             let text = format!("\n{test} ({place}) hangs\n");
             let _ = std::io::stderr().write_all(text.as_bytes());

@@ -1,0 +1,222 @@
+//! What waiting stands on, under shuttle: random schedules of more threads than loom can
+//! afford. Memory is sequentially consistent here, so the barrier cannot fail and has its
+//! models in `loom_seam`.
+//!
+//! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-sync --profile model --test
+//! shuttle_seam`
+//!
+//! `CORELAY_SHUTTLE_ITERATIONS` says how many schedules each test draws. A lost wake-up is a
+//! deadlock; a failing schedule is printed, to be replayed with `shuttle::replay`.
+#![cfg(corelay_shuttle)]
+
+use corelay_sync::Futex;
+use corelay_sync::wait::{Sleeper, Token, wait};
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::{AtomicU32, Ordering};
+use shuttle::thread;
+
+/// Schedules per test, where the environment does not say.
+const SCHEDULES: usize = 5_000;
+
+fn model(f: impl Fn() + Send + Sync + 'static) {
+    let schedules = match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
+        Ok(asked) => asked
+            .parse()
+            .expect("CORELAY_SHUTTLE_ITERATIONS is a number of schedules"),
+        Err(_) => SCHEDULES,
+    };
+    shuttle::check_random(f, schedules);
+}
+
+/// Rounds of tokens: each waiter's is set by whichever notifier comes first.
+#[test]
+fn every_waiter_has_its_token_set() {
+    const WAITERS: usize = 3;
+    const ROUNDS: usize = 2;
+    model(|| {
+        let tokens: Arc<Vec<Token>> =
+            Arc::new((0..WAITERS * ROUNDS).map(|_| Token::new()).collect());
+        let done = Arc::new(AtomicU32::new(0));
+        let notifiers: Vec<_> = (0..2)
+            .map(|_| {
+                let (tokens, done) = (Arc::clone(&tokens), Arc::clone(&done));
+                thread::spawn(move || {
+                    for token in tokens.iter() {
+                        done.fetch_add(1, Ordering::SeqCst);
+                        token.notify();
+                    }
+                })
+            })
+            .collect();
+        let waiters: Vec<_> = (0..WAITERS)
+            .map(|waiter| {
+                let (tokens, done) = (Arc::clone(&tokens), Arc::clone(&done));
+                thread::spawn(move || {
+                    for round in 0..ROUNDS {
+                        let token = round * WAITERS + waiter;
+                        wait(&tokens[token]);
+                        let done = done.load(Ordering::SeqCst) as usize;
+                        assert!(done > token, "token {token} after {done} notifications");
+                    }
+                })
+            })
+            .collect();
+        for thread in notifiers.into_iter().chain(waiters) {
+            thread.join().unwrap();
+        }
+    });
+}
+
+/// A token on its waiter's stack, as its notifier knows it.
+#[derive(Clone, Copy)]
+struct Lent(*mut Token);
+
+// SAFETY: the notifier uses it for `notify` only.
+unsafe impl Send for Lent {}
+
+/// The next token stands where the last one stood: a notifier that is not done with a token
+/// that it has set would be seen on the next.
+#[test]
+fn tokens_follow_each_other_in_one_place() {
+    const ROUNDS: usize = 3;
+    model(|| {
+        let waiters: Vec<_> = (0..3)
+            .map(|_| {
+                thread::spawn(|| {
+                    let memory = Box::into_raw(Box::new(Token::new()));
+                    let lent = Lent(memory);
+                    let mut notifiers = Vec::new();
+                    for _ in 0..ROUNDS {
+                        notifiers.push(thread::spawn(move || {
+                            let lent = lent;
+                            // SAFETY: the waiter keeps the token until it is set.
+                            unsafe { &*lent.0 }.notify();
+                        }));
+                        // SAFETY: alive until the end of this thread.
+                        wait(unsafe { &*memory });
+                        // SAFETY: set, so nobody else knows the old token any more.
+                        unsafe { *memory = Token::new() };
+                    }
+                    for notifier in notifiers {
+                        notifier.join().unwrap();
+                    }
+                    // SAFETY: from the box above.
+                    let token = unsafe { Box::from_raw(memory) };
+                    assert!(!token.is_set(), "the token that came after has been set");
+                })
+            })
+            .collect();
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+    });
+}
+
+/// One place to sleep in, several threads that wake, several events each.
+#[test]
+fn a_sleeper_misses_no_event_of_many() {
+    const WAKERS: usize = 4;
+    const EVENTS: u32 = 3;
+    model(|| {
+        let events: Arc<Vec<AtomicU32>> =
+            Arc::new((0..WAKERS).map(|_| AtomicU32::new(0)).collect());
+        let sleeper = Sleeper::current();
+        let wakers: Vec<_> = (0..WAKERS)
+            .map(|i| {
+                let (events, sleeper) = (Arc::clone(&events), std::sync::Arc::clone(&sleeper));
+                thread::spawn(move || {
+                    for _ in 0..EVENTS {
+                        events[i].fetch_add(1, Ordering::SeqCst);
+                        sleeper.wake_if_asleep();
+                    }
+                })
+            })
+            .collect();
+        for n in 1..=EVENTS {
+            for event in events.iter() {
+                let happened = || event.load(Ordering::SeqCst) >= n;
+                while !happened() {
+                    sleeper.sleep(None, happened);
+                }
+            }
+        }
+        for waker in wakers {
+            waker.join().unwrap();
+        }
+    });
+}
+
+/// A turn that goes round: each thread sleeps until the word says that it is its own.
+#[test]
+fn a_futex_wakes_all_that_wait_for_their_turn() {
+    const THREADS: u32 = 4;
+    const ROUNDS: u32 = 2;
+    model(|| {
+        let futex = Arc::new(Futex::new(0));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|me| {
+                let futex = Arc::clone(&futex);
+                thread::spawn(move || {
+                    for round in 0..ROUNDS {
+                        let mine = round * THREADS + me;
+                        loop {
+                            let now = futex.word().load(Ordering::SeqCst);
+                            if now == mine {
+                                break;
+                            }
+                            assert!(now < mine, "turn {mine} was skipped: it is {now}");
+                            futex.wait(now, None);
+                        }
+                        futex.word().store(mine + 1, Ordering::SeqCst);
+                        futex.wake_all();
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(futex.word().load(Ordering::SeqCst), THREADS * ROUNDS);
+    });
+}
+
+/// As many wake-ups of one as there are sleepers reach them all.
+#[test]
+fn a_futex_wakes_one_for_each_change() {
+    const SLEEPERS: u32 = 4;
+    model(|| {
+        let tickets = Arc::new(Futex::new(0));
+        let sleepers: Vec<_> = (0..SLEEPERS)
+            .map(|_| {
+                let tickets = Arc::clone(&tickets);
+                thread::spawn(move || {
+                    let word = tickets.word();
+                    loop {
+                        match word.load(Ordering::SeqCst) {
+                            0 => tickets.wait(0, None),
+                            n => {
+                                let less = word.compare_exchange(
+                                    n,
+                                    n - 1,
+                                    Ordering::SeqCst,
+                                    Ordering::SeqCst,
+                                );
+                                if less.is_ok() {
+                                    return;
+                                }
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..SLEEPERS {
+            tickets.word().fetch_add(1, Ordering::SeqCst);
+            tickets.wake_one();
+        }
+        for sleeper in sleepers {
+            sleeper.join().unwrap();
+        }
+        assert_eq!(tickets.word().load(Ordering::SeqCst), 0);
+    });
+}

@@ -65,7 +65,7 @@ fn a_stream_is_answered_in_order() {
         let trustees = trustees();
         let value = trustees.entrust(0u64);
         let seen = Rc::new(Cell::new(0u64));
-        for i in 1..=3 {
+        for i in 1..=2 {
             let seen = Rc::clone(&seen);
             let expected = seen.clone();
             value.apply_then(
@@ -81,7 +81,7 @@ fn a_stream_is_answered_in_order() {
             );
         }
         barrier().unwrap();
-        assert_eq!(seen.get(), 3);
+        assert_eq!(seen.get(), 2);
         drop(value);
         drop(ClientGuard::new());
         trustees.shutdown();
@@ -156,16 +156,17 @@ fn rings_grow_while_in_use() {
 fn a_client_comes_while_another_is_served() {
     model(|| {
         let trustees = trustees();
-        let value = trustees.entrust(0u64);
-        let other = value.clone();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let value = trustees.entrust(ran.clone());
+        // It registers while the trustee serves, or sleeps, and has another client.
         let thread = thread::spawn(move || {
-            other.post(|v| *v += 1);
-            drop(other);
+            value.post(|ran| {
+                ran.fetch_add(1, Ordering::Relaxed);
+            });
             drop(ClientGuard::new());
         });
         thread.join().unwrap();
-        assert_eq!(value.apply(|v| *v), 1);
-        drop(value);
+        assert_eq!(ran.load(Ordering::Relaxed), 1);
         drop(ClientGuard::new());
         trustees.shutdown();
     });

@@ -25,7 +25,7 @@ use crate::leaf::Leaf;
 use crate::metrics::{Counters, Metrics};
 use crate::object::{Header, Object};
 use crate::slot::Slot;
-use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::{Backoff, CachePadded, Futex, barrier};
@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) slot: Slot,
     pub(crate) name: String,
+    /// The registry as an object. Set before the trustee starts.
+    home: AtomicPtr<Header>,
     close: Node,
 }
 
@@ -99,8 +101,22 @@ impl Shared {
             settings,
             slot: Slot::take(),
             name,
+            home: AtomicPtr::new(std::ptr::null_mut()),
             close: Node::new(Kind::Close),
         }
+    }
+
+    /// Says where the registry is.
+    pub(crate) fn set_home(&self, home: *mut Header) {
+        // Relaxed: before any other thread knows the trustee.
+        self.home.store(home, Ordering::Relaxed);
+    }
+
+    /// The registry, an object that is never poisoned, for requests that look after
+    /// themselves. Alive until the trustee has ended.
+    pub(crate) fn home(&self) -> *mut Header {
+        // Relaxed: see `set_home`.
+        self.home.load(Ordering::Relaxed)
     }
 
     /// Call it after publishing: true where the trustee polls and will find it. Otherwise

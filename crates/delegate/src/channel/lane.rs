@@ -392,6 +392,15 @@ pub(crate) fn poison_from_inside(object: *mut Header) {
     });
 }
 
+/// Is `object` poisoned? For a closure of this thread's trustee that looks after itself.
+pub(crate) fn is_poisoned_inside(object: *mut Header) -> bool {
+    SERVING.with(|serving| {
+        // SAFETY: set while the trustee lives, of which a closure runs.
+        let serving = unsafe { &*serving.get() };
+        serving.poisoned.get() != 0 && is_poisoned(serving, object)
+    })
+}
+
 /// The value of `object` is dropped: it counts as poisoned no more.
 pub(crate) fn forget_poison(serving: &Serving, object: *mut Header) {
     // SAFETY: about to be dropped, so alive.

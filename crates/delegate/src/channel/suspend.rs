@@ -5,9 +5,10 @@
 //! does not leave before its token is set.
 
 use super::client::{Client, Patience};
-use super::lane::{guarded, poison_from_inside};
+use super::lane::{guarded, is_poisoned_inside, poison_from_inside};
 use crate::error::Poisoned;
-use crate::object::Header;
+use crate::object::{Header, Object};
+use crate::trustee::Registry;
 use corelay_sync::wait::{self, Token};
 use std::any::Any;
 use std::cell::Cell;
@@ -71,24 +72,32 @@ impl Client {
             token: Token::new(),
         };
         let borrowed = Borrowed(&raw const frame);
-        let poisoned = AssertSend(object);
-        let request = move |value: &mut T| {
-            let (borrowed, poisoned) = (borrowed, poisoned);
+        let target = AssertSend(object);
+        // A request on the registry, which is never poisoned: it looks for the poison of its
+        // object itself, so that the caller hears of it, and of a panic, and nobody else.
+        let request = move |_: &mut Registry| {
+            let (borrowed, target) = (borrowed, target);
+            if is_poisoned_inside(target.0) {
+                return;
+            }
             // SAFETY: the caller stays in its frame until the token is set.
             let frame = unsafe { &*borrowed.0 };
             if let Some(f) = frame.f.take() {
-                let answer = guarded(|| f(value));
+                // SAFETY: an `Object<T>`, alive, by the caller; this runs on its trustee,
+                // which runs nothing else meanwhile.
+                let answer = guarded(|| f(unsafe { Object::value(target.0.cast::<Object<T>>()) }));
                 if answer.is_err() {
-                    poison_from_inside(poisoned.0);
+                    poison_from_inside(target.0);
                 }
                 frame.answer.set(Some(answer));
             }
         };
         let notify = Notify(&raw const frame.token);
+        let home = self.trustee.home();
         // SAFETY: the caller's duties; the frame is kept until the token is set, and with
         // `Hold` nothing unwinds out of here.
         let issued = unsafe {
-            self.issue::<T, _, (), _>(object, request, move |()| drop(notify), Patience::Hold)
+            self.issue::<Registry, _, (), _>(home, request, move |()| drop(notify), Patience::Hold)
         };
         if let Err((_, request, then)) = issued {
             drop((request, then));

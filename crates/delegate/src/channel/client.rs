@@ -9,6 +9,7 @@
 //! happens in `make_room`.
 
 use super::callbacks::Callbacks;
+use super::label::Label;
 use super::pace::Pace;
 use super::reap::Reaper;
 use super::request::{Call, Callback, Post, Then};
@@ -170,12 +171,16 @@ impl Client {
         C: FnOnce(R),
     {
         let at = self.position();
+        let Some(label) = Then::<T, F, R>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.issue_by_call(object, f, then) };
+        };
         if self.is_limited(at, Then::<T, F, R>::UNITS) || !self.callbacks.has_room() {
             // SAFETY: the caller's duties.
-            return unsafe { self.issue_slowly(object, f, then, patience) };
+            return unsafe { self.issue_slowly(object, label, f, then, patience) };
         }
         // SAFETY: there is room; the rest is the caller's duty.
-        if unsafe { self.write_then(at, object, f, then) } {
+        if unsafe { self.write_then(at, label, f, then) } {
             Ok(())
         } else {
             // SAFETY: just written.
@@ -192,6 +197,7 @@ impl Client {
     unsafe fn issue_slowly<T, F, R, C>(
         &self,
         object: *mut Header,
+        label: Label,
         f: F,
         then: C,
         patience: Patience,
@@ -204,11 +210,11 @@ impl Client {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f, then)),
             // SAFETY: the caller's duties.
-            Room::NotInCallback => return unsafe { self.issue_in_callback(object, f, then) },
+            Room::NotInCallback => return unsafe { self.issue_by_call(object, f, then) },
         }
         let at = self.position();
         // SAFETY: `make_room` has made it; the rest is the caller's duty.
-        let awake = unsafe { self.write_then(at, object, f, then) };
+        let awake = unsafe { self.write_then(at, label, f, then) };
         self.flush();
         if !awake {
             // SAFETY: just written.
@@ -225,13 +231,7 @@ impl Client {
     /// # Safety
     /// There is room; the rest as [`issue`](Self::issue).
     #[inline(always)]
-    unsafe fn write_then<T, F, R, C>(
-        &self,
-        at: Position,
-        object: *mut Header,
-        f: F,
-        then: C,
-    ) -> bool
+    unsafe fn write_then<T, F, R, C>(&self, at: Position, label: Label, f: F, then: C) -> bool
     where
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
@@ -244,7 +244,7 @@ impl Client {
         self.rings()
             .touch_request(at.cursor(), Then::<T, F, R>::UNITS);
         // SAFETY: there is room.
-        unsafe { Then::<T, F, R>::write(self.requests.get().at(at.cursor()), object, f) };
+        unsafe { Then::<T, F, R>::write(self.requests.get().at(at.cursor()), label, f) };
         self.advance(at.after(step(Then::<T, F, R>::UNITS)))
     }
 
@@ -285,12 +285,16 @@ impl Client {
         F: FnOnce(&mut T),
     {
         let at = self.position();
+        let Some(label) = Post::<T, F>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.post_by_call(object, f) };
+        };
         if self.is_limited(at, Post::<T, F>::UNITS) {
             // SAFETY: the caller's duties.
-            return unsafe { self.post_slowly(object, f, patience) };
+            return unsafe { self.post_slowly(object, label, f, patience) };
         }
         // SAFETY: there is room; the rest is the caller's duty.
-        if unsafe { self.write_post(at, object, f) } {
+        if unsafe { self.write_post(at, label, f) } {
             Ok(())
         } else {
             // SAFETY: just written.
@@ -307,6 +311,7 @@ impl Client {
     unsafe fn post_slowly<T, F>(
         &self,
         object: *mut Header,
+        label: Label,
         f: F,
         patience: Patience,
     ) -> Result<(), (Refusal, F)>
@@ -317,11 +322,11 @@ impl Client {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),
             // SAFETY: the caller's duties.
-            Room::NotInCallback => return unsafe { self.post_in_callback(object, f) },
+            Room::NotInCallback => return unsafe { self.post_by_call(object, f) },
         }
         let at = self.position();
         // SAFETY: `make_room` has made it; the rest is the caller's duty.
-        let awake = unsafe { self.write_post(at, object, f) };
+        let awake = unsafe { self.write_post(at, label, f) };
         self.flush();
         if !awake {
             // SAFETY: just written.
@@ -338,13 +343,13 @@ impl Client {
     /// # Safety
     /// There is room; the rest as [`issue`](Self::issue).
     #[inline(always)]
-    unsafe fn write_post<T, F>(&self, at: Position, object: *mut Header, f: F) -> bool
+    unsafe fn write_post<T, F>(&self, at: Position, label: Label, f: F) -> bool
     where
         F: FnOnce(&mut T),
     {
         self.rings().touch_request(at.cursor(), Post::<T, F>::UNITS);
         // SAFETY: there is room.
-        unsafe { Post::<T, F>::write(self.requests.get().at(at.cursor()), object, f) };
+        unsafe { Post::<T, F>::write(self.requests.get().at(at.cursor()), label, f) };
         self.advance(at.after(step(Post::<T, F>::UNITS)))
     }
 
@@ -607,16 +612,17 @@ impl Client {
     }
 
     /// Lets the fast path go on behind the next request, of `units`, until it is time to
-    /// publish, or the window or the room might end. A request takes two units at least,
-    /// so twice as many units as requests are left never hold too many.
+    /// publish, or the window or the room might end. A request takes a unit at least, so as
+    /// many units as the window has left never hold too many requests.
     fn set_limit(&self, units: usize) {
         let (free, at) = (self.free_from(), self.position());
         let every = self.pace.next(self.publish_every.get(), PUBLISH_EVERY);
         self.publish_every.set(every);
-        let more = every.min(self.window - self.in_flight()) - 1;
+        let units = units as u32;
+        let more = (units * (every - 1)).min(self.window - self.in_flight() - 1);
         let left =
             self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
-        let ahead = (units as u32 + 2 * more).min(left);
+        let ahead = (units + more).min(left);
         self.limit.set(at.cursor().wrapping_add(ahead));
         // The next batch's lines, taken back from the trustee all at once.
         for unit in (8..=ahead).step_by(8) {

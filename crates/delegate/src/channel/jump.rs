@@ -2,9 +2,10 @@
 //! tells the client, where the next record lies.
 
 use super::client::Client;
+use super::label::Label;
 use super::lane::Lane;
 use super::reap::Reaped;
-use super::request::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable, write_head};
+use super::request::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable};
 use super::ring::{JUMP_UNITS, Rings};
 use super::word::{Position, jump_step};
 
@@ -14,7 +15,7 @@ pub(super) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
 /// What a jump adds to a position.
 pub(super) const STEP: u64 = jump_step(JUMP_UNITS);
 
-static VTABLE: Vtable = Vtable {
+pub(super) static VTABLE: Vtable = Vtable {
     run,
     discard: |_| (),
     step: STEP,
@@ -26,9 +27,9 @@ static VTABLE: Vtable = Vtable {
 /// `record` points at [`JUMP_UNITS`] writable words.
 pub(super) unsafe fn write_request(record: *mut u64, larger: *mut Rings) {
     // SAFETY: the caller's duty.
-    unsafe { write_head(record, &VTABLE, std::ptr::null_mut()) };
+    unsafe { record.cast::<Label>().write(Label::JUMP) };
     // SAFETY: the caller's duty.
-    unsafe { record.wrapping_add(2).cast::<*mut Rings>().write(larger) };
+    unsafe { record.wrapping_add(1).cast::<*mut Rings>().write(larger) };
 }
 
 /// # Safety
@@ -49,7 +50,7 @@ pub(super) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut 
 
 unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors {
     // SAFETY: written by `write_request`.
-    let larger = unsafe { record.wrapping_add(2).cast::<*mut Rings>().read() };
+    let larger = unsafe { record.wrapping_add(1).cast::<*mut Rings>().read() };
     lane.jump(larger);
     Cursors {
         request: at.request.after(STEP),

@@ -1,7 +1,8 @@
 //! The trustee's side of a channel.
 
 use super::Channel;
-use super::request::{Cursors, FAULTED, Vtable, read_head};
+use super::label::Label;
+use super::request::{Cursors, read_head, read_label};
 use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
 use crate::error::Poisoned;
@@ -79,7 +80,7 @@ impl Lane {
     /// Where a request lies.
     #[inline(always)]
     pub(crate) fn request(&self, cursor: u32) -> *mut u64 {
-        self.rings().touch_request(cursor, 2);
+        self.rings().touch_request(cursor, 1);
         self.requests.get().at(cursor)
     }
 
@@ -166,9 +167,7 @@ impl Lane {
         if (left as i32) <= 0 {
             return 0;
         }
-        let stop = start
-            .cursor()
-            .wrapping_add(left.min(batch.saturating_mul(2)));
+        let stop = start.cursor().wrapping_add(left.min(batch));
         self.prefetch(start.cursor(), stop);
         if serving.bare {
             self.run_bare(stop);
@@ -203,7 +202,7 @@ impl Lane {
             prefetch_read(self.requests.get().at(from.wrapping_add(unit)));
         }
         let answer = self.at.get().answer();
-        for unit in (0..units / 2).step_by(8) {
+        for unit in (0..units).step_by(8) {
             prefetch_write(self.rings().answers.at(answer.wrapping_add(unit)));
         }
     }
@@ -215,17 +214,19 @@ impl Lane {
         while is_past(stop, at.request.cursor()) {
             let record = self.request(at.request.cursor());
             // SAFETY: published up to `stop`.
-            let (vtable, object) = unsafe { read_head(record) };
+            let label = unsafe { read_label(record) };
             self.stand_at(at);
             let mut run_to = stop;
             if serving.poisoned.get() != 0 {
-                if self.refuse(serving, vtable, record, object) {
+                if self.refuse(serving, label, record) {
                     at = self.at.get();
                     continue;
                 }
                 // Each request is looked at.
                 run_to = at.request.cursor();
             }
+            // SAFETY: from a client.
+            let vtable = unsafe { label.vtable() };
             // SAFETY: published, and run once: the cursors move past it.
             at = unsafe { (vtable.run)(record, at, self, run_to) };
         }
@@ -238,7 +239,9 @@ impl Lane {
         while is_past(stop, at.request.cursor()) {
             let record = self.request(at.request.cursor());
             // SAFETY: published up to `stop`.
-            let (vtable, _) = unsafe { read_head(record) };
+            let label = unsafe { read_label(record) };
+            // SAFETY: from a client.
+            let vtable = unsafe { label.vtable() };
             // SAFETY: published, and run once: the cursors move past it.
             at = unsafe { (vtable.run)(record, at, self, stop) };
         }
@@ -298,24 +301,19 @@ impl Lane {
     fn fault(&self, serving: &Serving, payload: Box<dyn Any + Send>) {
         let record = self.requests.get().at(self.at.get().request.cursor());
         // SAFETY: the head of the record is still there, only its captures are consumed.
-        let (_, object) = unsafe { read_head(record) };
-        poison(serving, object);
+        let label = unsafe { read_label(record) };
+        poison(serving, label.object());
         self.mark(record, payload);
     }
 
     /// Discards a request that reached a poisoned object.
     #[cold]
-    fn refuse(
-        &self,
-        serving: &Serving,
-        vtable: &'static Vtable,
-        record: *mut u64,
-        object: *mut Header,
-    ) -> bool {
-        // A jump concerns no object.
-        if object.is_null() || !is_poisoned(serving, object) {
+    fn refuse(&self, serving: &Serving, label: Label, record: *mut u64) -> bool {
+        if label == Label::JUMP || !is_poisoned(serving, label.object()) {
             return false;
         }
+        // SAFETY: from a client.
+        let vtable = unsafe { label.vtable() };
         // SAFETY: published, and not run. If it unwinds, `fault` marks the record instead.
         unsafe { (vtable.discard)(record) };
         self.mark(record, Box::new(Poisoned));
@@ -328,14 +326,16 @@ impl Lane {
         // user's, and may call us.
         self.channel.report_fault(payload);
         // SAFETY: ours until the tail passes it.
-        let (vtable, _) = unsafe { read_head(record) };
+        let label = unsafe { read_label(record) };
+        // SAFETY: from a client.
+        let vtable = unsafe { label.vtable() };
         let at = self.at.get();
         self.at.set(Cursors {
             request: at.request.after(vtable.step),
             answer: at.answer.wrapping_add(vtable.answer_units),
         });
         // SAFETY: as above.
-        unsafe { record.cast::<&'static Vtable>().write(&FAULTED) };
+        unsafe { record.cast::<Label>().write(Label::FAULTED) };
         // Relaxed: only this side writes it, and the tail's Release publishes it.
         let faults = self.channel.tail.faults.load(Ordering::Relaxed);
         self.channel
@@ -346,16 +346,18 @@ impl Lane {
 
     /// Type name of the closure that runs now. Call it from inside that closure.
     pub(crate) fn running(&self) -> &'static str {
-        let record = if self.calling.get() {
-            self.channel
-                .mail
-                .call
-                .with(|call| call.cast::<u64>().cast_mut())
+        let vtable = if self.calling.get() {
+            let call = &self.channel.mail.call;
+            let record = call.with(|call| call.cast::<u64>().cast_mut());
+            // SAFETY: the lone call runs.
+            unsafe { read_head(record) }.0
         } else {
-            self.requests.get().at(self.at.get().request.cursor())
+            let record = self.requests.get().at(self.at.get().request.cursor());
+            // SAFETY: a request of this ring runs.
+            let label = unsafe { read_label(record) };
+            // SAFETY: from a client.
+            unsafe { label.vtable() }
         };
-        // SAFETY: a closure of this lane runs, and this is the head of its record.
-        let (vtable, _) = unsafe { read_head(record) };
         (vtable.name)()
     }
 }

@@ -10,7 +10,7 @@
 //!         +------------------------------------+
 //!  tail                                            | position executed, fault count |
 //!
-//!  request ring   [vtable][object][captures …][vtable][object] …     client → trustee
+//!  request ring   [label][captures …][label][captures …][label] …   client → trustee
 //!  answer ring    [result][result] …                                 trustee → client
 //!  callbacks      [reap][position][callback …] …                     client's own
 //! ```
@@ -27,10 +27,11 @@
 //!
 //! `docs/design/0001-channel.md` has the states, the proof sketch and what was tried.
 
+mod by_call;
 mod callbacks;
 pub(crate) mod client;
-mod in_callback;
 mod jump;
+mod label;
 pub(crate) mod lane;
 mod pace;
 pub(crate) mod reap;

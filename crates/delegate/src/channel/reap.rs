@@ -2,8 +2,9 @@
 
 use super::Channel;
 use super::client::Client;
+use super::label::Label;
 use super::lane::guarded;
-use super::request::{FAULTED, Outcome, Reap, read_head};
+use super::request::{Outcome, Reap, read_label};
 use super::ring::{Rings, View};
 use super::word::{Position, is_past};
 use crate::error::{BarrierError, Poisoned};
@@ -219,10 +220,9 @@ impl Client {
                 // SAFETY: an entry begins here; its second word is the position.
                 let at = Position(unsafe { entry.wrapping_add(1).read() });
                 let record = self.reaper.rings().requests.at(at.cursor());
-                // SAFETY: executed, so the record is ours again, its head still there.
-                let (vtable, _) = unsafe { read_head(record) };
-                let fault = std::ptr::eq(vtable, &raw const FAULTED);
-                outcome = if fault {
+                // SAFETY: executed, so the record is ours again, its label still there.
+                let label = unsafe { read_label(record) };
+                outcome = if label == Label::FAULTED {
                     Outcome::Fault
                 } else {
                     Outcome::FirstWell

@@ -1,6 +1,6 @@
 //! What travels: closures packed into words, and the functions that unpack them.
 //!
-//! A record begins with a vtable and the object. Its thunk knows the sizes, runs the
+//! A record begins with a [`Label`]: vtable and object. Its thunk knows the sizes, runs the
 //! closure, writes the answer, and knows where the next record and the next answer lie, so
 //! records carry no length and the sums never wait for memory.
 //!
@@ -9,6 +9,7 @@
 
 use super::MAIL_WORDS;
 use super::client::Client;
+use super::label::Label;
 use super::lane::Lane;
 use super::reap::Reaped;
 use super::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
@@ -33,7 +34,8 @@ impl Cursors {
     }
 }
 
-/// How a trustee handles one kind of request.
+/// How a trustee handles one kind of request. Aligned so that a [`Label`] can number it.
+#[repr(align(64))]
 pub(crate) struct Vtable {
     /// Runs the request at `at`, and those behind it that are of the same type and begin
     /// before the cursor `stop`; returns the cursors behind them.
@@ -55,16 +57,7 @@ pub(crate) struct Vtable {
     pub(crate) name: fn() -> &'static str,
 }
 
-/// Stands in place of the vtable of a request that faulted.
-pub(crate) static FAULTED: Vtable = Vtable {
-    run: |_, _, _, _| unreachable!("a faulted request is not run again"),
-    discard: |_| (),
-    step: 0,
-    answer_units: 0,
-    name: || "",
-};
-
-/// A request in the record: which vtable, on which object.
+/// Writes what a lone call begins with: which vtable, on which object.
 ///
 /// # Safety
 /// `record` points at two writable words at least.
@@ -79,7 +72,7 @@ pub(crate) unsafe fn write_head(record: *mut u64, vtable: &'static Vtable, objec
 /// Reads what [`write_head`] wrote.
 ///
 /// # Safety
-/// `record` holds a request.
+/// `record` holds a lone call.
 #[inline(always)]
 pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Header) {
     // SAFETY: the caller's duty.
@@ -87,6 +80,16 @@ pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Heade
     // SAFETY: the caller's duty.
     let object = unsafe { record.wrapping_add(1).cast::<*mut Header>().read() };
     (vtable, object)
+}
+
+/// The label of the record in the ring.
+///
+/// # Safety
+/// `record` holds a request.
+#[inline(always)]
+pub(crate) unsafe fn read_label(record: *mut u64) -> Label {
+    // SAFETY: the caller's duty.
+    unsafe { record.cast::<Label>().read() }
 }
 
 const fn words<V>() -> usize {
@@ -144,7 +147,7 @@ type Answer<R> = Packed<R, MAX_ANSWER_WORDS>;
 
 impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     /// Units taken in the request ring: as many as the answer takes, at least.
-    pub(crate) const UNITS: usize = max(2 + Captures::<F>::WORDS, Answer::<R>::WORDS);
+    pub(crate) const UNITS: usize = max(1 + Captures::<F>::WORDS, Answer::<R>::WORDS);
 
     const STEP: u64 = step(Self::UNITS);
 
@@ -156,14 +159,21 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
         name: type_name::<F>,
     };
 
-    /// # Safety
-    /// `record` points at [`Self::UNITS`] writable words; `object` is an `Object<T>`.
+    /// How a request on `object` begins, if it can go into the ring.
     #[inline(always)]
-    pub(crate) unsafe fn write(record: *mut u64, object: *mut Header, f: F) {
+    pub(crate) fn label(object: *mut Header) -> Option<Label> {
+        Label::new(Self::VTABLE, object)
+    }
+
+    /// # Safety
+    /// `record` points at [`Self::UNITS`] writable words; `label` is from
+    /// [`label`](Self::label), of an `Object<T>`.
+    #[inline(always)]
+    pub(crate) unsafe fn write(record: *mut u64, label: Label, f: F) {
         // SAFETY: the caller's duty.
-        unsafe { write_head(record, Self::VTABLE, object) };
+        unsafe { record.cast::<Label>().write(label) };
         // SAFETY: the caller's duty.
-        unsafe { Captures::<F>::write(record.wrapping_add(2), f) };
+        unsafe { Captures::<F>::write(record.wrapping_add(1), f) };
     }
 
     /// Takes the closure back.
@@ -172,7 +182,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     /// `record` holds a request of this type that has not been run and never will be.
     pub(crate) unsafe fn take(record: *mut u64) -> F {
         // SAFETY: the caller's duty.
-        unsafe { Captures::<F>::read(record.wrapping_add(2)) }
+        unsafe { Captures::<F>::read(record.wrapping_add(1)) }
     }
 
     /// Takes the answer.
@@ -186,11 +196,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     }
 
     unsafe fn run(mut record: *mut u64, mut at: Cursors, lane: &Lane, stop: u32) -> Cursors {
+        // SAFETY: it begins with a label.
+        let mut label = unsafe { read_label(record) };
         loop {
             // SAFETY: of this type, by the vtable.
-            let f = unsafe { Captures::<F>::read(record.wrapping_add(2)) };
-            // SAFETY: the second word.
-            let object = unsafe { record.wrapping_add(1).cast::<*mut Object<T>>().read() };
+            let f = unsafe { Captures::<F>::read(record.wrapping_add(1)) };
+            let object = label.object().cast::<Object<T>>();
             // SAFETY: the object lives until every accepted request has run, and only its
             // trustee, which runs this, touches the value.
             let answer = f(unsafe { Object::value(object) });
@@ -210,11 +221,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
                 return at;
             }
             record = lane.request(at.request.cursor());
-            // SAFETY: published, so it begins with a vtable.
-            let (vtable, _) = unsafe { read_head(record) };
-            if !std::ptr::eq(vtable, Self::VTABLE) {
+            // SAFETY: published, so it begins with a label.
+            let next = unsafe { read_label(record) };
+            if !next.is_of_kind(label) {
                 return at;
             }
+            label = next;
             lane.stand_at(at);
         }
     }
@@ -323,12 +335,18 @@ impl<T, F: FnOnce(&mut T)> Post<T, F> {
     /// Units taken in the request ring.
     pub(crate) const UNITS: usize = Then::<T, F, ()>::UNITS;
 
+    /// See [`Then::label`].
+    #[inline(always)]
+    pub(crate) fn label(object: *mut Header) -> Option<Label> {
+        Then::<T, F, ()>::label(object)
+    }
+
     /// # Safety
     /// As [`Then::write`].
     #[inline(always)]
-    pub(crate) unsafe fn write(record: *mut u64, object: *mut Header, f: F) {
+    pub(crate) unsafe fn write(record: *mut u64, label: Label, f: F) {
         // SAFETY: the caller's duty.
-        unsafe { Then::<T, F, ()>::write(record, object, f) };
+        unsafe { Then::<T, F, ()>::write(record, label, f) };
     }
 
     /// # Safety

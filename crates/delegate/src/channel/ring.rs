@@ -3,7 +3,7 @@
 use corelay_sync::facade::Shadow;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// Longest request kept in the ring itself: 2 words of header and 25 of captures (200 B).
+/// Longest request kept in the ring itself: a label and 25 words of captures (200 B).
 /// Longer or over-aligned captures are boxed. On the reference machine a boxed 80-byte
 /// capture costs several times an inline one, since it is freed on another thread.
 pub(crate) const MAX_CAPTURE_WORDS: usize = 25;
@@ -16,14 +16,14 @@ pub(crate) const MAX_ANSWER_WORDS: usize = 8;
 
 /// Words behind the end of a ring, so that a record that begins before the end never
 /// has to be split: the units it covers at the beginning of the next lap stay unused.
-const SLACK: usize = 2 + MAX_CAPTURE_WORDS;
+const SLACK: usize = 1 + MAX_CAPTURE_WORDS;
 
 /// Units that are never given to ordinary requests: the jump into a larger ring takes
 /// [`JUMP_UNITS`], and the carry of [`Position`](super::word::Position) one.
 pub(crate) const SPARE: usize = JUMP_UNITS + 1;
 
 /// Units of a jump record.
-pub(crate) const JUMP_UNITS: usize = 3;
+pub(crate) const JUMP_UNITS: usize = 2;
 
 /// Units of the first ring. With it a channel takes less than 4 KiB.
 pub(crate) const FIRST_UNITS: usize = if corelay_sync::facade::MODEL { 16 } else { 64 };

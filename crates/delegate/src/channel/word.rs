@@ -117,3 +117,46 @@ impl Mail {
         self.0 & !Self::FAULT == mail.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_position_keeps_both_parts(cursor: u32, count: u32, units in 1usize..1 << 20) {
+            let at = Position::new(cursor, count);
+            prop_assert_eq!((at.cursor(), at.count()), (cursor, count));
+            let next = at.after(step(units));
+            // The count's carry is one unit, which both sides skip.
+            let carry = u32::from(count == u32::MAX);
+            prop_assert_eq!(next.count(), count.wrapping_add(1));
+            prop_assert_eq!(next.cursor(), cursor.wrapping_add(units as u32 + carry));
+            let jumped = at.after(jump_step(units));
+            prop_assert_eq!(jumped.count(), count);
+            prop_assert_eq!(jumped.cursor(), cursor.wrapping_add(units as u32));
+        }
+
+        #[test]
+        fn order_wraps(a: u32, distance in 1u32..1 << 31) {
+            prop_assert!(is_past(a.wrapping_add(distance), a));
+            prop_assert!(!is_past(a, a.wrapping_add(distance)));
+            prop_assert!(!is_past(a, a));
+        }
+
+        #[test]
+        fn a_mail_keeps_its_parts(cursor: u32, later: u32, call in 0u32..1 << 31) {
+            let mail = Mail::new(cursor, call);
+            prop_assert_eq!(mail.cursor(), cursor);
+            prop_assert!(!mail.is_fault() && mail.answers(mail));
+            prop_assert!(mail.faulted().is_fault() && mail.faulted().answers(mail));
+            let moved = mail.with_cursor(later);
+            prop_assert_eq!(moved.cursor(), later);
+            prop_assert!(!moved.call_differs(mail));
+            let next = mail.with_next_call(later);
+            prop_assert_eq!(next.cursor(), later);
+            prop_assert!(next.call_differs(mail) && !next.is_fault() && !mail.answers(next));
+        }
+    }
+}

@@ -1,4 +1,5 @@
-//! Requests of callbacks that find no room.
+//! Requests that cannot go into the ring: those of callbacks that find no room, and the rare
+//! ones without a [`Label`](super::label::Label).
 //!
 //! A callback must not reap: that would start further callbacks, and recursion would grow
 //! with the window. So it cannot make room. Its request goes as a lone call instead, behind
@@ -12,7 +13,7 @@ impl Client {
     /// # Safety
     /// As [`issue`](Self::issue), until the thread has run what callbacks have left.
     #[cold]
-    pub(super) unsafe fn issue_in_callback<T, F, R, C>(
+    pub(super) unsafe fn issue_by_call<T, F, R, C>(
         &self,
         object: *mut Header,
         f: F,
@@ -22,6 +23,9 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
+        if !self.thread.in_callback() {
+            self.reap();
+        }
         if !self.thread.may_leave_callback(self.window()) {
             return Err((Refusal::Full, f, then));
         }
@@ -37,7 +41,7 @@ impl Client {
     /// # Safety
     /// As [`post`](Self::post).
     #[cold]
-    pub(super) unsafe fn post_in_callback<T, F>(
+    pub(super) unsafe fn post_by_call<T, F>(
         &self,
         object: *mut Header,
         f: F,
@@ -59,7 +63,7 @@ impl Client {
 
 fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
     // SAFETY: only the lifetime changes. What the callback borrows is kept until it has run,
-    // by the duty of `issue_in_callback`.
+    // by the duty of `issue_by_call`.
     let callback =
         unsafe { std::mem::transmute::<Box<dyn FnOnce() + 'a>, Box<dyn FnOnce()>>(callback) };
     client.thread.leave_callback(callback);

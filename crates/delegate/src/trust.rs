@@ -7,7 +7,6 @@ use crate::thread::{ClientRef, NoClient, connect, lookup};
 use corelay_sync::facade::atomic::Ordering;
 use std::any::type_name;
 use std::fmt;
-use std::ops::Deref;
 use std::panic::{Location, resume_unwind};
 use std::ptr::NonNull;
 
@@ -67,12 +66,31 @@ impl<T> Trust<T> {
         self.object.as_ptr().cast()
     }
 
-    /// This thread's client for the object's trustee.
+    /// Runs `call` with this thread's client for the object's trustee, or gives the request
+    /// back where there is none.
     #[inline(always)]
-    fn find_client(&self) -> Result<Found<'_>, NoClient> {
+    fn with_client<Q, A>(
+        &self,
+        request: Q,
+        call: impl FnOnce(&Client, Q) -> A,
+    ) -> Result<A, (NoClient, Q)> {
         match lookup(self.slot) {
-            Some(client) => Ok(Found::InTable(client)),
-            None => self.connect().map(Found::Kept),
+            Some(client) => Ok(call(client, request)),
+            None => self.with_new_client(request, call),
+        }
+    }
+
+    /// Apart, so that the fast path has nothing to drop.
+    #[cold]
+    #[inline(never)]
+    fn with_new_client<Q, A>(
+        &self,
+        request: Q,
+        call: impl FnOnce(&Client, Q) -> A,
+    ) -> Result<A, (NoClient, Q)> {
+        match self.connect() {
+            Ok(client) => Ok(call(&client, request)),
+            Err(why) => Err((why, request)),
         }
     }
 
@@ -110,12 +128,13 @@ impl<T> Trust<T> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        let client = match self.find_client() {
-            Ok(client) => client,
-            Err(why) => refuse::<F>("Trust::apply", &why),
-        };
         // SAFETY: this handle keeps the object; the call waits.
-        unwrap_answer(unsafe { client.call_here::<T, F, R>(self.header(), f) })
+        match self.with_client(f, |client, f| unsafe {
+            client.call_here::<T, F, R>(self.header(), f)
+        }) {
+            Ok(answer) => unwrap_answer(answer),
+            Err((why, _)) => refuse::<F>("Trust::apply", &why),
+        }
     }
 
     /// As [`apply`](Self::apply), giving `f` back where it cannot run.
@@ -131,17 +150,15 @@ impl<T> Trust<T> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        let client = match self.find_client() {
-            Ok(client) => client,
-            Err(NoClient::Nested(_)) => return Err(TryApplyError::Nested(f)),
-            Err(NoClient::Closed) => return Err(TryApplyError::Closed(f)),
-        };
         // SAFETY: this handle keeps the object; the call waits.
-        match unsafe { client.call_here::<T, F, R>(self.header(), f) } {
-            Ok(Ok(result)) => Ok(result),
-            Ok(Err(payload)) if payload.is::<Poisoned>() => Err(TryApplyError::Poisoned),
-            Ok(Err(payload)) => resume_unwind(payload),
-            Err(f) => Err(TryApplyError::Closed(f)),
+        match self.with_client(f, |client, f| unsafe {
+            client.call_here::<T, F, R>(self.header(), f)
+        }) {
+            Ok(Ok(Ok(result))) => Ok(result),
+            Ok(Ok(Err(payload))) if payload.is::<Poisoned>() => Err(TryApplyError::Poisoned),
+            Ok(Ok(Err(payload))) => resume_unwind(payload),
+            Ok(Err(f)) | Err((NoClient::Closed, f)) => Err(TryApplyError::Closed(f)),
+            Err((NoClient::Nested(_), f)) => Err(TryApplyError::Nested(f)),
         }
     }
 
@@ -180,14 +197,13 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        let client = match self.find_client() {
-            Ok(client) => client,
-            Err(why) => refuse::<F>("Trust::apply_then", &why),
-        };
         // SAFETY: this handle keeps the object; nothing borrows.
-        let result = unsafe { client.issue::<T, F, R, C>(self.header(), f, then, Patience::Wait) };
-        if let Err((refusal, ..)) = result {
-            refuse_full::<F>("Trust::apply_then", refusal);
+        match self.with_client((f, then), |client, (f, then)| unsafe {
+            client.issue::<T, F, R, C>(self.header(), f, then, Patience::Wait)
+        }) {
+            Ok(Ok(())) => {}
+            Ok(Err((refusal, ..))) => refuse_full::<F>("Trust::apply_then", refusal),
+            Err((why, _)) => refuse::<F>("Trust::apply_then", &why),
         }
     }
 
@@ -207,16 +223,16 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        let client = match self.find_client() {
-            Ok(client) => client,
-            Err(NoClient::Nested(_)) => return Err(TryApplyThenError::Nested(f, then)),
-            Err(NoClient::Closed) => return Err(TryApplyThenError::Closed(f, then)),
-        };
         // SAFETY: this handle keeps the object; nothing borrows.
-        match unsafe { client.issue::<T, F, R, C>(self.header(), f, then, Patience::Try) } {
-            Ok(()) => Ok(()),
-            Err((Refusal::Full, f, then)) => Err(TryApplyThenError::Full(f, then)),
-            Err((Refusal::Closed, f, then)) => Err(TryApplyThenError::Closed(f, then)),
+        match self.with_client((f, then), |client, (f, then)| unsafe {
+            client.issue::<T, F, R, C>(self.header(), f, then, Patience::Try)
+        }) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err((Refusal::Full, f, then))) => Err(TryApplyThenError::Full(f, then)),
+            Ok(Err((Refusal::Closed, f, then))) | Err((NoClient::Closed, (f, then))) => {
+                Err(TryApplyThenError::Closed(f, then))
+            }
+            Err((NoClient::Nested(_), (f, then))) => Err(TryApplyThenError::Nested(f, then)),
         }
     }
 
@@ -231,14 +247,13 @@ impl<T> Trust<T> {
     where
         F: FnOnce(&mut T) + Send + 'static,
     {
-        let client = match self.find_client() {
-            Ok(client) => client,
-            Err(why) => refuse::<F>("Trust::post", &why),
-        };
         // SAFETY: this handle keeps the object; nothing borrows.
-        let result = unsafe { client.post::<T, F>(self.header(), f, Patience::Wait) };
-        if let Err((refusal, _)) = result {
-            refuse_full::<F>("Trust::post", refusal);
+        match self.with_client(f, |client, f| unsafe {
+            client.post::<T, F>(self.header(), f, Patience::Wait)
+        }) {
+            Ok(Ok(())) => {}
+            Ok(Err((refusal, _))) => refuse_full::<F>("Trust::post", refusal),
+            Err((why, _)) => refuse::<F>("Trust::post", &why),
         }
     }
 
@@ -255,16 +270,16 @@ impl<T> Trust<T> {
     where
         F: FnOnce(&mut T) + Send + 'static,
     {
-        let client = match self.find_client() {
-            Ok(client) => client,
-            Err(NoClient::Nested(_)) => return Err(TryPostError::Nested(f)),
-            Err(NoClient::Closed) => return Err(TryPostError::Closed(f)),
-        };
         // SAFETY: this handle keeps the object; nothing borrows.
-        match unsafe { client.post::<T, F>(self.header(), f, Patience::Try) } {
-            Ok(()) => Ok(()),
-            Err((Refusal::Full, f)) => Err(TryPostError::Full(f)),
-            Err((Refusal::Closed, f)) => Err(TryPostError::Closed(f)),
+        match self.with_client(f, |client, f| unsafe {
+            client.post::<T, F>(self.header(), f, Patience::Try)
+        }) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err((Refusal::Full, f))) => Err(TryPostError::Full(f)),
+            Ok(Err((Refusal::Closed, f))) | Err((NoClient::Closed, f)) => {
+                Err(TryPostError::Closed(f))
+            }
+            Err((NoClient::Nested(_), f)) => Err(TryPostError::Nested(f)),
         }
     }
 
@@ -309,24 +324,6 @@ impl<T> fmt::Debug for Trust<T> {
         // SAFETY: the object lives while this handle does.
         let trustee = unsafe { &(*self.header()).trustee };
         write!(f, "Trust<{}> of {}", type_name::<T>(), trustee.name)
-    }
-}
-
-/// A client, by the fast path or the slow one.
-enum Found<'a> {
-    InTable(&'a Client),
-    Kept(ClientRef),
-}
-
-impl Deref for Found<'_> {
-    type Target = Client;
-
-    #[inline(always)]
-    fn deref(&self) -> &Client {
-        match self {
-            Self::InTable(client) => client,
-            Self::Kept(client) => client,
-        }
     }
 }
 

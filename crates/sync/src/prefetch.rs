@@ -22,13 +22,17 @@ pub fn prefetch_read<T>(address: *const T) {
 /// A waiter that is going to answer into the line it polls saves a trip by polling this
 /// way: the line arrives with the right to write it. On the reference machine a ping-pong
 /// on one line takes 0.62 of the time far, and about the same near.
+///
+/// The instruction is written out: the intrinsic becomes a prefetch for reading wherever the
+/// compiler is not told that the processor has one for writing. Processors of this
+/// architecture that lack it skip it.
 #[inline(always)]
 pub fn prefetch_write<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: as above; where the instruction is not implemented it does nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(address.cast()) };
+    // SAFETY: as above.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) address,
+            options(nostack, readonly, preserves_flags));
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: as above.

@@ -61,7 +61,8 @@ impl Client {
     }
 }
 
-fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
+/// Leaves a callback to be run when the present one has ended.
+pub(super) fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
     // SAFETY: only the lifetime changes. What the callback borrows is kept until it has run,
     // by the duty of `issue_by_call`.
     let callback =

@@ -10,9 +10,10 @@
 
 use super::callbacks::Callbacks;
 use super::label::Label;
+use super::lone::Lone;
 use super::pace::Pace;
 use super::reap::Reaper;
-use super::request::{Call, Callback, Post, Then};
+use super::request::{Call, Callback, Frame, Post, Then};
 use super::ring::{FIRST_UNITS, JUMP_UNITS, Rings, SPARE, View};
 use super::word::{Mail, Position, is_past, step};
 use super::{Channel, jump};
@@ -71,6 +72,7 @@ pub(crate) struct Client {
     pub(crate) trustee: Arc<Shared>,
 
     pub(super) reaper: Reaper,
+    pub(super) lone: Lone,
 
     rings: Cell<*mut Rings>,
     mail: Cell<Mail>,
@@ -100,6 +102,7 @@ impl Client {
             callbacks: Callbacks::new(),
             trustee: Arc::clone(trustee),
             reaper,
+            lone: Lone::default(),
             rings: Cell::new(rings),
             mail: Cell::new(Mail::new(origin.cursor(), 0)),
             publish_every: Cell::new(1),
@@ -212,13 +215,18 @@ impl Client {
             // SAFETY: the caller's duties.
             Room::NotInCallback => return unsafe { self.issue_by_call(object, f, then) },
         }
-        let at = self.position();
-        // SAFETY: `make_room` has made it; the rest is the caller's duty.
-        let awake = unsafe { self.write_then(at, label, f, then) };
-        self.flush();
-        if !awake {
-            // SAFETY: just written.
-            unsafe { self.rouse_or_retract_then::<T, F, R, C>(at) }?;
+        if Call::<T, F, R>::INLINE && self.may_go_alone() {
+            // SAFETY: it may; the rest is the caller's duty.
+            unsafe { self.issue_alone(object, f, then) }?;
+        } else {
+            let at = self.position();
+            // SAFETY: `make_room` has made it; the rest is the caller's duty.
+            let awake = unsafe { self.write_then(at, label, f, then) };
+            self.flush();
+            if !awake {
+                // SAFETY: just written.
+                unsafe { self.rouse_or_retract_then::<T, F, R, C>(at) }?;
+            }
         }
         if patience != Patience::Hold {
             self.thread.raise_held();
@@ -413,10 +421,11 @@ impl Client {
         false
     }
 
-    /// Publishes by the mail word what has not been published.
+    /// Publishes by the mail word what has not been published. Not behind a lone request that
+    /// has not been answered: the trustee looks at the head when it has run that.
     pub(crate) fn flush(&self) {
         let cursor = self.position().cursor();
-        if self.mail.get().cursor() != cursor {
+        if self.mail.get().cursor() != cursor && !self.is_lone_unanswered() {
             let mail = self.mail.get().with_cursor(cursor);
             self.mail.set(mail);
             // Release: pairs with the Acquire of `Lane::serve`; publishes the records.
@@ -441,46 +450,88 @@ impl Client {
         if reaped {
             self.reap();
         }
-        let channel = self.channel();
+        if self.lone.is_pending() {
+            self.clear_line();
+        }
         let mut frame = Call::<T, F, R>::frame();
-        channel.mail.shadow.write(0, 1);
-        let record = channel.mail.call.with_mut(|call| call.cast::<u64>());
         // SAFETY: the line is ours: this thread has no other lone call in this channel,
         // and the frame stays until the answer below.
-        unsafe { Call::<T, F, R>::write(record, object, f, &mut frame) };
-        let mail = self.mail.get().with_next_call(self.position().cursor());
-        self.mail.set(mail);
-        // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every
-        // record before it.
-        channel.mail.word.store(mail.0, Ordering::Release);
-        if !self.trustee.is_awake() && !self.trustee.rouse_if_needed() {
-            self.trustee.wait_until_gone();
-            // Acquire: pairs with the Release of `Lane::run_call`.
-            if !Mail(channel.mail.done.load(Ordering::Acquire)).answers(mail) {
-                // SAFETY: not run, and never will be.
-                return Err(unsafe { Call::<T, F, R>::take(record) });
-            }
+        let mail = unsafe { self.send_call(object, f, &mut frame) };
+        if !self.accept_call(mail) {
+            // SAFETY: not run, and never will be.
+            return Err(unsafe { Call::<T, F, R>::take(self.call_record()) });
         }
         let done = self.await_done(mail);
-        channel.mail.shadow.write(0, 1);
         let outcome = if done.is_fault() {
-            // SAFETY: a fault leaves the boxed payload in the first word.
-            let payload = unsafe {
-                record
-                    .wrapping_add(2)
-                    .cast::<*mut Box<dyn Any + Send>>()
-                    .read()
-            };
-            // SAFETY: from `Box::into_raw` in `Lane::run_call`.
-            Err(*unsafe { Box::from_raw(payload) })
+            // SAFETY: answered with a fault.
+            Err(unsafe { self.take_fault() })
         } else {
             // SAFETY: answered without a fault.
-            Ok(unsafe { Call::<T, F, R>::result(record) })
+            Ok(unsafe { Call::<T, F, R>::result(self.call_record()) })
         };
         if reaped && outcome.is_ok() {
             self.thread.raise_held();
         }
         Ok(outcome)
+    }
+
+    /// The call in the mail line.
+    #[inline(always)]
+    pub(super) fn call_record(&self) -> *mut u64 {
+        let mail = &self.channel().mail;
+        mail.shadow.write(0, 1);
+        mail.call.with_mut(|call| call.cast::<u64>())
+    }
+
+    /// Sends a lone call behind all that has been issued.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call). No other lone call is under way in this channel, and the
+    /// frame stays where it is until the call has been answered or taken back.
+    #[inline(always)]
+    pub(super) unsafe fn send_call<T, F, R>(
+        &self,
+        object: *mut Header,
+        f: F,
+        frame: &mut Frame<F, R>,
+    ) -> Mail
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        // SAFETY: the caller's duties.
+        unsafe { Call::<T, F, R>::write(self.call_record(), object, f, frame) };
+        let mail = self.mail.get().with_next_call(self.position().cursor());
+        self.mail.set(mail);
+        // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every
+        // record before it.
+        self.channel().mail.word.store(mail.0, Ordering::Release);
+        mail
+    }
+
+    /// Makes sure that the call of `mail` will be run; false where it never will be.
+    #[inline(always)]
+    pub(super) fn accept_call(&self, mail: Mail) -> bool {
+        self.trustee.is_awake() || self.accept_call_slowly(mail)
+    }
+
+    #[cold]
+    fn accept_call_slowly(&self, mail: Mail) -> bool {
+        self.rouse_or_learn_that_it_is_gone()
+            // Acquire: pairs with the Release of `Lane::run_call`.
+            || Mail(self.channel().mail.done.load(Ordering::Acquire)).answers(mail)
+    }
+
+    /// Takes what went wrong with the lone call.
+    ///
+    /// # Safety
+    /// It has been answered with a fault, which has not been taken yet.
+    #[cold]
+    pub(super) unsafe fn take_fault(&self) -> Box<dyn Any + Send> {
+        let boxed = self.call_record().wrapping_add(2);
+        // SAFETY: a fault leaves the boxed payload in the first word.
+        let payload = unsafe { boxed.cast::<*mut Box<dyn Any + Send>>().read() };
+        // SAFETY: from `Box::into_raw` in `Lane::run_call`.
+        *unsafe { Box::from_raw(payload) }
     }
 
     #[inline(always)]
@@ -539,9 +590,25 @@ impl Client {
 
     /// Requests in flight, by what is known of the tail.
     fn in_flight(&self) -> u32 {
-        self.position()
+        let in_ring = self
+            .position()
             .count()
-            .wrapping_sub(self.free_from().count())
+            .wrapping_sub(self.free_from().count());
+        in_ring + u32::from(self.lone.is_pending())
+    }
+
+    /// True where nothing is in flight, by what is known of the tail.
+    #[inline(always)]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.reaper.tail() == self.position()
+            && self.callbacks.is_empty(self.reaper.reaped())
+            && !self.lone.is_pending()
+    }
+
+    /// True where the client makes its requests so far apart that each is published at once.
+    #[inline(always)]
+    pub(super) fn is_slow(&self) -> bool {
+        self.publish_every.get() == 1
     }
 
     /// Room for a request of `units`, after growing if that is allowed.

@@ -119,13 +119,30 @@ impl Lane {
     fn serve_mail(&self, serving: &Serving, mail: Mail, batch: u32) -> u32 {
         let mut ran = self.run_ring(serving, mail.cursor(), batch);
         if !is_past(mail.cursor(), self.at.get().request.cursor()) {
-            if mail.call_differs(self.seen.get()) {
+            let has_call = mail.call_differs(self.seen.get());
+            if has_call {
                 self.run_call(serving, mail);
                 ran += 1;
             }
             self.seen.set(mail);
+            if has_call {
+                ran += self.run_behind_call(serving, mail, batch);
+            }
         }
         ran
+    }
+
+    /// Runs what its client has put behind a lone request, and could not publish by the mail
+    /// word.
+    #[inline(always)]
+    fn run_behind_call(&self, serving: &Serving, mail: Mail, batch: u32) -> u32 {
+        // Acquire: pairs with the client's Release of the head.
+        let head = Position(self.channel.head.load(Ordering::Acquire));
+        // Acquire, and after the head: as in `serve_head`.
+        if Mail(self.channel.mail.word.load(Ordering::Acquire)) != mail {
+            return 0;
+        }
+        self.run_ring(serving, head.cursor(), batch)
     }
 
     /// Looks at the head too, and runs up to `batch` requests; the number run.

@@ -33,6 +33,7 @@ pub(crate) mod client;
 mod jump;
 mod label;
 pub(crate) mod lane;
+mod lone;
 mod pace;
 pub(crate) mod reap;
 pub(crate) mod request;

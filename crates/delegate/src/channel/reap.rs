@@ -170,8 +170,10 @@ impl Client {
     /// Publishes what has been issued, and reaps where there is something to.
     pub(crate) fn catch_up(&self) {
         self.flush();
-        if self.has_callbacks() {
+        if self.thread.has_left_callbacks() || (self.has_callbacks() && !self.is_lone_unanswered())
+        {
             self.reap();
+            self.note_quiet();
         }
     }
 
@@ -184,6 +186,9 @@ impl Client {
     /// Reaps up to the tail. Unwinds out of a callback, with everything in order: cursors
     /// are stored before a callback runs.
     fn reap_all(&self) {
+        if !self.reap_lone() {
+            return;
+        }
         let channel = self.channel();
         let before = self.reaper.tail();
         let tail = self.reaper.look(channel);
@@ -260,6 +265,9 @@ impl Client {
 
     /// True where everything issued has been executed and reaped, by the last look.
     fn is_done(&self) -> bool {
+        if self.lone.is_pending() {
+            return false;
+        }
         let tail = self.reaper.tail();
         // Behind the tail of a trustee that has ended lies at most a jump.
         let gone = self.reaper.gone.get();
@@ -292,9 +300,14 @@ impl Client {
 
     /// Waits until there is something to reap or the tail has moved.
     pub(super) fn await_progress(&self) {
+        if self.thread.has_left_callbacks() {
+            return;
+        }
+        if self.lone.is_pending() {
+            return self.wait_until(|| !self.is_lone_unanswered());
+        }
         let before = self.reaper.tail();
         if self.reaper.gone.get()
-            || self.thread.has_left_callbacks()
             || before == self.position()
             || self.is_reapable(self.reaper.reaped(), before)
         {

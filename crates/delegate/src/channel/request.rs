@@ -370,7 +370,8 @@ pub(crate) struct Frame<F, R> {
 }
 
 impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
-    const INLINE: bool = words::<F>() <= MAIL_WORDS
+    /// True where the line carries all of it.
+    pub(crate) const INLINE: bool = words::<F>() <= MAIL_WORDS
         && align_of::<F>() <= 8
         && words::<R>() <= MAIL_WORDS
         && align_of::<R>() <= 8;

@@ -1,0 +1,212 @@
+//! A lone `apply_then`: travels in the mail line, as a call that waits does.
+//!
+//! Through the rings a lone request costs the mail line, the request's line, the answer's
+//! and the tail's. A client that is slow and has nothing in flight therefore asks in the
+//! mail line and finds the answer there. What it asks for next goes into the ring as ever,
+//! behind the lone one:
+//!
+//! ```text
+//!   NONE ── issue_alone ──► ASKED ── done seen ──► ANSWERED ── reaped ──► NONE
+//! ```
+//! While ASKED the mail word stays as it is, or the trustee, seeing a larger cursor and the
+//! call at once, would run the ring first. So nothing is published by mail then; the trustee
+//! looks at the head by itself when it has run the call. Until NONE the line holds the
+//! answer, and no other lone call is made. The callback is the oldest in the queue, since
+//! everything before it has been reaped, and goes before all later ones.
+
+use super::by_call::leave;
+use super::client::{Client, Refusal};
+use super::request::{Call, Callback};
+use super::word::Mail;
+use crate::object::Header;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::prefetch_write;
+use std::cell::Cell;
+
+/// The lone request of a client.
+#[derive(Clone, Copy, Default)]
+enum State {
+    #[default]
+    None,
+    /// Not answered, as far as we have looked: the mail it went with.
+    Asked(Mail),
+    /// Its result, or its fault, lies in the mail line.
+    Answered(Mail),
+}
+
+/// Whether a lone request is under way.
+#[derive(Default)]
+pub(super) struct Lone {
+    state: Cell<State>,
+    /// A poll has found nothing in flight since the last request that went the slow way.
+    has_rested: Cell<bool>,
+}
+
+impl Lone {
+    /// True from the request until its callback has been taken out.
+    #[inline(always)]
+    pub(super) fn is_pending(&self) -> bool {
+        !matches!(self.state.get(), State::None)
+    }
+}
+
+/// What becomes of the callback of a lone request: the first word of its entry.
+type Take = unsafe fn(client: &Client, how: How);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Run,
+    /// Leave it to be run when the present callback has ended.
+    Leave,
+    /// The request has faulted.
+    Drop,
+}
+
+impl Client {
+    /// True where a request that fits the line may go alone: nothing is in flight, and no
+    /// stream of requests is under way either, in which this happens now and then.
+    #[inline(always)]
+    pub(super) fn may_go_alone(&self) -> bool {
+        let streams = !self.lone.has_rested.replace(false) && !self.is_slow();
+        !streams && self.is_quiet() && !self.thread.in_callback()
+    }
+
+    /// The thread has looked for answers. If it has them all, its next request is not one of
+    /// a stream.
+    pub(super) fn note_quiet(&self) {
+        if self.is_quiet() {
+            self.lone.has_rested.set(true);
+            self.stop_fast_path();
+        }
+    }
+
+    /// Asks for `f` by the mail line.
+    ///
+    /// # Safety
+    /// As [`issue`](Self::issue); the call fits the line, [`may_go_alone`](Self::may_go_alone) has said yes, and
+    /// there is room for a callback.
+    pub(super) unsafe fn issue_alone<T, F, R, C>(
+        &self,
+        object: *mut Header,
+        f: F,
+        then: C,
+    ) -> Result<(), (Refusal, F, C)>
+    where
+        F: FnOnce(&mut T) -> R,
+        C: FnOnce(R),
+    {
+        debug_assert!(Call::<T, F, R>::INLINE);
+        let end = self.callbacks.end();
+        let entry = self.callbacks.at(end);
+        // SAFETY: there is room.
+        unsafe { Callback::<T, F, R, C>::write(entry, self.position(), then) };
+        // SAFETY: as above; in place of the reap function, which is for the ring.
+        unsafe { entry.cast::<Take>().write(take::<T, F, R, C>) };
+        self.callbacks
+            .set_end(end + Callback::<T, F, R, C>::UNITS as u32);
+        let mut frame = Call::<T, F, R>::frame();
+        // SAFETY: the line is ours, no other lone call is under way; the frame is not used.
+        let mail = unsafe { self.send_call::<T, F, R>(object, f, &mut frame) };
+        self.lone.state.set(State::Asked(mail));
+        self.stop_fast_path();
+        if self.accept_call(mail) {
+            return Ok(());
+        }
+        self.lone.state.set(State::None);
+        self.callbacks.set_end(end);
+        // SAFETY: not run, and never will be.
+        let f = unsafe { Call::<T, F, R>::take(self.call_record()) };
+        // SAFETY: not taken, and never will be.
+        let then = unsafe { Callback::<T, F, R, C>::take(entry) };
+        Err((Refusal::Closed, f, then))
+    }
+
+    /// True where the answer of a lone request is still to come: publishing must wait.
+    #[inline(always)]
+    pub(super) fn is_lone_unanswered(&self) -> bool {
+        let State::Asked(mail) = self.lone.state.get() else {
+            return false;
+        };
+        // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
+        let done = Mail(self.channel().mail.done.load(Ordering::Acquire));
+        if !done.answers(mail) {
+            prefetch_write(&raw const self.channel().mail.word);
+            return true;
+        }
+        self.lone.state.set(State::Answered(done));
+        false
+    }
+
+    /// Takes the answer of the lone request, if it is there, and runs the callback. False
+    /// where it is still to come, and everything later with it.
+    #[inline(always)]
+    pub(super) fn reap_lone(&self) -> bool {
+        if !self.lone.is_pending() {
+            return true;
+        }
+        if self.is_lone_unanswered() {
+            return false;
+        }
+        self.take_lone(How::Run);
+        true
+    }
+
+    /// Waits for the lone request and clears the mail line for another call. In a callback
+    /// its own callback is left for later, otherwise it is run.
+    #[cold]
+    pub(super) fn clear_line(&self) {
+        self.wait_until(|| !self.is_lone_unanswered());
+        if self.thread.in_callback() {
+            self.take_lone(How::Leave);
+        } else {
+            self.reap();
+        }
+    }
+
+    fn take_lone(&self, how: How) {
+        let State::Answered(done) = self.lone.state.get() else {
+            return;
+        };
+        // What was issued behind it waits for being published.
+        self.flush();
+        let entry = self.callbacks.at(self.reaper.reaped().callback());
+        // SAFETY: the oldest entry, written by `issue_alone`.
+        let take = unsafe { entry.cast::<Take>().read() };
+        let how = if done.is_fault() { How::Drop } else { how };
+        if how == How::Drop {
+            // SAFETY: answered with a fault.
+            let payload = unsafe { self.take_fault() };
+            self.report_own_fault(payload);
+        }
+        // SAFETY: the entry is of that type, and its request is answered.
+        unsafe { take(self, how) };
+    }
+}
+
+/// # Safety
+/// The oldest entry of `client` is of this type, and its lone request has been answered: with
+/// a fault where `how` is `Drop`.
+unsafe fn take<T, F, R, C>(client: &Client, how: How)
+where
+    F: FnOnce(&mut T) -> R,
+    C: FnOnce(R),
+{
+    let reaped = client.reaper.reaped();
+    // SAFETY: the caller's duty.
+    let then = unsafe { Callback::<T, F, R, C>::take(client.callbacks.at(reaped.callback())) };
+    // Before the callback runs, as in `Callback::reap`.
+    client
+        .reaper
+        .set_reaped(reaped.after(Callback::<T, F, R, C>::UNITS, 0));
+    client.lone.state.set(State::None);
+    if how == How::Drop {
+        return;
+    }
+    // SAFETY: answered without a fault.
+    let answer = unsafe { Call::<T, F, R>::result(client.call_record()) };
+    if how == How::Leave {
+        leave(client, Box::new(move || then(answer)));
+    } else {
+        then(answer);
+    }
+}

@@ -47,6 +47,9 @@
 //! * **Nesting.** Nesting in one session is refused at compile time. Two sessions of one
 //!   thread on *one* lock, one inside the other, deadlock as any lock does. Sessions on
 //!   different locks nest freely.
+//! * **Where nothing may wait** (inside a delegated closure) a free lock is entered; for a
+//!   taken one `apply` panics before it has joined the queue, naming its place and what
+//!   runs. See [`NoSwitch`](corelay_sync::wait::NoSwitch).
 //! * **Memory.** A lock and a value of up to 56 bytes share one 64-byte line; see
 //!   [`Lock`]. A session is one pointer and costs nothing to open, so that a thread can
 //!   visit millions of locks. [`Mcs`] keeps its node in the frame of `apply`, [`Clh`] in

@@ -4,6 +4,7 @@ use crate::session::sealed::Sealed;
 use crate::session::{Exclusive, LockSession};
 use corelay_sync::Shared;
 use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::wait::NoSwitch;
 use std::fmt;
 
 /// Decides who enters next. Implemented by this crate's lock words alone.
@@ -19,6 +20,10 @@ pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
     #[doc(hidden)]
     type Place: Default;
 
+    /// What is refused where nothing may wait.
+    #[doc(hidden)]
+    const WAIT: &'static str;
+
     /// Waits until the caller may enter.
     ///
     /// # Safety
@@ -26,6 +31,14 @@ pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
     /// until `release(place)` has returned.
     #[doc(hidden)]
     unsafe fn acquire(&self, place: &Self::Place);
+
+    /// Enters if nobody is inside or waits to be. If not, returns false without having
+    /// joined the queue.
+    ///
+    /// # Safety
+    /// As [`acquire`](Self::acquire). Where it returns false, `place` is still fresh.
+    #[doc(hidden)]
+    unsafe fn try_acquire(&self, place: &Self::Place) -> bool;
 
     /// Lets the next one enter.
     ///
@@ -117,10 +130,22 @@ impl<'a, A: Algorithm> Hold<'a, A> {
     /// # Safety
     /// `place` is fresh, and the hold is dropped, not leaked.
     #[inline(always)]
+    #[track_caller]
     unsafe fn new(algorithm: &'a A, place: &'a A::Place) -> Self {
-        // SAFETY: the place is fresh (our caller), borrowed and thereby left in peace as
-        // long as this hold lives, and the hold's end releases it.
-        unsafe { algorithm.acquire(place) };
+        // Asked before joining: who stands in a queue cannot leave it any more.
+        let mut entered = false;
+        if NoSwitch::is_active() {
+            // SAFETY: as below.
+            entered = unsafe { algorithm.try_acquire(place) };
+            if !entered {
+                NoSwitch::refuse(A::WAIT);
+            }
+        }
+        if !entered {
+            // SAFETY: the place is fresh (our caller), borrowed and thereby left in peace as
+            // long as this hold lives, and the hold's end releases it.
+            unsafe { algorithm.acquire(place) };
+        }
         Self { algorithm, place }
     }
 }
@@ -139,6 +164,7 @@ impl<A: Algorithm, T> Exclusive for Lock<A, T> {
     type Value = T;
 
     #[inline]
+    #[track_caller]
     fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let place = A::Place::default();
         // SAFETY: the place is fresh; the hold is dropped below, before the place is.

@@ -75,6 +75,8 @@ impl Sealed for McsWord {}
 unsafe impl Algorithm for McsWord {
     type Place = McsNode;
 
+    const WAIT: &'static str = "waiting for an `Mcs` lock";
+
     #[inline(always)]
     unsafe fn acquire(&self, node: &McsNode) {
         // Acquire: pairs with the Release of the exchange to null in `release` (this
@@ -91,6 +93,16 @@ unsafe impl Algorithm for McsWord {
             let before = unsafe { &*before };
             node.follow(before);
         }
+    }
+
+    #[inline]
+    unsafe fn try_acquire(&self, node: &McsNode) -> bool {
+        let this = ptr::from_ref(node).cast_mut();
+        // AcqRel: as the exchange in `acquire`, where that finds the queue empty.
+        // Relaxed: on failure nothing is read.
+        self.tail
+            .compare_exchange(ptr::null_mut(), this, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
     }
 
     #[inline(always)]

@@ -7,8 +7,9 @@
 
 use crate::session::sealed::Sealed;
 use crate::session::{Exclusive, LockSession};
-use ::parking_lot::Mutex;
+use ::parking_lot::{Mutex, MutexGuard};
 use corelay_sync::Shared;
+use corelay_sync::wait::NoSwitch;
 use std::fmt;
 
 /// A value behind a `parking_lot::Mutex`, on lines of its own as [`Lock`](crate::Lock) is.
@@ -45,14 +46,37 @@ impl<T> ParkingLot<T> {
     }
 }
 
+impl<T> ParkingLot<T> {
+    #[inline]
+    #[track_caller]
+    fn lock(&self) -> MutexGuard<'_, T> {
+        if NoSwitch::is_active() {
+            return self.lock_or_refuse();
+        }
+        self.mutex.lock()
+    }
+
+    /// Nothing may wait here: locks if it need not, and is refused otherwise.
+    #[cold]
+    #[track_caller]
+    fn lock_or_refuse(&self) -> MutexGuard<'_, T> {
+        if let Some(value) = self.mutex.try_lock() {
+            return value;
+        }
+        NoSwitch::refuse("waiting for a `ParkingLot`");
+        self.mutex.lock()
+    }
+}
+
 impl<T> Sealed for ParkingLot<T> {}
 
 impl<T> Exclusive for ParkingLot<T> {
     type Value = T;
 
     #[inline]
+    #[track_caller]
     fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.mutex.lock())
+        f(&mut self.lock())
     }
 }
 

@@ -18,7 +18,8 @@ pub trait Exclusive: sealed::Sealed {
     /// The shared value.
     type Value;
 
-    /// Runs `f` with the lock held; releases the lock when `f` returns or panics.
+    /// Runs `f` with the lock held; releases the lock when `f` returns or panics. Panics,
+    /// without having waited, where it would have to wait and nothing may.
     #[doc(hidden)]
     fn exclusively<R>(&self, f: impl FnOnce(&mut Self::Value) -> R) -> R;
 }
@@ -84,7 +85,11 @@ impl<'a, L> LockSession<'a, L> {
 impl<L: Exclusive> Session for LockSession<'_, L> {
     type Value = L::Value;
 
+    /// # Panics
+    /// With the panic of `f`. Where the lock is taken and nothing may wait (inside a
+    /// delegated closure): the refusal names this call's place and what runs.
     #[inline]
+    #[track_caller]
     fn apply<R: Send, F: FnOnce(&mut L::Value) -> R + Send>(&mut self, f: F) -> R {
         self.lock.exclusively(f)
     }

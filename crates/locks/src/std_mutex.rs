@@ -10,9 +10,10 @@
 use crate::session::sealed::Sealed;
 use crate::session::{Exclusive, LockSession};
 use corelay_sync::Shared;
-use corelay_sync::facade::sync::Mutex;
+use corelay_sync::facade::sync::{Mutex, MutexGuard};
+use corelay_sync::wait::NoSwitch;
 use std::fmt;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 
 /// A value behind a `std::sync::Mutex`, on lines of its own as [`Lock`](crate::Lock) is.
 ///
@@ -51,14 +52,39 @@ impl<T> StdMutex<T> {
     }
 }
 
+impl<T> StdMutex<T> {
+    #[inline]
+    #[track_caller]
+    fn lock(&self) -> MutexGuard<'_, T> {
+        if NoSwitch::is_active() {
+            return self.lock_or_refuse();
+        }
+        self.mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing may wait here: locks if it need not, and is refused otherwise.
+    #[cold]
+    #[track_caller]
+    fn lock_or_refuse(&self) -> MutexGuard<'_, T> {
+        match self.mutex.try_lock() {
+            Ok(value) => return value,
+            Err(TryLockError::Poisoned(value)) => return value.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        NoSwitch::refuse("waiting for a `StdMutex`");
+        self.mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl<T> Sealed for StdMutex<T> {}
 
 impl<T> Exclusive for StdMutex<T> {
     type Value = T;
 
     #[inline]
+    #[track_caller]
     fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.mutex.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.lock())
     }
 }
 

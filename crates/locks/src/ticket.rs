@@ -44,6 +44,8 @@ unsafe impl Algorithm for TicketWord {
     /// The ticket drawn.
     type Place = Cell<u32>;
 
+    const WAIT: &'static str = "waiting for a `Ticket` lock";
+
     #[inline(always)]
     unsafe fn acquire(&self, place: &Cell<u32>) {
         // Relaxed: the ticket only has to be unique.
@@ -54,6 +56,25 @@ unsafe impl Algorithm for TicketWord {
         if self.serving.load(Ordering::Acquire) != ticket {
             self.wait(ticket);
         }
+    }
+
+    #[inline]
+    unsafe fn try_acquire(&self, place: &Cell<u32>) -> bool {
+        // Relaxed: only a hint at the ticket that would be served at once.
+        let ticket = self.serving.load(Ordering::Relaxed);
+        // Relaxed: as in `acquire`; `wait` acquires.
+        let drawn = self.next.compare_exchange(
+            ticket,
+            ticket.wrapping_add(1),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if drawn.is_ok() {
+            place.set(ticket);
+            // Returns at once, unless 2^32 tickets were drawn since the hint.
+            self.wait(ticket);
+        }
+        drawn.is_ok()
     }
 
     #[inline(always)]

@@ -43,23 +43,30 @@ impl Sealed for TtasWord {}
 unsafe impl Algorithm for TtasWord {
     type Place = ();
 
+    const WAIT: &'static str = "waiting for a `Ttas` lock";
+
     #[inline(always)]
     unsafe fn acquire(&self, _place: &()) {
-        if !self.try_acquire() {
+        if !self.try_enter() {
             self.acquire_contended();
         }
     }
 
     #[inline(always)]
+    unsafe fn try_acquire(&self, _place: &()) -> bool {
+        self.try_enter()
+    }
+
+    #[inline(always)]
     unsafe fn release(&self, _place: &()) {
-        // Release: pairs with the Acquire in `try_acquire`; publishes the section.
+        // Release: pairs with the Acquire in `try_enter`; publishes the section.
         self.held.store(false, Ordering::Release);
     }
 }
 
 impl TtasWord {
     #[inline(always)]
-    fn try_acquire(&self) -> bool {
+    fn try_enter(&self) -> bool {
         // Acquire: pairs with the Release in `release`; this thread sees what the holder
         // before it did. Relaxed: a loser has read nothing that counts.
         self.held
@@ -75,7 +82,7 @@ impl TtasWord {
             backoff.wait();
             hint::in_vain(backoff.yields());
             // Relaxed: only a hint that an exchange may succeed.
-            if !self.held.load(Ordering::Relaxed) && self.try_acquire() {
+            if !self.held.load(Ordering::Relaxed) && self.try_enter() {
                 return;
             }
         }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Lock, for_all_locks};
+use common::{Lock, for_all_locks, where_nothing_may_wait};
 use corelay_sync::{Session, Shared};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +25,8 @@ for_all_locks!({
     value_of_wide_alignment: Wide,
     works_in_late_destructors: u64,
     waiters_are_served_across_rounds: (usize, u64),
+    a_wait_is_refused_where_nothing_may_wait: u64,
+    a_refused_wait_leaves_the_queue_as_it_was: u64,
 });
 
 /// `threads` threads add one `times` each; every answer is given once.
@@ -306,4 +308,68 @@ fn waiters_are_served_across_rounds<L: Lock<(usize, u64)>>() {
         });
         assert_eq!(lock.session().apply(|(_, total)| *total), 3 * round);
     }
+}
+
+/// The text of the panic with which `apply` on a taken lock is refused, and its line.
+fn refusal<L: Lock<u64>>(lock: &L) -> (String, u32) {
+    let mut session = lock.session();
+    let mut line = 0;
+    let refused = catch_unwind(AssertUnwindSafe(|| {
+        where_nothing_may_wait(|| {
+            line = line!() + 1;
+            session.apply(|n| *n += 1_000);
+        });
+    }));
+    (*refused.unwrap_err().downcast().unwrap(), line)
+}
+
+fn a_wait_is_refused_where_nothing_may_wait<L: Lock<u64>>() {
+    let lock = L::make(0);
+    // A free lock is no wait.
+    where_nothing_may_wait(|| lock.session().apply(|n| *n += 1));
+    let (text, line) = lock.session().apply(|n| {
+        *n += 1;
+        refusal(&lock)
+    });
+    let name = std::any::type_name::<L>().to_lowercase();
+    let named = text
+        .split('`')
+        .nth(1)
+        .is_some_and(|lock| name.contains(&lock.to_lowercase()));
+    assert!(named, "{text} names {name}");
+    let place = format!("{}:{line}:", file!());
+    assert!(text.contains(&place), "{place} in {text}");
+    assert!(
+        text.ends_with("inside a test: this code may not wait"),
+        "{text}"
+    );
+    // The lock is as it was, in this thread and in others, with and without the guard.
+    where_nothing_may_wait(|| lock.session().apply(|n| *n += 1));
+    thread::scope(|s| {
+        s.spawn(|| lock.session().apply(|n| *n += 1));
+    });
+    assert_eq!(lock.unmake(), 4);
+}
+
+/// Somebody who may not wait comes and goes between those who queue: they are served as if
+/// a refused call had never been made.
+fn a_refused_wait_leaves_the_queue_as_it_was<L: Lock<u64>>() {
+    const TIMES: u64 = 500;
+    let lock = L::make(0);
+    let entered = thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| {
+                let mut session = lock.session();
+                (0..TIMES).for_each(|_| session.apply(|n| *n += 1));
+            });
+        }
+        let comes_and_goes = s.spawn(|| {
+            let mut session = lock.session();
+            let mut enter = || where_nothing_may_wait(|| session.apply(|n| *n += 1));
+            let mut entered = || catch_unwind(AssertUnwindSafe(&mut enter)).is_ok();
+            (0..TIMES).filter(|_| entered()).count() as u64
+        });
+        comes_and_goes.join().unwrap()
+    });
+    assert_eq!(lock.unmake(), 2 * TIMES + entered);
 }

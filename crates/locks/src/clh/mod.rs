@@ -90,6 +90,8 @@ impl Sealed for ClhWord {}
 unsafe impl Algorithm for ClhWord {
     type Place = ClhPlace;
 
+    const WAIT: &'static str = "waiting for a `Clh` lock";
+
     #[inline(always)]
     unsafe fn acquire(&self, place: &ClhPlace) {
         let node = pool::take();
@@ -104,6 +106,13 @@ unsafe impl Algorithm for ClhWord {
             // SAFETY: the tail handed this node to us alone; its owner leaves it to us.
             unsafe { follow(before) };
         }
+    }
+
+    #[inline]
+    unsafe fn try_acquire(&self, place: &ClhPlace) -> bool {
+        let node = self.try_enter();
+        place.0.set(node);
+        node.is_some()
     }
 
     #[inline(always)]
@@ -133,6 +142,29 @@ unsafe impl Algorithm for ClhWord {
         // Release: pairs with the Acquire in `follow`; publishes the section and gives the
         // node away.
         node.held.store(false, Ordering::Release);
+    }
+}
+
+impl ClhWord {
+    /// The node with which the caller has entered; none where somebody holds or waits.
+    #[cold]
+    #[inline(never)]
+    fn try_enter(&self) -> Option<NonNull<ClhNode>> {
+        let node = pool::take();
+        // AcqRel: as the exchange in `acquire`, where that finds the queue empty.
+        // Relaxed: on failure nothing is read.
+        let entered = self.tail.compare_exchange(
+            ptr::null_mut(),
+            node.as_ptr(),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if entered.is_err() {
+            // SAFETY: taken above, and no tail has had it.
+            unsafe { pool::put(node) };
+            return None;
+        }
+        Some(node)
     }
 }
 

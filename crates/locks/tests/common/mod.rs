@@ -1,6 +1,7 @@
 //! What the test bodies need from a lock beyond `Shared`, and the list of all locks.
 
 use corelay_sync::Shared;
+use corelay_sync::wait::NoSwitch;
 
 /// A lock that the test bodies can make.
 #[allow(dead_code, reason = "not every test file needs all of it")]
@@ -8,6 +9,15 @@ pub(crate) trait Lock<T>: Shared<Value = T> + Send + Sync {
     fn make(value: T) -> Self;
     fn unmake(self) -> T;
     fn value_mut(&mut self) -> &mut T;
+}
+
+/// What stands for a delegated closure: nothing may wait inside.
+#[allow(dead_code, reason = "not every test file needs all of it")]
+pub(crate) fn where_nothing_may_wait<R>(f: impl FnOnce() -> R) -> R {
+    let name = "a test";
+    // SAFETY: dropped at the end of this frame, also by a panic, before `name`.
+    let _guard = unsafe { NoSwitch::enter(&name, |name| name) };
+    f()
 }
 
 macro_rules! make {

@@ -36,7 +36,7 @@ pub mod thread {
 
 /// Blocking locks for cold paths, and shared ownership.
 pub mod sync {
-    pub use loom::sync::{Arc, Condvar, Mutex};
+    pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 }
 
 #[doc(hidden)]

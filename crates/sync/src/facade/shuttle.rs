@@ -30,7 +30,7 @@ pub mod thread {
 
 /// Blocking locks for cold paths, and shared ownership.
 pub mod sync {
-    pub use shuttle::sync::{Arc, Condvar, Mutex};
+    pub use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
 }
 
 #[doc(hidden)]

@@ -46,7 +46,7 @@ pub mod thread {
 
 /// Blocking locks for cold paths, and shared ownership.
 pub mod sync {
-    pub use std::sync::{Arc, Condvar, Mutex};
+    pub use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 }
 
 pub use std::thread_local;

@@ -61,7 +61,7 @@ pub fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
 /// nothing forbids it.
 #[inline]
 pub fn is_suspendable() -> bool {
-    current().is_some() && NoSwitch::active().is_none() && !std::thread::panicking()
+    current().is_some() && !NoSwitch::is_active() && !std::thread::panicking()
 }
 
 /// Waits until `token` is set, by the current context: suspends a fibre, or spins, yields

@@ -80,6 +80,12 @@ impl<'a> NoSwitch<'a> {
         }
     }
 
+    /// True where something runs here that must not wait.
+    #[inline(always)]
+    pub fn is_active() -> bool {
+        current().name.is_some()
+    }
+
     /// What runs here and must not wait, if something does.
     pub fn active() -> Option<&'static str> {
         let Current { data, name } = current();
@@ -87,7 +93,8 @@ impl<'a> NoSwitch<'a> {
         name.map(|name| unsafe { name(data) })
     }
 
-    /// Panics where a wait is forbidden. Every waiting call of corelay begins with it.
+    /// Panics where a wait is forbidden. Every call of corelay that has to wait begins its
+    /// wait with it.
     ///
     /// # Panics
     /// Inside a guard: names the call that was refused, its place and what runs.

@@ -4,19 +4,15 @@ use crate::channel::ring::FIRST_UNITS;
 use crate::channel::word::Position;
 use crate::metrics::Metrics;
 use crate::object::{Header, Object};
-use crate::slot::Slot;
-use crate::thread::{connect, in_leaf};
-use crate::trust::{Trust, refuse, unwrap_answer};
+use crate::thread::in_leaf;
 use crate::trustee::{Registry, Settings, Shared, Trustee};
 use corelay_sync::Backoff;
 use corelay_sync::facade::MODEL;
-use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
+use corelay_sync::facade::atomic::AtomicUsize;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread::JoinHandle;
 use corelay_sync::wait::NoSwitch;
 use std::fmt;
-use std::panic::resume_unwind;
-use std::ptr::NonNull;
 use std::time::Duration;
 
 /// Trustees, from their start to their shutdown.
@@ -33,8 +29,9 @@ use std::time::Duration;
 /// # Ok::<(), corelay_delegate::StartError>(())
 /// ```
 pub struct Trustees {
-    members: Vec<Member>,
-    next: AtomicUsize,
+    pub(crate) members: Vec<Member>,
+    /// Turns taken by `entrust`.
+    pub(crate) next: AtomicUsize,
 }
 
 // SAFETY: `home` is only followed by its trustee; the rest is shared by design.
@@ -42,9 +39,11 @@ unsafe impl Send for Member {}
 // SAFETY: as above.
 unsafe impl Sync for Member {}
 
-struct Member {
-    shared: Arc<Shared>,
-    home: *mut Object<Registry>,
+/// A trustee, from outside.
+pub(crate) struct Member {
+    pub(crate) shared: Arc<Shared>,
+    /// Where it keeps its objects: itself an object, alive until the trustee has ended.
+    pub(crate) home: *mut Object<Registry>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -69,85 +68,6 @@ impl Trustees {
     #[allow(clippy::len_without_is_empty)] // There is always one.
     pub fn len(&self) -> usize {
         self.members.len()
-    }
-
-    /// Gives `value` to the next trustee in turn, and the handle back. The value moves to
-    /// memory that its trustee allocates.
-    ///
-    /// # Panics
-    /// Inside a delegated closure.
-    #[track_caller]
-    pub fn entrust<T: Send + 'static>(&self, value: T) -> Trust<T> {
-        self.entrust_to(self.turn(), move || value)
-    }
-
-    /// As [`entrust`](Self::entrust), to the trustee number `trustee`.
-    ///
-    /// # Panics
-    /// Where there are not so many; inside a delegated closure.
-    #[track_caller]
-    pub fn entrust_on<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
-        self.entrust_to(trustee, move || value)
-    }
-
-    /// Has the next trustee in turn build a value, which therefore need not be `Send`.
-    ///
-    /// ```
-    /// # use corelay_delegate::Trustees;
-    /// use std::rc::Rc;
-    /// let trustees = Trustees::dedicated(1).start().unwrap();
-    /// let shared = trustees.entrust_with(|| Rc::new(7)); // an Rc never leaves its thread
-    /// assert_eq!(shared.apply(|rc| **rc), 7);
-    /// ```
-    ///
-    /// # Panics
-    /// With the panic of `build`; inside a delegated closure.
-    #[track_caller]
-    pub fn entrust_with<T: 'static>(&self, build: impl FnOnce() -> T + Send) -> Trust<T> {
-        self.entrust_to(self.turn(), build)
-    }
-
-    /// As [`entrust_with`](Self::entrust_with), by the trustee number `trustee`.
-    ///
-    /// # Panics
-    /// As [`entrust_on`](Self::entrust_on) and [`entrust_with`](Self::entrust_with).
-    #[track_caller]
-    pub fn entrust_with_on<T: 'static>(
-        &self,
-        trustee: usize,
-        build: impl FnOnce() -> T + Send,
-    ) -> Trust<T> {
-        self.entrust_to(trustee, build)
-    }
-
-    #[track_caller]
-    fn entrust_to<T: 'static>(&self, trustee: usize, build: impl FnOnce() -> T + Send) -> Trust<T> {
-        let member = self
-            .members
-            .get(trustee)
-            .unwrap_or_else(|| panic!("corelay: trustee {trustee} of {}", self.members.len()));
-        let shared = Arc::clone(&member.shared);
-        let slot = shared.slot.get();
-        let client = match connect(&member.shared) {
-            Ok(client) => client,
-            Err(why) => refuse::<T>("Trustees::entrust", &why),
-        };
-        // A panic of `build` must not poison the registry, so it comes back as a value.
-        let adopt = move |registry: &mut Registry| {
-            crate::channel::lane::guarded(build).map(|value| {
-                let object = Object::new(value, shared);
-                registry.adopt(object.cast::<Header>());
-                Trust::from_object(NonNull::new(object).expect("from a box"), slot)
-            })
-        };
-        // SAFETY: the registry lives until its trustee has ended; the call waits.
-        let answer = unsafe { client.call::<Registry, _, _>(member.home.cast(), adopt) };
-        unwrap_answer(answer).unwrap_or_else(|payload| resume_unwind(payload))
-    }
-
-    fn turn(&self) -> usize {
-        // Relaxed: which trustee is next orders nothing.
-        self.next.fetch_add(1, Ordering::Relaxed) % self.members.len()
     }
 
     /// What each trustee has counted, as it last published: when idle, and at its end.
@@ -404,6 +324,3 @@ impl std::error::Error for StartError {
         }
     }
 }
-
-/// A slot is a trustee's for life, and handles carry it.
-const _: fn(&Slot) -> u32 = Slot::get;

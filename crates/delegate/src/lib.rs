@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `trust` | the handle, and the five ways to ask |
 //! | `dedicated` | trustees on threads of their own, from start to shutdown |
+//! | `entrust` | giving them values |
 //! | `trustee` | what such a thread does: pass, look, sleep, close |
 //! | `channel/` | how a request travels: replaceable as a whole |
 //! | `object` | a value and its life |
@@ -32,6 +33,7 @@
 mod channel;
 mod client;
 mod dedicated;
+mod entrust;
 mod error;
 mod inbox;
 mod launch;

@@ -8,6 +8,7 @@
 mod builder;
 mod coroutines;
 mod drops;
+mod entrust;
 mod promise_01_typed;
 mod promise_02_borrowing;
 mod promise_03_accepted;

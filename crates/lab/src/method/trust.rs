@@ -11,9 +11,8 @@ use crate::workload::fetch_add::{Counter, OBJECT_BYTES, Point};
 use crate::workload::random::Client;
 use corelay::{ClientGuard, Trust, Trustees};
 use std::cell::Cell;
+use std::iter::repeat_with;
 use std::ops::Range;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 
 pub(crate) const APPLY: Method = method("trust", 1, |p, patience| {
     Ok(Box::new(Delegated::start(p, patience, How::Apply)?))
@@ -62,89 +61,40 @@ type Variables = Box<[Trust<Counter>]>;
 struct Delegated {
     how: How,
     clients: Range<usize>,
+    // Handles go before their trustees do.
     variables: Variables,
-    keeper: Keeper,
+    _trustees: Trustees,
 }
 
-/// The thread that started the trustees. [`Trustees`] stay on it; it sleeps until it is to
-/// end them.
-struct Keeper {
-    // Dropping the sender ends the trustees.
-    alive: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Variables given to the trustees before the clock is looked at again.
+const AT_ONCE: usize = 1 << 14;
 
 impl Delegated {
     fn start(point: &Point, patience: &Patience, how: How) -> Result<Self, String> {
-        let (alive, over) = mpsc::channel::<()>();
-        let (tell, told) = mpsc::channel();
-        let (plan, patience) = (point.clone(), patience.clone());
-        let thread = std::thread::Builder::new()
-            .name("trust-keeper".to_owned())
-            .spawn(move || {
-                match set_up(&plan, &patience, matches!(how, How::Bare)) {
-                    Ok((trustees, variables)) => {
-                        let _ = tell.send(Ok(variables));
-                        // Nothing is ever sent: this waits for the sender's end.
-                        let _ = over.recv();
-                        trustees.shutdown();
-                    }
-                    Err(sentence) => {
-                        let _ = tell.send(Err(sentence));
-                    }
-                }
-            });
-        let thread =
-            thread.map_err(|e| format!("--threads: a thread could not be started: {e}"))?;
-        let keeper = Keeper {
-            alive: Some(alive),
-            thread: Some(thread),
-        };
-        let lost = |_| Err("the trustees could not be set up".to_owned());
-        let variables = told.recv().unwrap_or_else(lost)?;
+        // Servers take the first places; a placement pins all threads or none.
+        let places = point.placement.iter().take(point.servers);
+        let trustees = Trustees::dedicated(point.servers)
+            .window(point.window)
+            .bare(matches!(how, How::Bare))
+            .pin(places.copied().flatten())
+            .start()
+            .map_err(|error| format!("--servers: {error}"))?;
+        // This thread asks for nothing while samples are taken: the trustees need not look
+        // at its channels.
+        let client = ClientGuard::new();
+        let mut variables = Vec::with_capacity(point.vars_len());
+        while variables.len() < point.vars_len() {
+            patience.check()?;
+            let some = AT_ONCE.min(point.vars_len() - variables.len());
+            variables.extend(trustees.entrust_all(repeat_with(Counter::default).take(some)));
+        }
+        drop(client);
         Ok(Self {
             how,
             clients: point.servers..point.threads,
-            variables,
-            keeper,
+            variables: variables.into(),
+            _trustees: trustees,
         })
-    }
-}
-
-fn set_up(point: &Point, patience: &Patience, bare: bool) -> Result<(Trustees, Variables), String> {
-    // Servers take the first places; a placement pins all threads or none.
-    let places = point.placement.iter().take(point.servers);
-    let trustees = Trustees::dedicated(point.servers)
-        .window(point.window)
-        .bare(bare)
-        .pin(places.copied().flatten())
-        .start()
-        .map_err(|error| format!("--servers: {error}"))?;
-    // Next to a trustee on the same CPU the keeper would wait for its turn a million times;
-    // where pinning fails, it is only slower.
-    let beside = point.placement.get(point.servers).copied().flatten();
-    let _pinned = beside.and_then(|cpu| corelay_topology::PinGuard::pin(cpu).ok());
-    // The keeper asks for nothing later: the trustees need not look at its channels.
-    let client = ClientGuard::new();
-    let mut variables = Vec::with_capacity(point.vars_len());
-    while variables.len() < variables.capacity() {
-        // Each is a round trip; a million take from a tenth of a second to many.
-        if variables.len() % 1024 == 0 {
-            patience.check()?;
-        }
-        variables.push(trustees.entrust(Counter::default()));
-    }
-    drop(client);
-    Ok((trustees, variables.into()))
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.alive = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic while ending has shown itself on standard error.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -217,12 +167,4 @@ impl Contender for Delegated {
 /// All that this thread asked for is done, or the run is wrong.
 fn settle() {
     corelay::barrier().expect("no delegated closure panics");
-}
-
-impl Drop for Delegated {
-    fn drop(&mut self) {
-        // Handles go before their trustees do.
-        self.variables = Box::default();
-        self.keeper.alive = None;
-    }
 }

@@ -1,0 +1,172 @@
+//! Giving values to trustees.
+//!
+//! A value becomes an [`Object`], made on its trustee by a request to the trustee's
+//! registry, which keeps all it owns.
+
+use crate::channel::lane::guarded;
+use crate::dedicated::{Member, Trustees};
+use crate::object::{Header, Object};
+use crate::thread::connect;
+use crate::trust::{Trust, refuse, unwrap_answer};
+use crate::trustee::{Registry, Shared};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+use std::panic::resume_unwind;
+use std::ptr::NonNull;
+
+/// Bytes of values that [`Trustees::entrust_all`] sends a trustee at once, and what a value
+/// counts at least.
+const SHIPMENT_BYTES: usize = 64 << 10;
+const SMALL_BYTES: usize = 64;
+
+impl Trustees {
+    /// Gives `value` to the next trustee in turn, and the handle back. The value moves to
+    /// memory that its trustee allocates.
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn entrust<T: Send + 'static>(&self, value: T) -> Trust<T> {
+        self.entrust_to(self.turn(), move || value)
+    }
+
+    /// As [`entrust`](Self::entrust) for each of `values`, with one round trip for many of
+    /// them (up to 64 KiB of values per trustee) instead of one each. The handles come in the
+    /// order of the values.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(2).start()?;
+    /// let counters = trustees.entrust_all((0..10_000u64).map(|i| i * i));
+    /// assert_eq!(counters.len(), 10_000);
+    /// assert_eq!(counters[300].apply(|n| *n), 90_000);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Inside a delegated closure; with the panic of `values`. Values entrusted before that
+    /// are dropped on their trustees.
+    #[track_caller]
+    pub fn entrust_all<T: Send + 'static>(
+        &self,
+        values: impl IntoIterator<Item = T>,
+    ) -> Vec<Trust<T>> {
+        // A trustee serves nobody else while it takes a message in: of small values about a
+        // thousand, a tenth of a millisecond.
+        let most = SHIPMENT_BYTES / size_of::<T>().clamp(SMALL_BYTES, SHIPMENT_BYTES);
+        let mut values = values.into_iter().fuse();
+        let mut handles = Vec::with_capacity(values.size_hint().0);
+        loop {
+            let mut shipments: Vec<Vec<T>> = self.members.iter().map(|_| Vec::new()).collect();
+            let mut turns = Vec::new();
+            for value in values.by_ref().take(most * self.members.len()) {
+                let trustee = self.turn();
+                shipments[trustee].push(value);
+                turns.push(trustee);
+            }
+            if turns.is_empty() {
+                return handles;
+            }
+            let mut adopted = Vec::with_capacity(shipments.len());
+            for (trustee, shipment) in shipments.into_iter().enumerate() {
+                adopted.push(self.ship(trustee, shipment).into_iter());
+            }
+            let next = |&trustee: &usize| adopted[trustee].next();
+            handles.extend(turns.iter().filter_map(next));
+        }
+    }
+
+    /// As [`entrust`](Self::entrust), to the trustee number `trustee`.
+    ///
+    /// # Panics
+    /// Where there are not so many; inside a delegated closure.
+    #[track_caller]
+    pub fn entrust_on<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
+        self.entrust_to(trustee, move || value)
+    }
+
+    /// Has the next trustee in turn build a value, which therefore need not be `Send`.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// use std::rc::Rc;
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let shared = trustees.entrust_with(|| Rc::new(7)); // an Rc never leaves its thread
+    /// assert_eq!(shared.apply(|rc| **rc), 7);
+    /// ```
+    ///
+    /// # Panics
+    /// With the panic of `build`; inside a delegated closure.
+    #[track_caller]
+    pub fn entrust_with<T: 'static>(&self, build: impl FnOnce() -> T + Send) -> Trust<T> {
+        self.entrust_to(self.turn(), build)
+    }
+
+    /// As [`entrust_with`](Self::entrust_with), by the trustee number `trustee`.
+    ///
+    /// # Panics
+    /// As [`entrust_on`](Self::entrust_on) and [`entrust_with`](Self::entrust_with).
+    #[track_caller]
+    pub fn entrust_with_on<T: 'static>(
+        &self,
+        trustee: usize,
+        build: impl FnOnce() -> T + Send,
+    ) -> Trust<T> {
+        self.entrust_to(trustee, build)
+    }
+
+    #[track_caller]
+    fn entrust_to<T: 'static>(&self, trustee: usize, build: impl FnOnce() -> T + Send) -> Trust<T> {
+        let member = self
+            .members
+            .get(trustee)
+            .unwrap_or_else(|| panic!("corelay: trustee {trustee} of {}", self.members.len()));
+        let trustee = Arc::clone(&member.shared);
+        // A panic of `build` must not poison the registry, so it comes back as a value.
+        let built = member.register("Trustees::entrust", move |registry| {
+            guarded(build).map(|value| adopt(registry, value, &trustee))
+        });
+        built.unwrap_or_else(|payload| resume_unwind(payload))
+    }
+
+    #[track_caller]
+    fn ship<T: Send + 'static>(&self, trustee: usize, values: Vec<T>) -> Vec<Trust<T>> {
+        if values.is_empty() {
+            return Vec::new();
+        }
+        let member = &self.members[trustee];
+        let trustee = Arc::clone(&member.shared);
+        member.register("Trustees::entrust_all", move |registry| {
+            let values = values.into_iter();
+            values
+                .map(|value| adopt(registry, value, &trustee))
+                .collect()
+        })
+    }
+
+    fn turn(&self) -> usize {
+        // Relaxed: which trustee is next orders nothing.
+        self.next.fetch_add(1, Ordering::Relaxed) % self.members.len()
+    }
+}
+
+impl Member {
+    /// Runs `f` on the trustee's registry. It must not panic: that would poison it.
+    #[track_caller]
+    fn register<R, F: FnOnce(&mut Registry) -> R>(&self, call: &str, f: F) -> R {
+        let client = match connect(&self.shared) {
+            Ok(client) => client,
+            Err(why) => refuse::<F>(call, &why),
+        };
+        // SAFETY: the registry lives until its trustee has ended; the call waits.
+        unwrap_answer(unsafe { client.call::<Registry, _, _>(self.home.cast(), f) })
+    }
+}
+
+/// An object for `value`, on its trustee.
+fn adopt<T>(registry: &mut Registry, value: T, trustee: &Arc<Shared>) -> Trust<T> {
+    let object = Object::new(value, Arc::clone(trustee));
+    registry.adopt(object.cast::<Header>());
+    let object = NonNull::new(object).expect("from a box");
+    Trust::from_object(object, trustee.slot.get())
+}

@@ -3,8 +3,10 @@
 //! ```text
 //! Results { schema, machine, commit, command, runs: [Run] }
 //! Run     { workload, method, params, correct, median_mops, harmonic_mean_mops,
-//!           by_mode: { near|far: ModeSummary }, samples: [Sample] }
+//!           by_mode: { near|far: ModeSummary }, samples: [Sample],
+//!           trustees?: [Trustee], notes? }
 //! Sample  { mops, mode, rtt_ns, per_thread, cpu_s }
+//! Trustee { requests, batches, passes, passes_with_work, sleeps, panics }
 //! ```
 //!
 //! Throughput is in Mops (10^6 operations per second of wall time), latency in
@@ -94,6 +96,10 @@ pub struct Run {
     pub by_mode: BTreeMap<Mode, ModeSummary>,
     /// Every sample, also the discarded ones.
     pub samples: Vec<Sample>,
+    /// What each trustee counted, of methods that have any: from the start of the trustees
+    /// to their end, so that setting up, warming up and checking are in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trustees: Vec<Trustee>,
     /// What the reader should know: a rounded parameter, a missing pinning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -151,6 +157,24 @@ pub struct ModeSummary {
     pub q3_mops: f64,
 }
 
+/// The work of one trustee. All are counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Trustee {
+    /// Closures run or refused.
+    pub requests: u64,
+    /// Times that a client had something to run.
+    pub batches: u64,
+    /// Looks at all clients in turn.
+    pub passes: u64,
+    /// Passes that found work.
+    pub passes_with_work: u64,
+    /// Times that it slept.
+    pub sleeps: u64,
+    /// Closures and destructors that panicked.
+    pub panics: u64,
+}
+
 /// One slice of measuring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -164,4 +188,88 @@ pub struct Sample {
     pub per_thread: Vec<u64>,
     /// CPU time of the whole process during the sample, in seconds, servers counted.
     pub cpu_s: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run as it is written today, with `trustees`.
+    fn run(trustees: Vec<Trustee>) -> Run {
+        Run {
+            workload: "fetch-add".to_owned(),
+            method: "trust".to_owned(),
+            params: Params {
+                placement: vec![Some(0), None],
+                extra: BTreeMap::from([("depth".to_owned(), 3.into())]),
+                ..Params::default()
+            },
+            correct: true,
+            median_mops: 1.5,
+            harmonic_mean_mops: 1.25,
+            by_mode: BTreeMap::from([(
+                Mode::Near,
+                ModeSummary {
+                    median_mops: 1.5,
+                    n: 1,
+                    q1_mops: 1.5,
+                    q3_mops: 1.5,
+                },
+            )]),
+            samples: vec![Sample {
+                mops: 1.5,
+                mode: Mode::Near,
+                rtt_ns: Some(110.0),
+                per_thread: vec![150],
+                cpu_s: 0.002,
+            }],
+            trustees,
+            notes: vec!["said".to_owned()],
+        }
+    }
+
+    fn results(trustees: Vec<Trustee>) -> Results {
+        Results {
+            schema: SCHEMA,
+            machine: Machine::default(),
+            commit: "unknown".to_owned(),
+            command: "corelay bench".to_owned(),
+            runs: vec![run(trustees)],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let counted = Trustee {
+            requests: 1,
+            batches: 2,
+            passes: 3,
+            passes_with_work: 4,
+            sleeps: 5,
+            panics: u64::MAX,
+        };
+        let written = results(vec![counted, Trustee::default()]);
+        let text = serde_json::to_string_pretty(&written).unwrap();
+        assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), written);
+    }
+
+    /// Methods without trustees leave the field out, as older files do.
+    #[test]
+    fn trustees_are_optional() {
+        let written = results(vec![]);
+        let text = serde_json::to_string(&written).unwrap();
+        assert!(!text.contains("trustees"), "{text}");
+        assert_eq!(serde_json::from_str::<Results>(&text).unwrap(), written);
+        // One that counts less, or more, than today's is read too.
+        let other = text.replace(
+            r#""notes":"#,
+            r#""trustees":[{"requests":7,"naps":1}],"notes":"#,
+        );
+        let read: Results = serde_json::from_str(&other).unwrap();
+        let seven = Trustee {
+            requests: 7,
+            ..Trustee::default()
+        };
+        assert_eq!(read.runs[0].trustees, [seven]);
+    }
 }

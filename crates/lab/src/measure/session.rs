@@ -241,6 +241,8 @@ impl Entry {
 
     fn finish(mut self, rig: &Rig, timing: Timing) -> Run {
         let failure = self.failure(rig);
+        // Jobs let go of the contender before they answer, so it is ours alone.
+        let trustees = Arc::get_mut(&mut self.contender).map_or_else(Vec::new, |c| c.end());
         let correct = failure.is_none();
         let mut notes = self.notes;
         notes.extend(failure);
@@ -268,6 +270,7 @@ impl Entry {
                 .filter_map(|(m, v)| Some((m, summary(&v)?)))
                 .collect(),
             samples,
+            trustees,
             notes,
         }
     }
@@ -374,6 +377,20 @@ mod tests {
                 assert_eq!(run.by_mode[&Mode::Unknown].n, 2);
                 assert_eq!(run.notes[0], "said before");
                 assert_eq!(run.params.placement, vec![None; threads]);
+                let servers = if run.method.starts_with("trust") {
+                    1
+                } else {
+                    0
+                };
+                assert_eq!(run.trustees.len(), servers, "{}", run.method);
+                let asked: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+                for trustee in &run.trustees {
+                    assert!(trustee.requests > asked, "{trustee:?} of {asked}");
+                    assert!(trustee.requests >= trustee.batches && trustee.batches > 0);
+                    assert!(trustee.passes >= trustee.passes_with_work);
+                    assert!(trustee.passes_with_work > 0);
+                    assert_eq!(trustee.panics, 0);
+                }
             }
         }
     }

@@ -20,6 +20,7 @@ pub mod lock;
 pub mod tokio;
 pub mod trust;
 
+use crate::schema::Trustee;
 use crate::workload::fetch_add::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,12 @@ pub trait Contender: Send + Sync {
 
     /// The sum of all variables, read while no client runs.
     fn total(&self) -> u64;
+
+    /// Ends what serves the clients, and says what each trustee has counted. Nothing is
+    /// asked of the contender afterwards.
+    fn end(&mut self) -> Vec<Trustee> {
+        Vec::new()
+    }
 }
 
 /// How a method uses its threads.

@@ -7,9 +7,10 @@
 //!   when the barrier at the end of the slice has come back.
 
 use crate::method::{Contender, Kind, Method, Patience};
+use crate::schema::Trustee;
 use crate::workload::fetch_add::{Counter, OBJECT_BYTES, Point};
 use crate::workload::random::Client;
-use corelay::{ClientGuard, Trust, Trustees};
+use corelay::{ClientGuard, Metrics, Trust, Trustees};
 use std::cell::Cell;
 use std::iter::repeat_with;
 use std::ops::Range;
@@ -63,7 +64,8 @@ struct Delegated {
     clients: Range<usize>,
     // Handles go before their trustees do.
     variables: Variables,
-    _trustees: Trustees,
+    /// Until the end.
+    trustees: Option<Trustees>,
 }
 
 /// Variables given to the trustees before the clock is looked at again.
@@ -93,7 +95,7 @@ impl Delegated {
             how,
             clients: point.servers..point.threads,
             variables: variables.into(),
-            _trustees: trustees,
+            trustees: Some(trustees),
         })
     }
 }
@@ -161,6 +163,28 @@ impl Contender for Delegated {
         }
         settle();
         ANSWERED.get().1
+    }
+
+    fn end(&mut self) -> Vec<Trustee> {
+        self.variables = Box::default();
+        let counted = self
+            .trustees
+            .take()
+            .map_or_else(Vec::new, Trustees::shutdown);
+        counted.iter().map(Trustee::from).collect()
+    }
+}
+
+impl From<&Metrics> for Trustee {
+    fn from(counted: &Metrics) -> Self {
+        Self {
+            requests: counted.requests,
+            batches: counted.batches,
+            passes: counted.passes,
+            passes_with_work: counted.passes_with_work,
+            sleeps: counted.sleeps,
+            panics: counted.panics,
+        }
     }
 }
 

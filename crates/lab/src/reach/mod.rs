@@ -176,6 +176,7 @@ mod tests {
             harmonic_mean_mops: 0.0,
             by_mode: Default::default(),
             samples: mops.iter().map(sample).collect(),
+            trustees: vec![],
             notes: vec![],
         }
     }

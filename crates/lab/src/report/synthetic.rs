@@ -190,6 +190,7 @@ impl Recipe {
             harmonic_mean_mops: 0.0,
             by_mode: BTreeMap::new(),
             samples,
+            trustees: Vec::new(),
             notes: Vec::new(),
         })
     }

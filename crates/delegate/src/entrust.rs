@@ -159,7 +159,9 @@ impl Member {
             Err(why) => refuse::<F>(call, &why),
         };
         // SAFETY: the registry lives until its trustee has ended; the call waits.
-        unwrap_answer(unsafe { client.call::<Registry, _, _>(self.home.cast(), f) })
+        let result = unwrap_answer(unsafe { client.call::<Registry, _, _>(self.home.cast(), f) });
+        client.raise_held();
+        result
     }
 }
 

@@ -124,7 +124,18 @@ impl Drop for ClientRef {
     }
 }
 
-/// The slow path of [`lookup`]: makes this thread a client of `trustee`.
+impl ClientRef {
+    /// Goes on with the panic of a callback that [`connect`] has run. For calls, once they
+    /// have done their work; requests look for held panics themselves when they are new.
+    pub(crate) fn raise_held(&self) {
+        if let Self::Kept(client) = self {
+            client.thread.raise_held();
+        }
+    }
+}
+
+/// The slow path of [`lookup`]: makes this thread a client of `trustee`. Runs the callbacks
+/// of trustees that have ended meanwhile; see [`ClientRef::raise_held`].
 #[cold]
 pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
     if in_leaf() {
@@ -266,7 +277,8 @@ impl Owner {
         drop(removed);
     }
 
-    /// Drops the clients of trustees that have ended, so that slots are used again.
+    /// Drops the clients of trustees that have ended, so that slots are used again. Their
+    /// last callbacks run here: a thread that goes from trustee to trustee need not poll.
     fn sweep(&self) {
         if self.state.in_callback() {
             return;
@@ -274,10 +286,11 @@ impl Owner {
         let slots = self.clients.borrow().len();
         for slot in 0..slots {
             let over = self.client_in(slot).is_some_and(|client| {
-                client.trustee.is_gone()
-                    && client.is_idle()
-                    && !client.has_faults()
-                    && Rc::strong_count(&client) == 2
+                if !client.trustee.is_gone() {
+                    return false;
+                }
+                client.catch_up();
+                client.is_idle() && !client.has_faults() && Rc::strong_count(&client) == 2
             });
             if over {
                 self.remove(slot);

@@ -89,7 +89,11 @@ impl<T> Trust<T> {
         call: impl FnOnce(&Client, Q) -> A,
     ) -> Result<A, (NoClient, Q)> {
         match self.connect() {
-            Ok(client) => Ok(call(&client, request)),
+            Ok(client) => {
+                let answer = call(&client, request);
+                client.raise_held();
+                Ok(answer)
+            }
             Err(why) => Err((why, request)),
         }
     }
@@ -383,8 +387,10 @@ impl<T> Trust<T> {
     #[track_caller]
     pub(crate) fn client(&self, call: &str) -> std::rc::Rc<Client> {
         match self.connect() {
-            Ok(ClientRef::Kept(ref client)) => std::rc::Rc::clone(client),
-            Ok(ref temporary @ ClientRef::Temporary(_)) => std::rc::Rc::clone(temporary),
+            Ok(client) => {
+                client.raise_held();
+                std::rc::Rc::clone(&client)
+            }
             Err(why) => refuse::<()>(call, &why),
         }
     }

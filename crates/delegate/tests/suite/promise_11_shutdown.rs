@@ -3,7 +3,7 @@
 
 use crate::support::{Gate, OnDrop, Tally, hold_up, one, panic_of, scaled, start, until, watchdog};
 use corelay_delegate::{
-    Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
+    ClientGuard, Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
 };
 use corelay_sync::{Issue, Session, Shared};
 use std::cell::{Cell, RefCell};
@@ -409,6 +409,52 @@ fn promise_11_shutdown_inside_a_callback() {
     barrier().unwrap();
     assert_eq!(called.get(), 5);
     assert!(trustees.borrow().is_none());
+}
+
+/// A thread that goes from trustee to trustee need not poll: callbacks left at one that has
+/// ended run when it turns to the next, whatever it does there.
+#[test]
+fn promise_11_callbacks_left_behind_run_with_the_next_trustee() {
+    let _watch = watchdog();
+    let seen = Rc::new(Cell::new(0));
+    let leave_one = |panics: bool| {
+        let trustees = one();
+        let (t, seen) = (trustees.entrust(0u64), Rc::clone(&seen));
+        t.apply_then(
+            |_| (),
+            move |()| {
+                seen.set(seen.get() + 1);
+                assert!(!panics, "a callback that was left behind");
+            },
+        );
+        trustees.shutdown();
+    };
+    let other = one();
+    let t = other.entrust(0u64);
+    let forms: [&dyn Fn(&Trust<u64>); 6] = [
+        &|t| t.apply(|n| *n += 1),
+        &|t| t.try_apply(|n| *n += 1).unwrap(),
+        &|t| t.post(|n| *n += 1),
+        &|t| t.apply_then(|n| *n += 1, |()| ()),
+        &|t| t.session().apply(|n| *n += 1),
+        &|_| drop(other.entrust(0u64)),
+    ];
+    for (i, form) in forms.into_iter().enumerate() {
+        // This thread is no client of `other` any more.
+        drop(ClientGuard::new());
+        leave_one(false);
+        assert_eq!(seen.get(), 2 * i);
+        form(&t);
+        assert_eq!(seen.get(), 2 * i + 1);
+        drop(ClientGuard::new());
+        leave_one(true);
+        // The call has done its work; then it raises what the callback has thrown.
+        assert_eq!(panic_of(|| form(&t)), "a callback that was left behind");
+        assert_eq!(seen.get(), 2 * i + 2);
+    }
+    // Of a session the opening raises it; the last form asks for something else.
+    assert_eq!(t.apply(|n| *n), 2 * 4 + 1);
+    assert_eq!(seen.get(), 12);
 }
 
 /// Thousands, one after the other and some at a time: their numbers are used again.

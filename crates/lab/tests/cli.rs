@@ -82,12 +82,15 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         &["--method", "magic"],
         &["--method", "`magic`", "atomic", "tokio"],
     );
-    bench(&["--method", ""], &["--method"]);
+    bench(&["--method", ""], &["--method", "missing"]);
+    bench(&["--method", "mutex,"], &["--method", "missing"]);
     bench(&["--secs", "0"], &["--secs"]);
     bench(&["--secs", "-1"], &["--secs"]);
     bench(&["--secs", "NaN"], &["--secs"]);
     bench(&["--samples", "0"], &["--samples"]);
+    bench(&["--samples", "few"], &["--samples", "`few`"]);
     bench(&["--window", "0"], &["--window", "1..=65536"]);
+    bench(&["--window", "-1"], &["--window", "`-1`"]);
     bench(&["--window", "65537"], &["--window", "1..=65536"]);
     bench(
         &["--pin", "sideways"],
@@ -96,7 +99,10 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     bench(&["--pin", "60000"], &["--pin", "60000"]);
     bench(&["--dist", "normal"], &["--dist", "uniform"]);
     bench(&["--dist", "zipf:0"], &["--dist", "θ"]);
-    bench(&["--seed", "x"], &["--seed"]);
+    bench(&["--seed", "x"], &["--seed", "`x`"]);
+    bench(&["--seed", "2^64"], &["--seed", "`2^64`"]);
+    refused(&["reach", "delegate", "--blocks", "-5"], &["--blocks"]);
+    refused(&["reach", "everything"], &["everything", "delegate"]);
     bench(&["--no-such-flag"], &["--no-such-flag"]);
     refused(&["bench"], &["WORKLOAD"]);
     refused(&["bench", "quicksort"], &["quicksort", "fetch-add"]);
@@ -109,7 +115,7 @@ fn places_that_cannot_be_written_are_refused_before_measuring() {
     let inside = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     refused(
         &["bench", "fetch-add", "--json", &inside("no/such/file.json")],
-        &["--json"],
+        &["--json", "there is no folder "],
     );
     refused(
         &[
@@ -122,7 +128,7 @@ fn places_that_cannot_be_written_are_refused_before_measuring() {
     );
     // A file where the folder should be; root may write anywhere else.
     std::fs::write(inside("file"), "mine").unwrap();
-    refused(&["compare", "--out", &inside("file")], &["--out"]);
+    refused(&["compare", "--out", &inside("file")], &["--out", "a file"]);
     refused(&["compare", "--out", &inside("file/deeper")], &["--out"]);
     assert_eq!(std::fs::read_to_string(inside("file")).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -54,6 +54,14 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// Whoever reads the results later learns that they are not all.
+fn says_so(results: &Results) -> bool {
+    let unavailable = &results.machine.unavailable;
+    unavailable
+        .iter()
+        .any(|sentence| sentence.contains("Ctrl-C"))
+}
+
 #[test]
 fn bench_keeps_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
@@ -65,6 +73,7 @@ fn bench_keeps_what_was_measured() {
     assert_eq!(interrupted(&args, folder.path()), Some(130));
     let results: Results = serde_json::from_str(&read(&file)).unwrap();
     assert!(results.runs.len() <= 2 && results.runs.iter().all(|run| run.correct));
+    assert!(says_so(&results), "{:?}", results.machine.unavailable);
     assert_eq!(has_begun(folder.path()), None, "a temporary file is left");
 }
 
@@ -76,6 +85,7 @@ fn compare_still_writes_its_report() {
     let results: Results =
         serde_json::from_str(&read(&folder.path().join("results.json"))).unwrap();
     assert!(results.runs.iter().all(|run| run.correct));
+    assert!(says_so(&results), "{:?}", results.machine.unavailable);
     assert!(read(&folder.path().join("index.html")).contains("</html>"));
     assert_eq!(has_begun(folder.path()), None, "a temporary file is left");
 }

@@ -1,7 +1,7 @@
 //! `corelay bench`: one workload with every knob.
 
 use crate::cli::host::Host;
-use crate::cli::list::{List, Numbers};
+use crate::cli::list::{List, Numbers, number};
 use crate::cli::output::{self, Target};
 use crate::cli::{Exit, table};
 use crate::measure::memory::available_bytes;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
     /// Trustees of dedicated delegation, among the threads; other methods ignore it
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u64).range(1..MAX_THREADS))]
+          value_parser = number(1..=MAX_THREADS - 1))]
     servers: u64,
 
     /// Shared variables
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 
     /// Requests in flight per client and trustee; other methods have their own
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256,
-          value_parser = clap::value_parser!(u64).range(1..=65_536))]
+          value_parser = number(1..=65_536))]
     window: u64,
 
     /// Length of a sample in seconds; fractions are allowed
@@ -58,7 +58,7 @@ pub(crate) struct Args {
 
     /// Samples of each contender
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 10,
-          value_parser = clap::value_parser!(u64).range(1..=100_000))]
+          value_parser = number(1..=100_000))]
     samples: u64,
 
     /// Where threads are pinned, servers first: cores-first, fill-node, sockets, none, or CPUs such as 0,2-5
@@ -74,7 +74,8 @@ pub(crate) struct Args {
         long,
         allow_negative_numbers = true,
         value_name = "N",
-        default_value_t = 1
+        default_value_t = 1,
+        value_parser = number(0..=u64::MAX)
     )]
     seed: u64,
 
@@ -110,10 +111,11 @@ fn methods(text: &str) -> Result<Methods, String> {
     let mut methods: Vec<Method> = Vec::new();
     for name in text.split(',').map(str::trim) {
         let unknown = || {
-            format!(
-                "there is no method `{name}`; there are {} (or all)",
-                names()
-            )
+            let what = match name {
+                "" => "a name is missing".to_owned(),
+                _ => format!("there is no method `{name}`"),
+            };
+            format!("{what}; there are {} (or all)", names())
         };
         let method = Method::named(name).ok_or_else(unknown)?;
         if methods.iter().all(|m| m.name() != method.name()) {

@@ -153,6 +153,10 @@ impl Args {
     /// The page and the raw results, opened before anything is measured.
     fn targets(&self) -> Result<(Target, Target), String> {
         let open = |name| Target::open(&self.out.join(name));
+        if self.out.is_file() {
+            let out = self.out.display();
+            return Err(format!("--out {out}: it is a file; a folder is needed"));
+        }
         std::fs::create_dir_all(&self.out)
             .and_then(|()| Ok((open("index.html")?, open("results.json")?)))
             .map_err(|error| self.unwritable(&error))

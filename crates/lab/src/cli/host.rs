@@ -75,6 +75,10 @@ impl Host {
         machine
             .unavailable
             .extend(rig.no_probe().map(|why| format!("round-trip probe: {why}")));
+        if rig.is_interrupted() {
+            let sentence = "time: Ctrl-C ended the measuring early; what was measured is here";
+            machine.unavailable.push(sentence.to_owned());
+        }
         Results {
             schema: SCHEMA,
             machine,

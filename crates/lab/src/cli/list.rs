@@ -1,4 +1,4 @@
-//! Lists of numbers on the command line.
+//! Numbers and lists of numbers on the command line.
 //!
 //! ```text
 //! list   = item , item , …
@@ -25,6 +25,17 @@ pub(crate) struct Numbers<'a> {
     pub(crate) bounds: RangeInclusive<u64>,
     /// A word and the number it stands for.
     pub(crate) word: Option<(&'a str, u64)>,
+}
+
+/// Reads one number of a flag that takes no list.
+pub(crate) fn number(
+    bounds: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let (bounds, word) = (bounds.clone(), None);
+        let number = Numbers { bounds, word }.number(text.trim())?;
+        Ok(number.value())
+    }
 }
 
 /// A number as written.

@@ -40,7 +40,12 @@ impl Target {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let temp = new_file(folder)?;
+        if !folder.is_dir() {
+            let what = format!("there is no folder {}", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
+        // The kind says it all; the name of a temporary file would only distract.
+        let temp = new_file(folder).map_err(|error| io::Error::from(error.kind()))?;
         Ok(Self::File(temp, path))
     }
 

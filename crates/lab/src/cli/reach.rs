@@ -1,6 +1,7 @@
 //! `corelay reach`: the project's own targets.
 
 use crate::cli::host::Host;
+use crate::cli::list::number;
 use crate::cli::{Exit, output};
 use crate::measure::plan::Item;
 use crate::measure::session::{Session, Timing};
@@ -23,18 +24,18 @@ pub(crate) struct Args {
     area: Area,
 
     /// Blocks of each mode that are asked for
-    #[arg(long, value_name = "N", default_value_t = 30,
-          value_parser = clap::value_parser!(u64).range(5..=10_000))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 30,
+          value_parser = number(5..=10_000))]
     blocks: u64,
 
     /// Length of a sample in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 20,
-          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, allow_negative_numbers = true, value_name = "MS", default_value_t = 20,
+          value_parser = number(1..=10_000))]
     slice: u64,
 
     /// Longest time in seconds to wait for both modes to occur
-    #[arg(long, value_name = "S", default_value_t = 180,
-          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 180,
+          value_parser = number(1..=86_400))]
     limit: u64,
 }
 

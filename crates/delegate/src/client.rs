@@ -7,6 +7,19 @@ use corelay_sync::wait::NoSwitch;
 
 /// Runs the callbacks of what has been answered to this thread; does not wait.
 ///
+/// ```
+/// # use corelay_delegate::{Trustees, poll};
+/// # use std::{cell::Cell, rc::Rc};
+/// let trustees = Trustees::dedicated(1).start().unwrap();
+/// let hits = trustees.entrust(1u64);
+/// let seen = Rc::new(Cell::new(0));
+/// let note = Rc::clone(&seen);
+/// hits.apply_then(|h| *h, move |n| note.set(n));
+/// while seen.get() == 0 {
+///     poll(); // between other work
+/// }
+/// ```
+///
 /// # Panics
 /// Inside a delegated closure or a callback. With the panic of a callback, after all that
 /// could run have run.
@@ -20,6 +33,18 @@ pub fn poll() {
 
 /// Waits until everything that this thread asked for is done and its callbacks have run,
 /// also what those asked for.
+///
+/// ```
+/// # use corelay_delegate::{Trustees, barrier};
+/// let trustees = Trustees::dedicated(1).start().unwrap();
+/// let log = trustees.entrust(Vec::new());
+/// (0..3).for_each(|i| log.post(move |log| log.push(i)));
+/// barrier().unwrap(); // all three have run
+///
+/// log.post(|log| assert!(log.is_empty(), "three are there"));
+/// let failed = barrier().unwrap_err();
+/// assert_eq!((failed.count(), failed.message()), (1, "three are there"));
+/// ```
 ///
 /// # Errors
 /// Requests without an answer that panicked or reached a poisoned object, since the last

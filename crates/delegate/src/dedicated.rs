@@ -70,7 +70,8 @@ impl Trustees {
         self.members.len()
     }
 
-    /// What each trustee has counted, as it last published: when idle, and at its end.
+    /// What each trustee has counted, as it last published: when idle, and at its end. For
+    /// figures that are complete see [`shutdown`](Self::shutdown).
     pub fn metrics(&self) -> Vec<Metrics> {
         self.members
             .iter()
@@ -80,7 +81,17 @@ impl Trustees {
 
     /// Serves what was accepted, drops the values on their trustees and ends them. Later
     /// requests are refused as `Closed`. Callbacks that this or other threads have not run
-    /// yet stay with them.
+    /// yet stay with them. What each trustee has counted comes back.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryPostError};
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// (0..10).for_each(|_| hits.post(|h| *h += 1));
+    /// let counted = trustees.shutdown(); // all ten have run
+    /// assert!(counted[0].requests >= 10);
+    /// assert!(matches!(hits.try_post(|h| *h += 1), Err(TryPostError::Closed(_))));
+    /// ```
     ///
     /// # Panics
     /// Inside a delegated closure.
@@ -133,7 +144,24 @@ struct Home(*mut Object<Registry>);
 // SAFETY: followed by the trustee only.
 unsafe impl Send for Home {}
 
-/// How trustees are to be. See [`Trustees::dedicated`].
+/// How trustees are to be, from [`Trustees::dedicated`] to [`start`](Self::start).
+///
+/// ```
+/// use corelay_delegate::{StartError, Trustees};
+/// use std::time::Duration;
+///
+/// let trustees = Trustees::dedicated(2)
+///     .window(1024) // requests in flight per client and trustee
+///     .ring_bytes(256 << 10) // room for them
+///     .spin(Duration::from_millis(1)) // of polling before an idle trustee sleeps
+///     .name("owner")
+///     .start()?;
+/// assert_eq!(format!("{trustees:?}"), r#"["owner-0", "owner-1"]"#);
+///
+/// let refused = Trustees::dedicated(1).window(0).start();
+/// assert!(matches!(refused, Err(StartError::Window(0))));
+/// # Ok::<(), StartError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "trustees run once started"]
 pub struct Builder {

@@ -23,6 +23,14 @@ impl Trustees {
     /// Gives `value` to the next trustee in turn, and the handle back. The value moves to
     /// memory that its trustee allocates.
     ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(1).start()?;
+    /// let words = trustees.entrust(vec!["one"]);
+    /// assert_eq!(words.apply(|words| words.len()), 1);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
     /// # Panics
     /// Inside a delegated closure.
     #[track_caller]
@@ -76,7 +84,16 @@ impl Trustees {
         }
     }
 
-    /// As [`entrust`](Self::entrust), to the trustee number `trustee`.
+    /// As [`entrust`](Self::entrust), to the trustee number `trustee`, of `0..len`. What a
+    /// thread asks of the objects of one trustee runs in the order in which it asked.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(2).start()?;
+    /// let text = trustees.entrust_on(1, String::new());
+    /// assert_eq!(format!("{text:?}"), "Trust<alloc::string::String> of trustee-1");
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
     ///
     /// # Panics
     /// Where there are not so many; inside a delegated closure.

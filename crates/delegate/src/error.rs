@@ -4,7 +4,18 @@ use std::any::Any;
 use std::fmt;
 
 /// The payload with which a request ends that reached a poisoned object: a closure has
-/// panicked on it before. `Trust::clear_poison` makes it usable again.
+/// panicked on it before. [`Trust::clear_poison`](crate::Trust::clear_poison) makes it
+/// usable again.
+///
+/// ```
+/// # use corelay_delegate::{Poisoned, Trustees, barrier};
+/// # let trustees = Trustees::dedicated(1).start().unwrap();
+/// let hits = trustees.entrust(0u64);
+/// hits.post(|_| panic!("out of order"));
+/// assert!(!barrier().unwrap_err().into_first().is::<Poisoned>()); // the panic itself
+/// hits.post(|h| *h += 1); // is not run any more
+/// assert!(barrier().unwrap_err().into_first().is::<Poisoned>());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poisoned;
 
@@ -19,7 +30,8 @@ impl fmt::Display for Poisoned {
 
 impl std::error::Error for Poisoned {}
 
-/// Why [`Trust::try_apply`](crate::Trust::try_apply) did not run the closure.
+/// Why [`Trust::try_apply`](crate::Trust::try_apply) did not run the closure; gives it back
+/// where it was not consumed.
 pub enum TryApplyError<F> {
     /// A closure has panicked on the object before; this one was dropped on the trustee.
     Poisoned,
@@ -29,7 +41,8 @@ pub enum TryApplyError<F> {
     Closed(F),
 }
 
-/// Why [`Trust::try_apply_then`](crate::Trust::try_apply_then) did not take the request.
+/// Why [`Trust::try_apply_then`](crate::Trust::try_apply_then) did not take the request;
+/// gives both closures back.
 pub enum TryApplyThenError<F, C> {
     /// As many requests as the window allows are in flight.
     Full(F, C),
@@ -39,7 +52,8 @@ pub enum TryApplyThenError<F, C> {
     Closed(F, C),
 }
 
-/// Why [`Trust::try_post`](crate::Trust::try_post) did not take the request.
+/// Why [`Trust::try_post`](crate::Trust::try_post) did not take the request; gives the
+/// closure back.
 pub enum TryPostError<F> {
     /// As many requests as the window allows are in flight.
     Full(F),
@@ -82,7 +96,7 @@ describe!(TryPostError<F>,
 );
 
 /// What [`barrier`](crate::barrier) reports: requests of this thread that ended without
-/// their closure's result, since the last barrier.
+/// their closure's result, since the last barrier. For an example see there.
 pub struct BarrierError {
     first: Box<dyn Any + Send>,
     count: u64,

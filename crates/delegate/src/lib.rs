@@ -14,7 +14,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `trust` | the handle, and the five ways to ask |
+//! | `trust` | the handle, and the ways to ask |
 //! | `dedicated` | trustees on threads of their own, from start to shutdown |
 //! | `entrust` | giving them values |
 //! | `trustee` | what such a thread does: pass, look, sleep, close |
@@ -25,6 +25,8 @@
 //! | `client` | poll, barrier, and the end of a client |
 //! | `leaf` | a delegated closure may not wait |
 //! | `session` | delegated objects as one of the ways of sharing |
+//! | `launch`, `slot` | a trustee's thread, and its number |
+//! | `error`, `metrics` | what can go wrong, and what is counted |
 //!
 //! Not for data that threads seldom want at the same time, nor for far more objects than
 //! threads: see the guide. What is promised, and where the limits are, is in

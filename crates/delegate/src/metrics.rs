@@ -3,7 +3,8 @@
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 
-/// A trustee's work since its start. All are counts.
+/// A trustee's work since its start. All are counts. For an example see
+/// [`Trustees::shutdown`](crate::Trustees::shutdown).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {

@@ -6,6 +6,18 @@ use corelay_sync::{Issue, Session, Shared};
 use std::rc::Rc;
 
 /// A thread's session with a [`Trust`]: its channel, looked up once.
+///
+/// ```
+/// use corelay_delegate::Trustees;
+/// use corelay_sync::{Issue, Session, Shared};
+///
+/// let trustees = Trustees::dedicated(1).start().unwrap();
+/// let hits = trustees.entrust(0u64);
+/// let mut session = hits.session();
+/// assert_eq!(session.apply(|h| { *h += 1; *h }), 1);
+/// session.issue(|h| *h, |n| assert_eq!(n, 1));
+/// session.barrier(); // the callback has run
+/// ```
 pub struct TrustSession<'a, T> {
     trust: &'a Trust<T>,
     client: Rc<Client>,

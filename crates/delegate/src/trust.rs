@@ -143,6 +143,18 @@ impl<T> Trust<T> {
 
     /// As [`apply`](Self::apply), giving `f` back where it cannot run.
     ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryApplyError};
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// assert_eq!(hits.try_apply(|h| *h).unwrap(), 0);
+    /// trustees.shutdown();
+    /// match hits.try_apply(|h| { *h += 1; *h }) {
+    ///     Err(TryApplyError::Closed(f)) => assert_eq!(f(&mut 6), 7),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`TryApplyError`].
     ///
@@ -214,6 +226,18 @@ impl<T> Trust<T> {
     /// As [`apply_then`](Self::apply_then), giving both closures back where the request
     /// cannot be taken now.
     ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryApplyThenError, barrier};
+    /// # let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// match hits.try_apply_then(|h| *h, |n| println!("{n} hits")) {
+    ///     Ok(()) => {}
+    ///     Err(TryApplyThenError::Full(f, then)) => hits.apply_then(f, then), // waits
+    ///     Err(error) => panic!("{error}"),
+    /// }
+    /// barrier().unwrap();
+    /// ```
+    ///
     /// # Errors
     /// [`TryApplyThenError`].
     ///
@@ -243,6 +267,14 @@ impl<T> Trust<T> {
     /// Asks for `f` and wants no answer. A panic of `f` is reported by the next
     /// [`barrier`](crate::barrier).
     ///
+    /// ```
+    /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+    /// let log = trustees.entrust(Vec::new());
+    /// log.post(|log| log.push("begun"));
+    /// log.post(|log| log.push("done"));
+    /// assert_eq!(log.apply(|log| log.join(", ")), "begun, done"); // in the order asked
+    /// ```
+    ///
     /// # Panics
     /// As [`apply_then`](Self::apply_then).
     #[inline]
@@ -263,6 +295,18 @@ impl<T> Trust<T> {
 
     /// As [`post`](Self::post), giving the closure back where the request cannot be taken
     /// now.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryPostError};
+    /// # let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// let lost = match hits.try_post(|h| *h += 1) {
+    ///     Ok(()) => 0,
+    ///     Err(TryPostError::Full(_)) => 1, // rather than wait
+    ///     Err(error) => panic!("{error}"),
+    /// };
+    /// assert_eq!(hits.apply(|h| *h) + lost, 1);
+    /// ```
     ///
     /// # Errors
     /// [`TryPostError`].
@@ -297,6 +341,17 @@ impl<T> Trust<T> {
 
     /// Makes a poisoned value usable again: requests that reach it from now on run. Call
     /// it when you know that the value is in order, or how to mend it.
+    ///
+    /// ```
+    /// # use corelay_delegate::barrier;
+    /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+    /// let stock = trustees.entrust(3u32);
+    /// stock.post(|_| panic!("dropped a crate"));
+    /// assert!(barrier().is_err());
+    /// assert!(stock.is_poisoned());
+    /// stock.clear_poison();
+    /// assert_eq!(stock.apply(|s| *s), 3);
+    /// ```
     pub fn clear_poison(&self) {
         // SAFETY: the object lives while this handle does.
         let poison = unsafe { &(*self.header()).poison };

@@ -9,6 +9,23 @@ use std::time::Duration;
 /// look and its sleep is not lost. Wake-ups may be spurious: callers look again.
 /// Linux uses the `futex` system call; elsewhere, and in the models, a mutex and a
 /// condition variable stand beside the word.
+///
+/// ```
+/// use corelay_sync::Futex;
+/// use corelay_sync::facade::atomic::Ordering;
+///
+/// let ready = Futex::new(0);
+/// std::thread::scope(|s| {
+///     s.spawn(|| {
+///         // Release: pairs with the Acquire below.
+///         ready.word().store(1, Ordering::Release);
+///         ready.wake_one();
+///     });
+///     while ready.word().load(Ordering::Acquire) == 0 {
+///         ready.wait(0, None);
+///     }
+/// });
+/// ```
 #[derive(Debug, Default)]
 pub struct Futex {
     word: AtomicU32,

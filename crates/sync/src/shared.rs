@@ -8,6 +8,40 @@
 ///
 /// Per-thread state (an MCS node, a combiner's record, a ring) needs a home, so sharing
 /// is in two steps: a thread opens a [`Session`] and applies operations through it.
+///
+/// A function over all ways, and the smallest of them:
+/// ```
+/// use corelay_sync::{Session, Shared};
+/// use std::sync::Mutex;
+///
+/// fn count<S: Shared<Value = u64> + Sync>(hits: &S) -> u64 {
+///     std::thread::scope(|s| {
+///         for _ in 0..2 {
+///             s.spawn(|| hits.session().apply(|h| *h += 1));
+///         }
+///     });
+///     hits.session().apply(|h| *h)
+/// }
+///
+/// struct Plain(Mutex<u64>);
+/// struct PlainSession<'a>(&'a Mutex<u64>);
+///
+/// impl Shared for Plain {
+///     type Value = u64;
+///     type Session<'a> = PlainSession<'a>;
+///     fn session(&self) -> PlainSession<'_> {
+///         PlainSession(&self.0)
+///     }
+/// }
+/// impl Session for PlainSession<'_> {
+///     type Value = u64;
+///     fn apply<R: Send, F: FnOnce(&mut u64) -> R + Send>(&mut self, f: F) -> R {
+///         f(&mut self.0.lock().unwrap())
+///     }
+/// }
+///
+/// assert_eq!(count(&Plain(Mutex::new(0))), 2);
+/// ```
 pub trait Shared {
     /// The shared value.
     type Value;

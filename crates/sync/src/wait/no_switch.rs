@@ -98,6 +98,21 @@ impl<'a> NoSwitch<'a> {
     ///
     /// # Panics
     /// Inside a guard: names the call that was refused, its place and what runs.
+    ///
+    /// ```should_panic
+    /// use corelay_sync::wait::NoSwitch;
+    ///
+    /// #[track_caller]
+    /// fn take_a_nap() {
+    ///     NoSwitch::refuse("taking a nap");
+    ///     std::thread::park();
+    /// }
+    ///
+    /// let name = "increment";
+    /// // SAFETY: dropped at the end, before `name` ends.
+    /// let _guard = unsafe { NoSwitch::enter(&name, |name| name) };
+    /// take_a_nap(); // taking a nap at src/main.rs:12:1 inside increment: …
+    /// ```
     #[track_caller]
     #[inline]
     pub fn refuse(call: &str) {

@@ -3,9 +3,9 @@
 //! A value becomes an [`Object`], made on its trustee by a request to the trustee's
 //! registry, which keeps all it owns.
 
-use crate::channel::lane::guarded;
 use crate::dedicated::{Member, Trustees};
 use crate::object::{Header, Object};
+use crate::serving::guarded;
 use crate::thread::connect;
 use crate::trust::{Trust, refuse, unwrap_answer};
 use crate::trustee::{Registry, Shared};

@@ -44,10 +44,9 @@ pub enum TryApplyError<F> {
 /// Why [`Trust::try_apply_then`](crate::Trust::try_apply_then) did not take the request;
 /// gives both closures back.
 pub enum TryApplyThenError<F, C> {
-    /// As many requests as the window allows are in flight.
+    /// As many requests as the window allows are in flight; inside a delegated closure: wait to
+    /// be sent.
     Full(F, C),
-    /// Called inside a delegated closure.
-    Nested(F, C),
     /// The trustee has been shut down.
     Closed(F, C),
 }
@@ -55,10 +54,9 @@ pub enum TryApplyThenError<F, C> {
 /// Why [`Trust::try_post`](crate::Trust::try_post) did not take the request; gives the
 /// closure back.
 pub enum TryPostError<F> {
-    /// As many requests as the window allows are in flight.
+    /// As many requests as the window allows are in flight; inside a delegated closure: wait to
+    /// be sent.
     Full(F),
-    /// Called inside a delegated closure.
-    Nested(F),
     /// The trustee has been shut down.
     Closed(F),
 }
@@ -86,12 +84,10 @@ describe!(TryApplyError<F>,
 );
 describe!(TryApplyThenError<F, C>,
     Self::Full(..) => "the window is full",
-    Self::Nested(..) => "called inside a delegated closure",
     Self::Closed(..) => "the trustee has been shut down",
 );
 describe!(TryPostError<F>,
     Self::Full(..) => "the window is full",
-    Self::Nested(..) => "called inside a delegated closure",
     Self::Closed(..) => "the trustee has been shut down",
 );
 
@@ -166,7 +162,7 @@ pub(crate) fn payload_message(payload: &(dyn Any + Send)) -> &str {
 /// Drops a payload that nobody wants. Its destructor may panic in turn: that is caught,
 /// and what it throws is leaked rather than dropped.
 pub(crate) fn discard_payload(payload: Option<Box<dyn Any + Send>>) {
-    if let Err(again) = crate::channel::lane::guarded(|| drop(payload)) {
+    if let Err(again) = crate::serving::guarded(|| drop(payload)) {
         std::mem::forget(again);
     }
 }

@@ -25,6 +25,27 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    /// A closure runs that did not come through a lane; `name` gives its type.
+    pub(crate) fn enter_here(name: &'a fn() -> &'static str) -> Self {
+        // SAFETY: as above.
+        let no_switch = unsafe { NoSwitch::enter(name, |name| name()) };
+        Self {
+            hidden: enter_leaf(),
+            _no_switch: no_switch,
+        }
+    }
+
+    /// Callbacks run on a trustee's thread, of requests that closures have made.
+    pub(crate) fn enter_callbacks() -> Leaf<'static> {
+        const WHAT: &str = "a callback on a trustee's thread";
+        // SAFETY: as above; the name is static.
+        let no_switch = unsafe { NoSwitch::enter(&WHAT, |what| what) };
+        Leaf {
+            hidden: enter_leaf(),
+            _no_switch: no_switch,
+        }
+    }
+
     /// A value of this trustee is being dropped.
     pub(crate) fn enter_destructor() -> Leaf<'static> {
         const WHAT: &str = "the destructor of a delegated value";

@@ -24,6 +24,7 @@
 //! | `thread` | a thread's clients; what its callbacks leave |
 //! | `client` | poll, barrier, and the end of a client |
 //! | `leaf` | a delegated closure may not wait |
+//! | `nested` | what a delegated closure may ask for |
 //! | `session` | delegated objects as one of the ways of sharing |
 //! | `launch`, `slot` | a trustee's thread, and its number |
 //! | `error`, `metrics` | what can go wrong, and what is counted |
@@ -41,7 +42,9 @@ mod inbox;
 mod launch;
 mod leaf;
 mod metrics;
+mod nested;
 mod object;
+mod serving;
 mod session;
 mod slot;
 mod thread;

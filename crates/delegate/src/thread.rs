@@ -88,6 +88,12 @@ pub(crate) fn in_leaf() -> bool {
     table().clients == IN_LEAF.clients
 }
 
+/// True where this thread has been a client. Not inside a delegated closure.
+#[inline(always)]
+pub(crate) fn is_client() -> bool {
+    table().len != 0
+}
+
 /// Why this thread cannot be a client now.
 #[derive(Debug)]
 pub(crate) enum NoClient {
@@ -394,15 +400,18 @@ impl ThreadState {
         if self.in_callback() || std::thread::panicking() {
             return;
         }
-        let held = self.held.borrow_mut().take();
-        if let Some(payload) = held {
+        if let Some(payload) = self.take_held() {
             resume_unwind(payload);
         }
     }
 
     fn discard_held(&self) {
-        let held = self.held.borrow_mut().take();
-        discard_payload(held);
+        discard_payload(self.take_held());
+    }
+
+    /// Takes the panic of a callback that is held.
+    pub(crate) fn take_held(&self) -> Option<Box<dyn Any + Send>> {
+        self.held.borrow_mut().take()
     }
 
     /// True where one more callback may be left to be run.

@@ -2,9 +2,12 @@
 
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::error::{Poisoned, TryApplyError, TryApplyThenError, TryPostError};
+use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
 use crate::thread::{ClientRef, NoClient, connect, lookup};
+use crate::trustee::Shared;
 use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
 use std::any::type_name;
 use std::fmt;
 use std::panic::{Location, resume_unwind};
@@ -98,10 +101,15 @@ impl<T> Trust<T> {
         }
     }
 
+    /// The trustee of the object.
+    pub(crate) fn trustee(&self) -> &Arc<Shared> {
+        // SAFETY: the object lives while this handle does.
+        unsafe { &(*self.header()).trustee }
+    }
+
     #[cold]
     fn connect(&self) -> Result<ClientRef, NoClient> {
-        // SAFETY: the object lives while this handle does.
-        connect(unsafe { &(*self.header()).trustee })
+        connect(self.trustee())
     }
 
     /// Runs `f` on the value and waits for its result.
@@ -197,18 +205,22 @@ impl<T> Trust<T> {
     /// assert_eq!(seen.get(), 1);
     /// ```
     ///
+    /// Inside a delegated closure the request waits until that has ended; its callback then
+    /// runs on the trustee's thread.
+    ///
     /// Inside a callback nothing is reaped, so where the window is full the request waits for
     /// its own answer instead, and its callback runs after the present one. Requests keep
     /// their order; callbacks do not then.
     ///
     /// # Panics
-    /// When the trustee has been shut down; inside a delegated closure; inside a callback
-    /// when the window is full and as many callbacks wait as it takes requests. With the panic of a
-    /// callback that this call has run, after the request has been accepted.
+    /// When the trustee has been shut down; inside a callback when the window is full and as
+    /// many callbacks wait as it takes requests; inside a delegated closure when as many
+    /// requests wait for its end. With the panic of a callback that this call has run, after the request has been accepted.
     #[inline]
     #[track_caller]
     pub fn apply_then<R, F, C>(&self, f: F, then: C)
     where
+        T: 'static,
         R: Send + 'static,
         F: FnOnce(&mut T) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
@@ -219,6 +231,11 @@ impl<T> Trust<T> {
         }) {
             Ok(Ok(())) => {}
             Ok(Err((refusal, ..))) => refuse_full::<F>("Trust::apply_then", refusal),
+            Err((NoClient::Nested(_), (f, then))) => {
+                if let Err((refusal, ..)) = nested::apply_then(self, f, then) {
+                    refuse_full::<F>("Trust::apply_then", refusal);
+                }
+            }
             Err((why, _)) => refuse::<F>("Trust::apply_then", &why),
         }
     }
@@ -247,6 +264,7 @@ impl<T> Trust<T> {
     #[inline]
     pub fn try_apply_then<R, F, C>(&self, f: F, then: C) -> Result<(), TryApplyThenError<F, C>>
     where
+        T: 'static,
         R: Send + 'static,
         F: FnOnce(&mut T) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
@@ -260,7 +278,11 @@ impl<T> Trust<T> {
             Ok(Err((Refusal::Closed, f, then))) | Err((NoClient::Closed, (f, then))) => {
                 Err(TryApplyThenError::Closed(f, then))
             }
-            Err((NoClient::Nested(_), (f, then))) => Err(TryApplyThenError::Nested(f, then)),
+            Err((NoClient::Nested(_), (f, then))) => match nested::apply_then(self, f, then) {
+                Ok(()) => Ok(()),
+                Err((Refusal::Full, f, then)) => Err(TryApplyThenError::Full(f, then)),
+                Err((Refusal::Closed, f, then)) => Err(TryApplyThenError::Closed(f, then)),
+            },
         }
     }
 
@@ -281,6 +303,7 @@ impl<T> Trust<T> {
     #[track_caller]
     pub fn post<F>(&self, f: F)
     where
+        T: 'static,
         F: FnOnce(&mut T) + Send + 'static,
     {
         // SAFETY: this handle keeps the object; nothing borrows.
@@ -289,6 +312,11 @@ impl<T> Trust<T> {
         }) {
             Ok(Ok(())) => {}
             Ok(Err((refusal, _))) => refuse_full::<F>("Trust::post", refusal),
+            Err((NoClient::Nested(_), f)) => {
+                if let Err((refusal, _)) = nested::post(self, f) {
+                    refuse_full::<F>("Trust::post", refusal);
+                }
+            }
             Err((why, _)) => refuse::<F>("Trust::post", &why),
         }
     }
@@ -316,6 +344,7 @@ impl<T> Trust<T> {
     #[inline]
     pub fn try_post<F>(&self, f: F) -> Result<(), TryPostError<F>>
     where
+        T: 'static,
         F: FnOnce(&mut T) + Send + 'static,
     {
         // SAFETY: this handle keeps the object; nothing borrows.
@@ -327,7 +356,11 @@ impl<T> Trust<T> {
             Ok(Err((Refusal::Closed, f))) | Err((NoClient::Closed, f)) => {
                 Err(TryPostError::Closed(f))
             }
-            Err((NoClient::Nested(_), f)) => Err(TryPostError::Nested(f)),
+            Err((NoClient::Nested(_), f)) => match nested::post(self, f) {
+                Ok(()) => Ok(()),
+                Err((Refusal::Full, f)) => Err(TryPostError::Full(f)),
+                Err((Refusal::Closed, f)) => Err(TryPostError::Closed(f)),
+            },
         }
     }
 
@@ -415,7 +448,7 @@ pub(crate) fn refuse<F>(call: &str, why: &NoClient) -> ! {
     match why {
         NoClient::Nested(running) => panic!(
             "corelay: {call} at {} inside {running}: a delegated closure is a leaf and may \
-             not send requests; return what is to be done and send it from outside",
+             not wait; use post or apply_then, or return what is to be done",
             Location::caller()
         ),
         NoClient::Closed => refuse_full::<F>(call, Refusal::Closed),
@@ -428,8 +461,9 @@ pub(crate) fn refuse_full<F>(call: &str, refusal: Refusal) -> ! {
     let (at, closure) = (Location::caller(), type_name::<F>());
     match refusal {
         Refusal::Full => panic!(
-            "corelay: {call} of {closure} at {at}: inside a callback, and both the window \
-             and the queue of callbacks are full; use the try_ form or a larger window"
+            "corelay: {call} of {closure} at {at}: inside a callback or a delegated closure, \
+             and the queue for what finds no room there is full; use the try_ form or a \
+             larger window"
         ),
         Refusal::Closed => {
             panic!("corelay: {call} of {closure} at {at}: the trustee has been shut down")

@@ -17,14 +17,16 @@
 //! it came too late, and takes its request back).
 
 use crate::channel::Channel;
-use crate::channel::lane::{Lane, Serving, forget_poison, guarded, with_serving};
+use crate::channel::lane::Lane;
 use crate::channel::word::Position;
-use crate::error::discard_payload;
 use crate::inbox::{Inbox, Kind, Node};
 use crate::leaf::Leaf;
 use crate::metrics::{Counters, Metrics};
+use crate::nested;
 use crate::object::{Header, Object};
+use crate::serving::Serving;
 use crate::slot::Slot;
+use crate::thread::is_client;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
@@ -160,6 +162,12 @@ impl Shared {
         }
     }
 
+    /// True once the trustee takes no requests any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: a hint.
+        matches!(self.state.word().load(Ordering::Relaxed), CLOSED | GONE)
+    }
+
     /// True once the trustee has ended.
     pub(crate) fn is_gone(&self) -> bool {
         // Acquire: pairs with the Release of `Trustee::close`.
@@ -231,15 +239,12 @@ pub(crate) struct Trustee {
 
 impl Trustee {
     pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
-        let bare = shared.settings.bare;
+        let serving = Serving::new(shared.slot.get(), shared.settings.bare);
         Self {
             shared,
             home,
             lanes: Vec::new(),
-            serving: Rc::new(Serving {
-                bare,
-                ..Serving::default()
-            }),
+            serving: Rc::new(serving),
             passes: 0,
             found: 0,
             sleeps: 0,
@@ -251,7 +256,8 @@ impl Trustee {
     /// Serves until it is asked to close.
     pub(crate) fn run(self) {
         let serving = Rc::clone(&self.serving);
-        with_serving(&serving, || self.serve());
+        serving.make_current(|| self.serve());
+        nested::finish();
     }
 
     fn serve(mut self) {
@@ -268,6 +274,7 @@ impl Trustee {
                 self.read_inbox();
                 ran += 1;
             }
+            let waits_for_others = is_client() && self.serve_own_requests();
             if ran > 0 {
                 self.found += 1;
                 idle = 0;
@@ -293,15 +300,25 @@ impl Trustee {
             }
             self.publish_metrics();
             let since = *idle_since.get_or_insert_with(now);
-            if elapsed(since) >= self.shared.settings.spin {
+            if elapsed(since) >= self.shared.settings.spin && !waits_for_others {
                 self.sleep();
                 idle_since = None;
-            } else if Backoff::new().is_yielding() {
+            } else if waits_for_others || Backoff::new().is_yielding() {
                 // One CPU: whoever has work for us needs it.
                 thread::yield_now();
             }
         }
         self.close();
+    }
+
+    /// Looks after what closures have asked of other trustees. True where answers are still
+    /// to come: they arrive in another place than requests do, so the trustee stays awake.
+    #[cold]
+    fn serve_own_requests(&self) -> bool {
+        if self.serving.nested.get() {
+            nested::drain(&self.serving);
+        }
+        nested::take_answers(&self.serving)
     }
 
     fn look_at_heads(&self, batch: u32) -> bool {
@@ -369,7 +386,8 @@ impl Trustee {
                 let channel = container(node, offset_of!(Channel, register));
                 // SAFETY: the count that `Client::connect` announced.
                 let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
-                self.lanes.push(Lane::new(channel));
+                let serving = Rc::clone(&self.serving);
+                self.lanes.push(Lane::new(channel, serving));
             }
             Kind::Detach => {
                 let channel = container(node, offset_of!(Channel, detach));
@@ -397,6 +415,16 @@ impl Trustee {
         for lane in &self.lanes {
             lane.drain(&self.serving);
         }
+        // What closures have asked for was accepted too. Where others have no room for it
+        // yet they may be waiting for us in the same way.
+        while self.serving.nested.get() {
+            self.serve_own_requests();
+            for lane in &self.lanes {
+                lane.drain(&self.serving);
+            }
+            thread::yield_now();
+        }
+        self.serving.disown();
         // Objects retired by what has just run are in the registry still: all alike.
         for header in std::mem::take(&mut self.registry().objects) {
             self.drop_value(header);
@@ -426,13 +454,11 @@ impl Trustee {
     }
 
     fn drop_value(&self, header: *mut Header) {
-        forget_poison(&self.serving, header);
+        self.serving.forget_poison(header);
         let _leaf = Leaf::enter_destructor();
         // SAFETY: called once per object, on its trustee, when no request is left.
-        if let Err(payload) = guarded(|| unsafe { Header::drop_value(header) }) {
-            self.serving.count_panic();
-            discard_payload(Some(payload));
-        }
+        self.serving
+            .contain(|| unsafe { Header::drop_value(header) });
     }
 
     fn publish_metrics(&self) {

@@ -50,6 +50,9 @@ pub(crate) enum Patience {
     Try,
     /// As `Wait`, and leave the panics of callbacks held: the caller's frame is borrowed.
     Hold,
+    /// Give up, run no callbacks and raise no panics: a trustee sends what its closures have
+    /// asked for.
+    Inside,
 }
 
 enum Room {
@@ -228,7 +231,7 @@ impl Client {
                 unsafe { self.rouse_or_retract_then::<T, F, R, C>(at) }?;
             }
         }
-        if patience != Patience::Hold {
+        if matches!(patience, Patience::Wait | Patience::Try) {
             self.thread.raise_held();
         }
         Ok(())
@@ -340,7 +343,7 @@ impl Client {
             // SAFETY: just written.
             unsafe { self.rouse_or_retract_post::<T, F>(at) }?;
         }
-        if patience != Patience::Hold {
+        if matches!(patience, Patience::Wait | Patience::Try) {
             self.thread.raise_held();
         }
         Ok(())
@@ -642,13 +645,12 @@ impl Client {
     /// Panics of callbacks are held until the request has been accepted.
     fn make_room(&self, units: usize, patience: Patience) -> Room {
         self.stop_fast_path();
-        if self.thread.in_callback() {
+        if self.thread.in_callback() || patience == Patience::Inside {
             self.reaper.look(self.channel());
             if !self.has_room(units) {
-                return if patience == Patience::Try {
-                    Room::None
-                } else {
-                    Room::NotInCallback
+                return match patience {
+                    Patience::Try | Patience::Inside => Room::None,
+                    Patience::Wait | Patience::Hold => Room::NotInCallback,
                 };
             }
         } else {

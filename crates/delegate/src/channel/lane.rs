@@ -7,35 +7,14 @@ use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
 use crate::error::Poisoned;
 use crate::leaf::Leaf;
-use crate::object::{CLEARED, HEALTHY, Header, POISONED};
+use crate::nested;
+use crate::serving::{Serving, guarded};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::facade::thread_local;
 use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// What the lanes of one trustee have in common.
-#[derive(Default)]
-pub(crate) struct Serving {
-    /// Objects that are poisoned, or were until their trustee has noticed otherwise.
-    pub(crate) poisoned: Cell<u32>,
-    /// Requests run.
-    pub(crate) requests: Cell<u64>,
-    /// Times that a lane had something to run.
-    pub(crate) batches: Cell<u64>,
-    /// Closures, values and payloads that panicked.
-    pub(crate) panics: Cell<u64>,
-    /// See `Builder::bare`.
-    pub(crate) bare: bool,
-}
-
-impl Serving {
-    pub(crate) fn count_panic(&self) {
-        self.panics.set(self.panics.get() + 1);
-    }
-}
+use std::rc::Rc;
 
 /// A trustee's half of a channel.
 pub(crate) struct Lane {
@@ -49,11 +28,12 @@ pub(crate) struct Lane {
     seen: Cell<Mail>,
     /// The lone call runs, not the ring.
     calling: Cell<bool>,
+    serving: Rc<Serving>,
 }
 
 impl Lane {
     /// The half of a channel that has just been registered.
-    pub(crate) fn new(channel: Arc<Channel>) -> Self {
+    pub(crate) fn new(channel: Arc<Channel>, serving: Rc<Serving>) -> Self {
         // Relaxed: the registration acquired it; only this side writes it later.
         let origin = Position(channel.tail.position.load(Ordering::Relaxed));
         Self {
@@ -65,6 +45,7 @@ impl Lane {
             }),
             seen: Cell::new(Mail::new(origin.cursor(), 0)),
             calling: Cell::new(false),
+            serving,
             channel,
         }
     }
@@ -189,9 +170,15 @@ impl Lane {
         if serving.bare {
             self.run_bare(stop);
         } else {
-            let _leaf = Leaf::enter(self);
-            while let Err(payload) = guarded(|| self.run_until(serving, stop)) {
-                self.fault(serving, payload);
+            while is_past(stop, self.at.get().request.cursor()) {
+                let leaf = Leaf::enter(self);
+                while let Err(payload) = guarded(|| self.run_until(serving, stop)) {
+                    self.fault(serving, payload);
+                }
+                drop(leaf);
+                if serving.nested.get() {
+                    nested::drain(serving);
+                }
             }
         }
         let at = self.at.get().request;
@@ -224,7 +211,14 @@ impl Lane {
         }
     }
 
-    /// The inner loop. Unwinds out of the request at `self.at`.
+    /// True where the closure that has just run has asked for something.
+    #[inline(always)]
+    pub(crate) fn has_nested(&self) -> bool {
+        self.serving.nested.get()
+    }
+
+    /// The inner loop; ends early behind a closure that has asked for something. Unwinds out
+    /// of the request at `self.at`.
     #[inline(always)]
     fn run_until(&self, serving: &Serving, stop: u32) {
         let mut at = self.at.get();
@@ -234,7 +228,7 @@ impl Lane {
             let label = unsafe { read_label(record) };
             self.stand_at(at);
             let mut run_to = stop;
-            if serving.poisoned.get() != 0 {
+            if serving.any_poisoned() {
                 if self.refuse(serving, label, record) {
                     at = self.at.get();
                     continue;
@@ -246,6 +240,9 @@ impl Lane {
             let vtable = unsafe { label.vtable() };
             // SAFETY: published, and run once: the cursors move past it.
             at = unsafe { (vtable.run)(record, at, self, run_to) };
+            if serving.nested.get() {
+                break;
+            }
         }
         self.at.set(at);
     }
@@ -272,7 +269,7 @@ impl Lane {
         let record = line.call.with_mut(|call| call.cast::<u64>());
         // SAFETY: the mail published the call.
         let (vtable, object) = unsafe { read_head(record) };
-        let refused = serving.poisoned.get() != 0 && is_poisoned(serving, object);
+        let refused = serving.is_poisoned(object);
         self.calling.set(true);
         let leaf = Leaf::enter(self);
         let result = guarded(|| {
@@ -291,7 +288,7 @@ impl Lane {
         let mut done = mail;
         if let Err(payload) = result {
             if !refused {
-                poison(serving, object);
+                serving.poison(object);
             } else if !payload.is::<Poisoned>() {
                 // The destructor of the closure.
                 serving.count_panic();
@@ -311,6 +308,9 @@ impl Lane {
         // Release: pairs with the caller's Acquire of `done`; publishes the result.
         line.done.store(done.0, Ordering::Release);
         self.channel.sleeper.wake_if_asleep();
+        if serving.nested.get() {
+            nested::drain(serving);
+        }
     }
 
     /// The request at `self.at` has panicked: poison, mark, go on behind it.
@@ -319,14 +319,14 @@ impl Lane {
         let record = self.requests.get().at(self.at.get().request.cursor());
         // SAFETY: the head of the record is still there, only its captures are consumed.
         let label = unsafe { read_label(record) };
-        poison(serving, label.object());
+        serving.poison(label.object());
         self.mark(record, payload);
     }
 
     /// Discards a request that reached a poisoned object.
     #[cold]
     fn refuse(&self, serving: &Serving, label: Label, record: *mut u64) -> bool {
-        if label == Label::JUMP || !is_poisoned(serving, label.object()) {
+        if label == Label::JUMP || !serving.is_poisoned(label.object()) {
             return false;
         }
         // SAFETY: from a client.
@@ -376,82 +376,5 @@ impl Lane {
             unsafe { label.vtable() }
         };
         (vtable.name)()
-    }
-}
-
-/// Poisons `object`.
-fn poison(serving: &Serving, object: *mut Header) {
-    serving.count_panic();
-    // SAFETY: a request on it has just run, so it is alive.
-    let word = unsafe { &(*object).poison };
-    // Relaxed: what the users of the object know of each other goes through requests.
-    if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
-        serving.poisoned.set(serving.poisoned.get() + 1);
-    }
-}
-
-thread_local! {
-    /// What the lanes of this thread's trustee have in common.
-    static SERVING: Cell<*const Serving> = const { Cell::new(std::ptr::null()) };
-}
-
-/// Runs `f`, the trustee's life on this thread, with [`poison_from_inside`] working.
-pub(crate) fn with_serving<R>(serving: &Serving, f: impl FnOnce() -> R) -> R {
-    SERVING.with(|s| s.set(serving));
-    let result = f();
-    SERVING.with(|s| s.set(std::ptr::null()));
-    result
-}
-
-/// Poisons `object` from inside a closure on it that has caught its own panic.
-pub(crate) fn poison_from_inside(object: *mut Header) {
-    SERVING.with(|serving| {
-        // SAFETY: set while the trustee lives, of which a closure runs.
-        poison(unsafe { &*serving.get() }, object);
-    });
-}
-
-/// Is `object` poisoned? For a closure of this thread's trustee that looks after itself.
-pub(crate) fn is_poisoned_inside(object: *mut Header) -> bool {
-    SERVING.with(|serving| {
-        // SAFETY: set while the trustee lives, of which a closure runs.
-        let serving = unsafe { &*serving.get() };
-        serving.poisoned.get() != 0 && is_poisoned(serving, object)
-    })
-}
-
-/// The value of `object` is dropped: it counts as poisoned no more.
-pub(crate) fn forget_poison(serving: &Serving, object: *mut Header) {
-    // SAFETY: about to be dropped, so alive.
-    let word = unsafe { &(*object).poison };
-    // Relaxed: as in `poison`.
-    if word.swap(HEALTHY, Ordering::Relaxed) != HEALTHY {
-        serving.poisoned.set(serving.poisoned.get() - 1);
-    }
-}
-
-/// Is `object` poisoned? Notices where the user has cleared it.
-fn is_poisoned(serving: &Serving, object: *mut Header) -> bool {
-    // SAFETY: a request on it waits, so it is alive.
-    let word = unsafe { &(*object).poison };
-    // Relaxed: as in `poison`.
-    match word.load(Ordering::Relaxed) {
-        CLEARED => {
-            // Only the trustee leaves this state.
-            word.store(HEALTHY, Ordering::Relaxed);
-            serving.poisoned.set(serving.poisoned.get() - 1);
-            false
-        }
-        state => state == POISONED,
-    }
-}
-
-/// Runs `f`, catching its panic. Under loom a panic is the checker's verdict and passes.
-#[inline(always)]
-pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
-    if cfg!(corelay_loom) {
-        Ok(f())
-    } else {
-        catch_unwind(AssertUnwindSafe(f))
     }
 }

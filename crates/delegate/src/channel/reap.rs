@@ -3,11 +3,11 @@
 use super::Channel;
 use super::client::Client;
 use super::label::Label;
-use super::lane::guarded;
 use super::request::{Outcome, Reap, read_label};
 use super::ring::{Rings, View};
 use super::word::{Position, is_past};
 use crate::error::{BarrierError, Poisoned};
+use crate::serving::guarded;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::prefetch_read;
 use std::any::Any;
@@ -179,7 +179,7 @@ impl Client {
 
     /// True where an answer may be waiting to be reaped.
     #[inline(always)]
-    pub(super) fn has_callbacks(&self) -> bool {
+    pub(crate) fn has_callbacks(&self) -> bool {
         !self.callbacks.is_empty(self.reaper.reaped()) || self.thread.has_left_callbacks()
     }
 

@@ -217,7 +217,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
                 request: at.request.after(Self::STEP),
                 answer: at.answer.wrapping_add(Answer::<R>::WORDS as u64),
             };
-            if !is_past(stop, at.request.cursor()) {
+            if !is_past(stop, at.request.cursor()) || lane.has_nested() {
                 return at;
             }
             record = lane.request(at.request.cursor());

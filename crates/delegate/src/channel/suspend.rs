@@ -5,9 +5,9 @@
 //! does not leave before its token is set.
 
 use super::client::{Client, Patience};
-use super::lane::{guarded, is_poisoned_inside, poison_from_inside};
 use crate::error::Poisoned;
 use crate::object::{Header, Object};
+use crate::serving::{guarded, is_poisoned_inside, poison_from_inside};
 use crate::trustee::Registry;
 use corelay_sync::wait::{self, Token};
 use std::any::Any;

@@ -16,6 +16,7 @@ mod promise_04_order;
 mod promise_05_bounded;
 mod promise_06_panics;
 mod promise_07_leaves;
+mod promise_07_nesting;
 mod promise_08_lifetime;
 mod promise_09_clients;
 mod promise_10_idle;

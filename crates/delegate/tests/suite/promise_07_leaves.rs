@@ -1,10 +1,8 @@
-//! Promise 7: A delegated closure is a leaf: every call of ours inside it is refused, by name, before
-//! it has any effect.
+//! Promise 7: A delegated closure is a leaf: every call of ours inside it that waits is refused,
+//! by name, before it has any effect. Those that do not wait: `promise_07_nesting.rs`.
 
 use crate::support::{OnDrop, Tally, one, panic_of, start, until, watchdog};
-use corelay_delegate::{
-    ClientGuard, Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
-};
+use corelay_delegate::{ClientGuard, Trust, Trustees, TryApplyError, barrier, poll};
 use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay_sync::{Session, Shared};
 use std::sync::{Arc, Mutex};
@@ -25,13 +23,8 @@ fn promise_07_plain_calls_are_refused_by_name() {
         &trustees.entrust_on(0, 0u64),
         &trustees.entrust_on(1, 0u64),
     ] {
-        let calls: [(&str, Box<dyn Fn() + Sync>); 7] = [
+        let calls: [(&str, Box<dyn Fn() + Sync>); 5] = [
             ("Trust::apply", Box::new(|| inner.apply(|n| *n += 1))),
-            ("Trust::post", Box::new(|| inner.post(|n| *n += 1))),
-            (
-                "Trust::apply_then",
-                Box::new(|| inner.apply_then(|n| *n += 1, |()| ())),
-            ),
             ("Trust::session", Box::new(|| drop(inner.session()))),
             ("corelay::barrier", Box::new(|| barrier().unwrap())),
             ("corelay::poll", Box::new(poll)),
@@ -94,13 +87,13 @@ fn promise_07_a_refusal_is_a_panic_of_the_closure() {
     outer.clear_poison();
     for form in 0..2 {
         let handle = inner.clone();
-        let nested = move |_: &mut u64| handle.post(|n| *n += 1);
+        let nested = move |_: &mut u64| handle.apply(|n| *n += 1);
         match form {
             0 => outer.post(nested),
             _ => outer.apply_then(nested, |()| unreachable!("it has panicked")),
         }
         let error = barrier().unwrap_err();
-        assert!(error.message().contains("Trust::post at "), "{error}");
+        assert!(error.message().contains("Trust::apply at "), "{error}");
         outer.clear_poison();
     }
     assert_eq!(inner.apply(|n| *n), 0);
@@ -170,36 +163,7 @@ fn promise_07_try_forms_give_back() {
             }
             other => panic!("{other:?}"),
         }
-        let token = tokens.token();
-        match handle.try_post(move |n| {
-            *n += 10;
-            drop(token);
-        }) {
-            Err(error @ TryPostError::Nested(_)) => {
-                texts.push(error.to_string());
-                if let TryPostError::Nested(f) = error {
-                    f(&mut here);
-                }
-            }
-            other => panic!("{other:?}"),
-        }
-        let (token, other) = (tokens.token(), tokens.token());
-        match handle.try_apply_then(
-            move |n| {
-                *n += 100;
-                drop(token);
-            },
-            move |()| drop(other),
-        ) {
-            Err(error @ TryApplyThenError::Nested(..)) => {
-                texts.push(error.to_string());
-                if let TryApplyThenError::Nested(f, then) = error {
-                    then(f(&mut here));
-                }
-            }
-            other => panic!("{other:?}"),
-        }
-        assert_eq!(here, 111);
+        assert_eq!(here, 1);
         texts
     });
     assert!(
@@ -207,7 +171,7 @@ fn promise_07_try_forms_give_back() {
             .iter()
             .all(|text| text.starts_with("called inside a delegated closure"))
     );
-    tally.assert_all_dropped(4);
+    tally.assert_all_dropped(1);
     assert_eq!(inner.apply(|n| *n), 0);
 }
 
@@ -312,8 +276,8 @@ fn promise_07_destructors_of_values_are_leaves() {
             let (handle, log) = (inner.clone(), Arc::clone(&texts));
             trustees.entrust(OnDrop::new(move || {
                 assert!(matches!(
-                    handle.try_post(|n| *n += 1),
-                    Err(TryPostError::Nested(_))
+                    handle.try_apply(|n| *n += 1),
+                    Err(TryApplyError::Nested(_))
                 ));
                 let text = panic_of(|| handle.apply(|n| *n));
                 log.lock().unwrap().push(text);

@@ -1,0 +1,212 @@
+//! Requests made inside delegated closures.
+//!
+//! A closure is a leaf and must not wait, and sending may have to: for room, or for a trustee
+//! that is ending. So `post` and `apply_then` from inside go into a queue of the thread, which
+//! its trustee drains when the closure has ended. It never waits for room there either: what
+//! finds none stays queued while the trustee goes on serving, so trustees that post into each
+//! other's full windows come apart again.
+//!
+//! The queue is bounded by the window of the request's trustee. Its order is kept: behind a
+//! request without room the others wait too. A request to an object of this very trustee needs
+//! no channel and is run here.
+//!
+//! What is queued holds a handle to its object. A request whose trustee ends before there was
+//! room is dropped unrun.
+
+use crate::channel::client::{Client, Patience, Refusal};
+use crate::error::discard_payload;
+use crate::leaf::Leaf;
+use crate::serving::Serving;
+use crate::thread::{connect, for_each_client, state};
+use crate::trust::Trust;
+use corelay_sync::facade::thread_local;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// A request that waits for its closure to end.
+trait Nested {
+    /// Sends it, or runs it where the object is this thread's own. False where there is no
+    /// room; it is to be asked again then.
+    fn send(&mut self, serving: Option<&Serving>, patience: Patience) -> bool;
+}
+
+thread_local! {
+    static QUEUE: RefCell<VecDeque<Box<dyn Nested>>> = const { RefCell::new(VecDeque::new()) };
+}
+
+struct Post<T, F> {
+    trust: Trust<T>,
+    f: Option<F>,
+}
+
+struct Then<T, F, C> {
+    trust: Trust<T>,
+    request: Option<(F, C)>,
+}
+
+/// Queues a `post`; gives it back where the queue is full or the trustee has ended.
+pub(crate) fn post<T, F>(trust: &Trust<T>, f: F) -> Result<(), (Refusal, F)>
+where
+    T: 'static,
+    F: FnOnce(&mut T) + Send + 'static,
+{
+    match room(trust) {
+        Ok(()) => push(Box::new(Post {
+            trust: trust.clone(),
+            f: Some(f),
+        })),
+        Err(refusal) => return Err((refusal, f)),
+    }
+    Ok(())
+}
+
+/// Queues an `apply_then`; gives it back as [`post`] does.
+pub(crate) fn apply_then<T, R, F, C>(trust: &Trust<T>, f: F, then: C) -> Result<(), (Refusal, F, C)>
+where
+    T: 'static,
+    R: Send + 'static,
+    F: FnOnce(&mut T) -> R + Send + 'static,
+    C: FnOnce(R) + 'static,
+{
+    match room(trust) {
+        Ok(()) => push(Box::new(Then {
+            trust: trust.clone(),
+            request: Some((f, then)),
+        })),
+        Err(refusal) => return Err((refusal, f, then)),
+    }
+    Ok(())
+}
+
+fn room<T>(trust: &Trust<T>) -> Result<(), Refusal> {
+    let trustee = trust.trustee();
+    let own = Serving::with_current(|serving| serving.owns(trustee)) == Some(true);
+    if !own && trustee.is_closed() {
+        return Err(Refusal::Closed);
+    }
+    let queued = QUEUE.with(|queue| queue.borrow().len());
+    if queued >= trustee.settings.window as usize {
+        return Err(Refusal::Full);
+    }
+    Ok(())
+}
+
+fn push(request: Box<dyn Nested>) {
+    QUEUE.with(|queue| queue.borrow_mut().push_back(request));
+    Serving::with_current(|serving| serving.nested.set(true));
+}
+
+/// Sends what has been queued, as far as there is room. Outside of closures.
+#[cold]
+pub(crate) fn drain(serving: &Serving) {
+    send_all(Some(serving), Patience::Inside);
+    let left = QUEUE.with(|queue| !queue.borrow().is_empty());
+    serving.nested.set(left);
+}
+
+/// The thread's trustee has ended: sends what is left, waiting for room.
+pub(crate) fn finish() {
+    send_all(None, Patience::Hold);
+}
+
+fn send_all(serving: Option<&Serving>, patience: Patience) {
+    // Not borrowed while something is sent: what runs here may queue more.
+    while let Some(mut request) = QUEUE.with(|queue| queue.borrow_mut().pop_front()) {
+        if !request.send(serving, patience) {
+            QUEUE.with(|queue| queue.borrow_mut().push_front(request));
+            return;
+        }
+    }
+}
+
+/// Takes the answers to what closures have asked for, and runs the callbacks, as leaves: a
+/// trustee that waited in one would not serve. True where some are still to come.
+pub(crate) fn take_answers(serving: &Serving) -> bool {
+    let mut pending = serving.nested.get();
+    for_each_client(|client| {
+        let _leaf = Leaf::enter_callbacks();
+        client.catch_up();
+        pending |= client.has_callbacks();
+    });
+    if let Some(payload) = state().and_then(|state| state.take_held()) {
+        serving.count_panic();
+        discard_payload(Some(payload));
+    }
+    pending
+}
+
+impl<T, F> Nested for Post<T, F>
+where
+    F: FnOnce(&mut T) + Send + 'static,
+{
+    fn send(&mut self, serving: Option<&Serving>, patience: Patience) -> bool {
+        let Some(f) = self.f.take() else { return true };
+        if let Some(serving) = own(&self.trust, serving) {
+            // SAFETY: ours; the handle keeps it, and no closure runs.
+            let result = unsafe { serving.run_here::<T, F, ()>(self.trust.header(), f) };
+            discard_payload(result.err());
+            return true;
+        }
+        // SAFETY: the handle keeps the object; nothing borrows.
+        let sent = with_client(&self.trust, f, |client, f| unsafe {
+            client.post::<T, F>(self.trust.header(), f, patience)
+        });
+        match sent {
+            Some(Err((Refusal::Full, f))) => {
+                self.f = Some(f);
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+impl<T, R, F, C> Nested for Then<T, F, C>
+where
+    R: Send + 'static,
+    F: FnOnce(&mut T) -> R + Send + 'static,
+    C: FnOnce(R) + 'static,
+{
+    fn send(&mut self, serving: Option<&Serving>, patience: Patience) -> bool {
+        let Some((f, then)) = self.request.take() else {
+            return true;
+        };
+        if let Some(serving) = own(&self.trust, serving) {
+            // SAFETY: ours; the handle keeps it, and no closure runs.
+            match unsafe { serving.run_here::<T, F, R>(self.trust.header(), f) } {
+                Ok(answer) => {
+                    let _leaf = Leaf::enter_callbacks();
+                    serving.contain(|| then(answer));
+                }
+                Err(payload) => discard_payload(Some(payload)),
+            }
+            return true;
+        }
+        // SAFETY: the handle keeps the object; nothing borrows.
+        let sent = with_client(&self.trust, (f, then), |client, (f, then)| unsafe {
+            client.issue::<T, F, R, C>(self.trust.header(), f, then, patience)
+        });
+        match sent {
+            Some(Err((Refusal::Full, f, then))) => {
+                self.request = Some((f, then));
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The thread's trustee, if the object is its own and its values live.
+fn own<'a, T>(trust: &Trust<T>, serving: Option<&'a Serving>) -> Option<&'a Serving> {
+    serving.filter(|serving| serving.owns(trust.trustee()))
+}
+
+/// `None` where the trustee has ended.
+fn with_client<T, Q, A>(
+    trust: &Trust<T>,
+    request: Q,
+    call: impl FnOnce(&Client, Q) -> A,
+) -> Option<A> {
+    let client = connect(trust.trustee()).ok()?;
+    Some(call(&client, request))
+}

@@ -1,0 +1,181 @@
+//! What a trustee keeps while it serves, whichever lane a request comes from: counts, poison,
+//! and whether closures have asked for something.
+
+use crate::error::{Poisoned, discard_payload};
+use crate::leaf::Leaf;
+use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
+use crate::trustee::Shared;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::thread_local;
+use std::any::{Any, type_name};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What the lanes of one trustee have in common.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// The trustee's slot, while it has values.
+    slot: Cell<Option<u32>>,
+    /// Objects that are poisoned, or were until their trustee has noticed otherwise.
+    poisoned: Cell<u32>,
+    /// Requests run.
+    pub(crate) requests: Cell<u64>,
+    /// Times that a lane had something to run.
+    pub(crate) batches: Cell<u64>,
+    /// Closures, values, callbacks and payloads that panicked.
+    pub(crate) panics: Cell<u64>,
+    /// Requests that closures have made wait to be sent.
+    pub(crate) nested: Cell<bool>,
+    /// See `Builder::bare`.
+    pub(crate) bare: bool,
+}
+
+thread_local! {
+    /// Of this thread's trustee.
+    static SERVING: Cell<*const Serving> = const { Cell::new(std::ptr::null()) };
+}
+
+impl Serving {
+    pub(crate) fn new(slot: u32, bare: bool) -> Self {
+        Self {
+            slot: Cell::new(Some(slot)),
+            bare,
+            ..Self::default()
+        }
+    }
+
+    /// Runs `f`, the trustee's life on this thread, with [`with_current`](Self::with_current)
+    /// working.
+    pub(crate) fn make_current<R>(&self, f: impl FnOnce() -> R) -> R {
+        SERVING.with(|s| s.set(self));
+        let result = f();
+        SERVING.with(|s| s.set(std::ptr::null()));
+        result
+    }
+
+    /// `None` where this thread is no trustee.
+    pub(crate) fn with_current<R>(f: impl FnOnce(&Self) -> R) -> Option<R> {
+        let current = SERVING.try_with(Cell::get).unwrap_or(std::ptr::null());
+        // SAFETY: null, or set by `make_current`, which is further up this thread's stack.
+        unsafe { current.as_ref() }.map(f)
+    }
+
+    /// True where the objects of `trustee` are this thread's own, and alive.
+    pub(crate) fn owns(&self, trustee: &Shared) -> bool {
+        self.slot.get() == Some(trustee.slot.get())
+    }
+
+    /// The values are about to be dropped.
+    pub(crate) fn disown(&self) {
+        self.slot.set(None);
+    }
+
+    pub(crate) fn count_panic(&self) {
+        self.panics.set(self.panics.get() + 1);
+    }
+
+    /// Runs `f`; its panic is counted and ends here.
+    pub(crate) fn contain(&self, f: impl FnOnce()) {
+        if let Err(payload) = guarded(f) {
+            self.count_panic();
+            discard_payload(Some(payload));
+        }
+    }
+
+    /// Runs `f` on an object of this thread's own, as a lane would. What goes wrong poisons
+    /// the object.
+    ///
+    /// # Safety
+    /// `object` is an `Object<T>` that this trustee [owns](Self::owns), alive while this runs,
+    /// and no delegated closure runs.
+    pub(crate) unsafe fn run_here<T, F, R>(
+        &self,
+        object: *mut Header,
+        f: F,
+    ) -> Result<R, Box<dyn Any + Send>>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        self.requests.set(self.requests.get() + 1);
+        if self.is_poisoned(object) {
+            return Err(Box::new(Poisoned));
+        }
+        let name: fn() -> &'static str = type_name::<F>;
+        let _leaf = Leaf::enter_here(&name);
+        // SAFETY: the caller's duties.
+        let result = guarded(|| f(unsafe { Object::value(object.cast::<Object<T>>()) }));
+        if result.is_err() {
+            self.poison(object);
+        }
+        result
+    }
+
+    /// True where requests have to be looked at, each on its own.
+    #[inline(always)]
+    pub(crate) fn any_poisoned(&self) -> bool {
+        self.poisoned.get() != 0
+    }
+
+    /// Poisons `object`, for a closure that has panicked on it.
+    pub(crate) fn poison(&self, object: *mut Header) {
+        self.count_panic();
+        // SAFETY: a request on it has just run, so it is alive.
+        let word = unsafe { &(*object).poison };
+        // Relaxed: what the users of the object know of each other goes through requests.
+        if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
+            self.poisoned.set(self.poisoned.get() + 1);
+        }
+    }
+
+    /// The value of `object` is dropped: it counts as poisoned no more.
+    pub(crate) fn forget_poison(&self, object: *mut Header) {
+        // SAFETY: about to be dropped, so alive.
+        let word = unsafe { &(*object).poison };
+        // Relaxed: as in `poison`.
+        if word.swap(HEALTHY, Ordering::Relaxed) != HEALTHY {
+            self.poisoned.set(self.poisoned.get() - 1);
+        }
+    }
+
+    /// Is `object` poisoned? Notices where the user has cleared it.
+    #[inline(always)]
+    pub(crate) fn is_poisoned(&self, object: *mut Header) -> bool {
+        self.any_poisoned() && self.look_for_poison(object)
+    }
+
+    #[cold]
+    fn look_for_poison(&self, object: *mut Header) -> bool {
+        // SAFETY: a request on it waits, so it is alive.
+        let word = unsafe { &(*object).poison };
+        // Relaxed: as in `poison`.
+        match word.load(Ordering::Relaxed) {
+            CLEARED => {
+                // Only the trustee leaves this state.
+                word.store(HEALTHY, Ordering::Relaxed);
+                self.poisoned.set(self.poisoned.get() - 1);
+                false
+            }
+            state => state == POISONED,
+        }
+    }
+}
+
+/// Poisons `object` from inside a closure on it that has caught its own panic.
+pub(crate) fn poison_from_inside(object: *mut Header) {
+    Serving::with_current(|serving| serving.poison(object)).expect("a closure runs");
+}
+
+/// Is `object` poisoned? For a closure of this thread's trustee that looks after itself.
+pub(crate) fn is_poisoned_inside(object: *mut Header) -> bool {
+    Serving::with_current(|serving| serving.is_poisoned(object)).expect("a closure runs")
+}
+
+/// Runs `f`, catching its panic. Under loom a panic is the checker's verdict and passes.
+#[inline(always)]
+pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {
+    if cfg!(corelay_loom) {
+        Ok(f())
+    } else {
+        catch_unwind(AssertUnwindSafe(f))
+    }
+}

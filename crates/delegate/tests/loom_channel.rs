@@ -1,51 +1,20 @@
 //! The shipped protocol under loom, at tiny parameters, whole: threads, registration, rings,
 //! sleep, shutdown. Every stale read that the memory model permits, and every interleaving
-//! with at most one preemption (`LOOM_MAX_PREEMPTIONS` says more, `cargo xtask deep` two).
+//! with at most one preemption at the gate and two in `cargo xtask deep`.
 //!
 //! In the models rings begin with 16 units, a trustee looks at the heads and goes to sleep
 //! at its first idle pass, a waiting client sleeps at once, and the barrier is two fences.
 #![cfg(corelay_loom)]
 
+mod model;
+
 use corelay_delegate::{ClientGuard, Trust, Trustees, TryPostError, barrier};
-use corelay_sync::Futex;
 use corelay_sync::facade::atomic::{AtomicU32, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread;
+use model::{Flag, model, trustees};
 use std::cell::Cell;
 use std::rc::Rc;
-
-fn model(f: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    // One is what fits the gate: a whole trustee takes some hundred steps.
-    let asked = std::env::var("CORELAY_DEEP").is_ok();
-    builder.preemption_bound = Some(if asked { 2 } else { 1 });
-    builder.max_branches = 20_000;
-
-    builder.check(f);
-}
-
-fn trustees() -> Trustees {
-    Trustees::dedicated(1).window(2).start().unwrap()
-}
-
-/// A flag that a closure raises and another thread waits for, without corelay.
-#[derive(Clone)]
-struct Flag(Arc<Futex>);
-
-impl Flag {
-    fn new() -> Self {
-        Self(Arc::new(Futex::new(0)))
-    }
-    fn raise(&self) {
-        self.0.word().store(1, Ordering::Release);
-        self.0.wake_all();
-    }
-    fn wait(&self) {
-        while self.0.word().load(Ordering::Acquire) == 0 {
-            self.0.wait(0, None);
-        }
-    }
-}
 
 #[test]
 fn a_lone_call_is_answered() {

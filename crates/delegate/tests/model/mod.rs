@@ -1,0 +1,53 @@
+//! How models with a whole trustee in them are explored. `LOOM_MAX_PREEMPTIONS` says with how
+//! many preemptions; the gate asks for two, `cargo xtask deep` for three.
+
+use corelay_delegate::Trustees;
+use corelay_sync::Futex;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+use loom::model::Builder;
+
+/// Where `LOOM_MAX_PREEMPTIONS` does not say.
+const GATE: usize = 2;
+
+/// All of a trustee's life, with one preemption fewer than asked for: it takes hundreds of
+/// steps.
+pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
+    explore(1, f);
+}
+
+fn explore(fewer: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    let asked = builder.preemption_bound.unwrap_or(GATE);
+    builder.preemption_bound = Some(asked.saturating_sub(fewer));
+    builder.max_branches = 20_000;
+    builder.check(f);
+}
+
+/// One trustee, with room for two requests of each client.
+pub(crate) fn trustees() -> Trustees {
+    Trustees::dedicated(1).window(2).start().unwrap()
+}
+
+/// A flag that a closure raises and another thread waits for, without corelay.
+#[derive(Clone)]
+pub(crate) struct Flag(Arc<Futex>);
+
+impl Flag {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Futex::new(0)))
+    }
+
+    pub(crate) fn raise(&self) {
+        // Release: pairs with the Acquire of `wait`.
+        self.0.word().store(1, Ordering::Release);
+        self.0.wake_all();
+    }
+
+    pub(crate) fn wait(&self) {
+        // Acquire: pairs with the Release of `raise`.
+        while self.0.word().load(Ordering::Acquire) == 0 {
+            self.0.wait(0, None);
+        }
+    }
+}

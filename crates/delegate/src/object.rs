@@ -17,6 +17,7 @@
 
 use crate::inbox::{Kind, Node};
 use crate::trustee::Shared;
+use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU8, AtomicUsize, Ordering};
 use corelay_sync::facade::cell::{Cell, UnsafeCell};
 use corelay_sync::facade::sync::Arc;
@@ -33,6 +34,9 @@ pub(crate) struct Header {
     pub(crate) place: Cell<u32>,
     /// [`HEALTHY`], [`POISONED`] or [`CLEARED`].
     pub(crate) poison: AtomicU8,
+    /// Stands for the object's memory in the models: whoever uses it reads, whoever frees it
+    /// writes.
+    memory: Shadow,
 }
 
 /// No closure has panicked on the object.
@@ -70,6 +74,7 @@ impl<T> Object<T> {
                 vtable: Self::VTABLE,
                 place: Cell::new(0),
                 poison: AtomicU8::new(HEALTHY),
+                memory: Shadow::new(1),
             },
             value: UnsafeCell::new(ManuallyDrop::new(value)),
         }))
@@ -121,6 +126,7 @@ impl Header {
     pub(crate) unsafe fn release(this: *mut Self) {
         // SAFETY: alive, by the caller.
         let header = unsafe { &*this };
+        header.memory.read(0, 1);
         // Release: what was done through this handle, requests above all, happens before
         // the last handle's departure.
         if header.refs.fetch_sub(1, Ordering::Release) != 1 {
@@ -149,7 +155,9 @@ impl Header {
     /// The caller is the trustee; no request will touch the value again; called once.
     pub(crate) unsafe fn drop_value(this: *mut Self) {
         // SAFETY: alive, by the caller.
-        let drop_value = unsafe { (*this).vtable.drop_value };
+        let header = unsafe { &*this };
+        header.memory.read(0, 1);
+        let drop_value = header.vtable.drop_value;
         // SAFETY: the caller's duty.
         unsafe { drop_value(this) };
     }
@@ -160,7 +168,9 @@ impl Header {
     /// The value has been dropped and nobody else knows the object.
     pub(crate) unsafe fn free(this: *mut Self) {
         // SAFETY: alive, by the caller.
-        let free = unsafe { (*this).vtable.free };
+        let header = unsafe { &*this };
+        header.memory.write(0, 1);
+        let free = header.vtable.free;
         // SAFETY: the caller's duty.
         unsafe { free(this) };
     }

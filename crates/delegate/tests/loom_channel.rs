@@ -1,6 +1,7 @@
 //! The shipped protocol under loom, at tiny parameters, whole: threads, registration, rings,
 //! sleep, shutdown. Every stale read that the memory model permits, and every interleaving
-//! with at most one preemption at the gate and two in `cargo xtask deep`.
+//! with at most one preemption at the gate and two in `cargo xtask deep`. `loom_ends` has
+//! what needs two, in short scenes.
 //!
 //! In the models rings begin with 16 units, a trustee looks at the heads and goes to sleep
 //! at its first idle pass, a waiting client sleeps at once, and the barrier is two fences.

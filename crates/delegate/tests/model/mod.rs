@@ -12,8 +12,26 @@ const GATE: usize = 2;
 
 /// All of a trustee's life, with one preemption fewer than asked for: it takes hundreds of
 /// steps.
+#[allow(dead_code, reason = "each file of models has one of the two kinds")]
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     explore(1, f);
+}
+
+/// One scene of it, with all preemptions asked for: what leads to the scene, and away from it,
+/// is left [`unexplored`].
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn scene(f: impl Fn() + Sync + Send + 'static) {
+    explore(0, f);
+}
+
+/// Runs `f`, and what other threads do meanwhile, in one order and without stale reads. Only
+/// one thread at a time may ask for it.
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn unexplored<R>(f: impl FnOnce() -> R) -> R {
+    loom::stop_exploring();
+    let result = f();
+    loom::explore();
+    result
 }
 
 fn explore(fewer: usize, f: impl Fn() + Sync + Send + 'static) {
@@ -29,7 +47,7 @@ pub(crate) fn trustees() -> Trustees {
     Trustees::dedicated(1).window(2).start().unwrap()
 }
 
-/// A flag that a closure raises and another thread waits for, without corelay.
+/// A flag that a closure or a destructor raises and another thread waits for, without corelay.
 #[derive(Clone)]
 pub(crate) struct Flag(Arc<Futex>);
 

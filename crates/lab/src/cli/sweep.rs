@@ -35,6 +35,7 @@ pub(super) fn of(host: &Host, quick: bool) -> Result<Vec<Item>, String> {
                 servers: (threads / 4).max(1),
                 vars,
                 window: 256,
+                load: None,
                 choice: Choice::Uniform,
                 seed: 1,
                 placement: placement.cpus().into(),

@@ -166,6 +166,8 @@ mod tests {
             rtt_ns: Some(100.0),
             per_thread: vec![],
             cpu_s: 0.0,
+            latency_ns: None,
+            arrivals: None,
         };
         Run {
             workload: "fetch-add".to_owned(),
@@ -176,6 +178,8 @@ mod tests {
             harmonic_mean_mops: 0.0,
             by_mode: Default::default(),
             samples: mops.iter().map(sample).collect(),
+            latency_ns: None,
+            load: None,
             notes: vec![],
         }
     }

@@ -155,6 +155,8 @@ fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
         n: values.len(),
         q1_mops: quantile(&values, 0.25)?,
         q3_mops: quantile(&values, 0.75)?,
+        latency_ns: None,
+        limit: None,
     })
 }
 

@@ -164,6 +164,8 @@ impl Recipe {
                         .map(|c| (mops * 1e6 * secs) as u64 / clients as u64 + c as u64 * 900)
                         .collect(),
                     cpu_s: secs * threads as f64 * 0.98,
+                    latency_ns: None,
+                    arrivals: None,
                 });
             }
         }
@@ -190,6 +192,8 @@ impl Recipe {
             harmonic_mean_mops: 0.0,
             by_mode: BTreeMap::new(),
             samples,
+            latency_ns: None,
+            load: None,
             notes: Vec::new(),
         })
     }
@@ -213,6 +217,8 @@ pub(super) fn summed_up(mut run: Run) -> Run {
                 n: mops.len(),
                 q1_mops: q(0.25)?,
                 q3_mops: q(0.75)?,
+                latency_ns: None,
+                limit: None,
             };
             Some((mode, summary))
         })

@@ -73,6 +73,51 @@ pub struct Point {
     pub spread: (f64, f64),
     /// What hovering shows.
     pub tip: String,
+    /// Drawn around it, where the point needs a word of warning.
+    pub halo: Halo,
+}
+
+/// A sign around a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Halo {
+    /// None.
+    #[default]
+    None,
+    /// A circle.
+    Round,
+    /// A square.
+    Square,
+}
+
+/// Half the width of a halo, in units.
+const HALO: f64 = 8.5;
+
+impl Halo {
+    fn draw(self, out: &mut String, x: f64, y: f64) {
+        let _ = match self {
+            Self::None => Ok(()),
+            Self::Round => write!(
+                out,
+                r#"<circle class="halo" cx="{x:.1}" cy="{y:.1}" r="{HALO}"></circle>"#
+            ),
+            Self::Square => write!(
+                out,
+                r#"<path class="halo" d="M{:.1} {:.1}h{d}v{d}h-{d}z"></path>"#,
+                x - HALO,
+                y - HALO,
+                d = 2.0 * HALO
+            ),
+        };
+    }
+
+    /// A small picture of it, for a sentence.
+    pub fn swatch(self) -> String {
+        let mut out =
+            String::from(r#"<svg class="swatch halos" viewBox="0 0 20 20" aria-hidden="true">"#);
+        self.draw(&mut out, 10.0, 10.0);
+        out.push_str("</svg>");
+        out
+    }
 }
 
 /// A named value of x.
@@ -367,6 +412,7 @@ impl LinePlot<'_> {
                     .style
                     .marker
                     .draw(out, x, y, if series.style.bold { 4.6 } else { 3.8 });
+                p.halo.draw(out, x, y);
                 out.push_str("</g>");
             }
             out.push_str("</g>");

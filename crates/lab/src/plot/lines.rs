@@ -187,7 +187,14 @@ impl LinePlot<'_> {
         let marks = self.mark_rows();
         let rows = marks.iter().map(|(_, row)| row + 1).max().unwrap_or(0) as f64;
         let heading = if place == Place::Alone { 34.0 } else { 4.0 };
-        let top = heading + ROW + rows * ROW;
+        // A halo at the upper edge must not touch the axis's name.
+        let mut points = self.series.iter().flat_map(|s| &s.points);
+        let lift = if points.any(|p| p.halo != Halo::None) {
+            HALO
+        } else {
+            0.0
+        };
+        let top = heading + ROW + rows * ROW + lift;
         let inner = (labels as f64 * LABEL_HEIGHT).max(self.width * 0.48);
         let area = Area {
             left: LEFT,
@@ -203,7 +210,7 @@ impl LinePlot<'_> {
             let _ = write!(body, r#"<text class="name" x="8" y="26">{title}</text>"#);
         }
         self.draw_shade(&mut body, &area);
-        self.draw_axes(&mut body, &area, top - rows * ROW - 8.0);
+        self.draw_axes(&mut body, &area, top - rows * ROW - lift - 8.0);
         self.draw_marks(&mut body, &area, &marks, rows);
         self.draw_series(&mut body, &area);
         let frame = Frame {

@@ -22,6 +22,9 @@ pub(super) enum Quantity {
     P50,
     /// 99th percentile of the latency in microseconds.
     P99,
+    /// 99.9th percentile in microseconds, over all samples together: one alone has too few
+    /// operations for it.
+    P999,
     /// CPUs that the method used, without its clients' waiting for arrivals.
     Cpus,
 }
@@ -51,6 +54,7 @@ impl Quantity {
         let value = match self {
             Self::P50 => sample.latency_ns?.p50 as f64 / 1e3,
             Self::P99 => sample.latency_ns?.p99 as f64 / 1e3,
+            Self::P999 => return None,
             Self::Cpus => {
                 let arrivals = sample.arrivals?;
                 (sample.cpu_s - arrivals.waiting_s) / arrivals.wall_s
@@ -67,6 +71,16 @@ impl Quantity {
 
     /// Median and quartiles of a run in a mode.
     pub(super) fn of(self, run: &Run, mode: Mode) -> Option<Spread> {
+        if self == Self::P999 {
+            let summary = run.by_mode.get(&mode).filter(|_| run.correct)?;
+            let us = summary.latency_ns?.p999 as f64 / 1e3;
+            return Some(Spread {
+                median: us,
+                q1: us,
+                q3: us,
+                n: summary.n,
+            });
+        }
         let values = self.samples(run, mode);
         Some(Spread {
             median: quantile(&values, 0.5)?,
@@ -129,7 +143,11 @@ impl<'a> Group<'a> {
                 .map(|run| Quantity::P99.samples(run, mode).len())
                 .sum()
         };
-        self.modes().into_iter().max_by_key(|&mode| samples(mode))
+        // Of two with as many, the nearer.
+        self.modes()
+            .into_iter()
+            .rev()
+            .max_by_key(|&mode| samples(mode))
     }
 
     /// Methods with a right result, in the order in which they occur.

@@ -15,12 +15,9 @@ use std::fmt::Write;
 
 /// The verdict on latency.
 pub(super) fn told(out: &mut String, latency: &Latency) {
-    let _ = write!(
-        out,
-        r#"<section class="verdict"><p class="subject">latency under load, {}</p>"#,
-        escape(&latency.subject)
-    );
-    list(out, "Latency under load", &latency.told);
+    let title = format!("Latency under load: {}", escape(&latency.subject));
+    out.push_str(r#"<section class="verdict">"#);
+    list(out, &title, &latency.told);
     out.push_str("</section>");
 }
 
@@ -61,6 +58,10 @@ pub(super) fn pictures(out: &mut String, groups: &[Group<'_>], styles: &Styles) 
             let drawn: Vec<(&str, String)> = [
                 of(Quantity::P50, "Half of the answers are there within"),
                 of(Quantity::P99, "99 of 100 answers are there within"),
+                of(
+                    Quantity::P999,
+                    "999 of 1,000 answers of all samples are there within",
+                ),
                 of(Quantity::Cpus, "CPUs used, without waiting for arrivals"),
             ]
             .into_iter()
@@ -127,6 +128,7 @@ fn draw(
     let (word, y_label) = match quantity {
         Quantity::P50 => ("p50", "microseconds"),
         Quantity::P99 => ("p99", "microseconds, 99th percentile"),
+        Quantity::P999 => ("p999", "microseconds, 99.9th percentile"),
         Quantity::Cpus => ("cpus", "CPUs"),
     };
     let y = scale(group, quantity);

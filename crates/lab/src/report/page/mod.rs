@@ -194,7 +194,7 @@ fn list(out: &mut String, title: &str, sentences: &[String]) {
     for sentence in sentences {
         // A leading word with a colon is what the sentence is about.
         let text = match sentence.split_once(": ") {
-            Some((about, rest)) if about.len() < 20 => {
+            Some((about, rest)) if about.len() < 26 => {
                 format!("<b>{}.</b> {}", prose(about), prose(&upper(rest)))
             }
             _ => prose(sentence),

@@ -75,7 +75,7 @@ fn a_machine_that_bears_nothing_is_said_to() {
         .runs
         .extend(under_load(&[Mode::Near], |_| (5_000.0, 1e6)));
     let told = told(&results);
-    assert!(sentence(&told, "Borne (near): ").contains("`mutex` none of them"));
+    assert!(sentence(&told, "Borne (near): ").contains("`mutex` none"));
     assert!(!told.iter().any(|s| s.starts_with("Waiting")), "{told:?}");
     // Clients that waited for longer than they had a CPU had to share it.
     let crowd = |run: &mut Run| {

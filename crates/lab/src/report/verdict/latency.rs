@@ -236,7 +236,7 @@ fn light(group: &Group<'_>, mode: Mode) -> Option<String> {
         .collect();
     (!told.is_empty()).then(|| {
         format!(
-            "at {} operations per second half of the answers of {} are there within so long (99 of 100 within that in brackets).",
+            "at {} operations per second the median latency, and in brackets the 99th percentile, is {}.",
             words::rate(least as f64),
             words::and(&told)
         )
@@ -255,7 +255,7 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
             let most = seen.iter().rev().find(|run| limit(run) == Limit::None);
             let name = code(method);
             let Some(most) = most else {
-                return (!seen.is_empty()).then(|| format!("{name} none of them"));
+                return (!seen.is_empty()).then(|| format!("{name} none"));
             };
             let above = seen
                 .iter()
@@ -273,7 +273,7 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
         .collect();
     (!told.is_empty()).then(|| {
         format!(
-            "operations per second, of the loads that were tried: {}.",
+            "the largest of the loads that were tried, in operations per second, is {}.",
             words::and(&told)
         )
     })

@@ -1,6 +1,7 @@
 //! Latency under load as a table for the terminal.
 
 use crate::cli::table;
+use crate::measure::limit;
 use crate::plot::{grouped, percent, significant};
 use crate::schema::{Limit, Mode, ModeSummary, Results, Run};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -55,6 +56,17 @@ pub(crate) fn of(results: &Results) -> String {
         "late: issued more than a microsecond after it was due, or never. CPUs: used by the whole \
          process; waiting: those in which the load's generators spun until the next arrival."
     );
+    if results
+        .runs
+        .iter()
+        .filter_map(|run| run.load.as_ref())
+        .any(limit::crowded)
+    {
+        text.push_str(
+            "Other programs had the CPUs for part of the time: more waiting than CPUs were used. \
+             Latencies are theirs, too.\n",
+        );
+    }
     for (limit, words) in [
         (
             Limit::Method,

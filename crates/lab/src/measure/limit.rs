@@ -53,6 +53,15 @@ fn share(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
+/// Whether other programs had the CPUs: clients that wait for an arrival spin, so where
+/// they waited for longer than the whole process had a CPU, it was taken from them.
+pub fn crowded(load: &Load) -> bool {
+    load.waiting_cpus > CROWDED * load.cpus
+}
+
+/// Waiting beyond the CPU time used by this factor is no inaccuracy of the clocks.
+const CROWDED: f64 = 1.1;
+
 /// Tells saturated methods from saturated generators: `generator` is the rate that the
 /// generator of this run reaches alone, `stamp_ns` the cost of a look at the clock.
 pub fn tell_apart(run: &mut Run, generator: f64, stamp_ns: f64) {
@@ -117,6 +126,16 @@ mod tests {
         assert_eq!(load(1_000, &two).limit, Limit::Method);
         let gone = [bad(Mode::Discarded), good(), bad(Mode::Discarded)];
         assert_eq!(load(1_000, &gone).limit, Limit::None);
+    }
+
+    #[test]
+    fn clients_that_waited_without_a_cpu_were_crowded_out() {
+        let load = |waiting_cpus| Load {
+            cpus: 0.5,
+            waiting_cpus,
+            ..Load::default()
+        };
+        assert!(crowded(&load(1.9)) && !crowded(&load(0.5)) && !crowded(&load(0.0)));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::findings::{Comparison, Outcome};
 use super::judge::{FEWEST, Judge};
+use crate::measure::limit;
 use crate::report::latency::{self, Group, Quantity, micros};
 use crate::report::words::{self, code};
-use crate::schema::{Limit, Load, Mode, Run};
+use crate::schema::{Limit, Mode, Run};
 use std::collections::BTreeMap;
 
 /// The verdict on latency at one number of threads and variables.
@@ -193,13 +194,9 @@ fn well_seen(run: &Run, mode: Mode) -> bool {
     Quantity::P99.samples(run, mode).len() >= FEWEST
 }
 
-/// Clients that wait for an arrival spin; where they waited for longer than the process
-/// had a CPU, somebody else had it.
+/// How much of it other programs had a hand in.
 fn crowded(group: &Group<'_>) -> Option<String> {
-    let crowded = |run: &&&Run| {
-        let longer = |load: Load| load.waiting_cpus > CROWDED * load.cpus;
-        run.load.is_some_and(longer)
-    };
+    let crowded = |run: &&&Run| run.load.as_ref().is_some_and(limit::crowded);
     let (crowded, all) = (group.runs.iter().filter(crowded).count(), group.runs.len());
     (crowded > 0).then(|| {
         format!(
@@ -208,9 +205,6 @@ fn crowded(group: &Group<'_>) -> Option<String> {
         )
     })
 }
-
-/// Waiting beyond the CPU time used by this factor is no inaccuracy of the clocks.
-const CROWDED: f64 = 1.1;
 
 /// How long an answer takes at the smallest load.
 fn light(group: &Group<'_>, mode: Mode) -> Option<String> {
@@ -251,8 +245,8 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
         .filter_map(|method| {
             let runs = group.of_method(method);
             let seen: Vec<&&Run> = runs.iter().filter(|run| well_seen(run, mode)).collect();
-            let limit = |run: &Run| latency::limit(run, mode);
-            let most = seen.iter().rev().find(|run| limit(run) == Limit::None);
+            let reached = |run: &Run| latency::limit(run, mode);
+            let most = seen.iter().rev().find(|run| reached(run) == Limit::None);
             let name = code(method);
             let Some(most) = most else {
                 return (!seen.is_empty()).then(|| format!("{name} none"));
@@ -260,7 +254,7 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
             let above = seen
                 .iter()
                 .find(|run| latency::load(run) > latency::load(most));
-            let more = match above.map(|run| limit(run)) {
+            let more = match above.map(|run| reached(run)) {
                 None => " (no more was offered)",
                 Some(Limit::Generator) => " (then the load's generator was in the way)",
                 Some(_) => "",

@@ -216,6 +216,7 @@ impl Entry {
         match outcome {
             Ok(slice) => {
                 self.ops += slice.ops();
+                self.failure = slice.tally.as_ref().and_then(|t| t.gap(slice.ops()));
                 Some(slice)
             }
             Err(panic) => {

@@ -72,6 +72,20 @@ impl Tally {
         self.latency.len()
     }
 
+    /// Why this cannot be all that happened while so many operations were done: each was
+    /// issued, and all that were due have a latency. `None` where nothing is missing.
+    pub fn gap(&self, done: u64) -> Option<String> {
+        let due = self.issued + self.unserved;
+        let whole = self.issued == done && self.answered() == due;
+        (!whole).then(|| {
+            format!(
+                "wrong result: {done} operations done and {} issued; {due} were due, and {} have a latency",
+                self.issued,
+                self.answered()
+            )
+        })
+    }
+
     /// Adds what another client, or another slice, has counted.
     pub fn merge(&mut self, other: &Self) {
         let added = self.latency.add(&other.latency);
@@ -163,6 +177,17 @@ mod tests {
         assert_eq!((tally.issued, tally.late, tally.unserved), (2, 1, 1));
         // The one that was never served has its say in the latency.
         assert_eq!(tally.answered(), 1);
+        // Two were issued and have not been answered.
+        assert!(tally.gap(2).is_some());
+        tally.answer(1);
+        tally.answer(2);
+        assert_eq!(tally.gap(2), None);
+        assert!(
+            tally
+                .gap(1)
+                .unwrap()
+                .contains("1 operations done and 2 issued")
+        );
         assert_eq!(tally.percentiles().unwrap().max, 7_000_000);
     }
 

@@ -499,8 +499,11 @@ mod tests {
         let mut rig = rig(2);
         let mut session = Session::new();
         let mut item = item(broken::LOSES, 2);
-        item.point.load = Some(1_000_000);
+        // More than it bears, for long enough: thousands of operations, of which each
+        // thousandth is lost if no other.
+        item.point.load = Some(100_000_000);
         session.add(item, &Patience::default()).unwrap();
+        session.warm_up(&rig, Duration::from_millis(50), || {});
         for _ in 0..3 {
             session.round(&mut rig, TIMING, None, || {});
         }

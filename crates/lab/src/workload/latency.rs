@@ -15,14 +15,14 @@
 //! ```
 //!
 //! Clients wait for an arrival by looking at the clock, all methods alike; where the next
-//! one is [far](NEAR_NS) and nothing is in flight they offer their CPU to others between
+//! one is 20 µs away and nothing is in flight they offer their CPU to others between
 //! two looks. What was due and is not issued when the slice ends counts with the time it
 //! has waited so far.
 //!
 //! # The clock
 //! [`Instant`]: nanoseconds by definition, and 24 ns a look on a virtual machine whose
-//! kernel keeps time by the processor's counter. `corelay_sync::ticks` costs 29 ns there, has no unit, and
-//! drains the store buffer, which would change what is measured. The cost of a look is
+//! kernel keeps time by the processor's counter. `corelay_sync::ticks` costs 29 ns there,
+//! has no unit, and drains the store buffer, which would change what is measured. The cost of a look is
 //! measured on every machine ([`stamp_ns`]) and stands in the results: each latency
 //! contains about one.
 

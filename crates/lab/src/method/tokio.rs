@@ -40,7 +40,7 @@ pub(super) const ON_SCHEDULE: Method = Method {
     ..METHOD
 };
 
-/// Its generators alone: tasks that ask nobody.
+/// Its generators alone, which spawn nothing.
 pub(super) const GENERATOR: Method = Method {
     name: "generator-tokio",
     build: |point, _| {
@@ -144,7 +144,8 @@ impl UnderWay {
     }
 }
 
-/// Spawns an operation whenever one is due; returns how many were done.
+/// Spawns an operation whenever one is due, or without `requests` does nothing then;
+/// returns how many were done.
 async fn generate(
     mut generator: Generator<Wall>,
     mut client: Client,
@@ -165,14 +166,17 @@ async fn generate(
         }
         match generator.look() {
             Look::Due(due) => {
+                let var = client.choose();
+                let Some(requests) = requests.clone() else {
+                    std::hint::black_box(var);
+                    generator.answered(due);
+                    continue;
+                };
                 // Relaxed: the operation is spawned afterwards, by this thread.
                 under_way.operations.fetch_add(1, Ordering::Relaxed);
-                let (requests, under_way) = (requests.clone(), Arc::clone(&under_way));
-                let (clock, var) = (generator.clock, client.choose());
+                let (clock, under_way) = (generator.clock, Arc::clone(&under_way));
                 tokio::spawn(async move {
-                    if let Some(requests) = requests {
-                        std::hint::black_box(add_one(&requests, var).await);
-                    }
+                    std::hint::black_box(add_one(&requests, var).await);
                     under_way.answered(clock.now() - due);
                 });
             }
@@ -190,7 +194,7 @@ async fn generate(
     let answers = std::mem::take(&mut *tally);
     tallies.put(&generator.tally);
     tallies.put(&answers);
-    answers.answered()
+    generator.tally.issued
 }
 
 async fn add_one(requests: &mpsc::UnboundedSender<Request>, var: usize) -> u64 {

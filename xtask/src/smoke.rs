@@ -47,6 +47,25 @@ const PARAMS: &[&str] = &["threads", "servers", "vars", "window"];
 const SAMPLE: &[&str] = &["mops", "mode", "rtt_ns", "per_thread", "cpu_s"];
 const MODE: &[&str] = &["median_mops", "n"];
 
+/// The workload under load, briefly: one load that is borne, one that is not.
+const LOADS: &[&str] = &[
+    "bench",
+    "latency",
+    "--load",
+    "20000,10^9",
+    "--samples",
+    "3",
+    "--secs",
+    "0.02",
+    "--json",
+    "loads.json",
+];
+
+/// Its methods, and what its runs say beside what all runs do.
+const UNDER_LOAD: &[&str] = &["mutex", "channel", "tokio", "trust", "trust-then"];
+const LOAD: &[&str] = &["offered", "achieved", "generator", "limit", "late", "cpus"];
+const PERCENTILES: &[&str] = &["p50", "p99", "p999", "max"];
+
 /// Command lines that must be refused, and what the one sentence must name.
 const REFUSED: &[(&[&str], &str)] = &[
     (&["compare", "--no-such-flag"], "--no-such-flag"),
@@ -71,6 +90,10 @@ const REFUSED: &[(&[&str], &str)] = &[
             "refused.json",
         ],
         "--method",
+    ),
+    (
+        &["bench", "latency", "--load", "0", "--json", "refused.json"],
+        "--load",
     ),
     (
         &[
@@ -112,10 +135,18 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     print!("{}", ended.output);
     println!("smoke: compare --quick took {}", seconds(ended.time));
     if ended.good() {
-        complaints.extend(check_results(&dir.join("report/results.json"))?);
+        complaints.extend(check(&dir.join("report/results.json"), complaints_about)?);
         complaints.extend(check_page(&dir.join("report/index.html"))?);
     } else {
         complaints.push(format!("compare --quick: {}", ended.how()));
+    }
+    let ended = lab(&program, &dir, LOADS)?;
+    print!("{}", ended.output);
+    if ended.good() {
+        let results = dir.join("loads.json");
+        complaints.extend(check(&results, complaints_about_loads)?);
+    } else {
+        complaints.push(format!("{}: {}", LOADS.join(" "), ended.how()));
     }
     for (args, named) in REFUSED {
         let ended = lab(&program, &dir, args)?;
@@ -159,13 +190,13 @@ fn refusal(ended: &Ended, args: &[&str], named: &str) -> Vec<String> {
     complaints
 }
 
-fn check_results(path: &Path) -> Result<Vec<String>> {
+fn check(path: &Path, complaints: fn(&Value) -> Vec<String>) -> Result<Vec<String>> {
     if !path.is_file() {
         return Ok(vec![format!("{} was not written", path.display())]);
     }
     let text = workspace::read(path)?;
-    let results: Value = serde_json::from_str(&text).context("results.json is no JSON")?;
-    Ok(complaints_about(&results))
+    let results: Value = serde_json::from_str(&text).context("the results are no JSON")?;
+    Ok(complaints(&results))
 }
 
 fn complaints_about(results: &Value) -> Vec<String> {
@@ -184,7 +215,12 @@ fn complaints_about(results: &Value) -> Vec<String> {
         let figure = |key: &str| run[key].as_f64().is_some_and(|mops| mops > 0.0);
         let samples = run["samples"].as_array().map_or(&[][..], Vec::as_slice);
         let kept = samples.iter().any(|sample| sample["mode"] != "discarded");
-        if kept && !(figure("median_mops") && figure("harmonic_mean_mops")) {
+        // Under a load that is far too much a short sample may see nothing done.
+        let figured = match run.get("load") {
+            None => figure("median_mops") && figure("harmonic_mean_mops"),
+            Some(_) => run.get("latency_ns").is_some(),
+        };
+        if kept && !figured {
             found.push(format!("{name}: samples were kept, but there is no figure"));
         }
         if samples.is_empty() {
@@ -202,6 +238,43 @@ fn complaints_about(results: &Value) -> Vec<String> {
             if !runs.iter().any(|run| run["method"] == *method) {
                 found.push(format!("results: the method {method} did not run"));
             }
+        }
+    }
+    found
+}
+
+/// Each method once at each load, right, with latencies that ascend.
+fn complaints_about_loads(results: &Value) -> Vec<String> {
+    let mut found = missing(results, TOP, "loads");
+    let runs = results["runs"].as_array().map_or(&[][..], Vec::as_slice);
+    for method in UNDER_LOAD {
+        let of = runs.iter().filter(|run| run["method"] == *method).count();
+        if of != 2 {
+            found.push(format!("loads: {of} runs of {method} at 2 loads"));
+        }
+    }
+    for run in runs {
+        let name = format!("run {} at {}", run["method"], run["params"]["load"]);
+        found.extend(missing(&run["load"], LOAD, &name));
+        if run["correct"] != true {
+            found.push(format!("{name}: not correct"));
+        }
+        let samples = run["samples"].as_array().map_or(&[][..], Vec::as_slice);
+        if !samples.iter().any(|sample| sample["mode"] != "discarded") {
+            continue;
+        }
+        found.extend(missing(&run["latency_ns"], PERCENTILES, &name));
+        let at = PERCENTILES
+            .iter()
+            .map(|key| run["latency_ns"][key].as_u64());
+        if !at.is_sorted() {
+            found.push(format!("{name}: latencies do not ascend"));
+        }
+        let beyond_all = run["load"]["offered"].as_f64() >= Some(1e9);
+        if beyond_all && run["load"]["limit"] == "none" {
+            found.push(format!(
+                "{name}: a load that nobody bears is said to be borne"
+            ));
         }
     }
     found
@@ -312,6 +385,35 @@ mod tests {
         );
         assert!(complaint(|r| r["runs"][0]["method"] = json!("x")).contains("atomic did not run"));
         assert!(complaint(|r| r["runs"][0]["samples"] = json!([])).contains("no samples"));
+    }
+
+    #[test]
+    fn runs_under_load_are_looked_at() {
+        let run = |method: &&str, offered: f64, limit: &str| {
+            json!({
+                "method": method, "correct": true, "params": {"load": offered},
+                "latency_ns": {"p50": 1, "p99": 2, "p999": 2, "max": 9},
+                "load": {"offered": offered, "achieved": 1.0, "generator": 1.0, "limit": limit,
+                         "late": 0.0, "cpus": 1.0},
+                "samples": [{"mode": "near"}],
+            })
+        };
+        let both = |m| [run(m, 2e4, "none"), run(m, 1e9, "method")];
+        let runs: Vec<Value> = UNDER_LOAD.iter().flat_map(both).collect();
+        let mut good = results();
+        good["runs"] = json!(runs);
+        assert_eq!(complaints_about_loads(&good), [""; 0]);
+        let complaint = |spoil: fn(&mut Value)| {
+            let mut results = good.clone();
+            spoil(&mut results["runs"]);
+            complaints_about_loads(&results).join("; ")
+        };
+        assert!(complaint(|r| r[0]["latency_ns"]["p99"] = json!(10)).contains("ascend"));
+        assert!(complaint(|r| r[1]["load"]["limit"] = json!("none")).contains("nobody"));
+        assert!(complaint(|r| r[2]["correct"] = json!(false)).contains("not correct"));
+        assert!(complaint(|r| r[3]["method"] = json!("x")).contains("1 runs of channel"));
+        let gone = |r: &mut Value| _ = r[4]["load"].as_object_mut().unwrap().remove("achieved");
+        assert!(complaint(gone).contains("achieved"));
     }
 
     #[test]

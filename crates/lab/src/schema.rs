@@ -12,6 +12,26 @@
 //! Throughput is in Mops (10^6 operations per second of wall time), latency in
 //! nanoseconds, CPU time in seconds. Unknown fields are ignored when a file is read, so
 //! that later workloads can add theirs; `schema` is raised when a meaning changes.
+//!
+//! # Runs of the workload `latency`
+//! Operations arrive on a schedule, whether or not those before them are done (an open
+//! loop), and latency counts from the moment at which an operation *should* have begun.
+//! `mops` is then what was achieved, and there is more:
+//!
+//! ```text
+//! Run         { …, latency_ns: Percentiles, load: Load }
+//!   params    { …, load: 100000, arrivals: "poisson" }
+//!   by_mode   { near|far: { …, latency_ns: Percentiles, limit } }
+//!   samples   [ { …, latency_ns: Percentiles, arrivals: Arrivals } ]
+//! Percentiles { p50, p99, p999, max }
+//! Load        { offered, achieved, generator, limit: none|method|generator, … }
+//! Arrivals    { due, late, unserved, waiting_s, wall_s }
+//! ```
+//!
+//! `latency_ns` of a run and of a mode is over all operations of the samples that count,
+//! put together; that of a sample is over its own. What was due and not begun when its
+//! sample ended counts with the time it had waited by then, so that where `limit` is not
+//! `none` the latencies are lower bounds that grow with the length of the samples.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -100,9 +120,69 @@ pub struct Run {
     /// to their end, so that setting up, warming up and checking are in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trustees: Vec<Trustee>,
+    /// Latency of all operations of the kept samples, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Percentiles>,
+    /// The load and how the method bore it, where operations arrived on a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
     /// What the reader should know: a rounded parameter, a missing pinning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// Latencies in nanoseconds, each within 1 %, ascending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// The median.
+    pub p50: u64,
+    /// 99 of 100 operations took no longer.
+    pub p99: u64,
+    /// 999 of 1,000 took no longer.
+    pub p999: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+/// An offered load, and how it was borne. Rates are operations per second, of all clients
+/// together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Load {
+    /// The rate at which operations were to arrive.
+    pub offered: f64,
+    /// The rate at which they were done; median over the kept samples.
+    pub achieved: f64,
+    /// The rate at which the load's generator can issue operations that do nothing, with
+    /// as many clients; 0 where it was not measured.
+    pub generator: f64,
+    /// Whether the load was borne, by the median of the kept samples, and if not, what was
+    /// in the way. A mode of the machine can differ: its summary has a limit of its own.
+    pub limit: Limit,
+    /// Share of the operations, 0 to 1, that were issued more than a microsecond after
+    /// they were due, or not at all.
+    pub late: f64,
+    /// CPU time of the whole process per wall time. Generators that wait for the next
+    /// arrival spin, and are in it.
+    pub cpus: f64,
+    /// The part of `cpus` in which generators waited for the next arrival.
+    pub waiting_cpus: f64,
+    /// What one look at the clock cost, in nanoseconds. Each latency contains about one.
+    pub stamp_ns: f64,
+}
+
+/// What kept a method from bearing the offered load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    /// Nothing: the operations were done as they arrived.
+    #[default]
+    None,
+    /// The method: it was saturated.
+    Method,
+    /// The generator: most of the time of an operation was its own, so that nothing is
+    /// known of what the method could have borne.
+    Generator,
 }
 
 /// The parameters of a run. A workload adds its own under `extra`.
@@ -155,6 +235,12 @@ pub struct ModeSummary {
     pub q1_mops: f64,
     /// Third quartile in Mops.
     pub q3_mops: f64,
+    /// Latency of all operations of these samples, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Percentiles>,
+    /// Whether these samples bore the offered load, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
 }
 
 /// The work of one trustee. All are counts.
@@ -188,6 +274,28 @@ pub struct Sample {
     pub per_thread: Vec<u64>,
     /// CPU time of the whole process during the sample, in seconds, servers counted.
     pub cpu_s: f64,
+    /// Latency of its operations, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Percentiles>,
+    /// What arrived, where operations arrived on a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+}
+
+/// Operations that arrived during a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Arrivals {
+    /// Operations that were due before the sample was over.
+    pub due: u64,
+    /// Of these, issued more than a microsecond late.
+    pub late: u64,
+    /// Of these, not issued before the sample was over.
+    pub unserved: u64,
+    /// Time that clients spent waiting for the next arrival, in seconds, summed up.
+    pub waiting_s: f64,
+    /// Length of the sample as it was, in seconds of wall time.
+    pub wall_s: f64,
 }
 
 #[cfg(test)]
@@ -214,6 +322,8 @@ mod tests {
                     n: 1,
                     q1_mops: 1.5,
                     q3_mops: 1.5,
+                    latency_ns: None,
+                    limit: None,
                 },
             )]),
             samples: vec![Sample {
@@ -222,8 +332,12 @@ mod tests {
                 rtt_ns: Some(110.0),
                 per_thread: vec![150],
                 cpu_s: 0.002,
+                latency_ns: None,
+                arrivals: None,
             }],
             trustees,
+            latency_ns: None,
+            load: None,
             notes: vec!["said".to_owned()],
         }
     }

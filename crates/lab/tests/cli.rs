@@ -1,7 +1,7 @@
 //! The program as its users meet it: exit codes, one clear sentence, whole files.
 
 use corelay_lab::method::METHODS;
-use corelay_lab::schema::{Results, SCHEMA};
+use corelay_lab::schema::{Limit, Mode, Results, SCHEMA};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -104,9 +104,43 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     refused(&["reach", "delegate", "--blocks", "-5"], &["--blocks"]);
     refused(&["reach", "everything"], &["everything", "delegate"]);
     bench(&["--no-such-flag"], &["--no-such-flag"]);
-    refused(&["bench"], &["WORKLOAD"]);
+    refused(&["bench"], &["fetch-add", "latency"]);
     refused(&["bench", "quicksort"], &["quicksort", "fetch-add"]);
     refused(&["juggle"], &["juggle"]);
+}
+
+#[test]
+fn bad_input_under_load_gets_one_sentence_that_names_the_flag() {
+    let bench = |flags: &[&'static str], words: &[&str]| {
+        let args: Vec<&str> = ["bench", "latency"].iter().chain(flags).copied().collect();
+        refused(&args, words);
+    };
+    bench(&["--load", "0"], &["--load", "1..=1000000000"]);
+    bench(&["--load", "10^10"], &["--load", "1..=1000000000"]);
+    bench(&["--load", "-5"], &["--load", "`-5`"]);
+    bench(&["--load", "1e6"], &["--load", "`1e6`"]);
+    bench(&["--load", "100.5"], &["--load", "`100.5`"]);
+    bench(&["--load", ""], &["--load", "empty"]);
+    bench(&["--load", "1000,,2000"], &["--load", "missing"]);
+    bench(&["--load", "10^6..10^4"], &["--load", "reversed"]);
+    bench(&["--load", "sweep,100"], &["--load", "`sweep`"]);
+    bench(&["--method", "magic"], &["--method", "`magic`", "mutex"]);
+    bench(&["--method", "trust-post"], &["--method", "no answer"]);
+    bench(&["--method", "channel-pipelined"], &["--method", "batches"]);
+    bench(&["--threads", "0"], &["--threads", "1..=1024"]);
+    bench(
+        &["--servers", "2", "--threads", "2"],
+        &["--threads 2", "--servers 2", "trust"],
+    );
+    bench(
+        &["--method", "channel", "--threads", "1"],
+        &["--threads 1", "actor"],
+    );
+    bench(&["--window", "0"], &["--window", "1..=65536"]);
+    bench(&["--samples", "0"], &["--samples"]);
+    bench(&["--secs", "NaN"], &["--secs"]);
+    bench(&["--vars", "2^40"], &["--vars"]);
+    bench(&["--json", "no/such/folder.json"], &["--json"]);
 }
 
 #[test]
@@ -136,12 +170,29 @@ fn places_that_cannot_be_written_are_refused_before_measuring() {
 
 #[test]
 fn help_shows_every_default_and_the_exit_codes() {
-    let help = corelay(&["bench", "--help"]);
-    assert!(help.status.success());
-    let help = text(&help.stdout);
-    for flag in [
+    for (workload, more) in [("fetch-add", None), ("latency", Some("load"))] {
+        let help = corelay(&["bench", workload, "--help"]);
+        assert!(help.status.success());
+        shows_every_default(&text(&help.stdout), more);
+    }
+    let both = text(&corelay(&["bench", "--help"]).stdout);
+    assert!(
+        both.contains("fetch-add") && both.contains("latency"),
+        "{both}"
+    );
+    let help = text(&corelay(&["bench", "fetch-add", "--help"]).stdout);
+    for method in METHODS {
+        assert!(help.contains(method.name()));
+    }
+    assert!(text(&corelay(&["--help"]).stdout).contains("130"));
+}
+
+#[track_caller]
+fn shows_every_default(help: &str, more: Option<&str>) {
+    let flags = [
         "method", "threads", "servers", "vars", "window", "secs", "samples", "pin", "dist", "seed",
-    ] {
+    ];
+    for flag in flags.into_iter().chain(more) {
         let (_, rest) = help
             .split_once(&format!("--{flag} <"))
             .unwrap_or_else(|| panic!("{flag}"));
@@ -149,10 +200,65 @@ fn help_shows_every_default_and_the_exit_codes() {
         let own = rest.split("\n      --").next().unwrap();
         assert!(own.contains("[default: "), "{flag}: {own}");
     }
-    for method in METHODS {
-        assert!(help.contains(method.name()));
+}
+
+#[test]
+fn loads_are_offered_and_what_became_of_them_is_said() {
+    // A load that everybody bears, and one that nobody does.
+    let flags = "bench latency --load 2000,10^9 --threads 2 --samples 3 --secs 0.02 --seed 5";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("loads.json");
+    let mut args: Vec<&str> = flags.split(' ').collect();
+    args.extend(["--json", file.to_str().unwrap()]);
+    let output = corelay(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    let results = results(&file);
+    let methods = ["mutex", "channel", "tokio", "trust", "trust-then"];
+    assert_eq!(results.runs.len(), 2 * methods.len());
+    for (run, method) in results.runs.iter().zip(methods.iter().flat_map(|m| [m, m])) {
+        assert_eq!((run.workload.as_str(), &*run.method), ("latency", *method));
+        assert!(run.correct && table.contains(method), "{run:?}");
+        let again: corelay_lab::schema::Run =
+            serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap();
+        assert_eq!(&again, run);
+        let load = run.load.unwrap();
+        assert!(load.stamp_ns > 0.0);
+        // A machine that moved during every sample leaves no figure.
+        let Some(latency) = run.latency_ns else {
+            assert!(run.samples.iter().all(|s| s.mode == Mode::Discarded));
+            continue;
+        };
+        assert!(latency.p50 <= latency.p99 && latency.p99 <= latency.p999);
+        assert!(latency.p999 <= latency.max);
+        if load.offered == 1e9 {
+            assert_ne!(load.limit, Limit::None, "{run:?}");
+            assert!(load.achieved < load.offered / 2.0);
+        }
     }
-    assert!(text(&corelay(&["--help"]).stdout).contains("130"));
+    assert!(
+        table.contains("achieved/s") && table.contains("limit"),
+        "{table}"
+    );
+    // The generators are measured, but they are no methods.
+    assert!(!table.contains("generator-then"), "{table}");
+}
+
+#[test]
+fn a_sweep_ends_at_the_first_load_that_is_too_much() {
+    let flags = "bench latency --method trust,ttas --samples 1 --secs 0.01 --json -";
+    let output = corelay(&flags.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let results: Results = serde_json::from_slice(&output.stdout).unwrap();
+    for method in ["trust", "ttas"] {
+        let of = results.runs.iter().filter(|run| run.method == method);
+        let loads: Vec<f64> = of.map(|run| run.load.unwrap().offered).collect();
+        assert!(loads.is_sorted_by(|a, b| a < b), "{loads:?}");
+        assert!(
+            loads.len() < 16 && loads.first() == Some(&10_000.0),
+            "{loads:?}"
+        );
+    }
 }
 
 fn results(path: &Path) -> Results {
@@ -271,7 +377,7 @@ fn one_cpu_is_enough_to_be_right() {
     assert_eq!(results.runs.len(), METHODS.len());
     for run in &results.runs {
         assert!(run.correct, "{run:?}");
-        assert_eq!(run.samples[0].mode, corelay_lab::schema::Mode::Unknown);
+        assert_eq!(run.samples[0].mode, Mode::Unknown);
         assert!(
             run.notes.iter().any(|n| n.contains("share a CPU")),
             "{:?}",

@@ -1,8 +1,8 @@
 //! `corelay compare`: the main job, within a minute.
 //!
 //! ```text
-//!   look at the machine ─ check each method ─ set up ─ warm up ─ rounds … ─ report
-//!   0 s                                       └───── as the clock allows ─────┘ 60 s
+//!   look at the machine ─ check each method ─ throughput ─ latency ─ report
+//!   0 s                                       └ as the clock allows ┘ 60 s
 //! ```
 //!
 //! The clock decides: a set-up that would take too long is left out and named, rounds are
@@ -11,14 +11,16 @@
 use crate::cli::host::Host;
 use crate::cli::output::{self, Target};
 use crate::cli::{Exit, sweep};
+use crate::measure::load;
 use crate::measure::memory::available_bytes;
 use crate::measure::plan::{self, Item};
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
+use crate::method::{ON_SCHEDULE, OnSchedule};
 use crate::report;
 use crate::schema::Run;
 use indicatif::ProgressBar;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,8 @@ pub(crate) struct Args {
 struct Budget {
     /// Everything must be over.
     end: Instant,
+    /// Throughput must be measured.
+    throughput: Instant,
     /// Measuring must be over: what is left is for checks, taking down and the report.
     measured: Instant,
 }
@@ -54,8 +58,10 @@ impl Budget {
         let whole = Duration::from_secs(if quick { 15 } else { 60 });
         let start = Instant::now();
         // A sixth is kept: it takes a second or two here, and must do on slower machines.
+        // Another is for latency.
         Self {
             end: start + whole,
+            throughput: start + whole * 4 / 6,
             measured: start + whole * 5 / 6,
         }
     }
@@ -112,8 +118,20 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
             .map_err(|why| left_out.push(why))
             .is_ok()
     });
+    let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
     let waves = plan::waves(sweep, available);
-    runs.extend(measure(&mut rig, waves, &budget, &clock, &mut left_out));
+    let (until, later) = (budget.throughput, budget.measured);
+    runs.extend(measure(&mut rig, waves, until, &clock, &mut left_out));
+    let loads = climb(&mut rig, &host, args.quick, &fit, later, &clock)?;
+    let waves = plan::waves(loads, available);
+    let under_load = measure(&mut rig, waves, later, &clock, &mut left_out);
+    runs.extend(load::conclude(under_load));
+    let late = Instant::now().saturating_duration_since(budget.end);
+    if !late.is_zero() {
+        left_out.push(format!(
+            "time: checking and taking down took {late:.1?} more than planned"
+        ));
+    }
     clock.bar.finish_and_clear();
     rig.save();
 
@@ -204,10 +222,34 @@ fn check(rig: &Rig, sweep: &mut Vec<Item>, until: Instant, left_out: &mut Vec<St
     wrong
 }
 
+/// The usual methods of those that are `fit`, each at its loads: up to the first that it
+/// does not bear.
+fn climb(
+    rig: &mut Rig,
+    host: &Host,
+    quick: bool,
+    fit: &BTreeSet<&str>,
+    until: Instant,
+    clock: &Clock,
+) -> Result<Vec<Item>, String> {
+    clock.say("climbing");
+    let (point, notes, ladder) = sweep::latency(host, quick)?;
+    let usual = |m: &&OnSchedule| m.usual && fit.contains(m.method.name());
+    let methods: Vec<OnSchedule> = ON_SCHEDULE.iter().filter(usual).copied().collect();
+    // A third of the time at most; the rest is for measuring.
+    let now = Instant::now();
+    let until = now + until.saturating_duration_since(now) / 3;
+    Ok(load::items(&methods, &point, &notes, |method| {
+        let loads = load::climb(rig, method, &point, ladder, Some(until));
+        clock.tick();
+        loads
+    }))
+}
+
 fn measure(
     rig: &mut Rig,
     waves: Vec<Vec<Item>>,
-    budget: &Budget,
+    measured: Instant,
     clock: &Clock,
     left_out: &mut Vec<String>,
 ) -> Vec<Run> {
@@ -218,11 +260,7 @@ fn measure(
         let now = Instant::now();
         let share = wave.len() as f64 / to_come.max(1) as f64;
         to_come -= wave.len();
-        let until = now
-            + budget
-                .measured
-                .saturating_duration_since(now)
-                .mul_f64(share);
+        let until = now + measured.saturating_duration_since(now).mul_f64(share);
         let mut session = Session::new();
         clock.say("setting up");
         set_up(&mut session, wave, rig, until, clock, left_out);
@@ -236,12 +274,6 @@ fn measure(
         while session.round(rig, timing, Some(until), || clock.tick()) {}
         clock.say("checking");
         runs.extend(session.finish(rig, timing));
-    }
-    let late = Instant::now().saturating_duration_since(budget.end);
-    if !late.is_zero() {
-        left_out.push(format!(
-            "time: checking and taking down took {late:.1?} more than planned"
-        ));
     }
     runs
 }

@@ -6,6 +6,7 @@
 mod bench;
 mod compare;
 mod host;
+mod latency_table;
 mod list;
 mod machine;
 mod output;

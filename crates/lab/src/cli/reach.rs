@@ -61,6 +61,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
             servers: 1,
             vars: 1,
             window: 256,
+            load: None,
             choice: Choice::Uniform,
             seed: 1,
             placement: placement.cpus().into(),

@@ -8,6 +8,9 @@
 //!
 //! A quarter of the threads are trustees where a method has any (1 at least), reduced to
 //! the number of variables (D18). The quick sweep takes fewer variables.
+//!
+//! Latency is measured with all threads on one variable, where they all meet, over loads
+//! up to the first that a method does not bear.
 
 use crate::cli::host::Host;
 use crate::measure::plan::Item;
@@ -24,21 +27,64 @@ const QUICK: &[u64] = &[1, 64, 1 << 12, 1 << 18];
 const FEWER: &[u64] = &[1, 64, 1 << 14];
 const QUICK_FEWER: &[u64] = &[1, 1 << 12];
 
+/// Loads in operations per second, closer together where most methods give up.
+const LOADS: &[u64] = &[
+    10_000,
+    100_000,
+    300_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    200_000_000,
+    1_000_000_000,
+];
+const QUICK_LOADS: &[u64] = &[
+    100_000,
+    1_000_000,
+    3_000_000,
+    10_000_000,
+    30_000_000,
+    300_000_000,
+];
+
+/// Where latency is measured, what its reader should know, and over which loads.
+pub(super) fn latency(
+    host: &Host,
+    quick: bool,
+) -> Result<(Point, Vec<String>, &'static [u64]), String> {
+    let threads = host.topology.parallelism().max(2);
+    let placement = host.place(&Order::CoresFirst, threads)?;
+    let loads = if quick { QUICK_LOADS } else { LOADS };
+    Ok((
+        point(threads, 1, placement.cpus()),
+        placement.notes().to_vec(),
+        loads,
+    ))
+}
+
+fn point(threads: usize, vars: u64, cpus: &[Option<usize>]) -> Point {
+    Point {
+        threads,
+        servers: (threads / 4).max(1),
+        vars,
+        window: 256,
+        load: None,
+        choice: Choice::Uniform,
+        seed: 1,
+        placement: cpus.into(),
+    }
+}
+
 /// All points, the methods of one point next to each other.
 pub(super) fn of(host: &Host, quick: bool) -> Result<Vec<Item>, String> {
     let mut items = Vec::new();
     for (threads, vars) in points(host.topology.parallelism(), quick) {
         let placement = host.place(&Order::CoresFirst, threads)?;
         for &vars in vars {
-            let point = Point {
-                threads,
-                servers: (threads / 4).max(1),
-                vars,
-                window: 256,
-                choice: Choice::Uniform,
-                seed: 1,
-                placement: placement.cpus().into(),
-            };
+            let point = point(threads, vars, placement.cpus());
             items.extend(METHODS.iter().map(|&method| Item {
                 method,
                 point: point.clone(),

@@ -31,6 +31,19 @@ pub(crate) fn of(results: &Results) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let mut text = format!("{table}\n");
+    footnotes(&mut text, results);
+    if let Some(rtt) = results.machine.rtt_min_ns {
+        let _ = writeln!(
+            text,
+            "Medians and quartiles; near: round trip at most {:.0} ns, twice the smallest ever seen here.",
+            2.0 * rtt
+        );
+    }
+    text
+}
+
+/// Who ran where, and the notes of the runs, each once.
+pub(super) fn footnotes(text: &mut String, results: &Results) {
     // D19: who runs where is part of the result.
     let mut placements: Vec<&Vec<Option<usize>>> = Vec::new();
     let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
@@ -63,14 +76,6 @@ pub(crate) fn of(results: &Results) -> String {
     for (note, methods) in notes {
         let _ = writeln!(text, "{}: {note}", methods.join(", "));
     }
-    if let Some(rtt) = results.machine.rtt_min_ns {
-        let _ = writeln!(
-            text,
-            "Medians and quartiles; near: round trip at most {:.0} ns, twice the smallest ever seen here.",
-            2.0 * rtt
-        );
-    }
-    text
 }
 
 fn row(run: &Run) -> Vec<String> {

@@ -6,6 +6,9 @@
 //! | [`mode`] | near, far or discarded, against the smallest round trip ever seen |
 //! | [`crew`] | long-lived pinned threads |
 //! | [`slice`](mod@slice) | start together, run, stop, count |
+//! | [`tally`] | latencies and late ones of an open loop |
+//! | [`limit`] | whether a load was borne, and if not, what was in the way |
+//! | [`load`] | which loads are offered, and what the results say of them |
 //! | [`session`] | samples of all contenders, interleaved and bracketed by the probe |
 //! | [`plan`] | which contenders are set up at the same time |
 //! | [`rig`] | what all of that needs and keeps |
@@ -15,6 +18,8 @@
 
 pub mod cpu;
 pub mod crew;
+pub mod limit;
+pub mod load;
 pub mod memory;
 pub mod mode;
 pub mod plan;
@@ -23,3 +28,4 @@ pub mod rig;
 pub mod session;
 pub mod slice;
 pub mod stats;
+pub mod tally;

@@ -102,6 +102,7 @@ mod tests {
             servers: 1,
             vars,
             window: 256,
+            load: None,
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; threads].into(),

@@ -9,14 +9,17 @@
 //!     └─ bracket ─┘└─ bracket ─┘
 //! ```
 
+use crate::measure::limit;
 use crate::measure::mode::{Bracket, tag};
 use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::measure::slice::{self, Slice};
 use crate::measure::stats;
+use crate::measure::tally::{Packed, Tally};
 use crate::method::{Contender, Method, Patience};
-use crate::schema::{Mode, ModeSummary, Params, Run, Sample};
+use crate::schema::{Arrivals, Mode, ModeSummary, Params, Percentiles, Run, Sample};
 use crate::workload::fetch_add::{self, Point};
+use crate::workload::latency;
 use crate::workload::random::Draw;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,6 +49,11 @@ struct Entry {
 struct Taken {
     slice: Slice,
     bracket: Option<Bracket>,
+    /// Where operations arrived on a schedule: their latencies, in less memory than the
+    /// slice has them, and what the sample says of them.
+    latencies: Option<Packed>,
+    latency_ns: Option<Percentiles>,
+    arrivals: Option<Arrivals>,
 }
 
 /// How long the slices of a round are.
@@ -160,7 +168,7 @@ impl Session {
             // A slice cut short by Ctrl-C is counted for the check, not for the figures.
             if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
                 let bracket = rig.bracket(before, after);
-                entry.taken.push(Taken { slice, bracket });
+                entry.taken.push(Taken::new(slice, bracket));
             }
             before = after;
             tick();
@@ -200,6 +208,7 @@ impl Entry {
             &rig.crew,
             &self.contender,
             &self.draw,
+            self.point.load,
             stream,
             time,
             &rig.interrupted,
@@ -207,6 +216,7 @@ impl Entry {
         match outcome {
             Ok(slice) => {
                 self.ops += slice.ops();
+                self.failure = slice.tally.as_ref().and_then(|t| t.gap(slice.ops()));
                 Some(slice)
             }
             Err(panic) => {
@@ -248,6 +258,11 @@ impl Entry {
         notes.extend(failure);
         notes.extend(rig.crew.notes(self.point.threads).map(str::to_owned));
         let smallest = rig.smallest_ns();
+        let latencies = if correct {
+            latencies(&self.taken, smallest)
+        } else {
+            BTreeMap::new()
+        };
         let samples: Vec<Sample> = self.taken.into_iter().map(|t| t.tagged(smallest)).collect();
         let kept = if correct {
             kept(&samples)
@@ -258,8 +273,13 @@ impl Entry {
         if correct && all.is_empty() {
             notes.push("no sample could be used".to_owned());
         }
+        let load = self
+            .point
+            .load
+            .map(|offered| limit::load(offered, &samples));
+        let workload = load.map_or(fetch_add::NAME, |_| latency::NAME);
         Run {
-            workload: fetch_add::NAME.to_owned(),
+            workload: workload.to_owned(),
             method: self.method.name().to_owned(),
             params: params(&self.point, timing, |member| rig.crew.cpu(member)),
             correct,
@@ -267,8 +287,18 @@ impl Entry {
             harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
             by_mode: kept
                 .into_iter()
-                .filter_map(|(m, v)| Some((m, summary(&v)?)))
+                .filter_map(|(m, v)| {
+                    let of_mode = samples.iter().filter(|s| s.mode == m);
+                    let open = ModeSummary {
+                        latency_ns: latencies.get(&m).and_then(Tally::percentiles),
+                        limit: load.map(|_| limit::limit(of_mode)),
+                        ..summary(&v)?
+                    };
+                    Some((m, open))
+                })
                 .collect(),
+            latency_ns: together(latencies.values()).percentiles(),
+            load,
             samples,
             trustees,
             notes,
@@ -276,13 +306,51 @@ impl Entry {
     }
 }
 
+/// The latencies of the samples that count, by mode.
+fn latencies(taken: &[Taken], smallest: Option<f64>) -> BTreeMap<Mode, Tally> {
+    let mut by_mode: BTreeMap<Mode, Tally> = BTreeMap::new();
+    for taken in taken {
+        let mode = tag(taken.bracket, smallest);
+        if let Some(latencies) = taken.latencies.as_ref().filter(|_| mode != Mode::Discarded) {
+            by_mode.entry(mode).or_default().unpack(latencies);
+        }
+    }
+    by_mode
+}
+
+fn together<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Tally {
+    let mut all = Tally::default();
+    tallies.for_each(|tally| all.merge(tally));
+    all
+}
+
 impl Taken {
+    fn new(mut slice: Slice, bracket: Option<Bracket>) -> Self {
+        let tally = slice.tally.take();
+        let tally = tally.as_ref();
+        Self {
+            latencies: tally.map(Tally::packed),
+            latency_ns: tally.and_then(Tally::percentiles),
+            arrivals: tally.map(|t| Arrivals {
+                due: t.issued + t.unserved,
+                late: t.late,
+                unserved: t.unserved,
+                waiting_s: t.waiting_ns as f64 * 1e-9,
+                wall_s: slice.wall_s,
+            }),
+            slice,
+            bracket,
+        }
+    }
+
     fn tagged(self, smallest: Option<f64>) -> Sample {
         Sample {
             mops: self.slice.mops(),
             mode: tag(self.bracket, smallest),
             rtt_ns: self.bracket.map(Bracket::larger_ns),
             cpu_s: self.slice.cpu_s,
+            latency_ns: self.latency_ns,
+            arrivals: self.arrivals,
             per_thread: self.slice.per_thread,
         }
     }
@@ -303,10 +371,18 @@ fn summary(mops: &[f64]) -> Option<ModeSummary> {
         n: mops.len(),
         q1_mops: stats::quantile(mops, 0.25)?,
         q3_mops: stats::quantile(mops, 0.75)?,
+        latency_ns: None,
+        limit: None,
     })
 }
 
 fn params(point: &Point, timing: Timing, cpu: impl Fn(usize) -> Option<usize>) -> Params {
+    let load = point.load.into_iter().flat_map(|load| {
+        [
+            ("load".to_owned(), load.into()),
+            ("arrivals".to_owned(), "poisson".into()),
+        ]
+    });
     Params {
         threads: point.threads,
         servers: point.servers,
@@ -316,14 +392,14 @@ fn params(point: &Point, timing: Timing, cpu: impl Fn(usize) -> Option<usize>) -
         dist: point.choice.to_string(),
         seed: point.seed,
         placement: (0..point.threads).map(cpu).collect(),
-        extra: BTreeMap::new(),
+        extra: load.collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{METHODS, broken};
+    use crate::method::{METHODS, ON_SCHEDULE, broken};
     use crate::workload::random::Choice;
     use corelay_sync::facade::atomic::Ordering;
 
@@ -333,6 +409,7 @@ mod tests {
             servers: 1,
             vars: 3,
             window: 4,
+            load: None,
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; threads].into(),
@@ -393,6 +470,62 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_method_with_a_schedule_is_right_and_counts_all_that_was_due() {
+        for threads in [2, 5] {
+            let mut rig = rig(threads);
+            let mut session = Session::new();
+            for entry in ON_SCHEDULE {
+                let mut item = item(entry.method, threads);
+                let generator = entry.generator_point(&item.point);
+                item.point.load = Some(100_000);
+                session.add(item, &Patience::default()).unwrap();
+                let generator = Item {
+                    method: entry.generator,
+                    point: generator,
+                    notes: vec![],
+                };
+                session.add(generator, &Patience::default()).unwrap();
+            }
+            session.warm_up(&rig, TIMING.warm, || {});
+            for _ in 0..3 {
+                session.round(&mut rig, TIMING, None, || {});
+            }
+            for run in session.finish(&rig, TIMING) {
+                assert!(run.correct, "{run:?}");
+                assert_eq!(run.workload, latency::NAME);
+                let load = run.load.unwrap();
+                assert_eq!(run.params.extra["load"], load.offered);
+                for sample in &run.samples {
+                    let arrivals = sample.arrivals.unwrap();
+                    let done: u64 = sample.per_thread.iter().sum();
+                    assert_eq!(arrivals.due, done + arrivals.unserved);
+                    assert!(arrivals.late <= done);
+                }
+                let all = run.latency_ns.unwrap();
+                assert!(all.p50 <= all.p99 && all.p99 <= all.p999 && all.p999 <= all.max);
+                assert_eq!(run.by_mode[&Mode::Unknown].latency_ns, Some(all));
+            }
+        }
+    }
+
+    #[test]
+    fn lost_updates_on_a_schedule_are_caught_and_have_no_latency() {
+        let mut rig = rig(2);
+        let mut session = Session::new();
+        let mut item = item(broken::LOSES, 2);
+        // More than it bears, for long enough: thousands of operations, of which each
+        // thousandth is lost if no other.
+        item.point.load = Some(100_000_000);
+        session.add(item, &Patience::default()).unwrap();
+        session.warm_up(&rig, Duration::from_millis(50), || {});
+        for _ in 0..3 {
+            session.round(&mut rig, TIMING, None, || {});
+        }
+        let run = &session.finish(&rig, TIMING)[0];
+        assert!(!run.correct && run.latency_ns.is_none() && run.by_mode.is_empty());
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use crate::measure::cpu::process_cpu_s;
 use crate::measure::crew::Crew;
+use crate::measure::tally::Tally;
 use crate::method::Contender;
+use crate::workload::latency::Arrivals;
 use crate::workload::random::{Client, Draw};
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What one slice gave.
@@ -18,6 +20,8 @@ pub struct Slice {
     pub wall_s: f64,
     /// CPU time of the whole process meanwhile, in seconds; 0 where the system does not say.
     pub cpu_s: f64,
+    /// What all clients counted together, where operations arrived on a schedule.
+    pub tally: Option<Tally>,
 }
 
 impl Slice {
@@ -65,7 +69,8 @@ fn wait_until(done: impl Fn() -> bool) {
     }
 }
 
-/// Runs all clients of `contender` for `time`, or until `interrupted`.
+/// Runs all clients of `contender` for `time`, or until `interrupted`; where there is a
+/// `load` (operations per second of all clients together), on a schedule.
 ///
 /// `stream` numbers the clients' random streams: each slice has its own.
 ///
@@ -75,6 +80,7 @@ pub fn run(
     crew: &Crew,
     contender: &Arc<dyn Contender>,
     draw: &Draw,
+    load: Option<u64>,
     stream: u64,
     time: Duration,
     interrupted: &AtomicBool,
@@ -82,11 +88,18 @@ pub fn run(
     let members = contender.clients();
     let (clients, first) = (members.len(), members.start);
     let gate = Arc::new(Gate::default());
+    let tallies = load.map(|_| Arc::new(Mutex::new(Tally::default())));
     let running = {
+        let (load, tallies) = (load.map(|all| all as f64 / clients as f64), tallies.clone());
         let (gate, contender, draw) = (Arc::clone(&gate), Arc::clone(contender), draw.clone());
         crew.start(members, move |member| {
             let index = member - first;
-            let client = Client::new(index, draw.stream(index, stream), Arc::clone(&gate.stop));
+            let arrivals = load.zip(tallies.clone()).map(|(load, tallies)| Arrivals {
+                schedule: draw.schedule(index, stream, load),
+                tallies,
+            });
+            let client = Client::new(index, draw.stream(index, stream), Arc::clone(&gate.stop))
+                .with_arrivals(arrivals);
             gate.wait();
             let start = Instant::now();
             let ops = contender.client(client);
@@ -105,10 +118,15 @@ pub fn run(
     let end = ended.iter().map(|e| e.2).max();
     let wall = start.zip(end).map_or(time, |(start, end)| end - start);
     let per_thread = ended.iter().map(|e| e.0).collect();
+    // A client that panicked has been reported above.
+    let all = |t: Arc<Mutex<Tally>>| {
+        std::mem::take(&mut *t.lock().unwrap_or_else(PoisonError::into_inner))
+    };
     Ok(Slice {
         per_thread,
         wall_s: wall.as_secs_f64().max(1e-9),
         cpu_s,
+        tally: tallies.map(all),
     })
 }
 

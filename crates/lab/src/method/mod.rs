@@ -9,6 +9,9 @@
 //! | `tokio` | an actor task behind `mpsc`, answers by `oneshot`, 64 tasks ([`tokio`]) | all are workers of the runtime |
 //! | `trust`, `trust-then`, `trust-post` | delegation to dedicated trustees ([`trust`]) | `servers` trustees, the others are clients |
 //!
+//! Where operations arrive on a schedule (the workload `latency`), [`ON_SCHEDULE`] lists the
+//! methods that can.
+//!
 //! Types are erased where a method is set up for a point of the sweep ([`Contender`]),
 //! never per operation: each method's loop is compiled for itself.
 
@@ -17,8 +20,12 @@ pub mod atomic;
 pub(crate) mod broken;
 pub mod channel;
 pub mod lock;
+pub mod noop;
+pub mod on_schedule;
 pub mod tokio;
 pub mod trust;
+
+pub use on_schedule::{ON_SCHEDULE, OnSchedule};
 
 use crate::schema::Trustee;
 use crate::workload::fetch_add::Point;

@@ -8,15 +8,23 @@
 //! Tuned: the actor takes what is there at once (`recv_many`), and the queue is unbounded,
 //! for the tasks bound it already. One runtime of many workers was three times as quick as
 //! a runtime per thread with the actor on its own, whose wake-ups go through the kernel.
+//!
+//! Where operations arrive on a schedule, one generator task for each worker but the
+//! actor's looks at the clock, yields to the runtime between two looks (the runtime's own
+//! timer counts in milliseconds), and spawns a task for each operation that is due, as a
+//! server does for a request. It waits while a whole window of its tasks is under way.
 
+use crate::measure::tally::Tally;
 use crate::method::{Contender, Kind, Method};
 use crate::workload::fetch_add::{Counter, OBJECT_BYTES, Point};
+use crate::workload::latency::{Clock, Generator, Look, Tallies, Wall};
 use crate::workload::random::Client;
-use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
+use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 pub(crate) const METHOD: Method = Method {
     name: "tokio",
@@ -24,6 +32,23 @@ pub(crate) const METHOD: Method = Method {
     window: 1,
     bytes_per_var: OBJECT_BYTES as u64,
     build: |point, _| Ok(Box::new(Tokio::start(point)?)),
+};
+
+/// The same on a schedule, with as many operations under way as the window says.
+pub(super) const ON_SCHEDULE: Method = Method {
+    window: 0,
+    ..METHOD
+};
+
+/// Its generators alone, which spawn nothing.
+pub(super) const GENERATOR: Method = Method {
+    name: "generator-tokio",
+    build: |point, _| {
+        let tokio = Tokio::start(point)?;
+        let asks = false;
+        Ok(Box::new(Tokio { asks, ..tokio }))
+    },
+    ..ON_SCHEDULE
 };
 
 /// Client tasks.
@@ -37,6 +62,14 @@ enum Request {
 struct Tokio {
     requests: mpsc::UnboundedSender<Request>,
     runtime: Runtime,
+    /// Generator tasks, where operations arrive on a schedule.
+    generators: usize,
+    /// Operations under way of one generator.
+    window: usize,
+    /// Whether a task asks the actor.
+    asks: bool,
+    /// Operations that were not asked for.
+    unasked: AtomicU64,
 }
 
 impl Tokio {
@@ -56,7 +89,14 @@ impl Tokio {
             .map_err(|error| format!("the Tokio runtime could not be started: {error}"))?;
         let (requests, inbox) = mpsc::unbounded_channel();
         runtime.spawn(serve(inbox, point.vars_len()));
-        Ok(Self { requests, runtime })
+        Ok(Self {
+            requests,
+            runtime,
+            generators: (point.threads - 1).max(1),
+            window: point.window,
+            asks: true,
+            unasked: AtomicU64::new(0),
+        })
     }
 }
 
@@ -77,13 +117,7 @@ async fn serve(mut inbox: mpsc::UnboundedReceiver<Request>, vars: usize) {
 async fn call(mut client: Client, requests: mpsc::UnboundedSender<Request>) -> u64 {
     let (mut done, mut sum) = (0, 0u64);
     loop {
-        let (send, answer) = oneshot::channel();
-        let sent = requests.send(Request::Add(client.choose(), send));
-        assert!(
-            sent.is_ok(),
-            "the actor serves until its contender is dropped"
-        );
-        sum = sum.wrapping_add(answer.await.expect("the actor answers every request"));
+        sum = sum.wrapping_add(add_one(&requests, client.choose()).await);
         done += 1;
         if client.stopped() {
             break;
@@ -93,17 +127,105 @@ async fn call(mut client: Client, requests: mpsc::UnboundedSender<Request>) -> u
     done
 }
 
-impl Contender for Tokio {
-    /// One thread of the crew waits for the tasks; it sleeps meanwhile.
-    fn clients(&self) -> Range<usize> {
-        0..1
+/// What a generator and its operations share.
+struct UnderWay {
+    operations: AtomicUsize,
+    tally: Mutex<Tally>,
+}
+
+impl UnderWay {
+    fn answered(&self, latency_ns: u64) {
+        // Nobody panics while it is locked.
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.answer(latency_ns);
+        drop(tally);
+        // Release: pairs with the Acquire in `generate`; the tally is complete at 0.
+        self.operations.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Spawns an operation whenever one is due, or without `requests` does nothing then;
+/// returns how many were done.
+async fn generate(
+    mut generator: Generator<Wall>,
+    mut client: Client,
+    requests: Option<mpsc::UnboundedSender<Request>>,
+    window: usize,
+    tallies: Tallies,
+) -> u64 {
+    let under_way = Arc::new(UnderWay {
+        operations: AtomicUsize::new(0),
+        tally: Mutex::default(),
+    });
+    // Acquire: pairs with the Release in `answered`.
+    let now = |under_way: &UnderWay| under_way.operations.load(Ordering::Acquire);
+    loop {
+        if now(&under_way) >= window {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        match generator.look() {
+            Look::Due(due) => {
+                let var = client.choose();
+                let Some(requests) = requests.clone() else {
+                    std::hint::black_box(var);
+                    generator.answered(due);
+                    continue;
+                };
+                // Relaxed: the operation is spawned afterwards, by this thread.
+                under_way.operations.fetch_add(1, Ordering::Relaxed);
+                let (clock, under_way) = (generator.clock, Arc::clone(&under_way));
+                tokio::spawn(async move {
+                    std::hint::black_box(add_one(&requests, var).await);
+                    under_way.answered(clock.now() - due);
+                });
+            }
+            Look::Early(_) => tokio::task::yield_now().await,
+            Look::Over => break,
+        }
+    }
+    while now(&under_way) > 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut tally = under_way
+        .tally
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let answers = std::mem::take(&mut *tally);
+    tallies.put(&generator.tally);
+    tallies.put(&answers);
+    generator.tally.issued
+}
+
+async fn add_one(requests: &mpsc::UnboundedSender<Request>, var: usize) -> u64 {
+    let (send, answer) = oneshot::channel();
+    let sent = requests.send(Request::Add(var, send));
+    assert!(
+        sent.is_ok(),
+        "the actor serves until its contender is dropped"
+    );
+    answer.await.expect("the actor answers every request")
+}
+
+impl Tokio {
+    fn on_schedule(&self, client: Client) -> u64 {
+        let requests = self.asks.then(|| self.requests.clone());
+        let (generators, tallies) = client.into_generators(self.generators);
+        let task = |(generator, client)| {
+            let (requests, tallies) = (requests.clone(), tallies.clone());
+            let generate = generate(generator, client, requests, self.window, tallies);
+            self.runtime.spawn(generate)
+        };
+        let done = self.finish(generators.into_iter().map(task).collect());
+        if !self.asks {
+            // Relaxed: it is read when the clients have been joined.
+            self.unasked.fetch_add(done, Ordering::Relaxed);
+        }
+        done
     }
 
-    fn client(&self, client: Client) -> u64 {
-        let tasks: Vec<_> = client
-            .split(TASKS)
-            .map(|client| self.runtime.spawn(call(client, self.requests.clone())))
-            .collect();
+    /// Waits for all tasks; returns the sum of what they did.
+    fn finish(&self, tasks: Vec<JoinHandle<u64>>) -> u64 {
         self.runtime.block_on(async {
             let mut done = 0;
             for task in tasks {
@@ -112,13 +234,28 @@ impl Contender for Tokio {
             done
         })
     }
+}
+
+impl Contender for Tokio {
+    /// One thread of the crew waits for the tasks; it sleeps meanwhile.
+    fn clients(&self) -> Range<usize> {
+        0..1
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        if client.has_schedule() {
+            return self.on_schedule(client);
+        }
+        let call = |client| call(client, self.requests.clone());
+        let tasks = client.split(TASKS).map(|c| self.runtime.spawn(call(c)));
+        self.finish(tasks.collect())
+    }
 
     fn total(&self) -> u64 {
         let (send, answer) = oneshot::channel();
         let asked = self.requests.send(Request::Total(send));
-        asked
-            .ok()
-            .and_then(|()| answer.blocking_recv().ok())
-            .unwrap_or(0)
+        let total = asked.ok().and_then(|()| answer.blocking_recv().ok());
+        // Relaxed: the clients have been joined.
+        total.unwrap_or(0) + self.unasked.load(Ordering::Relaxed)
     }
 }

@@ -5,6 +5,9 @@
 //!   them up. An operation counts when its callback has run.
 //! * `trust-post`: `post`; no answer is wanted, so none is measured. An operation counts
 //!   when the barrier at the end of the slice has come back.
+//!
+//! Where operations arrive on a schedule, `trust-then` issues each when it is due and polls
+//! between arrivals; the callback takes the time.
 
 use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
@@ -121,6 +124,17 @@ impl Contender for Delegated {
         let variables = &*self.variables;
         match self.how {
             How::Apply => client.drive(|var| variables[var].apply(Counter::add_one)),
+            How::Then | How::Bare if client.has_schedule() => client.issue(
+                |var, ticket| {
+                    let then = move |old| {
+                        std::hint::black_box::<u64>(old);
+                        ticket.answered();
+                    };
+                    variables[var].apply_then(Counter::add_one, then);
+                },
+                corelay::poll,
+                settle,
+            ),
             How::Then | How::Bare => {
                 ANSWERED.set((0, 0));
                 let asked = client.drive(|var| {

@@ -73,6 +73,51 @@ pub struct Point {
     pub spread: (f64, f64),
     /// What hovering shows.
     pub tip: String,
+    /// Drawn around it, where the point needs a word of warning.
+    pub halo: Halo,
+}
+
+/// A sign around a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Halo {
+    /// None.
+    #[default]
+    None,
+    /// A circle.
+    Round,
+    /// A square.
+    Square,
+}
+
+/// Half the width of a halo, in units.
+const HALO: f64 = 8.5;
+
+impl Halo {
+    fn draw(self, out: &mut String, x: f64, y: f64) {
+        let _ = match self {
+            Self::None => Ok(()),
+            Self::Round => write!(
+                out,
+                r#"<circle class="halo" cx="{x:.1}" cy="{y:.1}" r="{HALO}"></circle>"#
+            ),
+            Self::Square => write!(
+                out,
+                r#"<path class="halo" d="M{:.1} {:.1}h{d}v{d}h-{d}z"></path>"#,
+                x - HALO,
+                y - HALO,
+                d = 2.0 * HALO
+            ),
+        };
+    }
+
+    /// A small picture of it, for a sentence.
+    pub fn swatch(self) -> String {
+        let mut out =
+            String::from(r#"<svg class="swatch halos" viewBox="0 0 20 20" aria-hidden="true">"#);
+        self.draw(&mut out, 10.0, 10.0);
+        out.push_str("</svg>");
+        out
+    }
 }
 
 /// A named value of x.
@@ -142,7 +187,14 @@ impl LinePlot<'_> {
         let marks = self.mark_rows();
         let rows = marks.iter().map(|(_, row)| row + 1).max().unwrap_or(0) as f64;
         let heading = if place == Place::Alone { 34.0 } else { 4.0 };
-        let top = heading + ROW + rows * ROW;
+        // A halo at the upper edge must not touch the axis's name.
+        let mut points = self.series.iter().flat_map(|s| &s.points);
+        let lift = if points.any(|p| p.halo != Halo::None) {
+            HALO
+        } else {
+            0.0
+        };
+        let top = heading + ROW + rows * ROW + lift;
         let inner = (labels as f64 * LABEL_HEIGHT).max(self.width * 0.48);
         let area = Area {
             left: LEFT,
@@ -158,7 +210,7 @@ impl LinePlot<'_> {
             let _ = write!(body, r#"<text class="name" x="8" y="26">{title}</text>"#);
         }
         self.draw_shade(&mut body, &area);
-        self.draw_axes(&mut body, &area, top - rows * ROW - 8.0);
+        self.draw_axes(&mut body, &area, top - rows * ROW - lift - 8.0);
         self.draw_marks(&mut body, &area, &marks, rows);
         self.draw_series(&mut body, &area);
         let frame = Frame {
@@ -367,6 +419,7 @@ impl LinePlot<'_> {
                     .style
                     .marker
                     .draw(out, x, y, if series.style.bold { 4.6 } else { 3.8 });
+                p.halo.draw(out, x, y);
                 out.push_str("</g>");
             }
             out.push_str("</g>");

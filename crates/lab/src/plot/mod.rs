@@ -23,7 +23,7 @@ mod style;
 mod svg;
 
 pub use bars::{Bar, BarPlot};
-pub use lines::{LinePlot, Mark, Point, Series, Shade};
+pub use lines::{Halo, LinePlot, Mark, Point, Series, Shade};
 pub use scale::{Scale, bytes, grouped, percent, short_count, significant, trimmed};
 pub use style::{Marker, Style};
 pub use svg::escape;

@@ -196,7 +196,7 @@ pub fn short_count(n: f64) -> String {
     if n.fract() == 0.0 && n >= 0.0 {
         grouped(n as u64)
     } else {
-        significant(n)
+        trimmed(n)
     }
 }
 
@@ -347,6 +347,7 @@ mod tests {
         assert_eq!(short_count(4096.0), "4 Ki");
         assert_eq!(short_count(512.0), "512");
         assert_eq!(short_count(1_000_000.0), "1,000,000");
+        assert_eq!(short_count(0.01), "0.01");
         assert_eq!(
             [1.0, 0.5, 0.0898, 0.0029, 1e-6, 0.0]
                 .map(percent)

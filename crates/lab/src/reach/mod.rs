@@ -166,6 +166,8 @@ mod tests {
             rtt_ns: Some(100.0),
             per_thread: vec![],
             cpu_s: 0.0,
+            latency_ns: None,
+            arrivals: None,
         };
         Run {
             workload: "fetch-add".to_owned(),
@@ -177,6 +179,8 @@ mod tests {
             by_mode: Default::default(),
             samples: mops.iter().map(sample).collect(),
             trustees: vec![],
+            latency_ns: None,
+            load: None,
             notes: vec![],
         }
     }

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The modes that figures are given for, in the order in which they are shown.
 pub(super) const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
 
-/// Runs of one workload with one distribution: what one picture may show together.
+/// Runs of one workload with one distribution: what one picture may show together. Runs
+/// under a given load are not among them: they have [pictures of their own](super::latency).
 pub(super) struct Subject<'a> {
     pub(super) workload: &'a str,
     pub(super) dist: &'a str,
@@ -20,7 +21,7 @@ impl<'a> Subject<'a> {
     /// The subjects of a file, in the order in which they first occur.
     pub(super) fn all(results: &'a Results) -> Vec<Self> {
         let mut subjects: Vec<Self> = Vec::new();
-        for run in &results.runs {
+        for run in results.runs.iter().filter(|run| run.load.is_none()) {
             let (workload, dist) = (run.workload.as_str(), run.params.dist.as_str());
             match subjects
                 .iter_mut()
@@ -155,6 +156,8 @@ fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
         n: values.len(),
         q1_mops: quantile(&values, 0.25)?,
         q3_mops: quantile(&values, 0.75)?,
+        latency_ns: None,
+        limit: None,
     })
 }
 

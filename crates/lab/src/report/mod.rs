@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod data;
+mod latency;
 mod method;
 mod page;
 pub mod verdict;

@@ -1,8 +1,12 @@
 //! Results made up for tests: the shapes of a small machine, never measured figures.
 
+use crate::measure::limit;
 use crate::measure::stats::{harmonic_mean, quantile};
 use crate::model::{contention, residency};
-use crate::schema::{CacheLevel, Machine, Mode, ModeSummary, Params, Results, Run, SCHEMA, Sample};
+use crate::schema::{
+    Arrivals, CacheLevel, Limit, Machine, Mode, ModeSummary, Params, Percentiles, Results, Run,
+    SCHEMA, Sample,
+};
 use std::collections::BTreeMap;
 
 /// What to make up.
@@ -164,6 +168,8 @@ impl Recipe {
                         .map(|c| (mops * 1e6 * secs) as u64 / clients as u64 + c as u64 * 900)
                         .collect(),
                     cpu_s: secs * threads as f64 * 0.98,
+                    latency_ns: None,
+                    arrivals: None,
                 });
             }
         }
@@ -191,9 +197,112 @@ impl Recipe {
             by_mode: BTreeMap::new(),
             samples,
             trustees: Vec::new(),
+            latency_ns: None,
+            load: None,
             notes: Vec::new(),
         })
     }
+}
+
+/// Results under load: each method bears so many operations per second, with a latency
+/// that grows as the load nears that.
+pub(super) fn under_load(modes: &[Mode], bears: fn(&str) -> (f64, f64)) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for method in ["mutex", "channel", "tokio", "trust", "trust-then"] {
+        for load in [10_000, 100_000, 1_000_000, 2_000_000, 5_000_000, 20_000_000] {
+            let (most, least_ns) = bears(method);
+            let mut run = at_load(method, load, modes, most, least_ns);
+            let generator = if method == "trust-then" { 1e7 } else { 2.5e7 };
+            limit::tell_apart(&mut run, generator, 24.0);
+            let borne = run.load.is_some_and(|l| l.limit == Limit::None);
+            runs.push(run);
+            if !borne {
+                break;
+            }
+        }
+    }
+    runs
+}
+
+/// What a method bears, and its latency without load in nanoseconds.
+pub(super) fn small_loads(method: &str) -> (f64, f64) {
+    match method {
+        "mutex" => (1.2e7, 60.0),
+        "channel" => (8e5, 900.0),
+        "tokio" => (4e5, 2_500.0),
+        "trust" => (3e6, 210.0),
+        _ => (9e6, 320.0),
+    }
+}
+
+fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) -> Run {
+    let servers = usize::from(method.starts_with("trust"));
+    let (secs, offered) = (0.02, load as f64);
+    let mut noise = Noise(load ^ method.len() as u64);
+    let mut samples = Vec::new();
+    for _ in 0..7 {
+        for &mode in modes {
+            let far = if mode == Mode::Far { 4.0 } else { 1.0 };
+            let due = (offered * secs) as u64;
+            let unserved = (due as f64 * (1.0 - most / offered).max(0.0)) as u64;
+            // As a queue with random arrivals, up to what is not borne.
+            let busy = (offered / most).min(0.98);
+            let p50 = least_ns * far * (1.0 + busy / (1.0 - busy)) * (1.0 + 0.03 * noise.next());
+            let p50 = if unserved > 0 { secs * 4e8 } else { p50 };
+            samples.push(Sample {
+                mops: (due - unserved) as f64 / secs / 1e6,
+                mode,
+                rtt_ns: None,
+                per_thread: vec![due - unserved],
+                cpu_s: secs * 1.9,
+                latency_ns: Some(Percentiles {
+                    p50: p50 as u64,
+                    p99: (3.0 * p50) as u64,
+                    p999: (9.0 * p50) as u64,
+                    max: (20.0 * p50) as u64,
+                }),
+                arrivals: Some(Arrivals {
+                    due,
+                    late: due / 50,
+                    unserved,
+                    waiting_s: secs * (1.0 - busy),
+                    wall_s: secs,
+                }),
+            });
+        }
+    }
+    let load = limit::load(load, &samples);
+    let run = Run {
+        workload: "latency".into(),
+        method: method.into(),
+        params: Params {
+            threads: 2,
+            servers,
+            vars: 1,
+            window: 256,
+            secs,
+            dist: "uniform".into(),
+            seed: 1,
+            placement: vec![Some(0), Some(1)],
+            extra: BTreeMap::from([("load".to_owned(), load.offered.into())]),
+        },
+        correct: true,
+        median_mops: 0.0,
+        harmonic_mean_mops: 0.0,
+        by_mode: BTreeMap::new(),
+        latency_ns: samples.first().and_then(|s| s.latency_ns),
+        load: Some(load),
+        samples,
+        trustees: Vec::new(),
+        notes: Vec::new(),
+    };
+    let mut run = summed_up(run);
+    for (mode, summary) in &mut run.by_mode {
+        let mut of_mode = run.samples.iter().filter(|s| s.mode == *mode);
+        summary.limit = Some(limit::limit(of_mode.clone()));
+        summary.latency_ns = of_mode.next().and_then(|s| s.latency_ns);
+    }
+    run
 }
 
 /// Fills in the medians from the samples.
@@ -214,6 +323,8 @@ pub(super) fn summed_up(mut run: Run) -> Run {
                 n: mops.len(),
                 q1_mops: q(0.25)?,
                 q3_mops: q(0.75)?,
+                latency_ns: None,
+                limit: None,
             };
             Some((mode, summary))
         })

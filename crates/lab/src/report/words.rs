@@ -1,6 +1,6 @@
 //! Numbers and lists as words, and the small markup of sentences: `code` in backticks.
 
-use crate::plot::{escape, grouped};
+use crate::plot::{escape, grouped, trimmed};
 use crate::schema::Mode;
 
 /// A ratio: `3.9 ×`, `0.034 ×`, `1.04 ×` near one, `120 ×`.
@@ -28,6 +28,16 @@ pub(super) fn range(counts: &[u64]) -> String {
         [one] => grouped(*one),
         [first, .., last] => format!("{}–{}", grouped(*first), grouped(*last)),
     }
+}
+
+/// Operations per second, short: `350`, `10 k`, `2.5 M`.
+pub(super) fn rate(per_second: f64) -> String {
+    for (unit, name) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if per_second >= unit {
+            return format!("{}\u{a0}{name}", trimmed(per_second / unit));
+        }
+    }
+    trimmed(per_second)
 }
 
 /// `n` of something: `1 variable`, `1,024 variables`.
@@ -138,6 +148,12 @@ mod tests {
         for (ratio, text) in cases {
             assert_eq!(times(ratio).replace('\u{a0}', " "), text);
         }
+    }
+
+    #[test]
+    fn rates_are_short() {
+        let told = [350.0, 1e4, 2.5e6, 1e9].map(rate).join(", ");
+        assert_eq!(told.replace('\u{a0}', " "), "350, 10 k, 2.5 M, 1 G");
     }
 
     #[test]

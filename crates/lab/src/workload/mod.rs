@@ -3,9 +3,13 @@
 //! | module | idea |
 //! |---|---|
 //! | [`fetch_add`] | add one to a variable chosen at random (D16) |
+//! | [`latency`] | the same, arriving on a schedule: how long an answer takes under load |
+//! | [`schedule`] | when operations arrive |
 //! | [`random`] | which variable: one cheap generator for every rival |
 //! | [`zipf`] | Zipf's law in O(1), exactly |
 
 pub mod fetch_add;
+pub mod latency;
 pub mod random;
+pub mod schedule;
 pub mod zipf;

@@ -9,6 +9,8 @@
 //! * **zipf:θ**: variable `k` (from 0) is drawn with probability proportional to
 //!   `1 / (k + 1)^θ`, by [`Zipf`].
 
+use crate::workload::latency::Arrivals;
+use crate::workload::schedule::Schedule;
 use crate::workload::zipf::Zipf;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use rand_core::{Rng, SeedableRng};
@@ -96,12 +98,23 @@ impl Draw {
     /// seeded apart.
     pub fn stream(&self, index: usize, stream: u64) -> Stream {
         let mut mix = SplitMix64::seed_from_u64(self.seed);
-        let base = mix.next_u64() ^ (index as u64).rotate_left(40) ^ stream;
         Stream {
             law: self.law.clone(),
-            rng: Xoshiro256PlusPlus::seed_from_u64(base),
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed(&mut mix, index, stream)),
         }
     }
+
+    /// When operations arrive at client `index` in the slice `stream`, at so many a second.
+    pub fn schedule(&self, index: usize, stream: u64, per_second: f64) -> Schedule {
+        let mut mix = SplitMix64::seed_from_u64(self.seed);
+        // The first number seeds the choices; moments and variables are independent.
+        mix.next_u64();
+        Schedule::poisson(per_second, seed(&mut mix, index, stream))
+    }
+}
+
+fn seed(mix: &mut SplitMix64, index: usize, stream: u64) -> u64 {
+    mix.next_u64() ^ (index as u64).rotate_left(40) ^ stream
 }
 
 /// An endless stream of choices.
@@ -127,8 +140,10 @@ impl Stream {
 pub struct Client {
     /// The number of this client, from 0.
     pub index: usize,
-    stream: Stream,
-    stop: Arc<AtomicBool>,
+    pub(super) stream: Stream,
+    pub(super) stop: Arc<AtomicBool>,
+    /// When operations are due, where they are not to follow each other at once.
+    pub(super) arrivals: Option<Arrivals>,
 }
 
 /// Operations between two looks at the stop flag: rare enough to cost nothing, often
@@ -142,10 +157,16 @@ impl Client {
             index,
             stream,
             stop,
+            arrivals: None,
         }
     }
 
-    /// Divides the client among `n` tasks, each with its own stream.
+    /// The same, whose operations arrive on a schedule.
+    pub fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
+        Self { arrivals, ..self }
+    }
+
+    /// Divides the client among `n` tasks, each with its own stream and without a schedule.
     pub fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
         (0..n).map(move |_| {
             let rng = Xoshiro256PlusPlus::seed_from_u64(self.stream.rng.next_u64());
@@ -157,6 +178,7 @@ impl Client {
                 index: self.index,
                 stream,
                 stop: Arc::clone(&self.stop),
+                arrivals: None,
             }
         })
     }
@@ -174,13 +196,17 @@ impl Client {
         self.stream.choose()
     }
 
-    /// Runs `op(variable)` until the slice is over, once at least, and returns how often.
-    /// The answers are summed up, so that they really have to be there.
+    /// Runs `op(variable)` until the slice is over and returns how often: again and again,
+    /// once at least, or whenever an operation is due where they arrive on a schedule. The
+    /// answers are summed up, so that they really have to be there.
     ///
     /// The loop is compiled once per method and distribution; nothing is dispatched per
     /// operation.
     #[inline]
-    pub fn drive(self, op: impl FnMut(usize) -> u64) -> u64 {
+    pub fn drive(mut self, op: impl FnMut(usize) -> u64) -> u64 {
+        if let Some(arrivals) = self.arrivals.take() {
+            return self.drive_on_schedule(arrivals, op);
+        }
         let mut rng = self.stream.rng;
         match &self.stream.law {
             // One variable needs no choosing, for any method.

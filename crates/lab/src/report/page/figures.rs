@@ -6,8 +6,8 @@
 
 use crate::model::{contention, residency};
 use crate::plot::{
-    Bar, BarPlot, LinePlot, Mark, Place, Point, Scale, Series, Shade, bytes, grouped, percent,
-    significant,
+    Bar, BarPlot, Halo, LinePlot, Mark, Place, Point, Scale, Series, Shade, bytes, grouped,
+    percent, significant,
 };
 use crate::report::data::{self, Line, Measure, Subject};
 use crate::report::method::{self, Form, Styles};
@@ -15,7 +15,7 @@ use crate::report::words::{self, count};
 use crate::schema::{Machine, Mode, ModeSummary, Results, Run};
 
 /// Width of a picture in units: two stand side by side on a wide page, one fills a phone.
-const WIDTH: f64 = 520.0;
+pub(super) const WIDTH: f64 = 520.0;
 /// Width of the picture that stands alone.
 const ALONE: f64 = 860.0;
 
@@ -99,10 +99,13 @@ pub(super) fn rows(
 /// The main picture, alone: every method at the main thread count.
 pub(in crate::report) fn picture(results: &Results) -> String {
     let styles = Styles::of(results.runs.iter().map(|r| r.method.as_str()));
+    main(results, &styles, Place::Alone).map_or_else(nothing, |figure| figure.svg)
+}
+
+/// The main picture for a file of its own, or smaller for a page.
+pub(super) fn main(results: &Results, styles: &Styles, place: Place) -> Option<Figure> {
     let subjects = Subject::all(results);
-    let Some(subject) = subjects.first() else {
-        return nothing();
-    };
+    let subject = subjects.first()?;
     let axis = Axis::of(subject);
     let threads = subject
         .main_threads(results.machine.cpus)
@@ -113,16 +116,12 @@ pub(in crate::report) fn picture(results: &Results) -> String {
             .map(|r| data::samples(r, m).len())
             .sum::<usize>()
     };
-    let Some(mode) = data::modes(runs.iter().copied())
-        .into_iter()
-        .max_by_key(|&m| samples(m))
-    else {
-        return nothing();
-    };
+    let modes = data::modes(runs.iter().copied()).into_iter();
+    let mode = modes.max_by_key(|&m| samples(m))?;
     let studio = Studio {
         subject,
         machine: &results.machine,
-        styles: &styles,
+        styles,
         axis,
         id: "picture".to_owned(),
     };
@@ -136,7 +135,11 @@ pub(in crate::report) fn picture(results: &Results) -> String {
     };
     let lines = studio.lines(&runs);
     let lines: Vec<(&Line<'_>, bool)> = lines.iter().map(|l| (l, false)).collect();
-    studio.draw(&shot, &lines, "all methods", ALONE, Place::Alone)
+    let width = if place == Place::Alone { ALONE } else { WIDTH };
+    Some(Figure {
+        caption: format!("{}: {}", subject.name(), studio.heading(&shot)),
+        svg: studio.draw(&shot, &lines, "all methods", width, place),
+    })
 }
 
 fn nothing() -> String {
@@ -396,6 +399,7 @@ impl Studio<'_> {
                 y: s.median_mops,
                 spread: (s.q1_mops, s.q3_mops),
                 tip: tip(&line.label, &place, &s),
+                halo: Halo::None,
             })
         };
         Series {

@@ -1,14 +1,16 @@
 //! The page: one HTML file that needs no other.
 //!
-//! Order matters: first the verdict, and in it first where delegation loses; then the
-//! pictures; then what a doubting reader wants to check. The markup is XML-clean, which
+//! Order matters: first the verdict, and in it first where delegation loses; then two
+//! pictures that show most of it, throughput and latency; then all pictures; then what a doubting reader wants to check. The markup is XML-clean, which
 //! lets a strict parser find any mistake in it.
 
 pub(super) mod figures;
+mod latency;
 mod machine;
 mod tables;
 
 use super::data::{self, MODES, Subject};
+use super::latency::Group;
 use super::method::Styles;
 use super::verdict::{
     Advice, Comparison, Finding, Level, Need, Outcome, Section, Verdict, verdict,
@@ -33,10 +35,16 @@ pub(super) fn html(results: &Results) -> String {
     for section in &verdict.sections {
         told(&mut out, section, verdict.sections.len() > 1);
     }
+    for told in &verdict.latency {
+        latency::told(&mut out, told);
+    }
     list(&mut out, "Please note", &verdict.notes);
+    let groups = Group::all(results);
+    latency::glance(&mut out, results, &groups, &styles);
     for (number, subject) in subjects.iter().enumerate() {
         pictures(&mut out, subject, number, results, &styles);
     }
+    latency::pictures(&mut out, &groups, &styles);
     about(&mut out, results, &subjects, &styles);
     out.push_str("</main>");
     tail(&mut out, results);
@@ -186,7 +194,7 @@ fn list(out: &mut String, title: &str, sentences: &[String]) {
     for sentence in sentences {
         // A leading word with a colon is what the sentence is about.
         let text = match sentence.split_once(": ") {
-            Some((about, rest)) if about.len() < 20 => {
+            Some((about, rest)) if about.len() < 26 => {
                 format!("<b>{}.</b> {}", prose(about), prose(&upper(rest)))
             }
             _ => prose(sentence),

@@ -1,9 +1,10 @@
 //! The page and the verdict on made-up results.
 
 mod judgement;
+mod latency;
 mod page;
 
-use super::synthetic::{ALL, Recipe, small_machine, summed_up};
+use super::synthetic::{ALL, Recipe, small_loads, small_machine, summed_up, under_load};
 use super::verdict::{Comparison, Need, Outcome};
 use super::{html, picture, verdict};
 use crate::schema::{Mode, Results};
@@ -79,7 +80,18 @@ fn menu() -> Vec<(&'static str, Results)> {
         ..Recipe::default()
     };
     menu.push(("over-threads", scaling.cook()));
+    menu.push(("under-load", loaded(&[Mode::Near, Mode::Far])));
+    let mut loads_only = loaded(&[Mode::Unknown]);
+    loads_only.runs.retain(|run| run.load.is_some());
+    menu.push(("loads-only", loads_only));
     menu
+}
+
+/// Throughput and latency, as `compare` leaves them.
+fn loaded(modes: &[Mode]) -> Results {
+    let mut results = Recipe::default().cook();
+    results.runs.extend(under_load(modes, small_loads));
+    results
 }
 
 fn one_cpu() -> Results {

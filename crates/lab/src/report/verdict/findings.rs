@@ -43,7 +43,7 @@ impl Comparison {
     }
 
     /// The other side: everybody of these forms who is not ours.
-    fn rivals(self) -> Vec<&'static str> {
+    pub(super) fn rivals(self) -> Vec<&'static str> {
         let forms: &[Form] = match self {
             Self::Waiting | Self::LaterAgainstWaiting => &[Form::Waits],
             Self::Later => &[Form::Later],

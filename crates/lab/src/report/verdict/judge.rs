@@ -18,7 +18,7 @@ pub(in crate::report) struct Judge<'a> {
 }
 
 /// A point, a mode and a method.
-type Cell<'a> = (u64, Mode, &'a str);
+pub(in crate::report) type Cell<'a> = (u64, Mode, &'a str);
 
 impl<'a> Judge<'a> {
     /// Over runs that agree in workload, distribution and threads. Where a method was run
@@ -41,6 +41,11 @@ impl<'a> Judge<'a> {
                 }
             }
         }
+        Self::of(cells)
+    }
+
+    /// Over cells that were filled elsewhere; their points need not be variables.
+    pub(in crate::report) fn of(cells: BTreeMap<Cell<'a>, Vec<f64>>) -> Self {
         Self {
             cells,
             known: RefCell::default(),

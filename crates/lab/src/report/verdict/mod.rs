@@ -4,6 +4,7 @@
 //!   samples ── judge (ratios with 95 % intervals, within one mode)
 //!                ├── findings   delegation against the best rival, per level
 //!                ├── advice     the fastest method for each need, per level
+//!                ├── latency    p99 under load, of the loads that were borne
 //!                └── why, notes explanations and reservations
 //! ```
 //!
@@ -13,6 +14,7 @@
 mod advice;
 mod findings;
 mod judge;
+mod latency;
 mod level;
 mod notes;
 mod terminal;
@@ -20,11 +22,13 @@ mod why;
 
 pub use advice::{Advice, Need};
 pub use findings::{Comparison, Finding, Outcome};
+pub use latency::Latency;
 pub use level::{Kind, Level};
 
 pub(super) use judge::{FEWEST, Judge};
 
 use super::data::Subject;
+use super::latency::Group;
 use super::{method, words};
 use crate::schema::{Machine, Results};
 use std::collections::BTreeMap;
@@ -38,6 +42,9 @@ pub struct Verdict {
     pub headline: String,
     /// One per workload and distribution.
     pub sections: Vec<Section>,
+    /// On latency under load, where it was measured: one per number of threads and
+    /// variables.
+    pub latency: Vec<Latency>,
     /// What holds for the whole file.
     pub notes: Vec<String>,
 }
@@ -94,20 +101,30 @@ pub fn verdict(results: &Results) -> Verdict {
         .iter()
         .filter_map(|subject| section(subject, &results.machine, one_cpu))
         .collect();
+    let groups = if one_cpu {
+        Vec::new()
+    } else {
+        Group::all(results)
+    };
     let headline = match results.runs.as_slice() {
         [] => "Nothing was measured: there is no run in these results.".to_owned(),
         runs if runs.iter().all(|r| !r.correct) => {
             "Nothing can be said: no method gave a right result.".to_owned()
         }
-        runs => headline(
-            &sections,
-            one_cpu,
-            runs.iter().any(|r| method::is_ours(&r.method)),
-        ),
+        runs => {
+            let under_load = groups.first().and_then(latency::headline);
+            let delegated = runs.iter().any(|r| method::is_ours(&r.method));
+            match (headline(&sections, one_cpu, delegated), under_load) {
+                (_, Some(under_load)) if sections.is_empty() => under_load,
+                (throughput, Some(under_load)) => format!("{throughput} {under_load}"),
+                (throughput, None) => throughput,
+            }
+        }
     };
     Verdict {
         headline,
         sections,
+        latency: groups.iter().filter_map(latency::latency).collect(),
         notes: notes::on_file(results),
     }
 }

@@ -16,6 +16,18 @@ impl fmt::Display for Verdict {
         for section in &self.sections {
             write!(f, "{section}")?;
         }
+        for latency in &self.latency {
+            writeln!(
+                f,
+                "\nLATENCY UNDER LOAD, {}",
+                latency.subject.to_uppercase()
+            )?;
+            list(
+                f,
+                "Counted from the moment at which an operation was due",
+                &latency.told,
+            )?;
+        }
         list(f, "Please note", &self.notes)
     }
 }

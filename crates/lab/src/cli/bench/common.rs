@@ -1,39 +1,27 @@
-//! `corelay bench`: one workload with every knob.
+//! What all workloads ask for, measure and leave behind.
 
+use crate::cli::Exit;
 use crate::cli::host::Host;
 use crate::cli::list::{List, Numbers, number};
 use crate::cli::output::{self, Target};
-use crate::cli::{Exit, table};
 use crate::measure::memory::available_bytes;
 use crate::measure::plan::{self, Item};
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
-use crate::method::{METHODS, Method};
-use crate::schema::Run;
+use crate::method::{Kind, Method};
+use crate::schema::{Results, Run};
 use crate::workload::fetch_add::{MAX_VARS, Point};
 use crate::workload::random::Choice;
 use corelay_topology::Order;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Threads that `--threads` can name: beyond that it is a slip of the fingers.
 const MAX_THREADS: u64 = 1024;
 
-/// Measure one workload with every knob
-///
-/// Lists are written `1,2,4`, `1..8` (both ends belong to it) or `2^0..2^20` (every power).
-/// One sample of each contender is taken in turn, then again one of each, so that all meet
-/// the machine in the same moods.
+/// Flags of every workload.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// What the threads do: `fetch-add` adds one to 64-byte variables chosen at random
-    #[arg(value_enum)]
-    workload: Workload,
-
-    /// Methods to compare, or `all`
-    #[arg(long, value_name = "LIST", default_value = "all", value_parser = methods, help = method_help())]
-    method: Methods,
-
+pub(super) struct Common {
     /// All threads, servers and actors included; `cpus` is the number of usable CPUs (at least 2)
     #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
     threads: List,
@@ -42,10 +30,6 @@ pub(crate) struct Args {
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
           value_parser = number(1..=MAX_THREADS - 1))]
     servers: u64,
-
-    /// Shared variables
-    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1,64,2^10", value_parser = vars)]
-    vars: List,
 
     /// Requests in flight per client and trustee; other methods have their own
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256,
@@ -84,47 +68,6 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Workload {
-    FetchAdd,
-}
-
-#[derive(Clone, Debug)]
-struct Methods(Vec<Method>);
-
-fn method_help() -> String {
-    format!("Methods to compare, of {}; or `all`", names())
-}
-
-fn names() -> String {
-    METHODS
-        .iter()
-        .map(Method::name)
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-fn methods(text: &str) -> Result<Methods, String> {
-    if text == "all" {
-        return Ok(Methods(METHODS.to_vec()));
-    }
-    let mut methods: Vec<Method> = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        let unknown = || {
-            let what = match name {
-                "" => "a name is missing".to_owned(),
-                _ => format!("there is no method `{name}`"),
-            };
-            format!("{what}; there are {} (or all)", names())
-        };
-        let method = Method::named(name).ok_or_else(unknown)?;
-        if methods.iter().all(|m| m.name() != method.name()) {
-            methods.push(method);
-        }
-    }
-    Ok(Methods(methods))
-}
-
 fn threads(text: &str) -> Result<List, String> {
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get().max(2) as u64);
     let word = Some(("cpus", cpus.min(MAX_THREADS)));
@@ -135,7 +78,8 @@ fn threads(text: &str) -> Result<List, String> {
     .list(text)
 }
 
-fn vars(text: &str) -> Result<List, String> {
+/// Reads `--vars`.
+pub(super) fn vars(text: &str) -> Result<List, String> {
     Numbers {
         bounds: 1..=MAX_VARS,
         word: None,
@@ -150,59 +94,37 @@ fn secs(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit, String> {
-    let Workload::FetchAdd = args.workload;
-    args.check_threads()?;
-    let host = Host::look();
-    let items = args.items(&host)?;
-    let available = available_bytes();
-    items
-        .iter()
-        .try_for_each(|item| item.check_memory(available))?;
-    let waves = plan::waves(items, available);
-    let target = match &args.json {
-        Some(path) => Some(Target::open(path).map_err(|e| unwritable(path, &e))?),
-        None => None,
-    };
-    let most = args.threads.0.iter().max().map_or(1, |&n| n as usize);
-    let mut rig = host.rig(&args.pin, most)?;
-    let runs = args.measure(&mut rig, waves)?;
-    rig.save();
-
-    let wrong = runs.iter().any(|run| !run.correct);
-    let results = host.results(&rig, runs);
-    if !matches!(target, Some(Target::Stdout)) {
-        output::say(&table::of(&results))?;
-    }
-    if let Some((target, path)) = target.zip(args.json.as_ref()) {
-        let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
-        json.push('\n');
-        target
-            .write(json.as_bytes())
-            .map_err(|e| unwritable(path, &e))?;
-    }
-    Ok(match (wrong, rig.is_interrupted()) {
-        (true, _) => Exit::Wrong,
-        (false, true) => Exit::Interrupted,
-        (false, false) => Exit::Fine,
-    })
+/// Names as one list for a sentence.
+pub(super) fn names<'a>(methods: impl Iterator<Item = &'a Method>) -> String {
+    methods.map(Method::name).collect::<Vec<_>>().join(", ")
 }
 
-fn unwritable(path: &std::path::Path, error: &std::io::Error) -> String {
-    format!("--json {}: it cannot be written: {error}", path.display())
+/// A point of the sweep and what the reader of its figures should know.
+pub(super) struct Place {
+    pub(super) point: Point,
+    pub(super) notes: Vec<String>,
 }
 
-impl Args {
+/// What measuring needs, opened before it begins.
+pub(super) struct Bench {
+    pub(super) rig: Rig,
+    target: Option<Target>,
+}
+
+impl Common {
     /// Every point has a client for every method.
-    fn check_threads(&self) -> Result<(), String> {
+    pub(super) fn check_threads<'a>(
+        &self,
+        methods: impl Iterator<Item = &'a Method> + Clone,
+    ) -> Result<(), String> {
         let servers = self.servers as usize;
         for &threads in &self.threads.0 {
-            for method in &self.method.0 {
+            for method in methods.clone() {
                 if threads as usize >= method.least_threads(servers) {
                     continue;
                 }
                 let name = method.name();
-                return Err(if method.is_dedicated() {
+                return Err(if method.kind() == Kind::Dedicated {
                     format!(
                         "--threads {threads} leaves no client for {name} beside --servers {servers}; \
                          it must be more than the servers"
@@ -217,32 +139,54 @@ impl Args {
         Ok(())
     }
 
-    fn items(&self, host: &Host) -> Result<Vec<Item>, String> {
-        let mut items = Vec::new();
+    /// All points, over `vars` for each number of threads.
+    pub(super) fn places(&self, host: &Host, vars: &List) -> Result<Vec<Place>, String> {
+        let mut places = Vec::new();
         for &threads in &self.threads.0 {
             let placement = host.place(&self.pin, threads as usize)?;
-            for &vars in &self.vars.0 {
-                let point = Point {
+            places.extend(vars.0.iter().map(|&vars| Place {
+                point: Point {
                     threads: threads as usize,
                     servers: self.servers as usize,
                     vars,
                     window: self.window as usize,
+                    load: None,
                     choice: self.dist,
                     seed: self.seed,
                     placement: placement.cpus().into(),
-                };
-                items.extend(self.method.0.iter().map(|&method| Item {
-                    method,
-                    point: point.clone(),
-                    notes: placement.notes().to_vec(),
-                }));
-            }
+                },
+                notes: placement.notes().to_vec(),
+            }));
         }
-        Ok(items)
+        Ok(places)
     }
 
-    fn measure(&self, rig: &mut Rig, waves: Vec<Vec<Item>>) -> Result<Vec<Run>, String> {
-        let timing = Timing::of(Duration::from_secs_f64(self.secs));
+    /// Checks that each of `items` fits into memory, then opens what is needed.
+    pub(super) fn open(&self, host: &Host, items: &[Item]) -> Result<Bench, String> {
+        let available = available_bytes();
+        items
+            .iter()
+            .try_for_each(|item| item.check_memory(available))?;
+        let target = match &self.json {
+            Some(path) => Some(Target::open(path).map_err(|e| unwritable(path, &e))?),
+            None => None,
+        };
+        let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
+        Ok(Bench {
+            rig: host.rig(&self.pin, most)?,
+            target,
+        })
+    }
+
+    /// Length of a sample and of its warming up.
+    pub(super) fn timing(&self) -> Timing {
+        Timing::of(Duration::from_secs_f64(self.secs))
+    }
+
+    /// Measures all items, wave by wave.
+    pub(super) fn measure(&self, rig: &mut Rig, items: Vec<Item>) -> Result<Vec<Run>, String> {
+        let waves = plan::waves(items, available_bytes());
+        let timing = self.timing();
         let slices = waves.iter().map(Vec::len).sum::<usize>() as u64 * (self.samples + 1);
         let expected = timing.whole().mul_f64(slices as f64);
         let bar = output::progress(slices, expected);
@@ -275,4 +219,37 @@ impl Args {
         bar.finish_and_clear();
         Ok(runs)
     }
+
+    /// Prints the table, writes the file, and says how it went.
+    pub(super) fn deliver(
+        &self,
+        host: &Host,
+        bench: Bench,
+        runs: Vec<Run>,
+        table: fn(&Results) -> String,
+    ) -> Result<Exit, String> {
+        let Bench { mut rig, target } = bench;
+        rig.save();
+        let wrong = runs.iter().any(|run| !run.correct);
+        let results = host.results(&rig, runs);
+        if !matches!(target, Some(Target::Stdout)) {
+            output::say(&table(&results))?;
+        }
+        if let Some((target, path)) = target.zip(self.json.as_ref()) {
+            let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
+            json.push('\n');
+            target
+                .write(json.as_bytes())
+                .map_err(|e| unwritable(path, &e))?;
+        }
+        Ok(match (wrong, rig.is_interrupted()) {
+            (true, _) => Exit::Wrong,
+            (false, true) => Exit::Interrupted,
+            (false, false) => Exit::Fine,
+        })
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> String {
+    format!("--json {}: it cannot be written: {error}", path.display())
 }

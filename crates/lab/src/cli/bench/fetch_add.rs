@@ -1,0 +1,72 @@
+//! `corelay bench fetch-add`: throughput.
+
+use super::common::{self, Common, names};
+use crate::cli::host::Host;
+use crate::cli::list::List;
+use crate::cli::{Exit, table};
+use crate::measure::plan::Item;
+use crate::method::{METHODS, Method};
+
+/// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
+///
+/// Lists are written `1,2,4`, `1..8` (both ends belong to it) or `2^0..2^20` (every power).
+/// One sample of each contender is taken in turn, then again one of each, so that all meet
+/// the machine in the same moods.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = methods, help = method_help())]
+    method: Methods,
+
+    /// Shared variables
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1,64,2^10", value_parser = common::vars)]
+    vars: List,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Debug)]
+struct Methods(Vec<Method>);
+
+fn method_help() -> String {
+    format!("Methods to compare, of {}; or `all`", names(METHODS.iter()))
+}
+
+fn methods(text: &str) -> Result<Methods, String> {
+    if text == "all" {
+        return Ok(Methods(METHODS.to_vec()));
+    }
+    let mut methods: Vec<Method> = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        let unknown = || {
+            let what = match name {
+                "" => "a name is missing".to_owned(),
+                _ => format!("there is no method `{name}`"),
+            };
+            format!("{what}; there are {} (or all)", names(METHODS.iter()))
+        };
+        let method = Method::named(name).ok_or_else(unknown)?;
+        if methods.iter().all(|m| m.name() != method.name()) {
+            methods.push(method);
+        }
+    }
+    Ok(Methods(methods))
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, String> {
+    let (common, methods) = (&args.common, &args.method.0);
+    common.check_threads(methods.iter())?;
+    let host = Host::look();
+    let mut items = Vec::new();
+    for place in common.places(&host, &args.vars)? {
+        items.extend(methods.iter().map(|&method| Item {
+            method,
+            point: place.point.clone(),
+            notes: place.notes.clone(),
+        }));
+    }
+    let mut bench = common.open(&host, &items)?;
+    let runs = common.measure(&mut bench.rig, items)?;
+    common.deliver(&host, bench, runs, table::of)
+}

@@ -1,0 +1,139 @@
+//! `corelay bench latency`: how long an answer takes under load.
+
+use super::common::{self, Common, Place, names};
+use crate::cli::host::Host;
+use crate::cli::list::{List, Numbers};
+use crate::cli::{Exit, latency_table, output};
+use crate::measure::load::{self, LADDER};
+use crate::measure::plan::Item;
+use crate::measure::rig::Rig;
+use crate::method::{Method, ON_SCHEDULE, OnSchedule};
+use crate::workload::latency::MAX_LOAD;
+use std::time::Duration;
+
+/// Latency under load: the operations of fetch-add, but arriving on a schedule
+///
+/// Operations arrive at random moments that are fixed beforehand (a Poisson process for
+/// each client), whether or not those before them are done, and latency counts from the
+/// moment at which an operation was due: what had to wait behind a slow one shows it.
+/// A load that was not borne is marked, and whether the method was in the way or the
+/// load's own generator. CPU used includes the generators, which spin until the next
+/// arrival, with every method alike.
+///
+/// Lists are written `1,2,4`, `1..8` (both ends belong to it) or `10^3..10^7` (every power).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value_t = usual(), value_parser = methods, help = method_help())]
+    method: Methods,
+
+    /// Operations per second that arrive at all clients together; `sweep` goes up, for each
+    /// method, to the first load that it does not bear
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "sweep", value_parser = loads)]
+    load: Loads,
+
+    /// Shared variables
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1", value_parser = common::vars)]
+    vars: List,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Debug)]
+struct Methods(Vec<OnSchedule>);
+
+impl std::fmt::Display for Methods {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|m| m.method.name()).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+fn usual() -> Methods {
+    Methods(ON_SCHEDULE.iter().filter(|m| m.usual).copied().collect())
+}
+
+fn all() -> impl Iterator<Item = &'static Method> + Clone {
+    ON_SCHEDULE.iter().map(|entry| &entry.method)
+}
+
+fn method_help() -> String {
+    format!("Methods to compare, of {}; or `all`", names(all()))
+}
+
+fn methods(text: &str) -> Result<Methods, String> {
+    if text == "all" {
+        return Ok(Methods(ON_SCHEDULE.to_vec()));
+    }
+    let mut methods: Vec<OnSchedule> = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        let entry = OnSchedule::named(name)
+            .map_err(|why| format!("{why}; there are {} (or all)", names(all())))?;
+        if methods.iter().all(|m| m.method.name() != name) {
+            methods.push(entry);
+        }
+    }
+    Ok(Methods(methods))
+}
+
+/// Which loads are offered.
+#[derive(Clone, Debug)]
+enum Loads {
+    Sweep,
+    List(List),
+}
+
+fn loads(text: &str) -> Result<Loads, String> {
+    if text.trim() == "sweep" {
+        return Ok(Loads::Sweep);
+    }
+    let numbers = Numbers {
+        bounds: 1..=MAX_LOAD,
+        word: None,
+    };
+    numbers.list(text).map(Loads::List)
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, String> {
+    let (common, methods) = (&args.common, &args.method.0);
+    common.check_threads(methods.iter().map(|m| &m.method))?;
+    let host = Host::look();
+    let places = common.places(&host, &args.vars)?;
+    let each = |place: &Place| args.items(place, |_| vec![1]);
+    let samples: Vec<Item> = places.iter().flat_map(each).collect();
+    let mut bench = common.open(&host, &samples)?;
+    let items = args.all_items(&mut bench.rig, &places);
+    let runs = common.measure(&mut bench.rig, items)?;
+    common.deliver(&host, bench, load::conclude(runs), latency_table::of)
+}
+
+impl Args {
+    /// The methods at one place, each at its loads, and their generators.
+    fn items(&self, place: &Place, loads: impl FnMut(&OnSchedule) -> Vec<u64>) -> Vec<Item> {
+        load::items(&self.method.0, &place.point, &place.notes, loads)
+    }
+
+    /// The same at all places; a sweep climbs with each method as far as it bears.
+    fn all_items(&self, rig: &mut Rig, places: &[Place]) -> Vec<Item> {
+        let climbs = places.len() * self.method.0.len();
+        let steps = match self.load {
+            Loads::Sweep => climbs as u64,
+            Loads::List(_) => 0,
+        };
+        let bar = output::progress(steps, Duration::from_millis(200).mul_f64(steps as f64));
+        bar.set_message("climbing");
+        let mut items = Vec::new();
+        for place in places {
+            items.extend(self.items(place, |method| match &self.load {
+                Loads::List(list) => list.0.clone(),
+                Loads::Sweep => {
+                    bar.inc(1);
+                    load::climb(rig, method, &place.point, LADDER, None)
+                }
+            }));
+        }
+        bar.finish_and_clear();
+        items
+    }
+}

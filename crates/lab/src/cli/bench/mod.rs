@@ -1,0 +1,43 @@
+//! `corelay bench`: one workload with every knob.
+
+mod common;
+mod fetch_add;
+mod latency;
+
+use crate::cli::Exit;
+use std::ffi::OsString;
+
+/// Measure one workload with every knob
+#[derive(Debug, clap::Args)]
+#[command(
+    arg_required_else_help = false,
+    subcommand_value_name = "WORKLOAD",
+    subcommand_help_heading = "Workloads",
+    disable_help_subcommand = true
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Workload {
+    FetchAdd(fetch_add::Args),
+    Latency(latency::Args),
+    #[command(external_subcommand)]
+    Unknown(Vec<OsString>),
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, String> {
+    match args.workload {
+        Workload::FetchAdd(args) => fetch_add::run(args),
+        Workload::Latency(args) => latency::run(args),
+        Workload::Unknown(words) => {
+            let name = words.first().map(|name| name.to_string_lossy());
+            Err(format!(
+                "there is no workload `{}`; there are fetch-add and latency",
+                name.unwrap_or_default()
+            ))
+        }
+    }
+}

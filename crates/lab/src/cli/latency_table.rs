@@ -1,0 +1,130 @@
+//! Latency under load as a table for the terminal.
+
+use crate::cli::table;
+use crate::measure::limit;
+use crate::plot::{grouped, percent, significant};
+use crate::schema::{Limit, Mode, ModeSummary, Results, Run};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use std::fmt::Write;
+
+/// A table of all runs, a line per mode, then what the reader should know about them.
+pub(crate) fn of(results: &Results) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "method",
+        "threads",
+        "servers",
+        "vars",
+        "offered/s",
+        "achieved/s",
+        "mode",
+        "p50 ns",
+        "p99 ns",
+        "p99.9 ns",
+        "max ns",
+        "late",
+        "CPUs",
+        "waiting",
+        "limit",
+        "result",
+    ]);
+    for run in &results.runs {
+        let modes: Vec<_> = run.by_mode.iter().map(|(m, s)| (*m, Some(s))).collect();
+        let none = vec![(Mode::Unknown, None)];
+        for (mode, summary) in if modes.is_empty() { none } else { modes } {
+            table.add_row(row(run, mode, summary));
+        }
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut text = format!("{table}\n");
+    table::footnotes(&mut text, results);
+    let stamps = results.runs.iter().filter_map(|run| run.load);
+    if let Some(load) = stamps.map(|l| l.stamp_ns).reduce(f64::max) {
+        let _ = writeln!(
+            text,
+            "Latency counts from when an operation was due; a look at the clock costs {} ns and is in it.",
+            significant(load)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "late: issued more than a microsecond after it was due, or never. CPUs: used by the whole \
+         process; waiting: those in which the load's generators spun until the next arrival."
+    );
+    if results
+        .runs
+        .iter()
+        .filter_map(|run| run.load.as_ref())
+        .any(limit::crowded)
+    {
+        text.push_str(
+            "Other programs had the CPUs for part of the time: more waiting than CPUs were used. \
+             Latencies are theirs, too.\n",
+        );
+    }
+    for (limit, words) in [
+        (
+            Limit::Method,
+            "method: saturated; the latency grows with the length of a sample.",
+        ),
+        (
+            Limit::Generator,
+            "generator: the load's generator took more than half of each operation; \
+                            nothing is said of the method.",
+        ),
+    ] {
+        if results
+            .runs
+            .iter()
+            .any(|run| run.load.is_some_and(|l| l.limit == limit))
+        {
+            let _ = writeln!(text, "limit {words}");
+        }
+    }
+    text
+}
+
+fn row(run: &Run, mode: Mode, summary: Option<&ModeSummary>) -> Vec<String> {
+    let params = &run.params;
+    let load = run.load.unwrap_or_default();
+    let latency = summary.and_then(|s| s.latency_ns);
+    let ns = |ns: Option<u64>| ns.map_or("–".to_owned(), grouped);
+    let servers = match params.servers {
+        0 => String::new(),
+        n => n.to_string(),
+    };
+    vec![
+        run.method.clone(),
+        params.threads.to_string(),
+        servers,
+        params.vars.to_string(),
+        grouped(load.offered as u64),
+        summary.map_or("–".to_owned(), |s| significant(s.median_mops * 1e6)),
+        match (summary, mode) {
+            (None, _) => "not seen",
+            (_, Mode::Near) => "near",
+            (_, Mode::Far) => "far",
+            _ => "",
+        }
+        .to_owned(),
+        ns(latency.map(|l| l.p50)),
+        ns(latency.map(|l| l.p99)),
+        ns(latency.map(|l| l.p999)),
+        ns(latency.map(|l| l.max)),
+        percent(load.late),
+        format!("{:.2}", load.cpus),
+        format!("{:.2}", load.waiting_cpus),
+        match load.limit {
+            Limit::None => "",
+            Limit::Method => "method",
+            Limit::Generator => "generator",
+        }
+        .to_owned(),
+        if run.correct { "right" } else { "WRONG" }.to_owned(),
+    ]
+}

@@ -1,0 +1,105 @@
+//! Methods whose operations can arrive on a schedule: the table of the workload `latency`.
+//!
+//! A method whose clients run [`Client::drive`](crate::workload::random::Client::drive)
+//! can do so as it is; one whose answers come to a callback runs
+//! [`Client::issue`](crate::workload::random::Client::issue). With each stands its
+//! generator: the same loop around nothing.
+
+use super::{Kind, Method, atomic, channel, lock, noop, tokio, trust};
+use crate::workload::fetch_add::Point;
+use crate::workload::latency::MAX_LOAD;
+
+/// A method, and what generates its load.
+#[derive(Clone, Copy, Debug)]
+pub struct OnSchedule {
+    /// The method.
+    pub method: Method,
+    /// Its generator alone.
+    pub generator: Method,
+    /// Measured where nobody says which.
+    pub usual: bool,
+}
+
+/// All of them, in the order of tables.
+pub static ON_SCHEDULE: &[OnSchedule] = &[
+    waits(atomic::METHOD),
+    usual(waits(lock::MUTEX)),
+    waits(lock::PARKING_LOT),
+    waits(lock::TTAS),
+    waits(lock::TICKET),
+    waits(lock::MCS),
+    waits(lock::CLH),
+    usual(waits(channel::ONE)),
+    usual(with(tokio::ON_SCHEDULE, tokio::GENERATOR)),
+    usual(waits(trust::APPLY)),
+    usual(with(trust::THEN, noop::CALLS_BACK)),
+];
+
+const fn waits(method: Method) -> OnSchedule {
+    with(method, noop::WAITS)
+}
+
+const fn with(method: Method, generator: Method) -> OnSchedule {
+    OnSchedule {
+        method,
+        generator,
+        usual: false,
+    }
+}
+
+const fn usual(entry: OnSchedule) -> OnSchedule {
+    OnSchedule {
+        usual: true,
+        ..entry
+    }
+}
+
+impl OnSchedule {
+    /// The entry of that name.
+    ///
+    /// # Errors
+    /// A clause that says why the method has none.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let found = ON_SCHEDULE.iter().find(|entry| entry.method.name() == name);
+        found.copied().ok_or_else(|| match name {
+            "trust-post" => "`trust-post` has no answer, so it has no latency".to_owned(),
+            "channel-pipelined" => {
+                "`channel-pipelined` sends in batches of 64 and not when an operation is due"
+                    .to_owned()
+            }
+            _ => format!("there is no method `{name}` with a latency"),
+        })
+    }
+
+    /// The point at which the generator, alone, has as many clients as the method has at
+    /// `point`, and more to issue than it can.
+    pub fn generator_point(&self, point: &Point) -> Point {
+        let mut point = point.clone();
+        point.adjust(&self.method);
+        point.load = Some(MAX_LOAD);
+        if self.method.kind() == Kind::Actor {
+            point.servers = 1;
+        }
+        point
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::METHODS;
+
+    #[test]
+    fn every_method_has_a_schedule_or_a_reason_why_not() {
+        for method in METHODS {
+            match OnSchedule::named(method.name()) {
+                Ok(entry) => assert_eq!(entry.method.kind(), method.kind()),
+                Err(why) => assert!(
+                    why.contains("no answer") || why.contains("batches"),
+                    "{why}"
+                ),
+            }
+        }
+        assert!(OnSchedule::named("magic").unwrap_err().contains("`magic`"));
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs whose operations arrived on a schedule, as pictures and verdicts need them.
+
+use super::data;
+use super::words::{self, count};
+use crate::measure::stats::quantile;
+use crate::schema::{Limit, Mode, Results, Run, Sample};
+use std::collections::BTreeSet;
+
+/// Latency runs with one number of threads, variables, and one distribution: what one
+/// picture may show together.
+pub(super) struct Group<'a> {
+    pub(super) threads: usize,
+    pub(super) vars: u64,
+    pub(super) dist: &'a str,
+    pub(super) runs: Vec<&'a Run>,
+}
+
+/// What is shown over the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quantity {
+    /// Median latency in microseconds.
+    P50,
+    /// 99th percentile of the latency in microseconds.
+    P99,
+    /// 99.9th percentile in microseconds, over all samples together: one alone has too few
+    /// operations for it.
+    P999,
+    /// CPUs that the method used, without its clients' waiting for arrivals.
+    Cpus,
+}
+
+/// Median and quartiles over samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) q1: f64,
+    pub(super) q3: f64,
+    pub(super) n: usize,
+}
+
+/// The load of a run, in operations per second; 0 for a run that had none.
+pub(super) fn load(run: &Run) -> u64 {
+    run.load.map_or(0, |load| load.offered as u64)
+}
+
+/// Whether a run bore its load in a mode.
+pub(super) fn limit(run: &Run, mode: Mode) -> Limit {
+    let of_mode = run.by_mode.get(&mode).and_then(|summary| summary.limit);
+    of_mode.unwrap_or_default()
+}
+
+impl Quantity {
+    fn of_sample(self, sample: &Sample) -> Option<f64> {
+        let value = match self {
+            Self::P50 => sample.latency_ns?.p50 as f64 / 1e3,
+            Self::P99 => sample.latency_ns?.p99 as f64 / 1e3,
+            Self::P999 => return None,
+            Self::Cpus => {
+                let arrivals = sample.arrivals?;
+                (sample.cpu_s - arrivals.waiting_s) / arrivals.wall_s
+            }
+        };
+        value.is_finite().then_some(value.max(0.0))
+    }
+
+    /// Each sample of a run in a mode.
+    pub(super) fn samples(self, run: &Run, mode: Mode) -> Vec<f64> {
+        let of_mode = run.samples.iter().filter(|s| s.mode == mode && run.correct);
+        of_mode.filter_map(|s| self.of_sample(s)).collect()
+    }
+
+    /// Median and quartiles of a run in a mode.
+    pub(super) fn of(self, run: &Run, mode: Mode) -> Option<Spread> {
+        if self == Self::P999 {
+            let summary = run.by_mode.get(&mode).filter(|_| run.correct)?;
+            let us = summary.latency_ns?.p999 as f64 / 1e3;
+            return Some(Spread {
+                median: us,
+                q1: us,
+                q3: us,
+                n: summary.n,
+            });
+        }
+        let values = self.samples(run, mode);
+        Some(Spread {
+            median: quantile(&values, 0.5)?,
+            q1: quantile(&values, 0.25)?,
+            q3: quantile(&values, 0.75)?,
+            n: values.len(),
+        })
+    }
+}
+
+impl<'a> Group<'a> {
+    /// The groups of a file: those with the thread count that speaks for it first, then by
+    /// falling threads, each by rising variables.
+    pub(super) fn all(results: &'a Results) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for run in results.runs.iter().filter(|run| run.load.is_some()) {
+            let (threads, vars, dist) = (
+                run.params.threads,
+                run.params.vars,
+                run.params.dist.as_str(),
+            );
+            let same = |g: &&mut Self| (g.threads, g.vars, g.dist) == (threads, vars, dist);
+            match groups.iter_mut().find(same) {
+                Some(group) => group.runs.push(run),
+                None => groups.push(Self {
+                    threads,
+                    vars,
+                    dist,
+                    runs: vec![run],
+                }),
+            }
+        }
+        let cpus = results.machine.cpus.max(1);
+        groups.sort_by_key(|g| (g.threads > cpus, usize::MAX - g.threads, g.vars));
+        groups
+    }
+
+    /// Its name: the variables, their distribution where it says something, the threads.
+    pub(super) fn name(&self) -> String {
+        let vars = count(self.vars, "variable", "variables");
+        let dist = match self.dist {
+            _ if self.vars == 1 => String::new(),
+            "" => String::new(),
+            dist => format!(", {dist}"),
+        };
+        let threads = count(self.threads as u64, "thread", "threads");
+        format!("{vars}{dist}, {threads}")
+    }
+
+    /// Modes worth a picture.
+    pub(super) fn modes(&self) -> Vec<Mode> {
+        data::drawn_modes(&self.runs)
+    }
+
+    /// The mode with the most samples.
+    pub(super) fn main_mode(&self) -> Option<Mode> {
+        let samples = |mode: Mode| -> usize {
+            self.runs
+                .iter()
+                .map(|run| Quantity::P99.samples(run, mode).len())
+                .sum()
+        };
+        // Of two with as many, the nearer.
+        self.modes()
+            .into_iter()
+            .rev()
+            .max_by_key(|&mode| samples(mode))
+    }
+
+    /// Methods with a right result, in the order in which they occur.
+    pub(super) fn methods(&self) -> Vec<&'a str> {
+        let mut seen = BTreeSet::new();
+        let right = self.runs.iter().filter(|run| run.correct);
+        right
+            .map(|run| run.method.as_str())
+            .filter(|name| seen.insert(*name))
+            .collect()
+    }
+
+    /// The runs of a method in order of their load.
+    pub(super) fn of_method(&self, method: &str) -> Vec<&'a Run> {
+        let of = |run: &&&Run| run.method == method && run.correct;
+        let mut runs: Vec<&Run> = self.runs.iter().filter(of).copied().collect();
+        runs.sort_by_key(|run| load(run));
+        runs
+    }
+}
+
+/// What a limit is called.
+pub(super) fn limit_words(limit: Limit) -> &'static str {
+    match limit {
+        Limit::None => "",
+        Limit::Method => "saturated",
+        Limit::Generator => "generator-limited",
+    }
+}
+
+/// Microseconds with their unit: `0.21 µs`, `13 µs`.
+pub(super) fn micros(us: f64) -> String {
+    format!("{}\u{a0}µs", words::ratio_digits(us))
+}

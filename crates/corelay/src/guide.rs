@@ -15,3 +15,6 @@ struct Guarantees;
 
 #[doc = include_str!("../../../docs/guide/reading-the-report.md")]
 struct ReadingTheReport;
+
+#[doc = include_str!("../../../docs/guide/testing-your-own-structure.md")]
+struct TestingYourOwnStructure;

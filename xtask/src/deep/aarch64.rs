@@ -20,7 +20,9 @@ const PACKAGES: &[&str] = &[
 const STANDARD_LIBRARY: &[&str] = &["libstd-rust-web-dev:arm64"];
 
 /// The crates whose tests are run.
-const CRATES: &[&str] = &["topology", "sync", "clock", "locks", "delegate", "fibre"];
+const CRATES: &[&str] = &[
+    "topology", "sync", "history", "clock", "locks", "delegate", "fibre",
+];
 
 /// Tests that start their own program again: without the emulator it does not run.
 const NOT_EMULATED: &[&str] = &[

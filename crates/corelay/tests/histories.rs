@@ -1,0 +1,170 @@
+//! Every way of sharing gives linearizable objects: counters and maps, recorded on several
+//! threads and checked call by call.
+//!
+//! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
+
+use corelay::locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
+use corelay::{Session, Shared, Trustees};
+use corelay_history::model::{counter, map};
+use corelay_history::{Failure, History, Recorder, check};
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+
+/// For each way of sharing a module with both tests: its name, what it needs to be there,
+/// and how it shares a value.
+macro_rules! ways {
+    ($($name:ident: $needs:expr, |$at_hand:pat_param, $value:ident| $share:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn counters() {
+                let needs = $needs;
+                let ($at_hand, $value) = (&needs, 0);
+                check_counter(&$share);
+            }
+
+            #[test]
+            fn maps() {
+                let needs = $needs;
+                let ($at_hand, $value) = (&needs, BTreeMap::new());
+                check_map(&$share);
+            }
+        }
+    )*};
+}
+
+ways! {
+    std_mutex: (), |(), value| StdMutex::new(value);
+    parking_lot: (), |(), value| ParkingLot::new(value);
+    ttas: (), |(), value| Ttas::new(value);
+    ticket: (), |(), value| Ticket::new(value);
+    mcs: (), |(), value| Mcs::new(value);
+    clh: (), |(), value| Clh::new(value);
+    dedicated: Trustees::dedicated(1).start().unwrap(), |trustees, value| trustees.entrust(value);
+}
+
+/// Threads at once; also more than there may be CPUs, so that they are interrupted in their
+/// calls.
+const THREADS: [usize; 2] = [2, 4];
+
+/// Calls of each thread.
+fn calls() -> u64 {
+    let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
+        text.parse::<f64>().expect("CORELAY_STRESS is a number")
+    });
+    ((500.0 * factor) as u64).max(1)
+}
+
+fn check_counter(shared: &impl Counters) {
+    for threads in THREADS {
+        let before = shared.session().apply(|count| *count);
+        let history = record_counter(shared, threads);
+        check(&counter::Counter::new(before), &history).unwrap();
+    }
+}
+
+fn check_map<S: Shared<Value = BTreeMap<u64, u64>> + Sync>(shared: &S) {
+    use map::Operation::{self, Get, Insert, Remove};
+    for threads in THREADS {
+        shared.session().apply(BTreeMap::clear);
+        let history = record(shared, threads, |session, recorder, n| {
+            let key = n % 3;
+            let operation = match n / 3 % 3 {
+                0 => Insert(key, n),
+                1 => Get(key),
+                _ => Remove(key),
+            };
+            recorder.record(operation, |operation: &Operation<u64, u64>| {
+                session.apply(|map| match operation {
+                    Get(key) => map.get(key).copied(),
+                    Insert(key, value) => map.insert(*key, *value),
+                    Remove(key) => map.remove(key),
+                })
+            });
+        });
+        check(&map::Map::new(), &history).unwrap();
+    }
+}
+
+/// A shared counter.
+trait Counters: Shared<Value = i64> + Sync {}
+impl<S: Shared<Value = i64> + Sync> Counters for S {}
+
+fn record_counter(
+    shared: &impl Counters,
+    threads: usize,
+) -> History<counter::Operation, counter::Output> {
+    use counter::{Operation, Output};
+    record(shared, threads, |session, recorder, n| {
+        if n % 4 == 0 {
+            recorder.record(Operation::Read, |_| {
+                Output::Value(session.apply(|count| *count))
+            });
+        } else {
+            recorder.record(Operation::AddFetch(1), |_| {
+                Output::Value(session.apply(|count| {
+                    *count += 1;
+                    *count
+                }))
+            });
+        }
+    })
+}
+
+/// Each thread opens a session and records its calls of `call`, which gets numbers that
+/// differ among all.
+fn record<S: Shared + Sync, O: Send, R: Send>(
+    shared: &S,
+    threads: usize,
+    call: impl Fn(&mut S::Session<'_>, &mut Recorder<O, R>, u64) + Sync,
+) -> History<O, R> {
+    let mut recorders: Vec<_> = (0..threads)
+        .map(|_| Recorder::with_capacity(calls() as usize))
+        .collect();
+    let all = Barrier::new(threads);
+    std::thread::scope(|s| {
+        for (thread, recorder) in (0..).zip(&mut recorders) {
+            let (call, all) = (&call, &all);
+            s.spawn(move || {
+                let mut session = shared.session();
+                all.wait();
+                for n in 0..calls() {
+                    call(&mut session, recorder, n * threads as u64 + thread);
+                }
+            });
+        }
+    });
+    let history: History<_, _> = recorders.into_iter().collect();
+    assert_eq!(history.len() as u64, threads as u64 * calls());
+    history
+}
+
+/// A way of not sharing: each session has a value of its own. The tests above would find
+/// out.
+#[test]
+fn replicas_that_nobody_synchronises_are_found_out() {
+    struct Replicas(i64);
+    struct Replica(i64);
+
+    impl Shared for Replicas {
+        type Value = i64;
+        type Session<'a> = Replica;
+
+        fn session(&self) -> Replica {
+            Replica(self.0)
+        }
+    }
+
+    impl Session for Replica {
+        type Value = i64;
+
+        fn apply<R: Send, F: FnOnce(&mut i64) -> R + Send>(&mut self, f: F) -> R {
+            f(&mut self.0)
+        }
+    }
+
+    let history = record_counter(&Replicas(0), 2);
+    let failure = check(&counter::Counter::new(0), &history).unwrap_err();
+    assert!(matches!(failure, Failure::NotLinearizable(_)), "{failure}");
+}

@@ -1,0 +1,179 @@
+//! What happened: the calls of each thread, with their stamps.
+
+use crate::recorder::Recorder;
+use std::ops::RangeInclusive;
+
+/// One call: what was asked, when it was invoked, and, if it has returned, when and with
+/// what.
+///
+/// ```
+/// use corelay_history::Call;
+///
+/// let pop = Call::returned("pop", 3..=5, Some(7));
+/// assert_eq!((pop.invoked(), pop.ended(), pop.output()), (3, Some(5), Some(&Some(7))));
+/// let push: Call<&str, Option<i32>> = Call::pending("push", 4);
+/// assert_eq!(push.output(), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call<O, R> {
+    pub(crate) operation: O,
+    pub(crate) invoked: u64,
+    /// When it returned, and what.
+    pub(crate) answer: Option<(u64, R)>,
+}
+
+impl<O, R> Call<O, R> {
+    /// A call that was invoked and returned at the two ends of `when`, in stamps of one
+    /// clock for the whole history ([`ticks`](corelay_sync::ticks()), or any numbers).
+    ///
+    /// # Panics
+    /// When it returns before it is invoked.
+    pub fn returned(operation: O, when: RangeInclusive<u64>, output: R) -> Self {
+        let (invoked, ended) = when.into_inner();
+        assert!(
+            invoked <= ended,
+            "a call returns after its invocation: {invoked} is later than {ended}"
+        );
+        Self {
+            operation,
+            invoked,
+            answer: Some((ended, output)),
+        }
+    }
+
+    /// A call that never returned: it may have taken effect, or not.
+    pub fn pending(operation: O, invoked: u64) -> Self {
+        Self {
+            operation,
+            invoked,
+            answer: None,
+        }
+    }
+
+    /// What was asked.
+    pub fn operation(&self) -> &O {
+        &self.operation
+    }
+
+    /// The stamp of the invocation.
+    pub fn invoked(&self) -> u64 {
+        self.invoked
+    }
+
+    /// The stamp of the return; none where the call is pending.
+    pub fn ended(&self) -> Option<u64> {
+        self.answer.as_ref().map(|(at, _)| *at)
+    }
+
+    /// What it returned; none where the call is pending.
+    pub fn output(&self) -> Option<&R> {
+        self.answer.as_ref().map(|(_, output)| output)
+    }
+}
+
+/// A concurrent history: for every thread its calls, in the order of their invocations.
+///
+/// Collected from [`Recorder`]s (thread `i` is the recorder `i`), loaded from a file, or
+/// built by hand:
+/// ```
+/// use corelay_history::{Call, History};
+///
+/// let mut history = History::new();
+/// history.push(0, Call::returned("push 1", 0..=4, true));
+/// history.push(1, Call::returned("push 2", 2..=6, false));
+/// assert_eq!((history.threads(), history.len()), (2, 2));
+/// ```
+///
+/// # What the stamps say
+/// Between threads a call precedes another if it returned *before* the other was invoked;
+/// where the two stamps are equal the calls overlap. Within a thread equal stamps are order
+/// too: of two calls the first precedes the second unless it returned later than the
+/// second was invoked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History<O, R> {
+    threads: Vec<Vec<Call<O, R>>>,
+}
+
+impl<O, R> History<O, R> {
+    /// A history in which nothing has happened.
+    pub fn new() -> Self {
+        Self {
+            threads: Vec::new(),
+        }
+    }
+
+    /// Adds the next call of a thread; threads are numbered from 0.
+    ///
+    /// # Panics
+    /// When the thread has invoked another call later than this one.
+    pub fn push(&mut self, thread: usize, call: Call<O, R>) {
+        let last = self.last_invoked(thread);
+        assert!(
+            last <= call.invoked,
+            "thread {thread}: push its calls in the order of their invocations ({} follows {last})",
+            call.invoked
+        );
+        self.widen(thread + 1);
+        self.threads[thread].push(call);
+    }
+
+    /// So many threads at least.
+    pub(crate) fn widen(&mut self, threads: usize) {
+        if threads > self.threads.len() {
+            self.threads.resize_with(threads, Vec::new);
+        }
+    }
+
+    /// The stamp of the thread's last invocation, 0 where there is none.
+    pub(crate) fn last_invoked(&self, thread: usize) -> u64 {
+        let calls = self.threads.get(thread);
+        calls
+            .and_then(|calls| calls.last())
+            .map_or(0, Call::invoked)
+    }
+
+    /// How many threads there are, those without calls included.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The calls of a thread, in the order of their invocations.
+    ///
+    /// # Panics
+    /// When there is no such thread.
+    pub fn calls_of(&self, thread: usize) -> &[Call<O, R>] {
+        &self.threads[thread]
+    }
+
+    /// Every call with its thread, thread after thread.
+    pub fn calls(&self) -> impl Iterator<Item = (usize, &Call<O, R>)> {
+        self.threads
+            .iter()
+            .enumerate()
+            .flat_map(|(thread, calls)| calls.iter().map(move |call| (thread, call)))
+    }
+
+    /// How many calls there are.
+    pub fn len(&self) -> usize {
+        self.threads.iter().map(Vec::len).sum()
+    }
+
+    /// True where nothing was called.
+    pub fn is_empty(&self) -> bool {
+        self.threads.iter().all(Vec::is_empty)
+    }
+}
+
+impl<O, R> Default for History<O, R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<O, R> FromIterator<Recorder<O, R>> for History<O, R> {
+    fn from_iter<I: IntoIterator<Item = Recorder<O, R>>>(recorders: I) -> Self {
+        Self {
+            threads: recorders.into_iter().map(Recorder::into_calls).collect(),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Histories from the literature, and the classic mistakes.
+
+use crate::support::{history, refuted};
+use corelay_history::model::queue::Operation::{Dequeue, Enqueue};
+use corelay_history::model::queue::Output::{Dequeued, Enqueued};
+use corelay_history::model::{counter, map, queue, register, stack};
+use corelay_history::{Call, History, check};
+
+const A: usize = 0;
+const B: usize = 1;
+const C: usize = 2;
+
+type QueueHistory = History<queue::Operation<char>, queue::Output<char>>;
+
+fn queue() -> queue::Queue<char> {
+    queue::Queue::new()
+}
+
+/// Herlihy and Wing, "Linearizability: a correctness condition for concurrent objects"
+/// (1990), section 2: the histories H1 to H4 of a queue.
+mod herlihy_and_wing {
+    use super::*;
+
+    #[test]
+    fn h1_overlapping_enqueues_come_out_in_either_order() {
+        // E(x)A E(y)B Ok()B Ok()A D()B Ok(x)B D()A Ok(y)A E(z)A
+        for [first, second] in [['x', 'y'], ['y', 'x']] {
+            let mut h1: QueueHistory = history([
+                (A, Enqueue('x'), 0..=3, Enqueued),
+                (B, Enqueue('y'), 1..=2, Enqueued),
+                (B, Dequeue, 4..=5, Dequeued(Some(first))),
+                (A, Dequeue, 6..=7, Dequeued(Some(second))),
+            ]);
+            h1.push(A, Call::pending(Enqueue('z'), 8));
+            check(&queue(), &h1).unwrap();
+        }
+    }
+
+    #[test]
+    fn h2_the_second_overtakes_the_first() {
+        // E(x)A Ok()A E(y)B D()A Ok()B Ok(y)A
+        let h2: QueueHistory = history([
+            (A, Enqueue('x'), 0..=1, Enqueued),
+            (B, Enqueue('y'), 2..=4, Enqueued),
+            (A, Dequeue, 3..=5, Dequeued(Some('y'))),
+        ]);
+        let found = refuted(&queue(), &h2);
+        assert_eq!(found.unexplained().1.operation(), &Dequeue);
+    }
+
+    #[test]
+    fn h3_a_pending_enqueue_has_taken_effect() {
+        // E(x)A D()B Ok(x)B
+        let mut h3: QueueHistory = history([(B, Dequeue, 1..=2, Dequeued(Some('x')))]);
+        assert!(check(&queue(), &h3).is_err());
+        h3.push(A, Call::pending(Enqueue('x'), 0));
+        check(&queue(), &h3).unwrap();
+    }
+
+    #[test]
+    fn h4_one_value_is_dequeued_twice() {
+        // E(x)A E(y)B Ok()A Ok()B D()A D()C Ok(y)A Ok(y)C
+        let h4: QueueHistory = history([
+            (A, Enqueue('x'), 0..=2, Enqueued),
+            (B, Enqueue('y'), 1..=3, Enqueued),
+            (A, Dequeue, 4..=6, Dequeued(Some('y'))),
+            (C, Dequeue, 5..=7, Dequeued(Some('y'))),
+        ]);
+        let found = refuted(&queue(), &h4);
+        // y went in once: no other value matters.
+        assert!(
+            !found
+                .calls()
+                .any(|(_, call)| call.operation() == &Enqueue('x'))
+        );
+    }
+}
+
+#[test]
+fn a_stale_read() {
+    use register::{Operation::*, Output::*};
+    let register = register::Register::new(0);
+    let read_of = |value, when| {
+        history([
+            (A, Write(1), 0..=1, Written),
+            (A, Write(2), 2..=9, Written),
+            (B, Read, 3..=4, Value(2)),
+            (C, Read, when, Value(value)),
+        ])
+    };
+    // The write of 2 is under way, but somebody has seen it.
+    check(&register, &read_of(2, 5..=6)).unwrap();
+    check(&register, &read_of(1, 4..=6)).unwrap();
+    refuted(&register, &read_of(1, 5..=6));
+    refuted(&register, &read_of(0, 2..=6));
+}
+
+#[test]
+fn two_readers_see_two_writes_in_different_orders() {
+    use register::{Operation::*, Output::*};
+    let wrong = history([
+        (0, Write(1), 0..=9, Written),
+        (1, Write(2), 0..=9, Written),
+        (2, Read, 1..=2, Value(1)),
+        (2, Read, 3..=4, Value(2)),
+        (3, Read, 1..=2, Value(2)),
+        (3, Read, 3..=4, Value(1)),
+    ]);
+    refuted(&register::Register::new(0), &wrong);
+}
+
+#[test]
+fn two_threads_win_one_compare_exchange() {
+    use register::{Operation::*, Output::*};
+    let take = |by| CompareExchange {
+        current: 0,
+        new: by,
+    };
+    let race = |both| {
+        history([
+            (A, take(1), 0..=3, Exchanged(true)),
+            (B, take(2), 1..=4, Exchanged(both)),
+        ])
+    };
+    check(&register::Register::new(0), &race(false)).unwrap();
+    refuted(&register::Register::new(0), &race(true));
+}
+
+#[test]
+fn a_lost_update() {
+    use counter::{Operation::*, Output::*};
+    let counter = counter::Counter::new(0);
+    let wrong = history([
+        (A, FetchAdd(1), 0..=2, Value(0)),
+        (B, FetchAdd(1), 1..=3, Value(0)),
+    ]);
+    refuted(&counter, &wrong);
+    // Seen only by who reads afterwards.
+    let later = |count: i64| {
+        history([
+            (A, Add(1), 0..=2, Added),
+            (B, Add(1), 1..=3, Added),
+            (C, AddFetch(1), 4..=5, Value(count + 1)),
+            (C, Read, 6..=7, Value(count + 1)),
+        ])
+    };
+    check(&counter, &later(2)).unwrap();
+    refuted(&counter, &later(1));
+}
+
+#[test]
+fn a_value_that_is_dequeued_twice_or_never_went_in() {
+    let take = |first, second| -> QueueHistory {
+        history([
+            (A, Enqueue('x'), 0..=1, Enqueued),
+            (A, Dequeue, 2..=4, Dequeued(first)),
+            (B, Dequeue, 3..=5, Dequeued(second)),
+        ])
+    };
+    check(&queue(), &take(Some('x'), None)).unwrap();
+    check(&queue(), &take(None, Some('x'))).unwrap();
+    refuted(&queue(), &take(Some('x'), Some('x')));
+    refuted(&queue(), &take(Some('x'), Some('y')));
+    refuted(&queue(), &take(None, None));
+}
+
+/// A pop reads the top `a` and below it `b`; meanwhile another thread pops both and pushes
+/// `a` again; the first finds its `a` on top still, and makes `b` the top.
+#[test]
+fn the_stack_of_the_aba_problem() {
+    use stack::{Operation::*, Output::*};
+    let then = |top| {
+        history([
+            (A, Push('b'), 0..=1, Pushed),
+            (A, Push('a'), 2..=3, Pushed),
+            (A, Pop, 4..=11, Popped(Some('a'))),
+            (B, Pop, 5..=6, Popped(Some('a'))),
+            (B, Pop, 7..=8, Popped(Some('b'))),
+            (B, Push('a'), 9..=10, Pushed),
+            (B, Pop, 12..=13, Popped(top)),
+        ])
+    };
+    check(&stack::Stack::new(), &then(None)).unwrap();
+    let found = refuted(&stack::Stack::new(), &then(Some('b')));
+    assert_eq!(found.unexplained().1.output(), Some(&Popped(Some('b'))));
+}
+
+#[test]
+fn keys_are_checked_by_themselves() {
+    use map::Operation::*;
+    let mut history = history([
+        (A, Insert("x", 1), 0..=1, None),
+        (A, Insert("y", 1), 2..=3, None),
+        (B, Get("x"), 2..=3, Some(1)),
+        (B, Remove("y"), 4..=5, Some(1)),
+        (C, Get("y"), 6..=7, None),
+    ]);
+    check(&map::Map::new(), &history).unwrap();
+    // Wrong for both keys; what went wrong first is told, of its key alone.
+    history.push(C, Call::returned(Get("x"), 8..=9, None));
+    history.push(A, Call::returned(Get("y"), 10..=11, Some(7)));
+    let found = refuted(&map::Map::new(), &history);
+    assert_eq!(
+        found.unexplained(),
+        (C, &Call::returned(Get("x"), 8..=9, None))
+    );
+    let keys = found.calls().map(|(_, call)| call.operation());
+    assert!(
+        keys.into_iter()
+            .all(|o| matches!(o, Insert("x", _) | Get("x") | Remove("x")))
+    );
+    assert!(found.to_string().contains("key \"x\""), "{found}");
+}
+
+/// 200 threads on 200 keys at once: in one piece that would be more than the search takes.
+#[test]
+fn partition_makes_the_impossible_possible() {
+    use map::Operation::*;
+    let mut wide = History::new();
+    for key in 0..200 {
+        wide.push(key, Call::returned(Insert(key, key), 0..=9, None));
+        wide.push(key, Call::returned(Get(key), 10..=19, Some(key)));
+    }
+    check(&map::Map::new(), &wide).unwrap();
+}
+
+#[test]
+fn equal_stamps_overlap_between_threads_and_are_order_within_one() {
+    use register::{Operation::*, Output::*};
+    let read = |thread| {
+        history([
+            (A, Write(1), 3..=3, Written),
+            (thread, Read, 3..=3, Value(0)),
+        ])
+    };
+    check(&register::Register::new(0), &read(B)).unwrap();
+    refuted(&register::Register::new(0), &read(A));
+}

@@ -1,0 +1,190 @@
+//! Long histories of many clients, right and wrong, without a moment of quiet.
+//!
+//! They are checked within the limits below, which bound memory and, with it, time.
+
+use crate::support::{FoundOf, HistoryOf, Rng, explained, refuted, replaced};
+use corelay_history::model::register::{Operation, Output, Register};
+use corelay_history::model::{counter, map, queue, stack};
+use corelay_history::{Call, Failure, History, check, check_within};
+
+const CALLS: usize = 100_000;
+const CLIENTS: usize = 8;
+/// The value that nobody writes towards the end.
+const RARE: u32 = 4;
+
+/// Few values, which repeat all the time; `RARE` only before the last 500 calls.
+fn registers() -> HistoryOf<Register<u32>> {
+    let model = Register::new(0);
+    explained(&model, CLIENTS, CALLS, &mut Rng::new(1), |rng, n| {
+        let values = if n < CALLS - 500 { RARE + 1 } else { RARE };
+        let mut value = || rng.below(u64::from(values)) as u32;
+        let (current, new) = (value(), value());
+        match rng.below(10) {
+            0..5 => Operation::Read,
+            5..8 => Operation::Write(new),
+            _ => Operation::CompareExchange { current, new },
+        }
+    })
+}
+
+/// The same, but a read near the end returns `value`.
+fn spoiled(value: u32) -> HistoryOf<Register<u32>> {
+    let history = registers();
+    let calls = history.calls_of(3);
+    let reads = |index: &usize| calls[*index].operation() == &Operation::Read;
+    let index = (0..calls.len() - 2)
+        .rev()
+        .find(reads)
+        .expect("half of them read");
+    let when = calls[index].invoked()..=calls[index].ended().unwrap();
+    let wrong = Call::returned(Operation::Read, when, Output::Value(value));
+    replaced(&history, (3, index), wrong)
+}
+
+/// At every moment between the first calls and the last something is in flight.
+fn is_never_quiet<O, R>(history: &History<O, R>) -> bool {
+    let mut ends: Vec<(u64, i32)> = Vec::new();
+    for (_, call) in history.calls() {
+        ends.push((call.invoked(), 1));
+        ends.push((call.ended().unwrap(), -1));
+    }
+    ends.sort_unstable();
+    let mut in_flight = 0;
+    ends[..ends.len() - 1].iter().all(|(_, change)| {
+        in_flight += change;
+        in_flight > 0
+    })
+}
+
+/// From each of the states that it names, the counterexample fails by itself.
+#[track_caller]
+fn proves(found: &FoundOf<Register<u32>>) {
+    let mut part = History::new();
+    for (thread, call) in found.calls() {
+        part.push(thread, call.clone());
+    }
+    for state in found.states() {
+        let state = state.parse().unwrap();
+        refuted(&Register::new(state), &part);
+    }
+}
+
+#[test]
+fn a_register_that_is_right() {
+    let history = registers();
+    assert!(is_never_quiet(&history));
+    assert_eq!((history.len(), history.threads()), (CALLS, CLIENTS));
+    check_within(&Register::new(0), &history, 1 << 14).unwrap();
+}
+
+/// The value was written thousands of times, and replaced long before.
+#[test]
+fn a_register_with_a_stale_read_near_its_end() {
+    let wrong = check_within(&Register::new(0), &spoiled(RARE), 1 << 14).unwrap_err();
+    let Failure::NotLinearizable(found) = wrong else {
+        panic!("{wrong}");
+    };
+    assert_eq!(found.unexplained().1.output(), Some(&Output::Value(RARE)));
+    assert!(found.calls().count() <= 4, "{found}");
+    proves(&found);
+}
+
+#[test]
+fn a_register_with_a_value_from_nowhere_near_its_end() {
+    let found = refuted(&Register::new(0), &spoiled(99));
+    assert_eq!(found.calls().count(), 1, "{found}");
+    proves(&found);
+}
+
+#[test]
+fn a_counter_with_an_update_lost_near_its_end() {
+    use counter::{Counter, Operation};
+    let model = Counter::new(0);
+    let history = explained(
+        &model,
+        CLIENTS,
+        20_000,
+        &mut Rng::new(2),
+        |rng, _| match rng.below(4) {
+            0 => Operation::Read,
+            _ => Operation::FetchAdd(1),
+        },
+    );
+    check(&model, &history).unwrap();
+    let calls = history.calls_of(1);
+    let adds = |index: &usize| calls[*index].operation() == &Operation::FetchAdd(1);
+    let mut late = (0..calls.len()).rev().filter(adds);
+    let (last, earlier) = (late.next().unwrap(), late.next().unwrap());
+    let when = calls[last].invoked()..=calls[last].ended().unwrap();
+    let twice = calls[earlier].output().unwrap().clone();
+    let wrong = Call::returned(Operation::FetchAdd(1), when, twice.clone());
+    let found = refuted(&model, &replaced(&history, (1, last), wrong));
+    // Somebody has seen a higher count before.
+    assert_eq!(found.calls().count(), 2, "{found}");
+    assert_eq!(found.unexplained().1.output(), Some(&twice));
+}
+
+#[test]
+fn a_map() {
+    use map::Operation::*;
+    let model = map::Map::new();
+    let mut history = explained(&model, CLIENTS, 50_000, &mut Rng::new(3), |rng, n| {
+        let key = rng.below(64);
+        [Get(key), Insert(key, n), Remove(key)][rng.below(3) as usize].clone()
+    });
+    check(&model, &history).unwrap();
+    let end = u64::MAX - 10;
+    history.push(0, Call::returned(Remove(5), end..=end + 1, Some(1_000_000)));
+    assert_eq!(refuted(&model, &history).calls().count(), 1);
+}
+
+/// Values wait in it in orders that nobody knows until they come out: more orders than
+/// could be kept.
+#[test]
+fn a_queue() {
+    use queue::Operation::*;
+    let model = queue::Queue::new();
+    let history = explained(&model, 4, 3_000, &mut Rng::new(4), |rng, n| {
+        if rng.below(100) < 48 {
+            Enqueue(n)
+        } else {
+            Dequeue
+        }
+    });
+    check_within(&model, &history, 1 << 16).unwrap();
+}
+
+/// What came out first comes out a second time.
+#[test]
+fn a_queue_that_gives_a_value_twice() {
+    use queue::{Operation::*, Output};
+    let model = queue::Queue::new();
+    let mut history = explained(&model, 3, 600, &mut Rng::new(4), |rng, n| {
+        if rng.below(100) < 42 {
+            Enqueue(n)
+        } else {
+            Dequeue
+        }
+    });
+    check(&model, &history).unwrap();
+    let first = history.calls().find_map(|(_, call)| match call.output() {
+        Some(Output::Dequeued(Some(n))) => Some(*n),
+        _ => None,
+    });
+    let end = u64::MAX - 10;
+    let twice = Call::returned(Dequeue, end..=end + 1, Output::Dequeued(first));
+    history.push(0, twice.clone());
+    let found = refuted(&model, &history);
+    assert_eq!(found.unexplained(), (0, &twice));
+    assert_eq!(found.calls().count(), 1, "{found}");
+}
+
+#[test]
+fn a_stack() {
+    use stack::Operation::*;
+    let model = stack::Stack::new();
+    let history = explained(&model, 4, 3_000, &mut Rng::new(5), |rng, n| {
+        if rng.below(100) < 48 { Push(n) } else { Pop }
+    });
+    check_within(&model, &history, 1 << 16).unwrap();
+}

@@ -6,7 +6,7 @@
 //! everything in the ring, and a round trip later it has been executed. What remains of an
 //! `apply_then` is its callback, which its thread runs when the present one has ended.
 
-use super::client::{Client, Refusal};
+use super::client::{Client, Patience, Refusal};
 use crate::object::Header;
 
 impl Client {
@@ -18,6 +18,7 @@ impl Client {
         object: *mut Header,
         f: F,
         then: C,
+        patience: Patience,
     ) -> Result<(), (Refusal, F, C)>
     where
         F: FnOnce(&mut T) -> R,
@@ -30,10 +31,15 @@ impl Client {
             return Err((Refusal::Full, f, then));
         }
         // SAFETY: the caller's duties.
-        match unsafe { self.call::<T, F, R>(object, f) } {
+        match unsafe { self.call_holding::<T, F, R>(object, f) } {
             Ok(Ok(answer)) => leave(self, Box::new(move || then(answer))),
-            Ok(Err(payload)) => self.report_own_fault(payload),
+            Ok(Err(payload)) => self.report_own_fault(payload, false),
             Err(f) => return Err((Refusal::Closed, f, then)),
+        }
+        // The next request reaps first: what has been left goes before its callback.
+        self.stop_fast_path();
+        if matches!(patience, Patience::Wait | Patience::Try) {
+            self.thread.raise_held();
         }
         Ok(())
     }
@@ -53,7 +59,7 @@ impl Client {
         match unsafe { self.call::<T, F, ()>(object, f) } {
             Ok(Ok(())) => Ok(()),
             Ok(Err(payload)) => {
-                self.report_own_fault(payload);
+                self.report_own_fault(payload, false);
                 Ok(())
             }
             Err(f) => Err((Refusal::Closed, f)),
@@ -68,4 +74,127 @@ pub(super) fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
     let callback =
         unsafe { std::mem::transmute::<Box<dyn FnOnce() + 'a>, Box<dyn FnOnce()>>(callback) };
     client.thread.leave_callback(callback);
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::channel::request::Then;
+    use crate::trust::Trust;
+    use crate::{BarrierError, Trustees, barrier, poll};
+    use std::cell::RefCell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::rc::Rc;
+
+    /// As `apply_then` where there is no label.
+    fn apply_then<R, F, C>(t: &Trust<Vec<u32>>, f: F, then: C) -> Result<(), Refusal>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut Vec<u32>) -> R + Send + 'static,
+        C: FnOnce(R) + 'static,
+    {
+        let client = t.client("apply_then");
+        // SAFETY: the handle keeps the object; nothing borrows.
+        unsafe { client.issue_by_call::<_, F, R, C>(t.header(), f, then, Patience::Wait) }
+            .map_err(|(refusal, ..)| refusal)
+    }
+
+    /// As `post` where there is no label.
+    fn post(t: &Trust<Vec<u32>>, f: impl FnOnce(&mut Vec<u32>) + Send + 'static) {
+        let client = t.client("post");
+        // SAFETY: the handle keeps the object; nothing borrows.
+        let posted = unsafe { client.post_by_call(t.header(), f) };
+        assert!(posted.is_ok());
+    }
+
+    fn push(n: u32) -> impl FnOnce(&mut Vec<u32>) -> u32 + Send + 'static {
+        move |log| {
+            log.push(n);
+            n
+        }
+    }
+
+    /// What callbacks say.
+    #[derive(Clone, Default)]
+    struct Said(Rc<RefCell<Vec<u32>>>);
+
+    impl Said {
+        fn say(&self) -> impl FnOnce(u32) + 'static {
+            let said = self.clone();
+            move |n| said.0.borrow_mut().push(n)
+        }
+    }
+
+    #[test]
+    fn a_request_without_a_label_keeps_its_place() {
+        for window in [2, 3, 256] {
+            let trustees = Trustees::dedicated(1)
+                .window(window)
+                .start()
+                .expect("threads");
+            let (t, said) = (trustees.entrust(Vec::new()), Said::default());
+            for n in (0..30).step_by(6) {
+                t.apply_then(push(n), said.say());
+                t.apply_then(push(n + 1), said.say());
+                apply_then(&t, push(n + 2), said.say()).expect("open");
+                t.apply_then(push(n + 3), said.say());
+                post(&t, |log| log.push(0));
+                apply_then(&t, push(n + 4), said.say()).expect("open");
+                // Answered before anything is reaped.
+                t.apply_then(push(n + 5), said.say());
+                if n % 4 == 0 {
+                    t.apply(|_| ());
+                    poll();
+                }
+            }
+            barrier().expect("all well");
+            let all: Vec<u32> = (0..30).collect();
+            assert_eq!(*said.0.borrow(), all);
+            assert_eq!(t.apply(|log| log.clone()).len(), 35);
+        }
+    }
+
+    /// The call that runs callbacks raises their panic, and loses no other callback.
+    #[test]
+    fn a_callbacks_panic_costs_no_other() {
+        let trustees = Trustees::dedicated(1).start().expect("a thread");
+        let (t, said) = (trustees.entrust(Vec::new()), Said::default());
+        for _ in 0..100 {
+            let (u, v, more) = (t.clone(), t.clone(), said.say());
+            t.apply_then(push(1), move |_| {
+                // Answered while the next request reaps.
+                u.apply_then(|_| (), |()| ());
+                v.apply(|_| ());
+                more(1);
+                panic!("a callback's own");
+            });
+            // Answered, and not reaped.
+            std::thread::scope(|s| s.spawn(|| t.apply(|_| ())).join()).expect("empty");
+            let asked = || apply_then(&t, push(2), said.say());
+            let payload = catch_unwind(AssertUnwindSafe(asked)).expect_err("a callback has");
+            assert_eq!(payload.downcast_ref(), Some(&"a callback's own"));
+            barrier().expect("requests are all well");
+            assert_eq!(said.0.take(), [1, 2]);
+        }
+    }
+
+    #[test]
+    fn failures_are_reported_and_the_closed_give_back() {
+        let trustees = Trustees::dedicated(1).start().expect("a thread");
+        let t = trustees.entrust(Vec::new());
+        apply_then(&t, |_| panic!("bad"), |()| unreachable!()).expect("open");
+        post(&t, |_| ());
+        let failed: BarrierError = barrier().expect_err("two have");
+        assert_eq!((failed.count(), failed.message()), (2, "bad"));
+        t.clear_poison();
+        trustees.shutdown();
+        assert_eq!(apply_then(&t, |_| (), |()| ()), Err(Refusal::Closed));
+    }
+
+    /// What makes requests go this way.
+    #[test]
+    fn an_address_beyond_2_to_the_48_has_no_label() {
+        let tagged = std::ptr::without_provenance_mut(1 << 56 | 0x40);
+        assert_eq!(Then::<u64, fn(&mut u64), ()>::label(tagged), None);
+    }
 }

@@ -105,7 +105,7 @@ impl Client {
             callbacks: Callbacks::new(),
             trustee: Arc::clone(trustee),
             reaper,
-            lone: Lone::default(),
+            lone: Lone::new(),
             rings: Cell::new(rings),
             mail: Cell::new(Mail::new(origin.cursor(), 0)),
             publish_every: Cell::new(1),
@@ -179,7 +179,7 @@ impl Client {
         let at = self.position();
         let Some(label) = Then::<T, F, R>::label(object) else {
             // SAFETY: the caller's duties.
-            return unsafe { self.issue_by_call(object, f, then) };
+            return unsafe { self.issue_by_call(object, f, then, patience) };
         };
         if self.is_limited(at, Then::<T, F, R>::UNITS) || !self.callbacks.has_room() {
             // SAFETY: the caller's duties.
@@ -215,8 +215,10 @@ impl Client {
         match self.make_room(Then::<T, F, R>::UNITS, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f, then)),
-            // SAFETY: the caller's duties.
-            Room::NotInCallback => return unsafe { self.issue_by_call(object, f, then) },
+            Room::NotInCallback => {
+                // SAFETY: the caller's duties.
+                return unsafe { self.issue_by_call(object, f, then, patience) };
+            }
         }
         if Call::<T, F, R>::INLINE && self.may_go_alone() {
             // SAFETY: it may; the rest is the caller's duty.
@@ -453,6 +455,27 @@ impl Client {
         if reaped {
             self.reap();
         }
+        // SAFETY: the caller's duties.
+        let outcome = unsafe { self.call_holding::<T, F, R>(object, f) }?;
+        if reaped && outcome.is_ok() {
+            self.thread.raise_held();
+        }
+        Ok(outcome)
+    }
+
+    /// As [`call`](Self::call), without running callbacks or raising their panics.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call).
+    #[inline(always)]
+    pub(super) unsafe fn call_holding<T, F, R>(
+        &self,
+        object: *mut Header,
+        f: F,
+    ) -> Result<Result<R, Box<dyn Any + Send>>, F>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
         if self.lone.is_pending() {
             self.clear_line();
         }
@@ -464,18 +487,13 @@ impl Client {
             // SAFETY: not run, and never will be.
             return Err(unsafe { Call::<T, F, R>::take(self.call_record()) });
         }
-        let done = self.await_done(mail);
-        let outcome = if done.is_fault() {
+        if self.await_done(mail).is_fault() {
             // SAFETY: answered with a fault.
-            Err(unsafe { self.take_fault() })
+            Ok(Err(unsafe { take_fault(self.call_record()) }))
         } else {
             // SAFETY: answered without a fault.
-            Ok(unsafe { Call::<T, F, R>::result(self.call_record()) })
-        };
-        if reaped && outcome.is_ok() {
-            self.thread.raise_held();
+            Ok(Ok(unsafe { Call::<T, F, R>::result(self.call_record()) }))
         }
-        Ok(outcome)
     }
 
     /// The call in the mail line.
@@ -522,19 +540,6 @@ impl Client {
         self.rouse_or_learn_that_it_is_gone()
             // Acquire: pairs with the Release of `Lane::run_call`.
             || Mail(self.channel().mail.done.load(Ordering::Acquire)).answers(mail)
-    }
-
-    /// Takes what went wrong with the lone call.
-    ///
-    /// # Safety
-    /// It has been answered with a fault, which has not been taken yet.
-    #[cold]
-    pub(super) unsafe fn take_fault(&self) -> Box<dyn Any + Send> {
-        let boxed = self.call_record().wrapping_add(2);
-        // SAFETY: a fault leaves the boxed payload in the first word.
-        let payload = unsafe { boxed.cast::<*mut Box<dyn Any + Send>>().read() };
-        // SAFETY: from `Box::into_raw` in `Lane::run_call`.
-        *unsafe { Box::from_raw(payload) }
     }
 
     #[inline(always)]
@@ -741,4 +746,17 @@ impl Drop for Client {
             drop(unsafe { Arc::from_raw(announced) });
         }
     }
+}
+
+/// Takes what went wrong with a lone call.
+///
+/// # Safety
+/// `record` holds one that has been answered with a fault, which has not been taken yet.
+#[cold]
+pub(super) unsafe fn take_fault(record: *mut u64) -> Box<dyn Any + Send> {
+    let boxed = record.wrapping_add(2);
+    // SAFETY: a fault leaves the boxed payload in the first word.
+    let payload = unsafe { boxed.cast::<*mut Box<dyn Any + Send>>().read() };
+    // SAFETY: from `Box::into_raw` in `Lane::run_call`.
+    *unsafe { Box::from_raw(payload) }
 }

@@ -341,7 +341,7 @@ impl Lane {
     fn mark(&self, record: *mut u64, payload: Box<dyn Any + Send>) {
         // First, while the record still says what runs: the payload's destructor is the
         // user's, and may call us.
-        self.channel.report_fault(payload);
+        self.channel.report_fault(payload, false);
         // SAFETY: ours until the tail passes it.
         let label = unsafe { read_label(record) };
         // SAFETY: from a client.

@@ -10,57 +10,73 @@
 //! ```
 //! While ASKED the mail word stays as it is, or the trustee, seeing a larger cursor and the
 //! call at once, would run the ring first. So nothing is published by mail then; the trustee
-//! looks at the head by itself when it has run the call. Until NONE the line holds the
-//! answer, and no other lone call is made. The callback is the oldest in the queue, since
-//! everything before it has been reaped, and goes before all later ones.
+//! looks at the head by itself when it has run the call. Once ANSWERED the answer lies here
+//! and the line is free: a callback of another client may want to call before this one's turn
+//! comes. The callback is the oldest in the queue, since everything before it has been reaped,
+//! and goes before all later ones.
 
-use super::by_call::leave;
-use super::client::{Client, Refusal};
+use super::MAIL_WORDS;
+use super::client::{Client, Refusal, take_fault};
 use super::request::{Call, Callback};
 use super::word::Mail;
 use crate::object::Header;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::prefetch_write;
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 
 /// The lone request of a client.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 enum State {
-    #[default]
     None,
     /// Not answered, as far as we have looked: the mail it went with.
     Asked(Mail),
-    /// Its result, or its fault, lies in the mail line.
+    /// Its result, or its fault, lies in [`Lone::record`].
     Answered(Mail),
 }
 
+/// Vtable and object, as in the mail line; then results or a fault.
+type Record = MaybeUninit<[u64; 2 + MAIL_WORDS]>;
+
 /// Whether a lone request is under way.
-#[derive(Default)]
 pub(super) struct Lone {
     state: Cell<State>,
+    /// The answered request, out of the line.
+    record: Cell<Record>,
+    /// All that had gone wrong before it has been reported.
+    is_first_fault: Cell<bool>,
     /// A poll has found nothing in flight since the last request that went the slow way.
     has_rested: Cell<bool>,
 }
 
 impl Lone {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Cell::new(State::None),
+            record: Cell::new(MaybeUninit::uninit()),
+            is_first_fault: Cell::new(false),
+            // A client begins with nothing in flight.
+            has_rested: Cell::new(true),
+        }
+    }
+
     /// True from the request until its callback has been taken out.
     #[inline(always)]
     pub(super) fn is_pending(&self) -> bool {
         !matches!(self.state.get(), State::None)
     }
+
+    fn record(&self) -> *mut u64 {
+        self.record.as_ptr().cast()
+    }
 }
 
-/// What becomes of the callback of a lone request: the first word of its entry.
-type Take = unsafe fn(client: &Client, how: How);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
-    Run,
-    /// Leave it to be run when the present callback has ended.
-    Leave,
-    /// The request has faulted.
-    Drop,
-}
+/// Takes the callback of the answered lone request out of the queue and runs it, or drops it
+/// where the request has faulted: the first word of its entry.
+///
+/// # Safety
+/// The oldest entry of `client` is of this type, and its lone request has been answered.
+type Take = unsafe fn(client: &Client, is_fault: bool);
 
 impl Client {
     /// True where a request that fits the line may go alone: nothing is in flight, and no
@@ -83,8 +99,8 @@ impl Client {
     /// Asks for `f` by the mail line.
     ///
     /// # Safety
-    /// As [`issue`](Self::issue); the call fits the line, [`may_go_alone`](Self::may_go_alone) has said yes, and
-    /// there is room for a callback.
+    /// As [`issue`](Self::issue); the call fits the line, [`may_go_alone`](Self::may_go_alone)
+    /// has said yes, and there is room for a callback.
     pub(super) unsafe fn issue_alone<T, F, R, C>(
         &self,
         object: *mut Header,
@@ -108,6 +124,7 @@ impl Client {
         // SAFETY: the line is ours, no other lone call is under way; the frame is not used.
         let mail = unsafe { self.send_call::<T, F, R>(object, f, &mut frame) };
         self.lone.state.set(State::Asked(mail));
+        self.lone.is_first_fault.set(!self.has_faults());
         self.stop_fast_path();
         if self.accept_call(mail) {
             return Ok(());
@@ -133,6 +150,9 @@ impl Client {
             prefetch_write(&raw const self.channel().mail.word);
             return true;
         }
+        let (line, own) = (self.call_record(), self.lone.record());
+        // SAFETY: answered, so the line is ours. Some of its words may not have been written.
+        unsafe { line.cast::<Record>().copy_to_nonoverlapping(own.cast(), 1) };
         self.lone.state.set(State::Answered(done));
         false
     }
@@ -147,23 +167,17 @@ impl Client {
         if self.is_lone_unanswered() {
             return false;
         }
-        self.take_lone(How::Run);
+        self.take_lone();
         true
     }
 
-    /// Waits for the lone request and clears the mail line for another call. In a callback
-    /// its own callback is left for later, otherwise it is run.
+    /// Waits until the mail line is free for another call.
     #[cold]
     pub(super) fn clear_line(&self) {
         self.wait_until(|| !self.is_lone_unanswered());
-        if self.thread.in_callback() {
-            self.take_lone(How::Leave);
-        } else {
-            self.reap();
-        }
     }
 
-    fn take_lone(&self, how: How) {
+    fn take_lone(&self) {
         let State::Answered(done) = self.lone.state.get() else {
             return;
         };
@@ -172,21 +186,18 @@ impl Client {
         let entry = self.callbacks.at(self.reaper.reaped().callback());
         // SAFETY: the oldest entry, written by `issue_alone`.
         let take = unsafe { entry.cast::<Take>().read() };
-        let how = if done.is_fault() { How::Drop } else { how };
-        if how == How::Drop {
+        if done.is_fault() {
             // SAFETY: answered with a fault.
-            let payload = unsafe { self.take_fault() };
-            self.report_own_fault(payload);
+            let payload = unsafe { take_fault(self.lone.record()) };
+            self.report_own_fault(payload, self.lone.is_first_fault.get());
         }
         // SAFETY: the entry is of that type, and its request is answered.
-        unsafe { take(self, how) };
+        unsafe { take(self, done.is_fault()) };
     }
 }
 
-/// # Safety
-/// The oldest entry of `client` is of this type, and its lone request has been answered: with
-/// a fault where `how` is `Drop`.
-unsafe fn take<T, F, R, C>(client: &Client, how: How)
+/// See [`Take`].
+unsafe fn take<T, F, R, C>(client: &Client, is_fault: bool)
 where
     F: FnOnce(&mut T) -> R,
     C: FnOnce(R),
@@ -199,14 +210,8 @@ where
         .reaper
         .set_reaped(reaped.after(Callback::<T, F, R, C>::UNITS, 0));
     client.lone.state.set(State::None);
-    if how == How::Drop {
-        return;
-    }
-    // SAFETY: answered without a fault.
-    let answer = unsafe { Call::<T, F, R>::result(client.call_record()) };
-    if how == How::Leave {
-        leave(client, Box::new(move || then(answer)));
-    } else {
-        then(answer);
+    if !is_fault {
+        // SAFETY: answered without a fault; the record is as the line was.
+        then(unsafe { Call::<T, F, R>::result(client.lone.record()) });
     }
 }

@@ -134,15 +134,15 @@ impl Channel {
         }
     }
 
-    /// Keeps what went wrong with a request that nobody waits for. Later payloads are
-    /// dropped here.
-    pub(crate) fn report_fault(&self, payload: Box<dyn Any + Send>) {
+    /// Keeps what went wrong with a request that nobody waits for: the payload of the one
+    /// that says it `is_first`, or else of the earliest. Others are dropped here.
+    pub(crate) fn report_fault(&self, payload: Box<dyn Any + Send>, is_first: bool) {
         let late = {
             let mut faults = self.faults.lock().expect("never poisoned");
             faults.count += 1;
             match faults.first {
-                None => faults.first.replace(payload),
-                Some(_) => Some(payload),
+                Some(_) if !is_first => Some(payload),
+                _ => faults.first.replace(payload),
             }
         };
         crate::error::discard_payload(late);

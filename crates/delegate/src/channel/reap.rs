@@ -316,9 +316,10 @@ impl Client {
         self.wait_until(|| self.reaper.look(self.channel()) != before);
     }
 
-    /// A request that a callback has made without room went wrong. The next barrier says so.
-    pub(super) fn report_own_fault(&self, payload: Box<dyn Any + Send>) {
-        self.channel().report_fault(payload);
+    /// A request in the mail line that nobody waits for went wrong. The next barrier says so;
+    /// first of all where `is_first`, although others may have been kept earlier.
+    pub(super) fn report_own_fault(&self, payload: Box<dyn Any + Send>, is_first: bool) {
+        self.channel().report_fault(payload, is_first);
         let reported = self.reaper.faults_reported.get();
         self.reaper.faults_reported.set(reported.wrapping_sub(1));
     }

@@ -9,6 +9,7 @@ mod builder;
 mod coroutines;
 mod drops;
 mod entrust;
+mod lone;
 mod promise_01_typed;
 mod promise_02_borrowing;
 mod promise_03_accepted;

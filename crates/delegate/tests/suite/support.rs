@@ -192,10 +192,7 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
 /// reaps nothing.
 pub(crate) fn settle<T: 'static>(t: &Trust<T>, ran: &Gate) {
     ran.wait();
-    let t = t.clone();
-    std::thread::spawn(move || t.apply(|_| ()))
-        .join()
-        .expect("an empty closure");
+    call_from_elsewhere(t);
 }
 
 /// A small generator (xorshift64): the same numbers in every run.
@@ -237,4 +234,27 @@ pub(crate) fn hold_up<T: 'static>(t: &Trust<T>) -> HeldUp {
     // Requests of other clients may be served before it until then.
     begun.wait();
     HeldUp(gate)
+}
+
+/// As [`hold_up`], by another thread: the calling one has nothing in flight.
+pub(crate) fn hold_up_from_elsewhere<T: 'static>(t: &Trust<T>) -> HeldUp {
+    let (gate, begun) = (Gate::new(), Gate::new());
+    let (held, begin, t) = (gate.clone(), begun.clone(), t.clone());
+    std::thread::spawn(move || {
+        t.apply(|_| {
+            begin.open();
+            held.wait();
+        });
+    });
+    begun.wait();
+    HeldUp(gate)
+}
+
+/// Another thread's call on the trustee of `t`, there and back: what lies in front of it has
+/// been served.
+pub(crate) fn call_from_elsewhere<T: 'static>(t: &Trust<T>) {
+    let t = t.clone();
+    std::thread::spawn(move || t.apply(|_| ()))
+        .join()
+        .expect("an empty closure");
 }

@@ -1,0 +1,814 @@
+//! A lone `apply_then` travels in the mail line. Here each test's first one does: its thread
+//! has nothing in flight and has not been busy.
+
+#[path = "../../../sync/tests/toy/mod.rs"]
+mod toy;
+
+use crate::support::{
+    Gate, OnDrop, Rng, Tally, call_from_elsewhere, hold_up_from_elsewhere, one, panic_of, scaled,
+    start, until, watchdog,
+};
+use corelay_delegate::{
+    ClientGuard, Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
+};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use toy::Toy;
+
+/// What callbacks say, in their order.
+#[derive(Clone, Default)]
+struct Said(Rc<RefCell<Vec<u64>>>);
+
+impl Said {
+    fn say(&self, n: u64) -> impl FnOnce(u64) + 'static {
+        let said = self.clone();
+        move |answer| {
+            assert_eq!(answer, n);
+            said.0.borrow_mut().push(n);
+        }
+    }
+
+    #[track_caller]
+    fn assert_is(&self, expected: &[u64]) {
+        assert_eq!(*self.0.borrow(), expected);
+    }
+}
+
+/// A request that notes that it has run, and says so.
+fn note(n: u64) -> impl FnOnce(&mut Vec<u64>) -> u64 + Send + 'static {
+    move |log| {
+        log.push(n);
+        n
+    }
+}
+
+/// An object on each of two trustees. Those of the first are polled first.
+fn two(window: usize) -> (Trustees, Trust<Vec<u64>>, Trust<Vec<u64>>) {
+    let trustees = start(Trustees::dedicated(2).window(window));
+    let (a, b) = (
+        trustees.entrust_on(0, Vec::new()),
+        trustees.entrust_on(1, Vec::new()),
+    );
+    (trustees, a, b)
+}
+
+// ---- order ----
+
+/// Of every kind, and in rings that grow directly behind the lone one.
+#[test]
+fn promise_04_what_comes_behind_runs_behind() {
+    let _watch = watchdog();
+    for (window, behind) in [(1, 1), (2, 1), (4, 3), (64, 40), (256, 200)] {
+        for big in [false, true] {
+            let trustees = start(Trustees::dedicated(1).window(window));
+            let (t, said) = (trustees.entrust(Vec::new()), Said::default());
+            for round in 0..3 {
+                let held = hold_up_from_elsewhere(&t);
+                let from = round * 1000;
+                t.apply_then(note(from), said.say(from));
+                let free_behind = behind.min(window as u64 - 1);
+                let mut held = Some(held);
+                for n in from + 1..=from + behind {
+                    if n > from + free_behind {
+                        held = None;
+                    }
+                    let ballast = [n; 22];
+                    match n % 3 {
+                        0 => t.post(move |log| log.push(n)),
+                        _ if big => t.apply_then(
+                            move |log| {
+                                assert!(ballast.iter().all(|m| *m == n));
+                                note(n)(log)
+                            },
+                            said.say(n),
+                        ),
+                        _ => t.apply_then(note(n), said.say(n)),
+                    }
+                }
+                drop(held);
+                assert_eq!(
+                    t.apply(|log| log.len()),
+                    ((round + 1) * (behind + 1)) as usize
+                );
+                // Everything is answered now: after it the next one goes alone again.
+                poll();
+            }
+            let expected: Vec<u64> = (0..3)
+                .flat_map(|round| round * 1000..=round * 1000 + behind)
+                .collect();
+            assert_eq!(t.apply(|log| log.clone()), expected);
+            let answered = |n: &u64| n % 1000 == 0 || n % 3 != 0;
+            said.assert_is(&expected.into_iter().filter(answered).collect::<Vec<_>>());
+            trustees.shutdown();
+        }
+    }
+}
+
+/// Nothing calls corelay any more, and what lies behind the lone one has not been published.
+#[test]
+fn promise_03_what_comes_behind_runs_without_its_client() {
+    let _watch = watchdog();
+    for spin in [Duration::ZERO, Duration::from_micros(100)] {
+        let trustees = start(Trustees::dedicated(1).spin(spin));
+        let t = trustees.entrust(Vec::new());
+        for _ in 0..scaled(300) {
+            let ran = Gate::new();
+            let open = ran.clone();
+            t.apply_then(note(1), |_| ());
+            t.post(move |_| open.open());
+            ran.wait();
+            until(|| {
+                poll();
+                t.try_post(|_| ()).is_ok()
+            });
+            barrier().unwrap();
+        }
+    }
+}
+
+/// Callbacks run in order also where one of another trustee needs the line. This one needs
+/// it where callbacks run that others have left over.
+#[test]
+fn promise_04_callbacks_keep_their_order_when_one_needs_the_line() {
+    let _watch = watchdog();
+    let narrow = start(Trustees::dedicated(1).window(1));
+    let wide = start(Trustees::dedicated(1).window(8));
+    let (a, b) = (narrow.entrust(()), wide.entrust(Vec::new()));
+    let said = Said::default();
+    let held = hold_up_from_elsewhere(&b);
+    b.apply_then(note(1), said.say(1));
+    b.apply_then(note(2), said.say(2));
+    drop(held);
+    let (again, needs) = (a.clone(), b.clone());
+    a.apply_then(
+        |()| (),
+        move |()| {
+            again.post(|()| ());
+            // No room: its callback is left over.
+            again.apply_then(
+                |()| (),
+                move |()| assert_eq!(needs.apply(|log| log.len()), 2),
+            );
+        },
+    );
+    // The first has it answered, the second reaps what is `a`'s and what is left over.
+    a.apply(|()| ());
+    a.apply(|()| ());
+    assert!(said.0.borrow().is_empty());
+    // Reaps what is `b`'s.
+    b.apply(|_| ());
+    said.assert_is(&[1, 2]);
+}
+
+/// A callback of another trustee calls while the lone answer lies in the line, or is still
+/// to come.
+#[test]
+fn promise_05_a_callback_calls_over_a_lone_answer() {
+    let _watch = watchdog();
+    for answered in [true, false] {
+        for window in [1, 4] {
+            let (_trustees, a, b) = two(window);
+            let (said, tally) = (Said::default(), Tally::new());
+            let held = hold_up_from_elsewhere(&b);
+            let (sent, token) = (tally.token(), tally.token());
+            let later = said.say(1);
+            b.apply_then(
+                move |log| (note(1)(log), [7u64, 8], sent),
+                move |(n, more, sent)| {
+                    assert_eq!(more, [7, 8]);
+                    drop((sent, token));
+                    later(n);
+                },
+            );
+            let mut held = Some(held);
+            if answered {
+                held = None;
+                call_from_elsewhere(&b);
+            }
+            let (c, heard) = (b.clone(), said.clone());
+            a.apply_then(
+                |_| (),
+                move |()| {
+                    drop(held);
+                    for n in 2..5 {
+                        assert_eq!(c.apply(note(n)), n);
+                        assert!(heard.0.borrow().is_empty(), "a callback inside a callback");
+                    }
+                },
+            );
+            // Nothing of `b` is reaped before `a` is.
+            a.apply(|_| ());
+            a.apply(|_| ());
+            assert_eq!(b.apply(|log| log.clone()), [1, 2, 3, 4]);
+            barrier().unwrap();
+            said.assert_is(&[1]);
+            tally.assert_all_dropped(2);
+        }
+    }
+}
+
+// ---- bounds ----
+
+#[test]
+fn promise_05_a_lone_request_counts_in_the_window() {
+    let _watch = watchdog();
+    for window in [1usize, 2, 3, 8] {
+        let (_trustees, a, b) = two(window);
+        let said = Said::default();
+        let held = hold_up_from_elsewhere(&b);
+        let full = |b: &Trust<Vec<u64>>| {
+            assert!(matches!(b.try_post(|_| ()), Err(TryPostError::Full(_))));
+            let refused = b.try_apply_then(|_| 0, |_| ());
+            assert!(matches!(refused, Err(TryApplyThenError::Full(..))));
+        };
+        b.try_apply_then(note(0), said.say(0)).unwrap();
+        for n in 1..window as u64 {
+            b.try_apply_then(note(n), said.say(n)).unwrap();
+        }
+        full(&b);
+        // Inside a callback too, also when the answer is there but has not been taken.
+        let inside = b.clone();
+        a.apply_then(
+            |_| (),
+            move |()| {
+                full(&inside);
+                drop(held);
+                call_from_elsewhere(&inside);
+                full(&inside);
+            },
+        );
+        a.apply(|_| ());
+        a.apply(|_| ());
+        barrier().unwrap();
+        said.assert_is(&(0..window as u64).collect::<Vec<_>>());
+        for _ in 0..window {
+            b.try_post(|_| ())
+                .unwrap_or_else(|_| panic!("there is room"));
+        }
+    }
+}
+
+/// What the line holds, what it just does not hold, and what has no size.
+#[test]
+fn promise_01_of_every_size() {
+    #[repr(align(32))]
+    #[derive(Clone, Copy)]
+    struct Wide(u64);
+
+    fn go<const N: usize, const M: usize>(t: &Trust<Vec<u64>>) {
+        let tally = Tally::new();
+        let (sent, kept) = (tally.token(), tally.token());
+        let (words, called) = ([3u64; N], Rc::new(Cell::new(false)));
+        let note = Rc::clone(&called);
+        t.apply_then(
+            move |log| {
+                log.push(words.iter().sum());
+                (sent, [9u64; M])
+            },
+            move |(sent, nines)| {
+                assert!(nines.iter().all(|n| *n == 9));
+                drop((sent, kept));
+                note.set(true);
+            },
+        );
+        barrier().unwrap();
+        assert!(called.get());
+        assert_eq!(t.apply(|log| log.pop()), Some(3 * N as u64));
+        tally.assert_all_dropped(2);
+        poll();
+    }
+
+    let _watch = watchdog();
+    let trustees = one();
+    let t = trustees.entrust(Vec::new());
+    go::<0, 0>(&t);
+    go::<3, 3>(&t);
+    go::<4, 0>(&t);
+    go::<0, 4>(&t);
+    go::<5, 5>(&t);
+    go::<40, 40>(&t);
+    let called = Rc::new(Cell::new(0));
+    let note = Rc::clone(&called);
+    // Over-aligned, so not in the line.
+    let wide = Wide(5);
+    t.apply_then(
+        move |_| {
+            let wide = wide;
+            wide
+        },
+        move |wide| note.set(wide.0),
+    );
+    barrier().unwrap();
+    assert_eq!(called.get(), 5);
+    // Nothing at all, not even in the callback.
+    thread_local!(static SEEN: Cell<u64> = const { Cell::new(0) });
+    t.apply_then(|_| (), |()| SEEN.set(SEEN.get() + 1));
+    barrier().unwrap();
+    assert_eq!(SEEN.get(), 1);
+}
+
+/// Both sides sleep over it.
+#[test]
+fn promise_10_both_sides_sleep() {
+    let _watch = watchdog();
+    let trustees = start(Trustees::dedicated(1).spin(Duration::ZERO));
+    let (t, said) = (trustees.entrust(Vec::new()), Said::default());
+    for n in 0..10 {
+        // Long enough for the trustee to have gone to sleep.
+        thread::sleep(Duration::from_millis(2));
+        let slow = move |log: &mut Vec<u64>| {
+            thread::sleep(Duration::from_millis(5));
+            note(n)(log)
+        };
+        t.apply_then(slow, said.say(n));
+        match n % 3 {
+            0 => barrier().unwrap(),
+            1 => assert_eq!(t.apply(|log| log.len()), n as usize + 1),
+            _ => {
+                // Behind it, and unpublished.
+                t.post(|_| ());
+                barrier().unwrap();
+            }
+        }
+    }
+    barrier().unwrap();
+    said.assert_is(&(0..10).collect::<Vec<_>>());
+}
+
+// ---- faults ----
+
+/// The first failure is the lone one's, although what came behind was refused, and said so,
+/// before the client looked.
+#[test]
+fn promise_06_the_first_failure_is_the_lone_ones() {
+    let _watch = watchdog();
+    for earlier in [false, true] {
+        let trustees = one();
+        let (t, other) = (trustees.entrust(()), trustees.entrust(()));
+        let tally = Tally::new();
+        if earlier {
+            other.post(|()| panic!("earlier"));
+            other.clear_poison();
+            call_from_elsewhere(&t);
+            let _ = other.try_apply(|()| ());
+            poll();
+        }
+        let held = hold_up_from_elsewhere(&t);
+        let (called, refused) = (tally.token(), tally.token());
+        t.apply_then(|()| panic!("lone"), move |()| drop(called));
+        t.post(move |()| drop(refused));
+        drop(held);
+        until(|| tally.dropped() > 0);
+        call_from_elsewhere(&other);
+        let failed = barrier().unwrap_err();
+        let first = if earlier { "earlier" } else { "lone" };
+        assert_eq!(failed.message(), first);
+        assert_eq!(failed.count(), 2 + u64::from(earlier));
+        tally.assert_all_dropped(2);
+        assert!(t.is_poisoned());
+        // A lone one that reaches poison.
+        t.apply_then(|()| (), |()| panic!("refused"));
+        let failed = barrier().unwrap_err();
+        assert_eq!(
+            (failed.count(), failed.message()),
+            (1, "the object is poisoned")
+        );
+        t.clear_poison();
+        let seen = Rc::new(Cell::new(false));
+        let said = Rc::clone(&seen);
+        t.apply_then(|()| (), move |()| said.set(true));
+        barrier().unwrap();
+        assert!(seen.get());
+    }
+}
+
+/// A callback that is dropped because its lone request has failed is dropped by its own
+/// client's reaping, not inside a callback that happens to need the line.
+#[test]
+fn promise_06_a_failed_ones_callback_is_dropped_in_its_turn() {
+    let _watch = watchdog();
+    let (trustees, a, b) = two(4);
+    let bad = trustees.entrust_on(1, ());
+    let held = hold_up_from_elsewhere(&b);
+    let bomb = OnDrop::new(|| panic!("in the destructor"));
+    bad.apply_then(|()| panic!("lone"), move |()| drop(bomb));
+    drop(held);
+    let (needs, went_on) = (b.clone(), Rc::new(Cell::new(false)));
+    let note = Rc::clone(&went_on);
+    a.apply_then(
+        |_| (),
+        move |()| {
+            assert_eq!(needs.apply(|log| log.len()), 0);
+            note.set(true);
+        },
+    );
+    a.apply(|_| ());
+    a.apply(|_| ());
+    assert!(went_on.get(), "the callback's own call has its answer");
+    assert_eq!(panic_of(poll), "in the destructor");
+    let failed = barrier().unwrap_err();
+    assert_eq!((failed.count(), failed.message()), (1, "lone"));
+}
+
+/// Destructors of the closure, of the result, and the callback itself.
+#[test]
+fn promise_06_destructors_that_panic() {
+    let _watch = watchdog();
+    let trustees = one();
+    let t = trustees.entrust(());
+    // A capture's, on the trustee: the request has failed.
+    let bomb = OnDrop::new(|| panic!("capture"));
+    t.apply_then(move |()| drop(bomb), |()| ());
+    assert_eq!(barrier().unwrap_err().message(), "capture");
+    // The same, of one that is refused.
+    let bomb = OnDrop::new(|| panic!("refused"));
+    t.apply_then(move |()| drop(bomb), |()| ());
+    assert_eq!(barrier().unwrap_err().message(), "refused");
+    t.clear_poison();
+    // The result's, in the callback.
+    t.apply_then(|()| OnDrop::new(|| panic!("result")), |bomb| drop(bomb));
+    assert_eq!(panic_of(barrier), "result");
+    t.apply_then(|()| (), |()| panic!("callback"));
+    assert_eq!(panic_of(barrier), "callback");
+    // A failed one's callback's.
+    let bomb = OnDrop::new(|| panic!("dropped callback"));
+    t.apply_then(|()| panic!("failed"), move |()| drop(bomb));
+    assert_eq!(panic_of(barrier), "dropped callback");
+    assert_eq!(barrier().unwrap_err().message(), "failed");
+    t.clear_poison();
+    assert_eq!(t.apply(|()| 5), 5);
+    barrier().unwrap();
+}
+
+#[test]
+fn promise_07_a_lone_closure_is_a_leaf() {
+    let _watch = watchdog();
+    let trustees = one();
+    let (t, inner) = (trustees.entrust(()), trustees.entrust(()));
+    t.apply_then(
+        move |()| matches!(inner.try_apply(|()| ()), Err(TryApplyError::Nested(_))),
+        |refused| assert!(refused),
+    );
+    barrier().unwrap();
+    let inner = trustees.entrust(());
+    t.apply_then(move |()| inner.apply(|()| ()), |()| ());
+    let failed = barrier().unwrap_err();
+    assert!(
+        failed
+            .message()
+            .contains("promise_07_a_lone_closure_is_a_leaf")
+    );
+}
+
+// ---- ends ----
+
+#[test]
+fn promise_08_an_object_outlives_its_lone_request() {
+    let _watch = watchdog();
+    let trustees = one();
+    for _ in 0..scaled(200) {
+        let tally = Tally::new();
+        let t = trustees.entrust(tally.token());
+        let (seen, said) = (tally.clone(), Rc::new(Cell::new(1)));
+        let note = Rc::clone(&said);
+        t.apply_then(move |_| seen.dropped(), move |dropped| note.set(dropped));
+        drop(t);
+        barrier().unwrap();
+        assert_eq!(said.get(), 0);
+        until(|| tally.dropped() == 1);
+    }
+}
+
+#[test]
+fn promise_09_a_thread_ends_with_a_lone_request() {
+    let _watch = watchdog();
+    let trustees = one();
+    let t = trustees.entrust(Vec::new());
+    for guarded in [true, false] {
+        for behind in [0, 1, 100] {
+            let held = hold_up_from_elsewhere(&t);
+            let (u, called) = (t.clone(), Arc::new(AtomicU64::new(0)));
+            let (count, begun) = (Arc::clone(&called), Gate::new());
+            let begin = begun.clone();
+            let thread = thread::spawn(move || {
+                let _guard = guarded.then(ClientGuard::new);
+                for n in 0..=behind {
+                    let count = Arc::clone(&count);
+                    u.apply_then(note(n), move |m| {
+                        assert_eq!(count.fetch_add(1, Ordering::Relaxed), m);
+                    });
+                }
+                begin.open();
+            });
+            begun.wait();
+            drop(held);
+            thread.join().unwrap();
+            assert_eq!(called.load(Ordering::Relaxed), behind + 1);
+            assert_eq!(
+                t.apply(std::mem::take),
+                (0..=behind).collect::<Vec<_>>(),
+                "guarded: {guarded}"
+            );
+        }
+    }
+}
+
+/// A temporary client: the destructor of a thread-local value asks, before or after the
+/// thread's own clients have gone.
+#[test]
+fn promise_09_a_lone_request_from_a_destructor() {
+    thread_local!(static LAST: RefCell<Option<OnDrop<Box<dyn FnOnce()>>>> = const { RefCell::new(None) });
+
+    let _watch = watchdog();
+    let trustees = one();
+    let t = trustees.entrust(Vec::new());
+    for client_first in [true, false] {
+        let called = Arc::new(AtomicU64::new(0));
+        let (u, count) = (t.clone(), Arc::clone(&called));
+        thread::spawn(move || {
+            let call = {
+                let u = u.clone();
+                move || {
+                    for n in 1..4 {
+                        let count = Arc::clone(&count);
+                        u.apply_then(note(n), move |n| {
+                            count.fetch_add(n, Ordering::Relaxed);
+                        });
+                    }
+                }
+            };
+            if client_first {
+                u.post(|_| ());
+            }
+            LAST.set(Some(OnDrop::new(Box::new(call))));
+            u.post(|_| ());
+        })
+        .join()
+        .unwrap();
+        assert_eq!(called.load(Ordering::Relaxed), 6);
+        assert_eq!(t.apply(std::mem::take), [1, 2, 3]);
+    }
+}
+
+/// The client of a trustee that has ended stays until its lone answer has been taken,
+/// whoever else becomes a client meanwhile.
+#[test]
+fn promise_11_an_answer_outlives_its_trustee() {
+    let _watch = watchdog();
+    for behind in [0, 1, 5] {
+        let (trustees, said) = (one(), Said::default());
+        let t = trustees.entrust(Vec::new());
+        let held = hold_up_from_elsewhere(&t);
+        t.apply_then(note(0), said.say(0));
+        for n in 1..=behind {
+            t.apply_then(note(n), said.say(n));
+        }
+        drop(held);
+        trustees.shutdown();
+        // New clients sweep old ones.
+        for _ in 0..3 {
+            let other = one();
+            other.entrust(()).apply(|()| ());
+        }
+        let mut ran = Vec::new();
+        let refused = t.try_apply_then(|_| 0, move |n| ran.push(n));
+        assert!(matches!(refused, Err(TryApplyThenError::Closed(..))));
+        barrier().unwrap();
+        said.assert_is(&(0..=behind).collect::<Vec<_>>());
+    }
+}
+
+/// Against a trustee that ends, every request runs and is answered, or comes back whole.
+#[test]
+fn promise_11_run_or_given_back() {
+    let _watch = watchdog();
+    for round in 0..scaled(400) {
+        let trustees = one();
+        let (t, tally) = (trustees.entrust(0u64), Tally::new());
+        let (ready, ran) = (Gate::new(), Arc::new(AtomicU64::new(0)));
+        let (made, begin) = (tally.clone(), ready.clone());
+        let count = Arc::clone(&ran);
+        let client = thread::spawn(move || {
+            let mut accepted = 0;
+            let called = Rc::new(Cell::new(0));
+            if round % 2 == 0 {
+                // A client that is known already.
+                t.apply(|_| ());
+            }
+            begin.open();
+            for _ in 0..round % 7 * 5 {
+                std::hint::spin_loop();
+            }
+            loop {
+                let (count, sent) = (Arc::clone(&count), made.token());
+                let (kept, note) = (made.token(), Rc::clone(&called));
+                let request = move |n: &mut u64| {
+                    *n += 1;
+                    count.fetch_add(1, Ordering::Relaxed);
+                    drop(sent);
+                    *n
+                };
+                let then = move |_| {
+                    note.set(note.get() + 1);
+                    drop(kept);
+                };
+                match t.try_apply_then(request, then) {
+                    Ok(()) => accepted += 1,
+                    Err(TryApplyThenError::Closed(f, then)) => {
+                        // Whole, so that they can be run here.
+                        then(f(&mut 0));
+                        break;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+                match t.try_post(|_| ()) {
+                    Ok(()) | Err(TryPostError::Closed(_)) => {}
+                    Err(other) => panic!("{other}"),
+                }
+                // So that the next one goes alone.
+                barrier().unwrap();
+                poll();
+            }
+            barrier().unwrap();
+            assert_eq!(called.get(), accepted + 1);
+            accepted
+        });
+        ready.wait();
+        trustees.shutdown();
+        let accepted = client.join().unwrap();
+        assert_eq!(ran.load(Ordering::Relaxed), accepted + 1);
+        tally.assert_all_dropped(2 * (accepted + 1));
+    }
+}
+
+// ---- coroutines ----
+
+/// The first of them goes alone, the others behind it into the ring.
+#[test]
+fn promise_02_calls_that_suspend() {
+    let _watch = watchdog();
+    for (window, callers) in [(1, 1), (1, 3), (4, 3), (256, 8)] {
+        let trustees = start(Trustees::dedicated(1).window(window));
+        let t = trustees.entrust(Vec::new());
+        let (toy, tally) = (Toy::new(), Tally::new());
+        for caller in 0..callers {
+            let (t, bad, tally) = (t.clone(), trustees.entrust(()), tally.clone());
+            toy.add(move || {
+                for n in 0..20u64 {
+                    let (token, mut frame) = (tally.token(), [0u64; 8]);
+                    t.apply(|log| {
+                        frame[7] = n;
+                        log.push(caller * 100 + n);
+                        drop(token);
+                    });
+                    assert_eq!(frame[7], n);
+                    if n == 10 {
+                        assert_eq!(panic_of(|| bad.apply(|()| panic!("lone"))), "lone");
+                        bad.clear_poison();
+                    }
+                }
+            });
+            if callers == 1 {
+                toy.run();
+            }
+        }
+        toy.run();
+        let log = t.apply(std::mem::take);
+        for caller in 0..callers {
+            let own: Vec<u64> = log.iter().copied().filter(|n| n / 100 == caller).collect();
+            assert_eq!(own, (caller * 100..caller * 100 + 20).collect::<Vec<_>>());
+        }
+        tally.assert_all_dropped(callers * 20);
+        barrier().expect("everybody has heard of his own failure");
+    }
+}
+
+// ---- everything at once ----
+
+/// What clients have asked of one trustee, over all its objects.
+#[derive(Default)]
+struct Ran {
+    next: [AtomicU64; CLIENTS],
+}
+
+const CLIENTS: usize = 3;
+
+impl Ran {
+    fn take(&self, client: usize, n: u64) -> u64 {
+        // Relaxed: one trustee.
+        let next = self.next[client].fetch_add(1, Ordering::Relaxed);
+        assert_eq!(next, n, "client {client}: overtaken");
+        n
+    }
+}
+
+/// One client of one trustee: the number of its next request, of its next answer.
+#[derive(Clone, Default)]
+struct Line {
+    asked: Rc<Cell<u64>>,
+    /// What callbacks are still to say, in order.
+    awaited: Rc<RefCell<std::collections::VecDeque<u64>>>,
+}
+
+impl Line {
+    fn ask(&self) -> u64 {
+        self.asked.replace(self.asked.get() + 1)
+    }
+
+    fn await_answer(&self, n: u64) -> impl FnOnce(u64) + 'static {
+        self.awaited.borrow_mut().push_back(n);
+        let line = self.clone();
+        move |answer| {
+            assert_eq!(
+                line.awaited.borrow_mut().pop_front(),
+                Some(n),
+                "callbacks: overtaken"
+            );
+            assert_eq!(answer, n);
+        }
+    }
+}
+
+/// Lone requests, streams, calls and polls of several clients and trustees. Each trustee runs
+/// each client's in order, and callbacks of one trustee come in order.
+#[test]
+fn stress_in_order() {
+    let _watch = watchdog();
+    for (window, batch, origin) in [(1, 1, 0), (2, 64, u32::MAX - 40), (5, 2, 7), (256, 64, 0)] {
+        let trustees = start(
+            Trustees::dedicated(2)
+                .window(window)
+                .batch(batch)
+                .spin(Duration::from_micros(20))
+                .origin(origin, origin),
+        );
+        let ran: Vec<Arc<Ran>> = (0..2).map(|_| Arc::default()).collect();
+        let objects: Vec<Trust<Arc<Ran>>> = (0..4)
+            .map(|i| trustees.entrust_on(i % 2, Arc::clone(&ran[i % 2])))
+            .collect();
+        thread::scope(|s| {
+            for client in 0..CLIENTS {
+                let objects = objects.clone();
+                s.spawn(move || {
+                    let _guard = ClientGuard::new();
+                    let mut rng = Rng::new(client as u64 + 3);
+                    let lines = [Line::default(), Line::default()];
+                    for _ in 0..scaled(8_000) {
+                        let i = rng.below(4) as usize;
+                        let (t, line) = (&objects[i], &lines[i % 2]);
+                        match rng.below(16) {
+                            0..6 => {
+                                let n = line.ask();
+                                let other = objects[(i + 1) % 2].clone();
+                                let calls = rng.below(4) == 0;
+                                let then = line.await_answer(n);
+                                t.apply_then(
+                                    move |ran| ran.take(client, n),
+                                    move |answer| {
+                                        then(answer);
+                                        if calls {
+                                            // It may need the line that a lone answer lies in.
+                                            assert_eq!(other.apply(|_| n), n);
+                                        }
+                                    },
+                                );
+                            }
+                            6..8 => {
+                                for _ in 0..rng.below(20) {
+                                    let n = line.ask();
+                                    t.post(move |ran| assert_eq!(ran.take(client, n), n));
+                                }
+                            }
+                            8 => {
+                                // Too large for the line, and rings grow behind it.
+                                let (n, ballast) = (line.ask(), [7u64; 20]);
+                                t.apply_then(
+                                    move |ran| ran.take(client, n) + ballast[19] - 7,
+                                    line.await_answer(n),
+                                );
+                            }
+                            9..11 => {
+                                poll();
+                                let n = line.ask();
+                                let asked =
+                                    t.try_apply_then(move |ran| ran.take(client, n), |_| ());
+                                if asked.is_err() {
+                                    // No room, so the number goes to the next one.
+                                    line.asked.set(n);
+                                }
+                            }
+                            11 => barrier().unwrap(),
+                            _ => poll(),
+                        }
+                    }
+                    barrier().unwrap();
+                    assert!(lines.iter().all(|line| line.awaited.borrow().is_empty()));
+                });
+            }
+        });
+    }
+}

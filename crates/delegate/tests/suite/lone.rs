@@ -352,6 +352,7 @@ fn promise_06_the_first_failure_is_the_lone_ones() {
         let tally = Tally::new();
         if earlier {
             other.post(|()| panic!("earlier"));
+            until(|| other.is_poisoned());
             other.clear_poison();
             call_from_elsewhere(&t);
             let _ = other.try_apply(|()| ());

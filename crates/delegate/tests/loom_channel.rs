@@ -205,27 +205,6 @@ fn a_closure_asks_for_more() {
     });
 }
 
-/// Each of two trustees asks the other, whichever ends first.
-#[test]
-fn trustees_ask_each_other() {
-    model(|| {
-        let trustees = Trustees::dedicated(2).window(1).start().unwrap();
-        let (a, b) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
-        let ran = Arc::new(AtomicU32::new(0));
-        let (note, other) = (Arc::clone(&ran), b.clone());
-        a.post(move |_| {
-            other.post(move |_| {
-                // Relaxed: read after the trustees have been joined.
-                note.fetch_add(1, Ordering::Relaxed);
-            });
-        });
-        drop((a, b));
-        drop(ClientGuard::new());
-        trustees.shutdown();
-        assert!(ran.load(Ordering::Relaxed) <= 1);
-    });
-}
-
 #[test]
 fn a_thread_that_ends_has_its_callbacks_run() {
     model(|| {

@@ -1,9 +1,7 @@
 //! The promises hold for calls that suspend a coroutine instead of their thread.
 
-#[path = "../../../sync/tests/toy/mod.rs"]
-mod toy;
-
 use crate::support::{Gate, Tally, hold_up, one, panic_of, start, text_of, watchdog};
+use crate::toy;
 use corelay_delegate::{Poisoned, Trustees, TryApplyError, barrier};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,13 +1,11 @@
 //! A lone `apply_then` travels in the mail line. Here each test's first one does: its thread
 //! has nothing in flight and has not been busy.
 
-#[path = "../../../sync/tests/toy/mod.rs"]
-mod toy;
-
 use crate::support::{
     Gate, OnDrop, Rng, Tally, call_from_elsewhere, hold_up_from_elsewhere, one, panic_of, scaled,
     start, until, watchdog,
 };
+use crate::toy;
 use corelay_delegate::{
     ClientGuard, Trust, Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
 };
@@ -101,7 +99,7 @@ fn promise_04_what_comes_behind_runs_behind() {
                 .flat_map(|round| round * 1000..=round * 1000 + behind)
                 .collect();
             assert_eq!(t.apply(|log| log.clone()), expected);
-            let answered = |n: &u64| n % 1000 == 0 || n % 3 != 0;
+            let answered = |n: &u64| n.is_multiple_of(1000) || !n.is_multiple_of(3);
             said.assert_is(&expected.into_iter().filter(answered).collect::<Vec<_>>());
             trustees.shutdown();
         }
@@ -295,13 +293,7 @@ fn promise_01_of_every_size() {
     let note = Rc::clone(&called);
     // Over-aligned, so not in the line.
     let wide = Wide(5);
-    t.apply_then(
-        move |_| {
-            let wide = wide;
-            wide
-        },
-        move |wide| note.set(wide.0),
-    );
+    t.apply_then(move |_| wide, move |wide| note.set(wide.0));
     barrier().unwrap();
     assert_eq!(called.get(), 5);
     // Nothing at all, not even in the callback.
@@ -431,7 +423,7 @@ fn promise_06_destructors_that_panic() {
     assert_eq!(barrier().unwrap_err().message(), "refused");
     t.clear_poison();
     // The result's, in the callback.
-    t.apply_then(|()| OnDrop::new(|| panic!("result")), |bomb| drop(bomb));
+    t.apply_then(|()| OnDrop::new(|| panic!("result")), drop);
     assert_eq!(panic_of(barrier), "result");
     t.apply_then(|()| (), |()| panic!("callback"));
     assert_eq!(panic_of(barrier), "callback");

@@ -25,3 +25,5 @@ mod promise_11_shutdown;
 mod rings;
 mod stress;
 mod support;
+#[path = "../../../sync/tests/toy/mod.rs"]
+mod toy;

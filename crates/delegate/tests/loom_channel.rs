@@ -177,34 +177,6 @@ fn an_object_outlives_requests_posted_before_its_last_handle_went() {
     });
 }
 
-/// The trustee is its own client's client: what a closure asks for runs when it has ended,
-/// before the end of the trustee.
-#[test]
-fn a_closure_asks_for_more() {
-    model(|| {
-        let trustees = trustees();
-        let value = trustees.entrust(0u64);
-        let again = value.clone();
-        let answer = Arc::new(AtomicU32::new(0));
-        let note = Arc::clone(&answer);
-        value.post(move |v| {
-            *v += 1;
-            again.apply_then(
-                |v| {
-                    *v += 1;
-                    *v
-                },
-                // Relaxed: read after the trustee has been joined.
-                move |v| note.store(v as u32, Ordering::Relaxed),
-            );
-        });
-        drop(value);
-        drop(ClientGuard::new());
-        trustees.shutdown();
-        assert_eq!(answer.load(Ordering::Relaxed), 2);
-    });
-}
-
 #[test]
 fn a_thread_that_ends_has_its_callbacks_run() {
     model(|| {

@@ -49,11 +49,8 @@ pub(crate) struct Vtable {
     /// # Safety
     /// As `run`.
     pub(crate) discard: unsafe fn(record: *mut u64),
-    /// Hands over what went wrong, where somebody other than `barrier` wants to hear of it.
-    ///
-    /// # Safety
-    /// `record` holds a request of this vtable that has faulted or been discarded, once.
-    pub(crate) fault: Option<unsafe fn(record: *mut u64, payload: Box<dyn Any + Send>)>,
+    /// Where somebody other than `barrier` wants to hear what went wrong.
+    pub(crate) fault: Option<Fault>,
     /// What the request adds to [`Cursors::request`].
     pub(crate) step: u64,
     /// What it adds to [`Cursors::answer`].
@@ -61,6 +58,12 @@ pub(crate) struct Vtable {
     /// The closure's type.
     pub(crate) name: fn() -> &'static str,
 }
+
+/// Hands over what went wrong with a request.
+///
+/// # Safety
+/// `record` holds a request of this vtable that has faulted or been discarded. Called once.
+pub(crate) type Fault = unsafe fn(record: *mut u64, payload: Box<dyn Any + Send>);
 
 /// Writes what a lone call begins with: which vtable, on which object.
 ///

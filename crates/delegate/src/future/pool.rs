@@ -155,8 +155,9 @@ impl Drop for Pools {
 }
 
 impl Pool {
+    #[allow(clippy::arc_with_non_send_sync)] // Of the owner's cells others know nothing.
     fn make(class: Class) -> *mut Self {
-        // Nothing is counted by it but that it is freed: loom looks after that.
+        // Never cloned: an `Arc` because loom finds one that is not freed.
         Arc::into_raw(Arc::new(Self {
             class,
             free: Cell::new(ptr::null_mut()),

@@ -176,6 +176,27 @@ fn a_dropped_future_leaves_nothing() {
 }
 
 #[test]
+fn an_abandoned_slot_is_used_again_when_its_waker_is_gone() {
+    model(|| {
+        let owner = Owner::default();
+        let (mut future, request) = owner.ask::<u64>();
+        // Neither of the two is the owner.
+        let task = thread::spawn(move || {
+            let _ = poll(&mut future, Waker::noop());
+        });
+        let trustee = trustee(request, || 1);
+        // The second slot of the chunk, and then the first, or one of another chunk.
+        let asked = [owner.ask::<u64>(), owner.ask::<u64>()];
+        for (mut future, request) in asked {
+            assert!(poll(&mut future, Waker::noop()).is_none());
+            request.complete(2);
+        }
+        task.join().unwrap();
+        trustee.join().unwrap();
+    });
+}
+
+#[test]
 fn slots_come_back_from_afar() {
     model(|| {
         let owner = Owner::default();

@@ -24,7 +24,7 @@ use super::slot::{HEAD, Slot, SlotPtr};
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::facade::{MODEL, thread_local};
+use corelay_sync::facade::{MODEL, Shadow, thread_local};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -87,6 +87,8 @@ struct Pool {
     chunks: Cell<*mut Chunk>,
     /// Slots in all chunks. The owner's.
     slots: Cell<usize>,
+    /// Stands for the cells in the models.
+    shadow: Shadow,
     /// Slots that others have given back, or [`ORPHANED`].
     remote: CachePadded<AtomicPtr<Slot>>,
     /// Once orphaned: slots that are out; wraps below zero until the owner has added its
@@ -163,6 +165,7 @@ impl Pool {
             free: Cell::new(ptr::null_mut()),
             chunks: Cell::new(ptr::null_mut()),
             slots: Cell::new(0),
+            shadow: Shadow::new(1),
             remote: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
             out: AtomicUsize::new(0),
         }))
@@ -221,6 +224,7 @@ impl Pool {
     unsafe fn orphan(this: *mut Self) {
         // SAFETY: alive: it is freed when `out` has come to zero, below at the earliest.
         let pool = unsafe { &*this };
+        pool.shadow.write(0, 1);
         let mut inside = length(pool.free.get());
         // Acquire: as in `refill`.
         inside += length(pool.remote.swap(ORPHANED, Ordering::Acquire));
@@ -240,13 +244,14 @@ impl Pool {
     unsafe fn free_all(this: *mut Self) {
         // SAFETY: from `Arc::into_raw` in `make`.
         let pool = unsafe { Arc::from_raw(this) };
+        pool.shadow.write(0, 1);
         let mut next = pool.chunks.get();
         while let Some(chunk) = NonNull::new(next) {
             // SAFETY: made by `refill`.
             next = unsafe { chunk.read() }.next;
             for index in 0..pool.class.slots_per_chunk() {
-                // SAFETY: made by `refill`. Of consequence in the models only.
-                unsafe { slot_at(chunk, pool.class, index).drop_in_place() };
+                // SAFETY: made by `refill`, and all are back.
+                unsafe { SlotPtr(slot_at(chunk, pool.class, index)).unmake() };
             }
             // SAFETY: allocated with this layout.
             unsafe { dealloc(chunk.as_ptr().cast(), CHUNK_LAYOUT) };

@@ -79,6 +79,17 @@ impl SlotPtr {
         unsafe { at.write(slot) };
     }
 
+    /// Undoes [`make`](Self::make).
+    ///
+    /// # Safety
+    /// Nobody knows the slot any more.
+    pub(super) unsafe fn unmake(self) {
+        self.shadow().write(WORDS, 1);
+        self.shadow().write(WAKER, 1);
+        // SAFETY: the caller's duty. Of consequence in the models only.
+        unsafe { self.0.drop_in_place() };
+    }
+
     #[inline(always)]
     fn state(&self) -> &AtomicUsize {
         // SAFETY: it has not been given back, so its chunk is there.

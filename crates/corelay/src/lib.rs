@@ -59,8 +59,9 @@
 //! ```
 
 pub use corelay_delegate::{
-    BarrierError, Builder, ClientGuard, Metrics, Poisoned, StartError, Trust, TrustSession,
-    Trustees, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
+    ApplyFuture, AsyncError, BarrierError, Builder, ClientGuard, Metrics, Poisoned, StartError,
+    Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError, TryApplyThenError,
+    TryPostError, barrier, poll,
 };
 pub use corelay_sync::{Issue, Session, Shared};
 

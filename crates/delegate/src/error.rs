@@ -61,6 +61,44 @@ pub enum TryPostError<F> {
     Closed(F),
 }
 
+/// Why [`Trust::try_apply_async`](crate::Trust::try_apply_async) did not take the request.
+pub enum TryApplyAsyncError<F> {
+    /// As many requests as the window allows are in flight.
+    Full(F),
+    /// Called inside a delegated closure.
+    Nested(F),
+    /// The trustee has been shut down.
+    Closed(F),
+}
+
+/// Why an [`ApplyFuture`](crate::ApplyFuture) has no result.
+#[non_exhaustive]
+pub enum AsyncError {
+    /// The closure panicked: with this payload.
+    Panicked(Box<dyn Any + Send>),
+    /// A closure has panicked on the object before; this one was dropped on the trustee.
+    Poisoned,
+}
+
+impl fmt::Debug for AsyncError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for AsyncError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panicked(payload) => {
+                write!(f, "the closure panicked: {}", payload_message(&**payload))
+            }
+            Self::Poisoned => f.write_str("the object is poisoned"),
+        }
+    }
+}
+
+impl std::error::Error for AsyncError {}
+
 macro_rules! describe {
     ($type:ident<$($p:ident),*>, $($variant:pat => $text:literal),* $(,)?) => {
         impl<$($p),*> fmt::Debug for $type<$($p),*> {
@@ -84,6 +122,11 @@ describe!(TryApplyError<F>,
 );
 describe!(TryApplyThenError<F, C>,
     Self::Full(..) => "the window is full",
+    Self::Closed(..) => "the trustee has been shut down",
+);
+describe!(TryApplyAsyncError<F>,
+    Self::Full(..) => "the window is full",
+    Self::Nested(..) => "called inside a delegated closure",
     Self::Closed(..) => "the trustee has been shut down",
 );
 describe!(TryPostError<F>,

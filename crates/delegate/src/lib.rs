@@ -19,6 +19,7 @@
 //! | `entrust` | giving them values |
 //! | `trustee` | what such a thread does: pass, look, sleep, close |
 //! | `channel/` | how a request travels: replaceable as a whole |
+//! | `future/` | results that tasks wait for |
 //! | `object` | a value and its life |
 //! | `inbox` | how channels and dead objects announce themselves |
 //! | `thread` | a thread's clients; what its callbacks leave |
@@ -38,6 +39,7 @@ mod client;
 mod dedicated;
 mod entrust;
 mod error;
+mod future;
 mod inbox;
 mod launch;
 mod leaf;
@@ -53,7 +55,14 @@ mod trustee;
 
 pub use client::{ClientGuard, barrier, poll};
 pub use dedicated::{Builder, StartError, Trustees};
-pub use error::{BarrierError, Poisoned, TryApplyError, TryApplyThenError, TryPostError};
+pub use error::{
+    AsyncError, BarrierError, Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError,
+    TryPostError,
+};
+pub use future::ApplyFuture;
+#[cfg(any(corelay_loom, corelay_shuttle))]
+#[doc(hidden)]
+pub use future::checked;
 pub use metrics::Metrics;
 pub use session::TrustSession;
 pub use trust::Trust;

@@ -7,6 +7,7 @@
 
 use crate::channel::client::Client;
 use crate::error::discard_payload;
+use crate::future::pool::Pools;
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
@@ -343,6 +344,8 @@ type Callback = Box<dyn FnOnce()>;
 /// What all clients of a thread have in common.
 #[derive(Default)]
 pub(crate) struct ThreadState {
+    /// Slots of this thread's futures.
+    pub(crate) pools: Pools,
     in_callback: Cell<bool>,
     /// Callbacks whose answers came while another callback ran.
     left: RefCell<VecDeque<Callback>>,

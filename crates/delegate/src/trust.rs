@@ -1,7 +1,8 @@
 //! The handle to an object.
 
 use crate::channel::client::{Client, Patience, Refusal};
-use crate::error::{Poisoned, TryApplyError, TryApplyThenError, TryPostError};
+use crate::error::{Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError};
+use crate::future::ApplyFuture;
 use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
 use crate::thread::{ClientRef, NoClient, connect, lookup};
@@ -283,6 +284,90 @@ impl<T> Trust<T> {
                 Err((Refusal::Full, f, then)) => Err(TryApplyThenError::Full(f, then)),
                 Err((Refusal::Closed, f, then)) => Err(TryApplyThenError::Closed(f, then)),
             },
+        }
+    }
+
+    /// Asks for `f` and goes on; the future gives its result, to any task on any thread.
+    ///
+    /// The call itself makes the request, which runs even if the future is never polled or
+    /// is dropped, and if this thread never calls corelay again: the trustee stores the
+    /// result and wakes the task. Where the window is full, the call waits and runs
+    /// callbacks, as [`apply_then`](Self::apply_then) does.
+    ///
+    /// When [`barrier`](crate::barrier) returns, the request has been executed. It does not
+    /// report a panic of `f`: the future does, as [`AsyncError`](crate::AsyncError).
+    ///
+    /// ```
+    /// # use corelay_delegate::{AsyncError, Trustees};
+    /// async fn two(hits: &corelay_delegate::Trust<u64>) -> Result<u64, AsyncError> {
+    ///     let first = hits.apply_async(|h| { *h += 1; *h }); // asked for by now
+    ///     let second = hits.apply_async(|h| { *h += 1; *h });
+    ///     Ok(first.await? + second.await?)
+    /// }
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+    /// # fn block_on<O>(task: impl Future<Output = O>) -> O {
+    /// #     let mut task = pin!(task);
+    /// #     loop {
+    /// #         let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    /// #         if let Poll::Ready(output) = polled { return output; }
+    /// #         std::thread::yield_now();
+    /// #     }
+    /// # }
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// assert_eq!(block_on(two(&hits)).unwrap(), 1 + 2);
+    /// ```
+    ///
+    /// A result of one word, or a larger one in a box, takes 32 bytes of the thread's pool
+    /// while its future lives, one of up to 7 words 80 bytes. Pools grow with the futures
+    /// that a thread has at a time, by 4 KiB, and end with their thread and the last future.
+    ///
+    /// # Panics
+    /// When the trustee has been shut down; inside a delegated closure. With the panic of a
+    /// callback that this call has run, after the request has been accepted: the future is
+    /// lost then.
+    #[inline]
+    #[track_caller]
+    pub fn apply_async<R, F>(&self, f: F) -> ApplyFuture<R>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+    {
+        // SAFETY: this handle keeps the object; nothing borrows.
+        match self.with_client(f, |client, f| unsafe {
+            client.ask::<T, F, R>(self.header(), f, Patience::Wait)
+        }) {
+            Ok(Ok(future)) => future,
+            Ok(Err((refusal, _))) => refuse_full::<F>("Trust::apply_async", refusal),
+            Err((why, _)) => refuse::<F>("Trust::apply_async", &why),
+        }
+    }
+
+    /// As [`apply_async`](Self::apply_async), giving the closure back where the request
+    /// cannot be taken now.
+    ///
+    /// # Errors
+    /// [`TryApplyAsyncError`].
+    ///
+    /// # Panics
+    /// With the panic of a callback that this call has run, after the request has been
+    /// accepted.
+    #[inline]
+    pub fn try_apply_async<R, F>(&self, f: F) -> Result<ApplyFuture<R>, TryApplyAsyncError<F>>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+    {
+        // SAFETY: this handle keeps the object; nothing borrows.
+        match self.with_client(f, |client, f| unsafe {
+            client.ask::<T, F, R>(self.header(), f, Patience::Try)
+        }) {
+            Ok(Ok(future)) => Ok(future),
+            Ok(Err((Refusal::Full, f))) => Err(TryApplyAsyncError::Full(f)),
+            Ok(Err((Refusal::Closed, f))) | Err((NoClient::Closed, f)) => {
+                Err(TryApplyAsyncError::Closed(f))
+            }
+            Err((NoClient::Nested(_), f)) => Err(TryApplyAsyncError::Nested(f)),
         }
     }
 

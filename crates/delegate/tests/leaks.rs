@@ -6,8 +6,11 @@
 
 use corelay_delegate::{ClientGuard, Trustees, barrier};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Waker};
 use std::thread;
 
 struct Counting;
@@ -77,6 +80,25 @@ fn nothing_is_left_behind() {
 
     let trustees = Trustees::dedicated(1).start().unwrap();
     let t = trustees.entrust(0u64);
+
+    leaves_nothing("futures, and threads that end before them", |i| {
+        let client = t.clone();
+        let (kept, panics) = thread::spawn(move || {
+            drop(client.apply_async(|n| [*n; 100]));
+            let kept: Vec<_> = (0..200).map(|_| client.apply_async(|n| *n)).collect();
+            (kept, client.apply_async(|n| assert!(*n == u64::MAX)))
+        })
+        .join()
+        .unwrap();
+        for mut future in kept {
+            let mut context = Context::from_waker(Waker::noop());
+            if i % 2 == 0 {
+                assert!(Pin::new(&mut future).poll(&mut context).is_ready());
+            }
+        }
+        drop(panics);
+        t.clear_poison();
+    });
 
     leaves_nothing("threads that come and go", |_| {
         let client = t.clone();

@@ -16,6 +16,7 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(1);
     builder.max_branches = 20_000;
+    builder.expect_explicit_explore = true;
     builder.check(f);
 }
 
@@ -93,7 +94,10 @@ fn run(window: usize, f: impl Fn(&Asker) + Sync + Send + 'static) {
     model(move || {
         let trustees = Trustees::dedicated(1).window(window).start().unwrap();
         let asker = Asker::new(trustees.entrust(0u64));
+        // Start and shutdown are for `loom_ends`.
+        loom::explore();
         f(&asker);
+        loom::stop_exploring();
         drop(asker);
         drop(ClientGuard::new());
         trustees.shutdown();

@@ -20,7 +20,7 @@ use super::{Channel, jump};
 use crate::object::Header;
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
-use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::atomic::{Ordering, load_own};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint};
 use corelay_sync::{Backoff, prefetch_write};
@@ -55,7 +55,7 @@ pub(crate) enum Patience {
     Inside,
 }
 
-enum Room {
+pub(super) enum Room {
     /// Write the request; publish the mail behind it.
     Here,
     /// There is none, and none can be made in a callback.
@@ -152,8 +152,14 @@ impl Client {
     /// Where the next request goes. The head is its home: only this side writes it.
     #[inline(always)]
     pub(super) fn position(&self) -> Position {
-        // Relaxed: our own word.
-        Position(self.channel().head.load(Ordering::Relaxed))
+        Position(load_own(&self.channel().head))
+    }
+
+    /// Where a request of `units` at `at` goes: there is room for it.
+    #[inline(always)]
+    pub(super) fn request(&self, at: Position, units: usize) -> *mut u64 {
+        self.rings().touch_request(at.cursor(), units);
+        self.requests.get().at(at.cursor())
     }
 
     // ---- requests ----
@@ -385,14 +391,14 @@ impl Client {
 
     /// True where the fast path ends before a request of `units` at `at`.
     #[inline(always)]
-    fn is_limited(&self, at: Position, units: usize) -> bool {
+    pub(super) fn is_limited(&self, at: Position, units: usize) -> bool {
         (self.limit.get().wrapping_sub(at.cursor()) as i32) < units as i32
     }
 
     /// The record before `next` is written: makes it known. False where the trustee has to
     /// be roused.
     #[inline(always)]
-    fn advance(&self, next: Position) -> bool {
+    pub(super) fn advance(&self, next: Position) -> bool {
         // Release: pairs with the Acquire of `Lane::serve_head` and `Lane::drain`;
         // publishes the record.
         self.channel().head.store(next.0, Ordering::Release);
@@ -402,7 +408,7 @@ impl Client {
     /// Rouses the trustee. Where it has been shut down without running the request at
     /// `at`, takes that out of the ring again and returns false.
     #[cold]
-    fn rouse_or_retract(&self, at: Position) -> bool {
+    pub(super) fn rouse_or_retract(&self, at: Position) -> bool {
         if self.rouse_or_learn_that_it_is_gone()
             || is_past(self.reaper.tail().cursor(), at.cursor())
         {
@@ -648,7 +654,7 @@ impl Client {
 
     /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
     /// Panics of callbacks are held until the request has been accepted.
-    fn make_room(&self, units: usize, patience: Patience) -> Room {
+    pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
         self.stop_fast_path();
         if self.thread.in_callback() || patience == Patience::Inside {
             self.reaper.look(self.channel());

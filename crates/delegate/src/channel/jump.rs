@@ -18,6 +18,7 @@ pub(super) const STEP: u64 = jump_step(JUMP_UNITS);
 pub(super) static VTABLE: Vtable = Vtable {
     run,
     discard: |_| (),
+    fault: None,
     step: STEP,
     answer_units: 0,
     name: || "a jump into larger rings",

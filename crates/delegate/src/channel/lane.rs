@@ -339,18 +339,26 @@ impl Lane {
 
     /// Marks the record at `self.at` as faulted and moves behind it.
     fn mark(&self, record: *mut u64, payload: Box<dyn Any + Send>) {
-        // First, while the record still says what runs: the payload's destructor is the
-        // user's, and may call us.
-        self.channel.report_fault(payload, false);
         // SAFETY: ours until the tail passes it.
         let label = unsafe { read_label(record) };
         // SAFETY: from a client.
         let vtable = unsafe { label.vtable() };
+        // First, while the record still says what runs: the payload's destructor is the
+        // user's, and may call us.
+        match vtable.fault {
+            // SAFETY: of that vtable; it has faulted or been discarded, and is passed below.
+            Some(fault) => unsafe { fault(record, payload) },
+            None => self.channel.report_fault(payload, false),
+        }
         let at = self.at.get();
         self.at.set(Cursors {
             request: at.request.after(vtable.step),
             answer: at.answer.wrapping_add(vtable.answer_units),
         });
+        if vtable.fault.is_some() {
+            // No callback is dropped and no barrier told.
+            return;
+        }
         // SAFETY: as above.
         unsafe { record.cast::<Label>().write(Label::FAULTED) };
         // Relaxed: only this side writes it, and the tail's Release publishes it.

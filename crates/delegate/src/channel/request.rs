@@ -15,7 +15,7 @@ use super::reap::Reaped;
 use super::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
 use super::word::{Position, is_past, step};
 use crate::object::{Header, Object};
-use std::any::type_name;
+use std::any::{Any, type_name};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -49,6 +49,8 @@ pub(crate) struct Vtable {
     /// # Safety
     /// As `run`.
     pub(crate) discard: unsafe fn(record: *mut u64),
+    /// Where somebody other than `barrier` wants to hear what went wrong.
+    pub(crate) fault: Option<Fault>,
     /// What the request adds to [`Cursors::request`].
     pub(crate) step: u64,
     /// What it adds to [`Cursors::answer`].
@@ -56,6 +58,12 @@ pub(crate) struct Vtable {
     /// The closure's type.
     pub(crate) name: fn() -> &'static str,
 }
+
+/// Hands over what went wrong with a request.
+///
+/// # Safety
+/// `record` holds a request of this vtable that has faulted or been discarded. Called once.
+pub(crate) type Fault = unsafe fn(record: *mut u64, payload: Box<dyn Any + Send>);
 
 /// Writes what a lone call begins with: which vtable, on which object.
 ///
@@ -154,6 +162,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     pub(crate) const VTABLE: &'static Vtable = &Vtable {
         run: Self::run,
         discard: Self::discard,
+        fault: None,
         step: Self::STEP,
         answer_units: Answer::<R>::WORDS as u64,
         name: type_name::<F>,
@@ -379,6 +388,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
     pub(crate) const VTABLE: &'static Vtable = &Vtable {
         run: Self::run,
         discard: Self::discard,
+        fault: None,
         step: 0,
         answer_units: 0,
         name: type_name::<F>,

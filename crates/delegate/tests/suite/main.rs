@@ -13,6 +13,7 @@ mod lone;
 mod promise_01_typed;
 mod promise_02_borrowing;
 mod promise_03_accepted;
+mod promise_03_futures;
 mod promise_04_order;
 mod promise_05_bounded;
 mod promise_06_panics;

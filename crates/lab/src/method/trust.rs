@@ -13,10 +13,14 @@ use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
 use crate::workload::fetch_add::{Counter, OBJECT_BYTES, Point};
 use crate::workload::random::Client;
-use corelay::{ClientGuard, Metrics, Trust, Trustees};
+use corelay::{ApplyFuture, ClientGuard, Metrics, Trust, Trustees};
+use corelay_sync::Backoff;
 use std::cell::Cell;
+use std::future::Future;
 use std::iter::repeat_with;
 use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 pub(crate) const APPLY: Method = method("trust", 1, |p, patience| {
     Ok(Box::new(Delegated::start(p, patience, How::Apply)?))
@@ -36,6 +40,14 @@ pub(crate) const LONE: Method = method("trust-lone", 1, |p, patience| {
 pub(crate) const BARE: Method = method("trust-bare", 0, |p, patience| {
     Ok(Box::new(Delegated::start(p, patience, How::Bare)?))
 });
+/// `apply_async` with 64 futures in flight: asked for together, awaited in order. For targets
+/// only.
+pub(crate) const FUTURES: Method = method("trust-futures", FLYING, |p, patience| {
+    Ok(Box::new(Delegated::start(p, patience, How::Futures)?))
+});
+
+/// Futures in flight.
+const FLYING: usize = 64;
 
 /// An object on its trustee, which is the variable and its bookkeeping as the allocator
 /// rounds them (four lines by the process's size at 2^20 variables); and a handle.
@@ -58,6 +70,7 @@ enum How {
     Post,
     Lone,
     Bare,
+    Futures,
 }
 
 type Variables = Box<[Trust<Counter>]>;
@@ -158,6 +171,19 @@ impl Contender for Delegated {
                     0
                 })
             }
+            How::Futures => {
+                let mut flying = Vec::with_capacity(FLYING);
+                let asked = client.drive(|var| {
+                    flying.push(variables[var].apply_async(Counter::add_one));
+                    if flying.len() == FLYING {
+                        flying.drain(..).map(block_on).fold(0, u64::wrapping_add)
+                    } else {
+                        0
+                    }
+                });
+                flying.into_iter().for_each(|future| _ = block_on(future));
+                asked
+            }
             How::Post => {
                 let asked = client.drive(|var| {
                     variables[var].post(|counter| _ = counter.add_one());
@@ -198,6 +224,19 @@ impl From<&Metrics> for Trustee {
             passes_with_work: counted.passes_with_work,
             sleeps: counted.sleeps,
             panics: counted.panics,
+        }
+    }
+}
+
+/// The smallest executor: it looks again and again, and nobody needs to wake it.
+#[inline(always)]
+fn block_on(mut future: ApplyFuture<u64>) -> u64 {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut backoff = Backoff::new();
+    loop {
+        match Pin::new(&mut future).poll(&mut context) {
+            Poll::Ready(result) => return result.expect("no delegated closure panics"),
+            Poll::Pending => backoff.wait(),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::method::{Method, atomic, channel, lock, tokio, trust};
 use std::time::{Duration, Instant};
 
 /// The contenders, all on one variable with two threads.
-pub const METHODS: [Method; 9] = [
+pub const METHODS: [Method; 10] = [
     atomic::METHOD,
     lock::MUTEX,
     channel::PIPELINED,
@@ -18,6 +18,7 @@ pub const METHODS: [Method; 9] = [
     trust::POST,
     trust::LONE,
     trust::BARE,
+    trust::FUTURES,
 ];
 
 /// What is promised.
@@ -89,6 +90,12 @@ pub fn targets() -> Vec<Target> {
             then,
             Mops("trust-bare"),
             AtLeast(0.97),
+        ),
+        both(
+            "64 futures in flight / apply_then",
+            Mops("trust-futures"),
+            then,
+            AtLeast(0.4),
         ),
     ]
 }

@@ -5,6 +5,15 @@ pub mod atomic {
     pub use loom::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
+
+    /// The value of a word that only this thread writes.
+    ///
+    /// Not an atomic access: loom remembers one access of a word, and one of the owner's own
+    /// would hide the other thread's before it, with the schedules that branch off there.
+    pub fn load_own(word: &AtomicU64) -> u64 {
+        // SAFETY: every store is this thread's, or came before the word was handed to it.
+        unsafe { word.unsync_load() }
+    }
 }
 
 /// Interior mutability.

@@ -5,6 +5,12 @@ pub mod atomic {
     pub use shuttle::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
+
+    /// The value of a word that only this thread writes.
+    pub fn load_own(word: &AtomicU64) -> u64 {
+        // Relaxed: our own.
+        word.load(Ordering::Relaxed)
+    }
 }
 
 /// Interior mutability.

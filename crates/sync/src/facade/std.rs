@@ -20,6 +20,13 @@ pub mod atomic {
             FENCE.fetch_add(1, Ordering::SeqCst);
         }
     }
+
+    /// The value of a word that only this thread writes.
+    #[inline(always)]
+    pub fn load_own(word: &AtomicU64) -> u64 {
+        // Relaxed: our own.
+        word.load(Ordering::Relaxed)
+    }
 }
 
 /// Interior mutability.

@@ -2,10 +2,12 @@
 
 use crate::channel::client::Client;
 use crate::error::BarrierError;
-use crate::thread::{self, for_each_client};
+use crate::flat::member::serve_once;
+use crate::thread::{self, ThreadState, for_each_client};
 use corelay_sync::wait::NoSwitch;
 
-/// Runs the callbacks of what has been answered to this thread; does not wait.
+/// Runs the callbacks of what has been answered to this thread; does not wait. On a member of
+/// a flat team it serves too.
 ///
 /// ```
 /// # use corelay_delegate::{Trustees, poll};
@@ -26,8 +28,12 @@ use corelay_sync::wait::NoSwitch;
 #[track_caller]
 pub fn poll() {
     refuse("corelay::poll");
+    serve_once();
     let Some(state) = thread::state() else { return };
     for_each_client(Client::catch_up);
+    if state.has_left_callbacks() {
+        state.run_callback(|| ());
+    }
     state.raise_held();
 }
 
@@ -60,14 +66,32 @@ pub fn barrier() -> Result<(), BarrierError> {
         return Ok(());
     };
     let mut error: Option<BarrierError> = None;
-    let mut report = |client: &Client| {
-        if let Some(faults) = client.take_faults() {
+    let mut report = |faults: Option<BarrierError>| {
+        if let Some(faults) = faults {
             error = Some(match error.take() {
                 None => faults,
                 Some(earlier) => earlier.merge(faults),
             });
         }
     };
+    finish_all(&state, |orphan| report(orphan.take_faults()));
+    state.raise_held();
+    report(state.take_own_faults());
+    for_each_client(|client| report(client.take_faults()));
+    error.map_or(Ok(()), Err)
+}
+
+/// Waits until everything that this thread asked for is done, as [`barrier`] does; failures
+/// that nobody has asked about are dropped.
+pub(crate) fn finish_clients() {
+    let Some(state) = thread::state() else { return };
+    finish_all(&state, |_| ());
+    drop(state.take_own_faults());
+    for_each_client(|client| drop(client.take_faults()));
+    state.raise_held();
+}
+
+fn finish_all(state: &ThreadState, mut orphan_ends: impl FnMut(&Client)) {
     // Callbacks on one client may ask another for something: until nobody has anything.
     loop {
         let mut idle = true;
@@ -78,15 +102,16 @@ pub fn barrier() -> Result<(), BarrierError> {
         while let Some(orphan) = state.take_orphan() {
             idle = false;
             orphan.finish();
-            report(&orphan);
+            orphan_ends(&orphan);
+        }
+        if state.has_left_callbacks() {
+            idle = false;
+            state.run_callback(|| ());
         }
         if idle {
-            break;
+            return;
         }
     }
-    state.raise_held();
-    for_each_client(report);
-    error.map_or(Ok(()), Err)
 }
 
 #[track_caller]

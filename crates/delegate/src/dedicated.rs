@@ -2,6 +2,7 @@
 
 use crate::channel::ring::FIRST_UNITS;
 use crate::channel::word::Position;
+use crate::flat::policy::{MAX_BOUND, Policy};
 use crate::metrics::Metrics;
 use crate::object::{Header, Object};
 use crate::thread::in_leaf;
@@ -61,6 +62,7 @@ impl Trustees {
             cpus: Vec::new(),
             origin: Position::new(0, 0),
             bare: false,
+            policy: None,
         }
     }
 
@@ -174,6 +176,8 @@ pub struct Builder {
     cpus: Vec<usize>,
     origin: Position,
     bare: bool,
+    /// Of the members of a flat team.
+    pub(crate) policy: Option<Policy>,
 }
 
 /// The largest window.
@@ -253,6 +257,11 @@ impl Builder {
         if !(FIRST_UNITS * 8..=1 << 30).contains(&self.ring_bytes) {
             return Err(StartError::RingBytes(self.ring_bytes));
         }
+        if let Some(Policy::Bound(n)) = self.policy
+            && !(1..=MAX_BOUND).contains(&n)
+        {
+            return Err(StartError::Bound(n));
+        }
         let mut trustees = Trustees {
             members: Vec::new(),
             next: AtomicUsize::new(0),
@@ -265,14 +274,17 @@ impl Builder {
 
     fn start_one(&self, i: usize) -> Result<Member, StartError> {
         let can_spin = !MODEL && !Backoff::new().is_yielding();
+        // A member serves while it waits, and soon.
+        let looks = if self.policy.is_some() { 4 } else { 128 };
         let settings = Settings {
             window: self.window as u32,
             batch: self.batch as u32,
             spin: self.spin,
-            looks: if can_spin { 128 } else { 1 },
+            looks: if can_spin { looks } else { 1 },
             ring_units: (self.ring_bytes / 8).next_power_of_two() as u32,
             origin: self.origin,
             bare: self.bare,
+            policy: self.policy,
         };
         let name = format!("{}-{i}", self.name);
         let shared = Arc::new(Shared::new(settings, name.clone()));
@@ -314,6 +326,8 @@ pub enum StartError {
     Batch(usize),
     /// Ring bytes outside 512 to 2^30.
     RingBytes(usize),
+    /// A policy's bound outside `1..=65_536`.
+    Bound(u32),
     /// A trustee could not be pinned.
     Pin {
         /// The CPU asked for.
@@ -338,6 +352,7 @@ impl fmt::Display for StartError {
                     FIRST_UNITS * 8
                 )
             }
+            Self::Bound(n) => write!(f, "bound of {n} requests: 1 to {MAX_BOUND} are allowed"),
             Self::Pin { cpu, reason } => write!(f, "cannot pin a trustee to CPU {cpu}: {reason}"),
             Self::Thread(error) => write!(f, "cannot start a trustee's thread: {error}"),
         }

@@ -4,10 +4,11 @@
 //! registry, which keeps all it owns.
 
 use crate::dedicated::{Member, Trustees};
+use crate::flat::own;
 use crate::object::{Header, Object};
 use crate::serving::guarded;
-use crate::thread::connect;
-use crate::trust::{Trust, refuse, unwrap_answer};
+use crate::thread::{NoClient, connect};
+use crate::trust::{Trust, raise, refuse, unwrap_answer};
 use crate::trustee::{Registry, Shared};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -173,6 +174,11 @@ impl Member {
     fn register<R, F: FnOnce(&mut Registry) -> R>(&self, call: &str, f: F) -> R {
         let client = match connect(&self.shared) {
             Ok(client) => client,
+            Err(NoClient::Own) => {
+                // SAFETY: ours, by `connect`; the registry lives until its trustee has ended.
+                let result = unsafe { own::call::<Registry, _, _>(self.home.cast(), f) };
+                return result.unwrap_or_else(|payload| raise(payload));
+            }
             Err(why) => refuse::<F>(call, &why),
         };
         // SAFETY: the registry lives until its trustee has ended; the call waits.
@@ -183,7 +189,7 @@ impl Member {
 }
 
 /// An object for `value`, on its trustee.
-fn adopt<T>(registry: &mut Registry, value: T, trustee: &Arc<Shared>) -> Trust<T> {
+pub(crate) fn adopt<T>(registry: &mut Registry, value: T, trustee: &Arc<Shared>) -> Trust<T> {
     let object = Object::new(value, Arc::clone(trustee));
     registry.adopt(object.cast::<Header>());
     let object = NonNull::new(object).expect("from a box");

@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Retire,
     /// `Shared::close`.
     Close,
+    /// `Seat::work`.
+    Work,
 }
 
 /// A link of the stack, part of what it announces.

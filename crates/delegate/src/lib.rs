@@ -17,6 +17,7 @@
 //! | `trust` | the handle, and the ways to ask |
 //! | `dedicated` | trustees on threads of their own, from start to shutdown |
 //! | `entrust` | giving them values |
+//! | `flat/` | trustees that run a function of yours too |
 //! | `trustee` | what such a thread does: pass, look, sleep, close |
 //! | `channel/` | how a request travels: replaceable as a whole |
 //! | `future/` | results that tasks wait for |
@@ -39,6 +40,7 @@ mod client;
 mod dedicated;
 mod entrust;
 mod error;
+mod flat;
 mod future;
 mod inbox;
 mod launch;
@@ -59,6 +61,7 @@ pub use error::{
     AsyncError, BarrierError, Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError,
     TryPostError,
 };
+pub use flat::{Member, ParsePolicyError, Policy, Team, TeamBuilder};
 pub use future::ApplyFuture;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]

@@ -6,8 +6,10 @@
 //! temporary client, which finishes before the call returns.
 
 use crate::channel::client::Client;
-use crate::error::discard_payload;
+use crate::error::{BarrierError, discard_payload};
+use crate::flat::member::{is_member, runs_at_once};
 use crate::future::pool::Pools;
+use crate::serving::guarded;
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
@@ -102,6 +104,8 @@ pub(crate) enum NoClient {
     Nested(&'static str),
     /// The trustee has been shut down.
     Closed,
+    /// The trustee is this thread's own member, which runs the request itself.
+    Own,
 }
 
 /// A client for one call.
@@ -149,6 +153,9 @@ pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
         return Err(NoClient::Nested(
             NoSwitch::active().unwrap_or("a delegated closure"),
         ));
+    }
+    if runs_at_once(trustee) {
+        return Err(NoClient::Own);
     }
     match with_owner(|owner| owner.connect(trustee)) {
         Some(client) => client.map(ClientRef::Kept).ok_or(NoClient::Closed),
@@ -286,8 +293,11 @@ impl Owner {
 
     /// Drops the clients of trustees that have ended, so that slots are used again. Their
     /// last callbacks run here: a thread that goes from trustee to trustee need not poll.
+    ///
+    /// Not in a callback, nor on a member, which may serve inside another call: that call uses
+    /// its client still.
     fn sweep(&self) {
-        if self.state.in_callback() {
+        if self.state.in_callback() || is_member() {
             return;
         }
         let slots = self.clients.borrow().len();
@@ -351,6 +361,8 @@ pub(crate) struct ThreadState {
     left: RefCell<VecDeque<Callback>>,
     /// The first panic of a callback, until the call that ran it has done its own work.
     held: RefCell<Option<Box<dyn Any + Send>>>,
+    /// What went wrong with requests of a member to itself, until its next barrier.
+    own_faults: RefCell<Option<BarrierError>>,
     /// Clients whose last session ended inside a callback.
     orphans: RefCell<Vec<Rc<Client>>>,
 }
@@ -425,6 +437,36 @@ impl ThreadState {
     /// Leaves a callback to be run when the present one has ended.
     pub(crate) fn leave_callback(&self, callback: Callback) {
         self.left.borrow_mut().push_back(callback);
+    }
+
+    /// Runs `callback`, and those that have been left so far. Their panics are held.
+    pub(crate) fn run_callback(&self, callback: impl FnOnce()) {
+        let _in_callback = self.enter_callbacks();
+        let mut callback = Some(callback);
+        while let Err(payload) = guarded(|| {
+            if let Some(callback) = callback.take() {
+                callback();
+            }
+            self.run_left_callbacks();
+        }) {
+            self.hold(payload);
+        }
+    }
+
+    /// A request of this thread to itself, that nobody waits for, went wrong.
+    pub(crate) fn report_own_fault(&self, payload: Box<dyn Any + Send>) {
+        let fault = BarrierError::new(payload, 1);
+        let earlier = self.own_faults.take();
+        let all = match earlier {
+            None => fault,
+            Some(earlier) => earlier.merge(fault),
+        };
+        self.own_faults.replace(Some(all));
+    }
+
+    /// What has gone wrong with such requests since it was last asked.
+    pub(crate) fn take_own_faults(&self) -> Option<BarrierError> {
+        self.own_faults.take()
     }
 
     /// Runs the callbacks that have been left so far. Those that they leave in turn are for

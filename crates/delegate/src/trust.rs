@@ -2,6 +2,7 @@
 
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::error::{Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError};
+use crate::flat::own;
 use crate::future::ApplyFuture;
 use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
@@ -146,6 +147,11 @@ impl<T> Trust<T> {
             client.call_here::<T, F, R>(self.header(), f)
         }) {
             Ok(answer) => unwrap_answer(answer),
+            // SAFETY: ours, by `connect`; this handle keeps it.
+            Err((NoClient::Own, f)) => match unsafe { own::call::<T, F, R>(self.header(), f) } {
+                Ok(result) => result,
+                Err(payload) => raise(payload),
+            },
             Err((why, _)) => refuse::<F>("Trust::apply", &why),
         }
     }
@@ -176,15 +182,22 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send,
     {
         // SAFETY: this handle keeps the object; the call waits.
-        match self.with_client(f, |client, f| unsafe {
+        let answer = match self.with_client(f, |client, f| unsafe {
             client.call_here::<T, F, R>(self.header(), f)
         }) {
-            Ok(Ok(Ok(result))) => Ok(result),
-            Ok(Ok(Err(payload))) if payload.is::<Poisoned>() => Err(TryApplyError::Poisoned),
-            Ok(Ok(Err(payload))) => resume_unwind(payload),
-            Ok(Err(f)) | Err((NoClient::Closed, f)) => Err(TryApplyError::Closed(f)),
-            Err((NoClient::Nested(_), f)) => Err(TryApplyError::Nested(f)),
-        }
+            Ok(Ok(answer)) => answer,
+            // SAFETY: ours, by `connect`; this handle keeps it.
+            Err((NoClient::Own, f)) => unsafe { own::call::<T, F, R>(self.header(), f) },
+            Ok(Err(f)) | Err((NoClient::Closed, f)) => return Err(TryApplyError::Closed(f)),
+            Err((NoClient::Nested(_), f)) => return Err(TryApplyError::Nested(f)),
+        };
+        answer.map_err(|payload| {
+            if payload.is::<Poisoned>() {
+                TryApplyError::Poisoned
+            } else {
+                resume_unwind(payload)
+            }
+        })
     }
 
     /// Asks for `f` and goes on; `then` gets its result later, on this thread.
@@ -237,6 +250,13 @@ impl<T> Trust<T> {
                     refuse_full::<F>("Trust::apply_then", refusal);
                 }
             }
+            Err((NoClient::Own, (f, then))) => {
+                // SAFETY: ours, by `connect`; this handle keeps it.
+                let asked = unsafe { own::issue::<T, F, R, C>(self.header(), f, then) };
+                if let Err((refusal, ..)) = asked {
+                    refuse_full::<F>("Trust::apply_then", refusal);
+                }
+            }
             Err((why, _)) => refuse::<F>("Trust::apply_then", &why),
         }
     }
@@ -284,6 +304,11 @@ impl<T> Trust<T> {
                 Err((Refusal::Full, f, then)) => Err(TryApplyThenError::Full(f, then)),
                 Err((Refusal::Closed, f, then)) => Err(TryApplyThenError::Closed(f, then)),
             },
+            Err((NoClient::Own, (f, then))) => {
+                // SAFETY: ours, by `connect`; this handle keeps it.
+                let asked = unsafe { own::issue::<T, F, R, C>(self.header(), f, then) };
+                asked.map_err(|(_, f, then)| TryApplyThenError::Full(f, then))
+            }
         }
     }
 
@@ -339,6 +364,8 @@ impl<T> Trust<T> {
         }) {
             Ok(Ok(future)) => future,
             Ok(Err((refusal, _))) => refuse_full::<F>("Trust::apply_async", refusal),
+            // SAFETY: ours, by `connect`; this handle keeps it.
+            Err((NoClient::Own, f)) => unsafe { own::ask::<T, F, R>(self.header(), f) },
             Err((why, _)) => refuse::<F>("Trust::apply_async", &why),
         }
     }
@@ -368,6 +395,8 @@ impl<T> Trust<T> {
                 Err(TryApplyAsyncError::Closed(f))
             }
             Err((NoClient::Nested(_), f)) => Err(TryApplyAsyncError::Nested(f)),
+            // SAFETY: ours, by `connect`; this handle keeps it.
+            Err((NoClient::Own, f)) => Ok(unsafe { own::ask::<T, F, R>(self.header(), f) }),
         }
     }
 
@@ -402,6 +431,8 @@ impl<T> Trust<T> {
                     refuse_full::<F>("Trust::post", refusal);
                 }
             }
+            // SAFETY: ours, by `connect`; this handle keeps it.
+            Err((NoClient::Own, f)) => unsafe { own::post::<T, F>(self.header(), f) },
             Err((why, _)) => refuse::<F>("Trust::post", &why),
         }
     }
@@ -446,6 +477,11 @@ impl<T> Trust<T> {
                 Err((Refusal::Full, f)) => Err(TryPostError::Full(f)),
                 Err((Refusal::Closed, f)) => Err(TryPostError::Closed(f)),
             },
+            Err((NoClient::Own, f)) => {
+                // SAFETY: ours, by `connect`; this handle keeps it.
+                unsafe { own::post::<T, F>(self.header(), f) };
+                Ok(())
+            }
         }
     }
 
@@ -519,7 +555,7 @@ pub(crate) fn unwrap_answer<R, F>(
 
 #[cold]
 #[track_caller]
-fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
+pub(crate) fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
     if payload.is::<Poisoned>() {
         panic!("{Poisoned}");
     }
@@ -537,6 +573,7 @@ pub(crate) fn refuse<F>(call: &str, why: &NoClient) -> ! {
             Location::caller()
         ),
         NoClient::Closed => refuse_full::<F>(call, Refusal::Closed),
+        NoClient::Own => unreachable!("a member asks itself without a client"),
     }
 }
 
@@ -556,15 +593,17 @@ pub(crate) fn refuse_full<F>(call: &str, refusal: Refusal) -> ! {
     }
 }
 
-/// The client behind a handle, for a session.
 impl<T> Trust<T> {
+    /// The client behind a handle, for a session; `None` where this thread's member runs the
+    /// requests itself.
     #[track_caller]
-    pub(crate) fn client(&self, call: &str) -> std::rc::Rc<Client> {
+    pub(crate) fn client(&self, call: &str) -> Option<std::rc::Rc<Client>> {
         match self.connect() {
             Ok(client) => {
                 client.raise_held();
-                std::rc::Rc::clone(&client)
+                Some(std::rc::Rc::clone(&client))
             }
+            Err(NoClient::Own) => None,
             Err(why) => refuse::<()>(call, &why),
         }
     }

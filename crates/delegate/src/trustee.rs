@@ -9,6 +9,9 @@
 //!
 //!   AWAKE ── close ──► CLOSED ── all served, all values dropped ──► GONE
 //! ```
+//! A member of a flat team, while its function runs, is DOZING where a trustee is DROWSY or
+//! ASLEEP: it waits for answers too, so its thread sleeps elsewhere, see
+//! [`Member`](crate::Member).
 //!
 //! **No request is stranded.** A client publishes, passes the light barrier and looks at
 //! the state; the trustee says DROWSY (or CLOSED), passes the heavy barrier and looks at
@@ -19,6 +22,10 @@
 use crate::channel::Channel;
 use crate::channel::lane::Lane;
 use crate::channel::word::Position;
+use crate::entrust;
+use crate::flat::member::work;
+use crate::flat::policy::Policy;
+use crate::flat::seat::{Job, Seat};
 use crate::inbox::{Inbox, Kind, Node};
 use crate::leaf::Leaf;
 use crate::metrics::{Counters, Metrics};
@@ -27,6 +34,7 @@ use crate::object::{Header, Object};
 use crate::serving::Serving;
 use crate::slot::Slot;
 use crate::thread::is_client;
+use crate::trust::Trust;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
@@ -44,6 +52,8 @@ const DROWSY: u32 = 2;
 const ASLEEP: u32 = 3;
 const CLOSED: u32 = 4;
 const GONE: u32 = 5;
+/// Asleep in its thread's sleeper, or about to be.
+const DOZING: u32 = 6;
 
 /// The state of a trustee that polls.
 fn awake() -> u32 {
@@ -78,6 +88,8 @@ pub(crate) struct Settings {
     pub(crate) origin: Position,
     /// Without catch, poison and counts: see `Builder::bare`.
     pub(crate) bare: bool,
+    /// Of a member of a flat team.
+    pub(crate) policy: Option<Policy>,
 }
 
 /// What a trustee shares with its clients and its objects.
@@ -92,6 +104,7 @@ pub(crate) struct Shared {
     /// The registry as an object. Set before the trustee starts.
     home: AtomicPtr<Header>,
     close: Node,
+    pub(crate) seat: Seat,
 }
 
 impl Shared {
@@ -105,6 +118,7 @@ impl Shared {
             name,
             home: AtomicPtr::new(std::ptr::null_mut()),
             close: Node::new(Kind::Close),
+            seat: Seat::new(),
         }
     }
 
@@ -142,23 +156,51 @@ impl Shared {
         // Relaxed: ordered by the barrier; the exchanges below decide.
         let mut seen = state.load(Ordering::Relaxed);
         loop {
-            let wake = match seen {
-                AWAKE | AWAKE_FENCED => return true,
-                DROWSY => false,
-                ASLEEP => true,
-                _ => return false,
-            };
-            // Release: pairs with the Acquire of `Trustee::sleep`; what was published
-            // before is seen in the next pass.
+            if matches!(seen, AWAKE | AWAKE_FENCED) {
+                return true;
+            }
+            if matches!(seen, CLOSED | GONE) {
+                return false;
+            }
+            // Release: pairs with the Acquire of `Trustee::sleep` and `get_up`; what was
+            // published before is seen in the next pass.
             match state.compare_exchange(seen, awake(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => {
-                    if wake {
-                        self.state.wake_all();
+                    match seen {
+                        ASLEEP => self.state.wake_all(),
+                        DOZING => self.seat.wake(),
+                        _ => {}
                     }
                     return true;
                 }
                 Err(now) => seen = now,
             }
+        }
+    }
+
+    /// The member's thread is about to sleep in its own sleeper.
+    pub(crate) fn doze(&self) {
+        // Relaxed: ordered by the barrier of the sleeper. An exchange, as in `Trustee::sleep`.
+        self.state.word().swap(DOZING, Ordering::Relaxed);
+    }
+
+    /// False where a client has roused the member since it dozes.
+    pub(crate) fn is_dozing(&self) -> bool {
+        // Relaxed: ordered by the barrier of the sleeper.
+        self.state.word().load(Ordering::Relaxed) == DOZING
+    }
+
+    /// The member's thread is awake again.
+    pub(crate) fn get_up(&self) {
+        // Acquire: pairs with the Release of `rouse_if_needed`.
+        self.state.word().swap(awake(), Ordering::Acquire);
+    }
+
+    /// Somebody waits for the trustee: where it is a member that has other work, it may want
+    /// to know.
+    pub(crate) fn ring(&self) {
+        if self.settings.policy.is_some() {
+            self.seat.ring();
         }
     }
 
@@ -234,6 +276,8 @@ pub(crate) struct Trustee {
     found: u64,
     sleeps: u64,
     retired: RefCell<Vec<*mut Header>>,
+    since_look: u32,
+    job: Option<Job>,
     closing: bool,
 }
 
@@ -249,6 +293,8 @@ impl Trustee {
             found: 0,
             sleeps: 0,
             retired: RefCell::new(Vec::new()),
+            since_look: 0,
+            job: None,
             closing: false,
         }
     }
@@ -262,28 +308,16 @@ impl Trustee {
 
     fn serve(mut self) {
         let batch = self.shared.settings.batch;
-        let (mut idle, mut since_look) = (0u32, 0u32);
+        let mut idle = 0u32;
         let mut idle_since = None;
         while !self.closing {
-            self.passes += 1;
-            let mut ran = 0;
-            for lane in &self.lanes {
-                ran += lane.serve(&self.serving, batch);
-            }
-            if self.shared.inbox.has_news() {
-                self.read_inbox();
-                ran += 1;
-            }
+            let ran = self.pass(false);
             let waits_for_others = is_client() && self.serve_own_requests();
             if ran > 0 {
-                self.found += 1;
                 idle = 0;
                 idle_since = None;
-                // However busy others keep us, every head is looked at now and then.
-                since_look += 1;
-                if since_look >= LOOK_WHEN_BUSY {
-                    since_look = 0;
-                    self.look_at_heads(batch);
+                if let Some(job) = self.job.take() {
+                    self = work(self, job);
                 }
                 continue;
             }
@@ -293,7 +327,7 @@ impl Trustee {
                 continue;
             }
             idle = 0;
-            if self.look_at_heads(batch) {
+            if self.look_at_heads(batch) > 0 {
                 self.found += 1;
                 idle_since = None;
                 continue;
@@ -311,22 +345,76 @@ impl Trustee {
         self.close();
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// One look at every lane and at the inbox, and where that finds nothing and `heads` says
+    /// so, at every head; the number of things found.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, heads: bool) -> u32 {
+        let batch = self.shared.settings.batch;
+        self.passes += 1;
+        // First, so that a client that has just come is served by the same pass.
+        let mut ran = self.read_news();
+        for lane in &self.lanes {
+            ran += lane.serve(&self.serving, batch);
+        }
+        if ran == 0 && heads {
+            ran = self.look_at_heads(batch);
+        } else if ran > 0 {
+            // However busy others keep us, every head is looked at now and then.
+            self.since_look += 1;
+            if self.since_look >= LOOK_WHEN_BUSY {
+                self.since_look = 0;
+                self.look_at_heads(batch);
+            }
+        }
+        self.found += u64::from(ran > 0);
+        ran
+    }
+
+    /// Runs everything published up to now; the number of requests, and of news.
+    pub(crate) fn drain(&mut self) -> u32 {
+        self.passes += 1;
+        let mut ran = self.read_news();
+        for lane in &self.lanes {
+            ran += lane.drain(&self.serving);
+        }
+        self.found += u64::from(ran > 0);
+        ran
+    }
+
+    #[inline(always)]
+    fn read_news(&mut self) -> u32 {
+        let has_news = self.shared.inbox.has_news();
+        if has_news {
+            self.read_inbox();
+        }
+        u32::from(has_news)
+    }
+
+    /// Sends what closures have asked for and what found no room then.
+    pub(crate) fn send_nested(&self) {
+        if self.serving.nested.get() {
+            nested::drain(&self.serving);
+        }
+    }
+
     /// Looks after what closures have asked of other trustees. True where answers are still
     /// to come: they arrive in another place than requests do, so the trustee stays awake.
     #[cold]
     fn serve_own_requests(&self) -> bool {
-        if self.serving.nested.get() {
-            nested::drain(&self.serving);
-        }
+        self.send_nested();
         nested::take_answers(&self.serving)
     }
 
-    fn look_at_heads(&self, batch: u32) -> bool {
+    fn look_at_heads(&self, batch: u32) -> u32 {
         let mut ran = 0;
         for lane in &self.lanes {
             ran += lane.serve_head(&self.serving, batch);
         }
-        ran > 0
+        ran
     }
 
     /// Sleeps until there is work, unless some is found on the way.
@@ -338,7 +426,7 @@ impl Trustee {
         // Pairs with the light barrier of every publication.
         barrier::heavy();
         let batch = self.shared.settings.batch;
-        if self.shared.inbox.has_news() || self.look_at_heads(batch) {
+        if self.shared.inbox.has_news() || self.look_at_heads(batch) > 0 {
             // Relaxed: a client that sees DROWSY meanwhile writes the same.
             state.swap(awake(), Ordering::Relaxed);
             return;
@@ -401,6 +489,7 @@ impl Trustee {
                 self.retired.borrow_mut().push(header.cast_mut());
             }
             Kind::Close => self.closing = true,
+            Kind::Work => self.job = self.shared.seat.take(),
         }
     }
 
@@ -446,6 +535,12 @@ impl Trustee {
         // sees the final tails.
         self.shared.state.word().store(GONE, Ordering::Release);
         self.shared.state.wake_all();
+    }
+
+    /// An object for `value`, of this trustee.
+    pub(crate) fn adopt<T>(&mut self, value: T) -> Trust<T> {
+        let shared = Arc::clone(&self.shared);
+        entrust::adopt(self.registry(), value, &shared)
     }
 
     fn registry(&mut self) -> &mut Registry {

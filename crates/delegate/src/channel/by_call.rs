@@ -24,10 +24,10 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
-        if !self.thread.in_callback() {
+        if patience != Patience::Inside && !self.thread.in_callback() {
             self.reap();
         }
-        if !self.thread.may_leave_callback(self.window()) {
+        if self.is_calling() || !self.thread.may_leave_callback(self.window()) {
             return Err((Refusal::Full, f, then));
         }
         // SAFETY: the caller's duties.
@@ -55,6 +55,9 @@ impl Client {
     where
         F: FnOnce(&mut T),
     {
+        if self.is_calling() {
+            return Err((Refusal::Full, f));
+        }
         // SAFETY: the caller's duties.
         match unsafe { self.call::<T, F, ()>(object, f) } {
             Ok(Ok(())) => Ok(()),
@@ -93,7 +96,7 @@ mod tests {
         F: FnOnce(&mut Vec<u32>) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        let client = t.client("apply_then");
+        let client = t.client("apply_then").expect("no member");
         // SAFETY: the handle keeps the object; nothing borrows.
         unsafe { client.issue_by_call::<_, F, R, C>(t.header(), f, then, Patience::Wait) }
             .map_err(|(refusal, ..)| refusal)
@@ -101,7 +104,7 @@ mod tests {
 
     /// As `post` where there is no label.
     fn post(t: &Trust<Vec<u32>>, f: impl FnOnce(&mut Vec<u32>) + Send + 'static) {
-        let client = t.client("post");
+        let client = t.client("post").expect("no member");
         // SAFETY: the handle keeps the object; nothing borrows.
         let posted = unsafe { client.post_by_call(t.header(), f) };
         assert!(posted.is_ok());

@@ -17,6 +17,7 @@ use super::request::{Call, Callback, Frame, Post, Then};
 use super::ring::{FIRST_UNITS, JUMP_UNITS, Rings, SPARE, View};
 use super::word::{Mail, Position, is_past, step};
 use super::{Channel, jump};
+use crate::flat::member;
 use crate::object::Header;
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
@@ -84,6 +85,8 @@ pub(crate) struct Client {
     window: u32,
     max_units: u32,
     pub(crate) thread: Rc<ThreadState>,
+    /// A call is in the mail line, and its caller waits.
+    calling: Cell<bool>,
     /// The trustee had ended before the channel was announced.
     never_announced: Cell<bool>,
     owned: Arc<Channel>,
@@ -113,6 +116,7 @@ impl Client {
             window: trustee.settings.window,
             max_units: trustee.settings.ring_units,
             thread: Rc::clone(thread),
+            calling: Cell::new(false),
             never_announced: Cell::new(false),
             owned: channel,
         };
@@ -432,11 +436,12 @@ impl Client {
         false
     }
 
-    /// Publishes by the mail word what has not been published. Not behind a lone request that
-    /// has not been answered: the trustee looks at the head when it has run that.
+    /// Publishes by the mail word what has not been published. Not behind a lone request or a
+    /// call that has not been answered: the trustee looks at the head when it has run that.
     pub(crate) fn flush(&self) {
         let cursor = self.position().cursor();
-        if self.mail.get().cursor() != cursor && !self.is_lone_unanswered() {
+        let is_new = self.mail.get().cursor() != cursor;
+        if is_new && !self.calling.get() && !self.is_lone_unanswered() {
             let mail = self.mail.get().with_cursor(cursor);
             self.mail.set(mail);
             // Release: pairs with the Acquire of `Lane::serve`; publishes the records.
@@ -493,7 +498,10 @@ impl Client {
             // SAFETY: not run, and never will be.
             return Err(unsafe { Call::<T, F, R>::take(self.call_record()) });
         }
-        if self.await_done(mail).is_fault() {
+        self.calling.set(true);
+        let done = self.await_done(mail);
+        self.calling.set(false);
+        if done.is_fault() {
             // SAFETY: answered with a fault.
             Ok(Err(unsafe { take_fault(self.call_record()) }))
         } else {
@@ -581,8 +589,12 @@ impl Client {
     #[cold]
     fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
         const YIELDS: u32 = if MODEL { 0 } else { 64 };
+        if member::wait_until(&self.trustee, done) {
+            return;
+        }
         let mut backoff = Backoff::new();
         while !done() {
+            self.trustee.ring();
             if backoff.is_yielding() && backoff.yields() >= YIELDS {
                 self.channel().sleeper.sleep(None, &mut *done);
             } else {
@@ -611,12 +623,19 @@ impl Client {
         in_ring + u32::from(self.lone.is_pending())
     }
 
+    /// True while a caller waits for the call in the mail line: on a member, which serves
+    /// meanwhile, closures may ask for something.
+    pub(super) fn is_calling(&self) -> bool {
+        self.calling.get()
+    }
+
     /// True where nothing is in flight, by what is known of the tail.
     #[inline(always)]
     pub(super) fn is_quiet(&self) -> bool {
         self.reaper.tail() == self.position()
             && self.callbacks.is_empty(self.reaper.reaped())
             && !self.lone.is_pending()
+            && !self.calling.get()
     }
 
     /// True where the client makes its requests so far apart that each is published at once.
@@ -655,6 +674,9 @@ impl Client {
     /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
     /// Panics of callbacks are held until the request has been accepted.
     pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
+        if patience != Patience::Inside {
+            member::has_made(self.publish_every.get());
+        }
         self.stop_fast_path();
         if self.thread.in_callback() || patience == Patience::Inside {
             self.reaper.look(self.channel());

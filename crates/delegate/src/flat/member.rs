@@ -1,0 +1,218 @@
+//! A thread that serves while it waits.
+
+use super::policy::{Chosen, Schedule};
+use super::seat::Job;
+use crate::client::finish_clients;
+use crate::serving::guarded;
+use crate::trust::Trust;
+use crate::trustee::{Shared, Trustee};
+use corelay_sync::Backoff;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::facade::thread_local;
+use corelay_sync::facade::{MODEL, hint, thread};
+use corelay_sync::wait::{NoSwitch, Sleeper};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+/// A member of a [`Team`](crate::Team), as the function sees it that runs on it: `me`.
+///
+/// It stays on its thread.
+pub struct Member {
+    shared: Arc<Shared>,
+    number: usize,
+    policy: Chosen,
+    /// Borrowed while it serves.
+    trustee: RefCell<Trustee>,
+    sleeper: std::sync::Arc<Sleeper>,
+}
+
+thread_local! {
+    /// Of this thread, while a team's function runs.
+    static MEMBER: Cell<*const Member> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Looks at its answer and its lanes before a member yields: some 100 µs.
+const LOOKS: u32 = if MODEL { 0 } else { 4096 };
+/// Looks in vain before a member rings, and between two rings: not every round trip is to
+/// cost a line more.
+const RING_AFTER: u32 = if MODEL { 1 } else { 64 };
+/// Looks in vain before a member looks at the heads too, of clients that have published
+/// nothing by mail.
+const HEADS_AFTER: u32 = if MODEL { 1 } else { 16 };
+const YIELDS: u32 = if MODEL { 0 } else { 64 };
+
+/// Runs `f` on this thread's member; `None` where no team's function runs here.
+#[inline]
+pub(crate) fn with_member<R>(f: impl FnOnce(&Member) -> R) -> Option<R> {
+    let member = MEMBER.try_with(Cell::get).unwrap_or(std::ptr::null());
+    // SAFETY: null, or set by `work`, which is further up this thread's stack.
+    unsafe { member.as_ref() }.map(f)
+}
+
+/// True where a team's function runs on this thread.
+pub(crate) fn is_member() -> bool {
+    with_member(|_| ()).is_some()
+}
+
+/// True where `trustee` is this thread's member, and runs requests to its own objects at once.
+pub(crate) fn runs_at_once(trustee: &Arc<Shared>) -> bool {
+    with_member(|member| Arc::ptr_eq(&member.shared, trustee) && member.policy.is_direct())
+        == Some(true)
+}
+
+/// A client of this thread publishes about `requests` requests: a member may serve.
+#[inline]
+pub(crate) fn has_made(requests: u32) {
+    with_member(|member| member.has_made(requests));
+}
+
+/// Serves, where this thread is a member.
+pub(crate) fn serve_once() {
+    with_member(Member::serve);
+}
+
+/// Serves until `done`, where this thread is a member; false at once where it is none.
+pub(crate) fn wait_until(target: &Shared, done: &mut dyn FnMut() -> bool) -> bool {
+    with_member(|member| member.wait_until(target, done)).is_some()
+}
+
+/// Runs a job on the thread of `trustee`.
+pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
+    let shared = Arc::clone(trustee.shared());
+    let sleeper = Sleeper::current();
+    shared.seat.set_sleeper(std::sync::Arc::clone(&sleeper));
+    let member = Member {
+        policy: shared.settings.policy.unwrap_or_default().choose(),
+        number: job.number,
+        shared,
+        trustee: RefCell::new(trustee),
+        sleeper,
+    };
+    MEMBER.with(|m| m.set(&raw const member));
+    let ended = guarded(|| {
+        job.run(&member);
+        // What it has asked for is part of its work.
+        finish_clients();
+    });
+    if ended.is_err() {
+        // The panic above counts, not what is found now.
+        let _ = guarded(finish_clients);
+    }
+    MEMBER.with(|m| m.set(std::ptr::null()));
+    let trustee = member.trustee.into_inner();
+    job.end(ended.err());
+    trustee
+}
+
+impl Member {
+    /// Its number in the team, from 0.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Gives `value` to this member itself.
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn entrust<T: Send + 'static>(&self, value: T) -> Trust<T> {
+        NoSwitch::refuse("Member::entrust");
+        self.trustee.borrow_mut().adopt(value)
+    }
+
+    /// Serves what others have asked of this member's objects so far, also where its policy
+    /// would not; true where there was something. For a function that computes for long
+    /// without calling corelay.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let counts = Trustees::flat(2).run(|me| {
+    ///     let mut served = 0;
+    ///     for _step in 0..100 {
+    ///         served += u32::from(me.serve()); // between steps of a long computation
+    ///     }
+    ///     served
+    /// })?;
+    /// assert_eq!(counts.len(), 2);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    pub fn serve(&self) -> bool {
+        self.pass(true) > 0
+    }
+
+    /// One pass of the trustee; the number of requests run. Nothing while one is under way
+    /// already: no member serves with a delegated closure on its stack.
+    fn pass(&self, heads: bool) -> u32 {
+        let Ok(mut trustee) = self.trustee.try_borrow_mut() else {
+            return 0;
+        };
+        let ran = if self.shared.seat.hear() {
+            // Everything: one who has rung and gone to sleep does not ring again.
+            trustee.drain()
+        } else {
+            trustee.pass(heads)
+        };
+        trustee.send_nested();
+        ran
+    }
+
+    #[inline]
+    pub(super) fn has_made(&self, requests: u32) {
+        if self.policy.is_due(requests, &self.shared.seat) {
+            let ran = self.pass(false);
+            self.policy.served(ran);
+        }
+    }
+
+    #[cold]
+    fn wait_until(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
+        let looks = if Backoff::new().is_yielding() {
+            0
+        } else {
+            LOOKS
+        };
+        let mut idle = 0u32;
+        while !done() {
+            if self.pass(idle % HEADS_AFTER == HEADS_AFTER - 1) > 0 {
+                idle = 0;
+                continue;
+            }
+            idle += 1;
+            if idle % RING_AFTER == 0 {
+                target.ring();
+            }
+            if idle < looks {
+                hint::spin_loop();
+            } else if idle < looks + YIELDS {
+                thread::yield_now();
+            } else {
+                self.sleep(done);
+            }
+        }
+    }
+
+    /// Sleeps until there is an answer or something to serve.
+    ///
+    /// **Nothing is missed.** The member says DOZING, then that its thread sleeps, passes the
+    /// heavy barrier, and looks at its answer, at every head, and whether it still dozes. A
+    /// client publishes, passes the light barrier, and looks at the state. Where it sees
+    /// DOZING it says AWAKE and wakes the thread: which sleeps, or will see that it dozes no
+    /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
+    /// or another client has said AWAKE, and the same holds for that one's wake-up.
+    fn sleep(&self, done: &mut dyn FnMut() -> bool) {
+        self.shared.doze();
+        self.sleeper.sleep(None, || {
+            done() || self.pass(true) > 0 || !self.shared.is_dozing()
+        });
+        self.shared.get_up();
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member")
+            .field("number", &self.number)
+            .field("name", &self.shared.name)
+            .finish_non_exhaustive()
+    }
+}

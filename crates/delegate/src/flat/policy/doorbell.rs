@@ -1,0 +1,17 @@
+//! `doorbell`: a cure for the greedy client, serve when one that waits has rung (thesis,
+//! "Doorbell").
+
+use super::{Schedule, Seat};
+
+pub(crate) struct Doorbell;
+
+impl Schedule for Doorbell {
+    fn is_direct(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn is_due(&self, _requests: u32, seat: &Seat) -> bool {
+        seat.has_rung()
+    }
+}

@@ -1,0 +1,167 @@
+//! What others may do to a member: give it work, ring its doorbell, wake it.
+
+use super::member::Member;
+use crate::inbox::{Kind, Node};
+use corelay_sync::facade::atomic::{AtomicBool, AtomicU32, Ordering};
+use corelay_sync::facade::sync::{Arc, Mutex};
+use corelay_sync::wait::Sleeper;
+use corelay_sync::{CachePadded, Futex};
+use std::any::Any;
+
+/// The part of a trustee's shared state that only members of flat teams use.
+pub(crate) struct Seat {
+    /// Somebody waits for this member (thesis, "Doorbell").
+    bell: CachePadded<AtomicBool>,
+    /// Where the member's thread sleeps while its function runs.
+    sleeper: Mutex<Option<std::sync::Arc<Sleeper>>>,
+    job: Mutex<Option<Job>>,
+    /// Announces a job.
+    pub(crate) work: Node,
+}
+
+impl Seat {
+    pub(crate) fn new() -> Self {
+        Self {
+            bell: CachePadded::new(AtomicBool::new(false)),
+            sleeper: Mutex::new(None),
+            job: Mutex::new(None),
+            work: Node::new(Kind::Work),
+        }
+    }
+
+    /// Asks the member to serve soon. Only some policies listen.
+    pub(crate) fn ring(&self) {
+        // Relaxed: a hint, so that many who wait do not pull the line to and fro. Who rings
+        // already has published before us, or we are heard with it.
+        if !self.has_rung() {
+            // Release: pairs with the Acquire of `hear`; the pass that follows it finds what
+            // was published before.
+            self.bell.store(true, Ordering::Release);
+        }
+    }
+
+    /// True where somebody has rung since the last pass.
+    #[inline(always)]
+    pub(crate) fn has_rung(&self) -> bool {
+        // Relaxed: a hint; `hear` acquires.
+        self.bell.load(Ordering::Relaxed)
+    }
+
+    /// A pass begins: true where somebody has rung, once for each ring or more.
+    #[inline(always)]
+    pub(crate) fn hear(&self) -> bool {
+        // Acquire: pairs with the Release of `ring`. An exchange, so that no ring is lost.
+        self.has_rung() && self.bell.swap(false, Ordering::Acquire)
+    }
+
+    /// Says where the member's thread sleeps.
+    pub(crate) fn set_sleeper(&self, sleeper: std::sync::Arc<Sleeper>) {
+        *self.sleeper.lock().expect("never poisoned") = Some(sleeper);
+    }
+
+    /// Wakes the thread, which dozes or is about to.
+    pub(crate) fn wake(&self) {
+        let sleeper = self.sleeper.lock().expect("never poisoned").clone();
+        sleeper
+            .expect("a member says where it sleeps before it does")
+            .wake_if_asleep();
+    }
+
+    /// Leaves a job, to be announced by [`work`](Self::work).
+    pub(crate) fn give(&self, job: Job) {
+        *self.job.lock().expect("never poisoned") = Some(job);
+    }
+
+    /// The job that has been announced.
+    pub(crate) fn take(&self) -> Option<Job> {
+        self.job.lock().expect("never poisoned").take()
+    }
+}
+
+/// What a member is to run. The function stays with whoever waits for [`Round`].
+pub(crate) type Task<'a> = dyn Fn(&Member) + Sync + 'a;
+
+/// A function to be run by one member.
+pub(crate) struct Job {
+    task: *const Task<'static>,
+    round: Arc<Round>,
+    pub(crate) number: usize,
+}
+
+// SAFETY: the task is `Sync`, and kept until the round is over.
+unsafe impl Send for Job {}
+
+impl Job {
+    /// # Safety
+    /// `task` stays where it is until `round` is over.
+    pub(crate) unsafe fn new(task: &Task<'_>, round: &Arc<Round>, number: usize) -> Self {
+        // SAFETY: only the lifetime changes; the caller keeps the task as long as it is used.
+        let task = unsafe { std::mem::transmute::<&Task<'_>, &Task<'static>>(task) };
+        Self {
+            task,
+            round: Arc::clone(round),
+            number,
+        }
+    }
+
+    /// Runs the task.
+    pub(crate) fn run(&self, member: &Member) {
+        // SAFETY: the round is not over before this job has ended.
+        let task = unsafe { &*self.task };
+        task(member);
+    }
+
+    /// The job has ended, perhaps with a panic. The task is gone from now on.
+    pub(crate) fn end(self, panic: Option<Box<dyn Any + Send>>) {
+        if let Some(payload) = panic {
+            self.round.hold(payload);
+        }
+        self.round.one_less();
+    }
+}
+
+/// The jobs of one run: who waits for them, and the first panic.
+pub(crate) struct Round {
+    left: Futex,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    jobs: AtomicU32,
+}
+
+impl Round {
+    pub(crate) fn new(jobs: usize) -> Self {
+        Self {
+            left: Futex::new(1),
+            panic: Mutex::new(None),
+            jobs: AtomicU32::new(u32::try_from(jobs).expect("fewer than 2^32 threads")),
+        }
+    }
+
+    fn hold(&self, payload: Box<dyn Any + Send>) {
+        let mut first = self.panic.lock().expect("never poisoned");
+        if first.is_some() {
+            drop(first);
+            crate::error::discard_payload(Some(payload));
+        } else {
+            *first = Some(payload);
+        }
+    }
+
+    fn one_less(&self) {
+        // AcqRel: Release, what the job has done is seen by whoever waits for the round;
+        // Acquire, the last one passes on what all others have done.
+        if self.jobs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // Release: pairs with the Acquire of `wait`.
+            self.left.word().store(0, Ordering::Release);
+            self.left.wake_all();
+        }
+    }
+
+    /// Waits until all jobs have ended; the first panic of one.
+    pub(crate) fn wait(&self) -> Option<Box<dyn Any + Send>> {
+        // Acquire: pairs with the Release of `one_less`.
+        while self.left.word().load(Ordering::Acquire) != 0 {
+            self.left.wait(1, None);
+        }
+        self.panic.lock().expect("never poisoned").take()
+    }
+}

@@ -1,0 +1,137 @@
+//! The end of a run, and of a team.
+
+use crate::support::{POLICIES, each_team};
+use corelay_delegate::{Trustees, TryPostError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A member whose function has ended serves until all have.
+#[test]
+fn the_first_to_end_serve_the_last() {
+    each_team(|team| {
+        let objects = team.entrust_all(vec![0u64; team.len()]);
+        team.run(|me| {
+            if me.number() + 1 == objects.len() {
+                std::thread::sleep(Duration::from_millis(2));
+                for _ in 0..100 {
+                    objects.iter().for_each(|object| object.apply(|n| *n += 1));
+                }
+            }
+        });
+        assert!(objects.iter().all(|object| object.apply(|n| *n) == 100));
+    });
+}
+
+/// What a function has asked for is done when the run is over, and its callbacks have run.
+#[test]
+fn a_run_ends_when_all_that_was_asked_for_is_done() {
+    each_team(|team| {
+        let objects = team.entrust_all(vec![0u64; team.len()]);
+        let heard = std::sync::Arc::new(AtomicU64::new(0));
+        team.run(|_| {
+            for object in &objects {
+                object.post(|n| *n += 1);
+                let hear = std::sync::Arc::clone(&heard);
+                let count = move |()| _ = hear.fetch_add(1, Ordering::Relaxed);
+                object.apply_then(|n| *n += 1, count);
+            }
+        });
+        let members = team.len() as u64;
+        assert_eq!(heard.load(Ordering::Relaxed), members * members);
+        assert!(
+            objects
+                .iter()
+                .all(|object| object.apply(|n| *n) == 2 * members)
+        );
+    });
+}
+
+#[test]
+fn a_team_runs_again_and_again() {
+    for policy in POLICIES {
+        let team = Trustees::flat(3).policy(policy).start().expect("threads");
+        let sum = team.entrust(0usize);
+        for round in 1..=20 {
+            let numbers = team.run(|me| {
+                let number = me.number();
+                sum.apply(|sum| *sum += number);
+                me.number()
+            });
+            assert_eq!(numbers, [0, 1, 2]);
+            assert_eq!(sum.apply(|sum| *sum), 3 * round);
+        }
+    }
+}
+
+/// Two threads give a team work: one after the other.
+#[test]
+fn runs_take_turns() {
+    let team = Trustees::flat(2).start().expect("threads");
+    let inside = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        for who in 1..=2u64 {
+            let (team, inside) = (&team, &inside);
+            s.spawn(move || {
+                for _ in 0..20 {
+                    team.run(|_| {
+                        let other = inside.fetch_add(who << 32 | 1, Ordering::AcqRel);
+                        assert_ne!(other >> 32, 3 - who, "the other one's run is not over");
+                        std::thread::yield_now();
+                        inside.fetch_sub(who << 32 | 1, Ordering::AcqRel);
+                    });
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn handles_outlive_their_team() {
+    let team = Trustees::flat(2).start().expect("threads");
+    let left = team.entrust(7u32);
+    let counted = team.shutdown();
+    assert_eq!(counted.len(), 2);
+    assert!(matches!(
+        left.try_post(|_| ()),
+        Err(TryPostError::Closed(_))
+    ));
+}
+
+/// The destructors of what is entrusted run on members, each once.
+#[test]
+fn values_are_dropped_once() {
+    static DROPPED: AtomicU64 = AtomicU64::new(0);
+    struct Counted;
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    for policy in POLICIES {
+        DROPPED.store(0, Ordering::Relaxed);
+        let team = Trustees::flat(3).policy(policy).start().expect("threads");
+        let kept = team.entrust_all([Counted, Counted, Counted]);
+        team.run(|me| {
+            for _ in 0..10 {
+                let mine = me.entrust(Counted);
+                mine.post(|_| ());
+                let others = kept[(me.number() + 1) % 3].clone();
+                others.post(|_| ());
+                drop(mine);
+            }
+        });
+        drop(kept);
+        team.shutdown();
+        assert_eq!(DROPPED.load(Ordering::Relaxed), 33, "{policy}");
+    }
+}
+
+#[test]
+fn a_run_inside_a_member_is_refused() {
+    let team = Trustees::flat(1).start().expect("a thread");
+    let refused = catch_unwind(AssertUnwindSafe(|| team.run(|_| team.run(|_| ()))));
+    let payload = refused.expect_err("it waits for itself");
+    let message = payload.downcast_ref::<&str>().expect("a text");
+    assert!(message.contains("inside a member's function"), "{message}");
+}

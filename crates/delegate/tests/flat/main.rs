@@ -1,0 +1,12 @@
+//! Flat teams: every promise again, with members that are clients and trustees at once, under
+//! every policy.
+#![cfg(not(any(corelay_loom, corelay_shuttle)))]
+
+mod ends;
+mod nesting;
+mod order;
+mod outside;
+mod own;
+mod panics;
+mod support;
+mod waiting;

@@ -1,0 +1,165 @@
+//! A member's requests to objects of its own.
+
+use crate::support::POLICIES;
+use corelay_delegate::{
+    AsyncError, Policy, Trustees, TryApplyError, TryApplyThenError, barrier, poll,
+};
+use corelay_sync::{Issue, Session, Shared};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+fn block_on<O>(task: impl Future<Output = O>) -> O {
+    let mut task = pin!(task);
+    loop {
+        let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(output) = polled {
+            return output;
+        }
+        poll();
+    }
+}
+
+#[test]
+fn every_call_works_and_keeps_its_order() {
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).window(4).run(|me| {
+            let log = me.entrust(Vec::new());
+            let heard = Rc::new(RefCell::new(Vec::new()));
+            for n in (0..60).step_by(6) {
+                log.post(move |log| log.push(n));
+                let hear = Rc::clone(&heard);
+                let push = move |log: &mut Vec<u32>| {
+                    log.push(n + 1);
+                    n + 1
+                };
+                log.apply_then(push, move |n| hear.borrow_mut().push(n));
+                assert_eq!(log.apply(|log| log.len()), n as usize + 2);
+                let asked = log.apply_async(move |log| log.push(n + 2));
+                log.try_post(move |log| log.push(n + 3)).expect("room");
+                let mut session = log.session();
+                let hear = Rc::clone(&heard);
+                session.issue(
+                    move |log| log.push(n + 4),
+                    move |()| hear.borrow_mut().push(n + 4),
+                );
+                assert_eq!(session.apply(|log| log.len()), n as usize + 5);
+                session.barrier();
+                drop(session);
+                log.try_apply(|log| log.push(n + 5)).expect("healthy");
+                block_on(asked).expect("no panic");
+            }
+            barrier().expect("no panic");
+            let twice: Vec<u32> = (0..60).step_by(6).flat_map(|n| [n + 1, n + 4]).collect();
+            assert_eq!(*heard.borrow(), twice);
+            log.apply(|log| log.clone())
+        });
+        let all: Vec<u32> = (0..60).collect();
+        assert_eq!(run.expect("a thread"), [all], "{policy}");
+    }
+}
+
+/// `apply` may borrow, whichever way it goes.
+#[test]
+fn a_call_borrows() {
+    for policy in POLICIES {
+        let run = Trustees::flat(2).policy(policy).run(|me| {
+            let text = me.entrust(String::new());
+            let word = String::from("borrowed");
+            text.apply(|text| text.push_str(&word));
+            text.apply(|text| text.len())
+        });
+        assert_eq!(run.expect("threads"), [8, 8]);
+    }
+}
+
+/// Callbacks that ask for more, from themselves, on one stack.
+#[test]
+fn recursion_does_not_grow() {
+    fn again(left: u32, hits: corelay_delegate::Trust<u32>, sum: Rc<Cell<u32>>) {
+        let next = hits.clone();
+        let then = move |n| {
+            sum.set(sum.get() + n);
+            if left > 0 {
+                again(left - 1, next, sum);
+            }
+        };
+        hits.apply_then(|h| std::mem::replace(h, 1), then);
+    }
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            let hits = me.entrust(1);
+            let sum = Rc::new(Cell::new(0));
+            again(200_000, hits, Rc::clone(&sum));
+            barrier().expect("no panic");
+            sum.get()
+        });
+        assert_eq!(run.expect("a thread"), [200_001], "{policy}");
+    }
+}
+
+/// A callback leaves as many callbacks as the window allows, and no more.
+#[test]
+fn callbacks_left_over_are_bounded() {
+    for policy in [Policy::FastPath, Policy::Adaptive] {
+        let run = Trustees::flat(1).policy(policy).window(3).run(|me| {
+            let hits = me.entrust(0u32);
+            let (more, seen) = (hits.clone(), Rc::new(Cell::new(0)));
+            let see = Rc::clone(&seen);
+            let then = move |()| {
+                for n in 0..5 {
+                    let see = Rc::clone(&see);
+                    let then = move |()| see.set(see.get() + 1);
+                    match more.try_apply_then(|h| *h += 1, then) {
+                        Ok(()) => assert!(n < 3),
+                        Err(TryApplyThenError::Full(..)) => assert!(n >= 3),
+                        Err(other) => panic!("{other:?}"),
+                    }
+                }
+            };
+            hits.apply_then(|h| *h += 1, then);
+            barrier().expect("no panic");
+            (seen.get(), hits.apply(|h| *h))
+        });
+        assert_eq!(run.expect("a thread"), [(3, 4)]);
+    }
+}
+
+#[test]
+fn a_panic_poisons_and_is_reported() {
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            let bad = me.entrust(0u32);
+            let raised = catch_unwind(AssertUnwindSafe(|| bad.apply(|_| panic!("mine"))));
+            let payload = raised.expect_err("it has");
+            assert_eq!(payload.downcast_ref(), Some(&"mine"));
+            assert!(matches!(
+                bad.try_apply(|_| ()),
+                Err(TryApplyError::Poisoned)
+            ));
+            bad.post(|_| unreachable!());
+            bad.apply_then(|_| unreachable!(), |()| unreachable!());
+            let asked = block_on(bad.apply_async(|_| ()));
+            assert!(matches!(asked, Err(AsyncError::Poisoned)));
+            let failed = barrier().expect_err("two have");
+            assert_eq!(failed.count(), 2, "{policy}");
+            bad.clear_poison();
+            bad.post(|_| panic!("again"));
+            let failed = barrier().expect_err("one has");
+            assert_eq!((failed.count(), failed.message()), (1, "again"));
+            barrier().expect("all has been said");
+            bad.clear_poison();
+            // A callback's panic comes out of a call.
+            let raised = catch_unwind(AssertUnwindSafe(|| {
+                bad.apply_then(|_| (), |()| panic!("a callback's"));
+                barrier().expect("requests are well");
+            }));
+            let payload = raised.expect_err("it has");
+            assert_eq!(payload.downcast_ref(), Some(&"a callback's"));
+        });
+        run.expect("a thread");
+    }
+}

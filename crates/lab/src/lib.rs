@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`cli`] | the program `corelay`: flags, bad input, exit codes |
+//! | [`comparison`] | somebody's own structure, compared in the same way |
 //! | [`method`] | the ways of sharing |
 //! | [`workload`] | what the threads do |
 //! | [`measure`] | samples on machines that move under you |
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod comparison;
 pub mod machine;
 pub mod measure;
 pub mod method;
@@ -25,3 +27,5 @@ pub mod reach;
 pub mod report;
 pub mod schema;
 pub mod workload;
+
+pub use comparison::Comparison;

@@ -13,7 +13,7 @@
 //! nanoseconds, CPU time in seconds. Unknown fields are ignored when a file is read, so
 //! that later workloads can add theirs; `schema` is raised when a meaning changes.
 //!
-//! # Runs of the workload `latency`
+//! # Runs under a load, such as those of the workload `latency`
 //! Operations arrive on a schedule, whether or not those before them are done (an open
 //! loop), and latency counts from the moment at which an operation *should* have begun.
 //! `mops` is then what was achieved, and there is more:
@@ -100,7 +100,7 @@ pub struct CacheLevel {
 /// One method at one point of the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// For instance `fetch-add`.
+    /// For instance `fetch-add`, or the name of somebody's own structure.
     pub workload: String,
     /// For instance `mutex`.
     pub method: String,

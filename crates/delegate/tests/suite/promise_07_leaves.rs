@@ -1,10 +1,10 @@
 //! Promise 7: A delegated closure is a leaf: every call of ours inside it that waits is refused,
-//! by name, before it has any effect. Those that do not wait: `promise_07_nesting.rs`.
+//! by name, before it has any effect. Those that do not wait: `promise_07_nesting.rs`; locks
+//! inside closures: `crates/corelay/tests/leaves.rs`.
 
 use crate::support::{OnDrop, Tally, one, panic_of, start, until, watchdog};
 use corelay_delegate::{ClientGuard, Trust, Trustees, TryApplyError, barrier, poll};
-use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
-use corelay_sync::{Session, Shared};
+use corelay_sync::Shared;
 use std::sync::{Arc, Mutex};
 
 /// What a closure on `outer` gets to hear when it makes `call` on `inner`.
@@ -173,47 +173,6 @@ fn promise_07_try_forms_give_back() {
     );
     tally.assert_all_dropped(1);
     assert_eq!(inner.apply(|n| *n), 0);
-}
-
-/// Waiting for a lock of ours is refused as well; a lock that is free is no wait.
-fn refused_by<L: Shared<Value = u64> + Sync>(lock: L) {
-    let trustees = one();
-    let t = trustees.entrust(0u64);
-    let (text, line) = lock.session().apply(|_| {
-        t.apply(|_| {
-            let line = line!() + 1;
-            let text = panic_of(|| lock.session().apply(|n| *n += 1));
-            (text, line)
-        })
-    });
-    let place = format!(" at {}:{line}:", file!());
-    assert!(text.starts_with("corelay: waiting for a"), "{text}");
-    assert!(text.contains(&place), "{place} in {text}");
-    assert!(
-        text.contains("promise_07_leaves::refused_by<") && text.contains("{{closure}}"),
-        "what runs: {text}"
-    );
-    assert_eq!(t.apply(|_| lock.session().apply(|n| *n)), 0);
-    // Uncaught it poisons the object, and the lock is free for everybody.
-    let text = lock
-        .session()
-        .apply(|_| panic_of(|| t.apply(|_| lock.session().apply(|n| *n += 1))));
-    assert!(text.contains("this code may not wait"), "{text}");
-    assert!(t.is_poisoned());
-    t.clear_poison();
-    t.apply(|_| lock.session().apply(|n| *n += 1));
-    assert_eq!(lock.session().apply(|n| *n), 1);
-}
-
-#[test]
-fn promise_07_waiting_for_a_lock_is_refused() {
-    let _watch = watchdog();
-    refused_by(StdMutex::new(0));
-    refused_by(ParkingLot::new(0));
-    refused_by(Ttas::new(0));
-    refused_by(Ticket::new(0));
-    refused_by(Mcs::new(0));
-    refused_by(Clh::new(0));
 }
 
 /// What does not wait is allowed.

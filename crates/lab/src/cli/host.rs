@@ -89,6 +89,13 @@ impl Host {
     }
 }
 
+/// The name of this program: `corelay`, or of whose structure is compared.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_stem().map(|name| name.to_string_lossy());
+    name.map_or_else(|| "corelay".to_owned(), Into::into)
+}
+
 /// The command line, quoted where a shell would need it.
 fn command_line() -> String {
     let quote = |arg: String| {
@@ -102,7 +109,7 @@ fn command_line() -> String {
     let args = std::env::args_os()
         .skip(1)
         .map(|arg| quote(arg.to_string_lossy().into_owned()));
-    std::iter::once("corelay".to_owned())
+    std::iter::once(quote(program()))
         .chain(args)
         .collect::<Vec<_>>()
         .join(" ")

@@ -4,22 +4,21 @@
 //! anything is measured or written.
 
 mod bench;
-mod compare;
-mod host;
+pub(crate) mod compare;
+pub(crate) mod host;
 mod latency_table;
 mod list;
 mod machine;
-mod output;
+pub(crate) mod output;
 mod reach;
-mod sweep;
 mod table;
 
 use clap::{Parser, Subcommand};
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-const EXIT_CODES: &str = "\
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    fine
   1    a method gave a wrong result, or a target was missed
@@ -68,11 +67,16 @@ pub fn main() -> ExitCode {
         Err(error) => return refuse_or_help(&error),
     };
     let outcome = match cli.command {
-        Command::Compare(args) => compare::run(args),
+        Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Machine(args) => machine::run(args),
         Command::Reach(args) => reach::run(args),
     };
+    end(outcome)
+}
+
+/// The exit code; an error's sentence goes to standard error.
+pub(crate) fn end(outcome: Result<Exit, String>) -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(sentence) => {
@@ -83,7 +87,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Help goes to standard output as it is; an error is cut to its one sentence.
-fn refuse_or_help(error: &clap::Error) -> ExitCode {
+pub(crate) fn refuse_or_help(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // A reader that has gone away is no error.
         let _ = error.print();
@@ -101,17 +105,21 @@ fn refuse_or_help(error: &clap::Error) -> ExitCode {
 }
 
 /// A flag that Ctrl-C sets, so that what was measured is kept. A second Ctrl-C ends the
-/// program on the spot.
+/// program on the spot. The process has one, however often it measures.
 fn interrupt_flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let shared = Arc::clone(&flag);
-    let installed = ctrlc::set_handler(move || {
-        // Relaxed: the flag carries no data.
-        if shared.swap(true, Ordering::Relaxed) {
-            std::process::exit(Exit::Interrupted as i32);
-        }
+    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    let flag = FLAG.get_or_init(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&flag);
+        let installed = ctrlc::set_handler(move || {
+            // Relaxed: the flag carries no data.
+            if shared.swap(true, Ordering::Relaxed) {
+                std::process::exit(Exit::Interrupted as i32);
+            }
+        });
+        // Without a handler Ctrl-C ends the program at once, as it does everywhere.
+        drop(installed);
+        flag
     });
-    // Without a handler Ctrl-C ends the program at once, as it does everywhere.
-    drop(installed);
-    flag
+    Arc::clone(flag)
 }

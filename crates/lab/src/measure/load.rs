@@ -12,6 +12,7 @@ use crate::method::OnSchedule;
 use crate::schema::{Arrivals, Mode, Run};
 use crate::workload::fetch_add::Point;
 use crate::workload::latency;
+use crate::workload::operation::Workload;
 use std::time::{Duration, Instant};
 
 /// Loads of a sweep, in operations per second: 1, 2 and 5 of each decade.
@@ -45,9 +46,10 @@ const ENOUGH: f64 = 0.75;
 /// The loads of `ladder` that the method bears, and the first that it clearly does not.
 /// Each is tried for a moment, the failing one again. Ends early when interrupted or at
 /// `until`.
-pub fn climb(
+pub fn climb<W: Workload>(
+    workload: W,
     rig: &mut Rig,
-    entry: &OnSchedule,
+    entry: &OnSchedule<W>,
     point: &Point,
     ladder: &[u64],
     until: Option<Instant>,
@@ -60,7 +62,7 @@ pub fn climb(
             break;
         }
         climbed.push(load);
-        if !bears(rig, entry, point, load) && !bears(rig, entry, point, load) {
+        if !bears(workload, rig, entry, point, load) && !bears(workload, rig, entry, point, load) {
             break;
         }
     }
@@ -68,9 +70,15 @@ pub fn climb(
 }
 
 /// One short sample. What cannot be set up, or is wrong, bears nothing: measuring says why.
-fn bears(rig: &mut Rig, entry: &OnSchedule, point: &Point, load: u64) -> bool {
+fn bears<W: Workload>(
+    workload: W,
+    rig: &mut Rig,
+    entry: &OnSchedule<W>,
+    point: &Point,
+    load: u64,
+) -> bool {
     let timing = Timing::of(STEP);
-    let mut session = Session::new();
+    let mut session = Session::of(workload);
     let item = item(entry, point, &[], load);
     if session.add(item, &rig.patience(None)).is_err() {
         return false;
@@ -91,7 +99,7 @@ fn bears(rig: &mut Rig, entry: &OnSchedule, point: &Point, load: u64) -> bool {
     runs.iter().all(|run| run.correct) && samples().filter_map(|s| s.arrivals).all(|a| bears(&a))
 }
 
-fn item(entry: &OnSchedule, point: &Point, notes: &[String], load: u64) -> Item {
+fn item<W: Copy>(entry: &OnSchedule<W>, point: &Point, notes: &[String], load: u64) -> Item<W> {
     let mut point = point.clone();
     point.load = Some(load);
     Item {
@@ -102,20 +110,20 @@ fn item(entry: &OnSchedule, point: &Point, notes: &[String], load: u64) -> Item 
 }
 
 /// The methods at a point, each at its loads, and the generators that they need.
-pub fn items(
-    methods: &[OnSchedule],
+pub fn items<W: Copy>(
+    methods: &[OnSchedule<W>],
     point: &Point,
     notes: &[String],
-    mut loads: impl FnMut(&OnSchedule) -> Vec<u64>,
-) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
+    mut loads: impl FnMut(&OnSchedule<W>) -> Vec<u64>,
+) -> Vec<Item<W>> {
+    let mut items: Vec<Item<W>> = Vec::new();
     for entry in methods {
         let generator = Item {
             method: entry.generator,
             point: entry.generator_point(point),
             notes: vec![],
         };
-        let key = |item: &Item| (item.method.name(), item.point.servers);
+        let key = |item: &Item<W>| (item.method.name(), item.point.servers);
         if items.iter().all(|known| key(known) != key(&generator)) {
             items.push(generator);
         }
@@ -128,14 +136,14 @@ pub fn items(
     items
 }
 
-/// Takes the generators out of `runs` and says, where a load was not borne, what was in
-/// the way.
-pub fn conclude(runs: Vec<Run>) -> Vec<Run> {
+/// Takes the generators of `methods` out of `runs` and says, where a load was not borne,
+/// what was in the way.
+pub fn conclude<W>(methods: &[OnSchedule<W>], runs: Vec<Run>) -> Vec<Run> {
     let stamp_ns = latency::stamp_ns();
     let is_generator = |run: &Run| run.method.starts_with("generator");
     let (generators, mut runs): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(is_generator);
     for run in &mut runs {
-        let Ok(entry) = OnSchedule::named(&run.method) else {
+        let Some(entry) = methods.iter().find(|m| m.method.name() == run.method) else {
             continue;
         };
         let clients = |run: &Run| run.samples.first().map_or(0, |s| s.per_thread.len());

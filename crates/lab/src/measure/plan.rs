@@ -6,13 +6,13 @@
 //! are in one wave if they can be.
 
 use crate::method::Method;
-use crate::workload::fetch_add::Point;
+use crate::workload::fetch_add::{FetchAdd, Point};
 
 /// One contender to be.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct Item<W = FetchAdd> {
     /// The method.
-    pub method: Method,
+    pub method: Method<W>,
     /// Where in the sweep.
     pub point: Point,
     /// What the reader of its figures should know.
@@ -26,7 +26,7 @@ const THREADS_PER_WAVE: usize = 1024;
 /// What a wave may take if nobody says how much memory there is.
 const MODEST_BYTES: u64 = 1 << 30;
 
-impl Item {
+impl<W> Item<W> {
     /// Memory that it takes, in bytes, roughly.
     fn bytes(&self) -> u64 {
         self.method.bytes(self.point.vars)
@@ -52,9 +52,9 @@ impl Item {
 
 /// Divides `items` (all methods of a point next to each other) into waves that take at
 /// most half of the available memory; an item that needs more is a wave of its own.
-pub fn waves(items: Vec<Item>, available: Option<u64>) -> Vec<Vec<Item>> {
+pub fn waves<W: Clone>(items: Vec<Item<W>>, available: Option<u64>) -> Vec<Vec<Item<W>>> {
     let room = available.map_or(MODEST_BYTES, |bytes| bytes / 2);
-    let mut waves: Vec<Vec<Item>> = Vec::new();
+    let mut waves: Vec<Vec<Item<W>>> = Vec::new();
     let (mut used, mut threads) = (0, 0);
     for group in items.chunk_by(|a, b| key(a) == key(b)) {
         let group_bytes: u64 = group.iter().map(Item::bytes).sum();
@@ -82,7 +82,7 @@ pub fn waves(items: Vec<Item>, available: Option<u64>) -> Vec<Vec<Item>> {
     waves
 }
 
-fn key(item: &Item) -> (usize, u64) {
+fn key<W>(item: &Item<W>) -> (usize, u64) {
     (item.point.threads, item.point.vars)
 }
 

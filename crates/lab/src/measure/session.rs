@@ -16,18 +16,19 @@ use crate::measure::rig::Rig;
 use crate::measure::slice::{self, Slice};
 use crate::measure::stats;
 use crate::measure::tally::{Packed, Tally};
-use crate::method::{Contender, Method, Patience};
+use crate::method::{Contender, Patience};
 use crate::schema::{Arrivals, Mode, ModeSummary, Params, Percentiles, Run, Sample};
-use crate::workload::fetch_add::{self, Point};
-use crate::workload::latency;
+use crate::workload::fetch_add::{FetchAdd, Point};
+use crate::workload::operation::Workload;
 use crate::workload::random::Draw;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Contenders that are measured together.
-#[derive(Debug, Default)]
-pub struct Session {
+/// Contenders of one workload that are measured together.
+#[derive(Debug)]
+pub struct Session<W = FetchAdd> {
+    workload: W,
     entries: Vec<Entry>,
     /// Streams of random choices handed out so far.
     streams: u64,
@@ -35,7 +36,7 @@ pub struct Session {
 
 /// One contender and what was measured of it.
 struct Entry {
-    method: Method,
+    method: &'static str,
     point: Point,
     contender: Arc<dyn Contender>,
     draw: Draw,
@@ -90,16 +91,33 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Session {
-    /// A session without contenders.
+    /// A session of fetch-add without contenders.
     pub fn new() -> Self {
-        Self::default()
+        Self::of(FetchAdd)
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: Workload> Session<W> {
+    /// A session of `workload` without contenders.
+    pub fn of(workload: W) -> Self {
+        Self {
+            workload,
+            entries: Vec::new(),
+            streams: 0,
+        }
     }
 
     /// Sets up a method at its point (adjusted as the method needs it).
     ///
     /// # Errors
     /// One sentence that says what could not be had.
-    pub fn add(&mut self, item: Item, patience: &Patience) -> Result<(), String> {
+    pub fn add(&mut self, item: Item<W>, patience: &Patience) -> Result<(), String> {
         let Item {
             method,
             mut point,
@@ -107,11 +125,11 @@ impl Session {
         } = item;
         notes.extend(point.adjust(&method));
         point.window = method.window(point.window);
-        let contender = Arc::from(method.build(&point, patience)?);
+        let contender = Arc::from(method.build(self.workload, &point, patience)?);
         let draw = Draw::new(point.choice, point.vars, point.seed);
         let (taken, failure) = (Vec::new(), None);
         self.entries.push(Entry {
-            method,
+            method: method.name(),
             point,
             contender,
             draw,
@@ -193,7 +211,7 @@ impl Session {
     pub fn finish(self, rig: &Rig, timing: Timing) -> Vec<Run> {
         self.entries
             .into_iter()
-            .map(|entry| entry.finish(rig, timing))
+            .map(|entry| entry.finish(self.workload, rig, timing))
             .collect()
     }
 }
@@ -227,7 +245,7 @@ impl Entry {
     }
 
     /// Why this contender has no figure, if it has none: it panicked, or lost operations.
-    fn failure(&mut self, rig: &Rig) -> Option<String> {
+    fn failure(&mut self, counts: bool, rig: &Rig) -> Option<String> {
         if self.failure.is_some() {
             return self.failure.take();
         }
@@ -239,18 +257,19 @@ impl Entry {
             .start(first..first + 1, move |_| contender.total())
             .join();
         match sum.into_iter().next() {
-            Some(Ok(total)) if total == self.ops => None,
-            Some(Ok(total)) => Some(format!(
+            Some(Ok(Ok(total))) if total == self.ops || !counts => None,
+            Some(Ok(Ok(total))) => Some(format!(
                 "wrong result: {} operations, but the variables sum up to {total}",
                 self.ops
             )),
+            Some(Ok(Err(sentence))) => Some(format!("wrong result: {sentence}")),
             Some(Err(panic)) => Some(format!("summing up panicked: {panic}")),
             None => Some("the variables could not be summed up".to_owned()),
         }
     }
 
-    fn finish(mut self, rig: &Rig, timing: Timing) -> Run {
-        let failure = self.failure(rig);
+    fn finish(mut self, workload: impl Workload, rig: &Rig, timing: Timing) -> Run {
+        let failure = self.failure(workload.counts(), rig);
         // Jobs let go of the contender before they answer, so it is ours alone.
         let trustees = Arc::get_mut(&mut self.contender).map_or_else(Vec::new, |c| c.end());
         let correct = failure.is_none();
@@ -277,10 +296,13 @@ impl Entry {
             .point
             .load
             .map(|offered| limit::load(offered, &samples));
-        let workload = load.map_or(fetch_add::NAME, |_| latency::NAME);
+        let workload = match load {
+            None => workload.name(),
+            Some(_) => workload.name_under_load(),
+        };
         Run {
             workload: workload.to_owned(),
-            method: self.method.name().to_owned(),
+            method: self.method.to_owned(),
             params: params(&self.point, timing, |member| rig.crew.cpu(member)),
             correct,
             median_mops: stats::median(&all).unwrap_or(0.0),
@@ -399,7 +421,8 @@ fn params(point: &Point, timing: Timing, cpu: impl Fn(usize) -> Option<usize>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{METHODS, ON_SCHEDULE, broken};
+    use crate::method::{METHODS, Method, ON_SCHEDULE, broken};
+    use crate::workload::latency;
     use crate::workload::random::Choice;
     use corelay_sync::facade::atomic::Ordering;
 

@@ -1,7 +1,8 @@
 //! `fetch_add` on the variable itself: what the hardware does without any software.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::{OBJECT_BYTES, Point};
+use crate::workload::fetch_add::Point;
+use crate::workload::operation::{LINE_BYTES, Line};
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
@@ -10,24 +11,18 @@ pub(crate) const METHOD: Method = Method {
     name: "atomic",
     kind: Kind::Direct,
     window: 1,
-    bytes_per_var: OBJECT_BYTES as u64,
-    build: |point, _| Ok(Box::new(Atomics::new(point))),
+    bytes_per_var: LINE_BYTES as u64,
+    build: |_, point, _| Ok(Box::new(Atomics::new(point))),
 };
 
 struct Atomics {
     threads: usize,
-    variables: Box<[Line]>,
-}
-
-#[derive(Default)]
-#[repr(align(64))]
-struct Line {
-    count: AtomicU64,
+    variables: Box<[Line<AtomicU64>]>,
 }
 
 impl Atomics {
     fn new(point: &Point) -> Self {
-        let variables = (0..point.vars).map(|_| Line::default()).collect();
+        let variables = (0..point.vars).map(|_| Line(AtomicU64::new(0))).collect();
         Self {
             threads: point.threads,
             variables,
@@ -42,14 +37,12 @@ impl Contender for Atomics {
 
     fn client(&self, client: Client) -> u64 {
         // Relaxed: the variables are counted up, nothing is published through them.
-        client.drive(|var| self.variables[var].count.fetch_add(1, Ordering::Relaxed))
+        client.drive(|var| self.variables[var].0.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> Result<u64, String> {
         // Relaxed: the clients have been joined.
-        self.variables
-            .iter()
-            .map(|v| v.count.load(Ordering::Relaxed))
-            .sum()
+        let counts = self.variables.iter().map(|v| v.0.load(Ordering::Relaxed));
+        Ok(counts.sum())
     }
 }

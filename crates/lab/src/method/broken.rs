@@ -8,11 +8,12 @@ use std::ops::Range;
 
 /// Loses updates: a load, then a store (no undefined behaviour, and yet a race). With one
 /// thread nothing races, so every thousandth update is dropped by hand as well.
-pub(crate) const LOSES: Method =
-    method("loses-updates", |p, _| Ok(Box::new(Broken::new(p, false))));
+pub(crate) const LOSES: Method = method("loses-updates", |_, p, _| {
+    Ok(Box::new(Broken::new(p, false)))
+});
 
 /// Panics in its clients.
-pub(crate) const PANICS: Method = method("panics", |p, _| Ok(Box::new(Broken::new(p, true))));
+pub(crate) const PANICS: Method = method("panics", |_, p, _| Ok(Box::new(Broken::new(p, true))));
 
 const fn method(name: &'static str, build: super::Build) -> Method {
     Method {
@@ -59,8 +60,8 @@ impl Contender for Broken {
         })
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> Result<u64, String> {
         // Relaxed: the clients have been joined.
-        self.variable.load(Ordering::Relaxed)
+        Ok(self.variable.load(Ordering::Relaxed))
     }
 }

@@ -8,53 +8,59 @@
 //! * `channel-pipelined`: 64 calls outstanding.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::{Counter, OBJECT_BYTES, Point};
+use crate::workload::fetch_add::Point;
+use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
 use crate::workload::random::Client;
 use corelay_sync::facade::hint;
 use crossbeam_channel::{Receiver, RecvError, Sender, TryRecvError, bounded, unbounded};
 use std::ops::Range;
 use std::thread::JoinHandle;
 
-pub(crate) const ONE: Method = method("channel", 1);
-pub(crate) const PIPELINED: Method = method("channel-pipelined", OUTSTANDING);
+pub(crate) const fn one<W: Workload>() -> Method<W> {
+    method("channel", 1)
+}
+pub(crate) const fn pipelined<W: Workload>() -> Method<W> {
+    method("channel-pipelined", OUTSTANDING)
+}
 
 /// Calls outstanding of a pipelined client.
 const OUTSTANDING: usize = 64;
 
-const fn method(name: &'static str, window: usize) -> Method {
-    let build: super::Build = if window == 1 {
-        |point, _| Ok(Box::new(Actor::start(point, 1)?))
+const fn method<W: Workload>(name: &'static str, window: usize) -> Method<W> {
+    let build: super::Build<W> = if window == 1 {
+        |workload, point, _| Ok(Box::new(Actor::start(workload, point, 1)?))
     } else {
-        |point, _| Ok(Box::new(Actor::start(point, OUTSTANDING)?))
+        |workload, point, _| Ok(Box::new(Actor::start(workload, point, OUTSTANDING)?))
     };
     Method {
         name,
         kind: Kind::Actor,
         window,
-        bytes_per_var: OBJECT_BYTES as u64,
+        bytes_per_var: size_of::<Line<W::Object>>() as u64,
         build,
     }
 }
 
 /// What a client asks for.
-enum Request {
-    /// Add one to the variable and answer the client with the old value.
-    Add { var: u32, client: u32 },
-    /// Answer with the sum of all variables.
-    Total(Sender<u64>),
+enum Request<O> {
+    /// Do it on the variable and answer the client.
+    Do { operation: O, var: u32, client: u32 },
+    /// Answer with what all variables have seen.
+    Total(Sender<Result<u64, String>>),
 }
 
-struct Actor {
+struct Actor<W: Workload> {
+    workload: W,
     threads: usize,
     outstanding: usize,
-    requests: Option<Sender<Request>>,
-    answers: Vec<Receiver<u64>>,
+    requests: Option<Sender<Request<W::Operation>>>,
+    answers: Vec<Receiver<AnswerOf<W>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Actor {
+impl<W: Workload> Actor<W> {
     /// The actor takes the first CPU of the placement and counts among the threads.
-    fn start(point: &Point, outstanding: usize) -> Result<Self, String> {
+    fn start(workload: W, point: &Point, outstanding: usize) -> Result<Self, String> {
         let clients = point.threads - 1;
         let (requests, inbox) = channel(clients, outstanding);
         let (senders, answers) = (0..clients).map(|_| channel(1, outstanding)).unzip();
@@ -64,11 +70,12 @@ impl Actor {
             .spawn(move || {
                 // The crew's first thread has the same CPU and reports a failure to pin.
                 let _ = cpu.map(corelay_topology::pin_current_thread);
-                serve(&inbox, senders, vars);
+                serve(workload, &inbox, senders, vars);
             })
             .map_err(|error| format!("the actor's thread could not be started: {error}"))?;
         let (requests, thread) = (Some(requests), Some(thread));
         Ok(Self {
+            workload,
             threads: point.threads,
             outstanding,
             requests,
@@ -77,7 +84,7 @@ impl Actor {
         })
     }
 
-    fn requests(&self) -> &Sender<Request> {
+    fn requests(&self) -> &Sender<Request<W::Operation>> {
         self.requests
             .as_ref()
             .expect("the sender is taken only by drop")
@@ -97,17 +104,26 @@ fn channel<T>(senders: usize, outstanding: usize) -> (Sender<T>, Receiver<T>) {
     }
 }
 
-fn serve(inbox: &Receiver<Request>, clients: Vec<Sender<u64>>, vars: usize) {
-    let mut variables: Vec<Counter> = (0..vars).map(|_| Counter::default()).collect();
+fn serve<W: Workload>(
+    workload: W,
+    inbox: &Receiver<Request<W::Operation>>,
+    clients: Vec<Sender<AnswerOf<W>>>,
+    vars: usize,
+) {
+    let mut variables: Vec<Line<W::Object>> = (0..vars).map(|_| Line(workload.object())).collect();
     while let Ok(request) = receive(inbox) {
         match request {
-            Request::Add { var, client } => {
-                let old = variables[var as usize].add_one();
+            Request::Do {
+                operation,
+                var,
+                client,
+            } => {
+                let answer = operation.run(&mut variables[var as usize].0);
                 // The client waits for this answer, so it is there.
-                let _ = clients[client as usize].send(old);
+                let _ = clients[client as usize].send(answer);
             }
             Request::Total(answer) => {
-                let _ = answer.send(variables.iter().map(|v| v.count).sum());
+                let _ = answer.send(variables.iter().map(|v| workload.check(&v.0)).sum());
             }
         }
     }
@@ -130,7 +146,7 @@ fn receive<T>(channel: &Receiver<T>) -> Result<T, RecvError> {
     channel.recv()
 }
 
-impl Contender for Actor {
+impl<W: Workload> Contender for Actor<W> {
     fn clients(&self) -> Range<usize> {
         1..self.threads
     }
@@ -138,8 +154,10 @@ impl Contender for Actor {
     fn client(&self, mut client: Client) -> u64 {
         let (requests, answers) = (self.requests(), &self.answers[client.index]);
         let number = client.index as u32;
-        let ask = |var: usize| {
-            let sent = requests.send(Request::Add {
+        let mut next = client.operations(self.workload);
+        let mut ask = |var: usize| {
+            let sent = requests.send(Request::Do {
+                operation: next(),
                 var: var as u32,
                 client: number,
             });
@@ -149,7 +167,7 @@ impl Contender for Actor {
         if self.outstanding == 1 {
             return client.drive(|var| {
                 ask(var);
-                answer()
+                answer().number()
             });
         }
         // In batches: sending 64 and then receiving 64 takes a third of the time of keeping
@@ -161,7 +179,7 @@ impl Contender for Actor {
                 ask(client.choose());
             }
             for _ in 0..self.outstanding {
-                sum = sum.wrapping_add(answer());
+                sum = sum.wrapping_add(answer().number());
             }
             done += self.outstanding as u64;
             if client.stopped() {
@@ -172,14 +190,15 @@ impl Contender for Actor {
         done
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> Result<u64, String> {
         let (send, answer) = bounded(1);
         let asked = self.requests().send(Request::Total(send));
-        asked.ok().and_then(|()| answer.recv().ok()).unwrap_or(0)
+        let total = asked.ok().and_then(|()| answer.recv().ok());
+        total.unwrap_or_else(|| Err("the actor has ended".to_owned()))
     }
 }
 
-impl Drop for Actor {
+impl<W: Workload> Drop for Actor<W> {
     fn drop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {

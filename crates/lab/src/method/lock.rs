@@ -1,72 +1,92 @@
 //! A lock per variable, word and value on one line: any lock of `corelay-locks`.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::{OBJECT_BYTES, Point};
+use crate::workload::fetch_add::Point;
+use crate::workload::operation::{Answer, LINE_BYTES, Operation, Workload};
 use crate::workload::random::Client;
 use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay_sync::{Session, Shared};
 use std::ops::Range;
 
-pub(crate) const MUTEX: Method = method("mutex", |p, _| Ok(Locks::boxed(p, StdMutex::new)));
-pub(crate) const PARKING_LOT: Method =
-    method("parking-lot", |p, _| Ok(Locks::boxed(p, ParkingLot::new)));
-pub(crate) const TTAS: Method = method("ttas", |p, _| Ok(Locks::boxed(p, Ttas::new)));
-pub(crate) const TICKET: Method = method("ticket", |p, _| Ok(Locks::boxed(p, Ticket::new)));
-pub(crate) const MCS: Method = method("mcs", |p, _| Ok(Locks::boxed(p, Mcs::new)));
-pub(crate) const CLH: Method = method("clh", |p, _| Ok(Locks::boxed(p, Clh::new)));
+pub(crate) const fn mutex<W: Workload>() -> Method<W> {
+    method("mutex", |w, p, _| Ok(Locks::boxed(w, p, StdMutex::new)))
+}
+pub(crate) const fn parking_lot<W: Workload>() -> Method<W> {
+    method("parking-lot", |w, p, _| {
+        Ok(Locks::boxed(w, p, ParkingLot::new))
+    })
+}
+pub(crate) const fn ttas<W: Workload>() -> Method<W> {
+    method("ttas", |w, p, _| Ok(Locks::boxed(w, p, Ttas::new)))
+}
+pub(crate) const fn ticket<W: Workload>() -> Method<W> {
+    method("ticket", |w, p, _| Ok(Locks::boxed(w, p, Ticket::new)))
+}
+pub(crate) const fn mcs<W: Workload>() -> Method<W> {
+    method("mcs", |w, p, _| Ok(Locks::boxed(w, p, Mcs::new)))
+}
+pub(crate) const fn clh<W: Workload>() -> Method<W> {
+    method("clh", |w, p, _| Ok(Locks::boxed(w, p, Clh::new)))
+}
 
-const fn method(name: &'static str, build: super::Build) -> Method {
+const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Method<W> {
+    // The lock's word stands before the object, and both begin a line.
+    let bytes = (8 + size_of::<W::Object>()).next_multiple_of(LINE_BYTES);
     Method {
         name,
         kind: Kind::Direct,
         window: 1,
-        bytes_per_var: OBJECT_BYTES as u64,
+        bytes_per_var: bytes as u64,
         build,
     }
 }
 
-struct Locks<L> {
+struct Locks<W, L> {
+    workload: W,
     threads: usize,
     variables: Box<[L]>,
 }
 
-impl<L> Locks<L>
+impl<W, L> Locks<W, L>
 where
-    L: Shared<Value = u64> + Send + Sync + 'static,
+    W: Workload,
+    L: Shared<Value = W::Object> + Send + Sync + 'static,
 {
-    fn boxed(point: &Point, lock: fn(u64) -> L) -> Box<dyn Contender> {
-        const { assert!(size_of::<L>() == OBJECT_BYTES && align_of::<L>() == OBJECT_BYTES) };
-        let variables = (0..point.vars).map(|_| lock(0)).collect();
+    fn boxed(workload: W, point: &Point, lock: fn(W::Object) -> L) -> Box<dyn Contender> {
+        const {
+            assert!(align_of::<L>() >= LINE_BYTES);
+            assert!(size_of::<W::Object>() > 8 || size_of::<L>() == LINE_BYTES);
+        };
+        let locks = (0..point.vars).map(|_| lock(workload.object()));
         Box::new(Self {
+            workload,
             threads: point.threads,
-            variables,
+            variables: locks.collect(),
         })
     }
 }
 
-impl<L> Contender for Locks<L>
+impl<W, L> Contender for Locks<W, L>
 where
-    L: Shared<Value = u64> + Send + Sync + 'static,
+    W: Workload,
+    L: Shared<Value = W::Object> + Send + Sync + 'static,
 {
     fn clients(&self) -> Range<usize> {
         0..self.threads
     }
 
     fn client(&self, client: Client) -> u64 {
+        let mut next = client.operations(self.workload);
         // A lock's session is a pointer: opening one costs nothing.
         client.drive(|var| {
-            self.variables[var].session().apply(|count| {
-                let old = *count;
-                *count = old.wrapping_add(1);
-                old
-            })
+            let operation = next();
+            let mut session = self.variables[var].session();
+            session.apply(move |object| operation.run(object)).number()
         })
     }
 
-    fn total(&self) -> u64 {
-        self.variables
-            .iter()
-            .map(|lock| lock.session().apply(|count| *count))
-            .sum()
+    fn total(&self) -> Result<u64, String> {
+        let seen = |lock: &L| lock.session().apply(|object| self.workload.check(object));
+        self.variables.iter().map(seen).sum()
     }
 }

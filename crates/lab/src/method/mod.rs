@@ -12,8 +12,9 @@
 //! Where operations arrive on a schedule (the workload `latency`), [`ON_SCHEDULE`] lists the
 //! methods that can.
 //!
+//! All but `atomic` take any [`Workload`]: N ways × M structures, each way written once.
 //! Types are erased where a method is set up for a point of the sweep ([`Contender`]),
-//! never per operation: each method's loop is compiled for itself.
+//! never per operation: each method's loop is compiled for itself and the workload.
 
 pub mod atomic;
 #[cfg(test)]
@@ -25,10 +26,11 @@ pub mod on_schedule;
 pub mod tokio;
 pub mod trust;
 
-pub use on_schedule::{ON_SCHEDULE, OnSchedule};
+pub use on_schedule::{ON_SCHEDULE, OnSchedule, any_on_schedule};
 
 use crate::schema::Trustee;
-use crate::workload::fetch_add::Point;
+use crate::workload::fetch_add::{FetchAdd, Point};
+use crate::workload::operation::Workload;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::ops::Range;
@@ -40,12 +42,16 @@ pub trait Contender: Send + Sync {
     /// The threads of the crew that run [`client`](Self::client), by number.
     fn clients(&self) -> Range<usize>;
 
-    /// Adds one to variables of the client's choice until it is told to stop; returns how
-    /// often, all of them answered (or, for a method without answers, done).
+    /// Does operations on variables of the client's choice until it is told to stop;
+    /// returns how many, all of them answered (or, for a method without answers, done).
     fn client(&self, client: Client) -> u64;
 
-    /// The sum of all variables, read while no client runs.
-    fn total(&self) -> u64;
+    /// How many operations all variables together have seen by their own account, read
+    /// while no client runs.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with one of them.
+    fn total(&self) -> Result<u64, String>;
 
     /// Ends what serves the clients, and says what each trustee has counted. Nothing is
     /// asked of the contender afterwards.
@@ -93,43 +99,54 @@ impl Patience {
     }
 }
 
-type Build = fn(&Point, &Patience) -> Result<Box<dyn Contender>, String>;
+type Build<W = FetchAdd> = fn(W, &Point, &Patience) -> Result<Box<dyn Contender>, String>;
 
-/// A way of sharing, by name.
+/// A way of sharing the objects of a workload, by name.
 #[derive(Clone, Copy)]
-pub struct Method {
+pub struct Method<W = FetchAdd> {
     name: &'static str,
     kind: Kind,
     /// Requests in flight per client: 0 for as many as the point's window says.
     window: usize,
     /// Bytes that one variable takes, for the memory estimate.
     bytes_per_var: u64,
-    build: Build,
+    build: Build<W>,
 }
 
-/// All methods, in the order of tables.
-pub static METHODS: &[Method] = &[
-    atomic::METHOD,
-    lock::MUTEX,
-    lock::PARKING_LOT,
-    lock::TTAS,
-    lock::TICKET,
-    lock::MCS,
-    lock::CLH,
-    channel::ONE,
-    channel::PIPELINED,
-    tokio::METHOD,
-    trust::APPLY,
-    trust::THEN,
-    trust::POST,
-];
+/// The methods that take any workload, in the order of tables.
+pub const fn any<W: Workload>() -> [Method<W>; 12] {
+    [
+        lock::mutex(),
+        lock::parking_lot(),
+        lock::ttas(),
+        lock::ticket(),
+        lock::mcs(),
+        lock::clh(),
+        channel::one(),
+        channel::pipelined(),
+        tokio::method(),
+        trust::apply(),
+        trust::then(),
+        trust::post(),
+    ]
+}
+
+/// All methods of fetch-add, in the order of tables.
+pub static METHODS: &[Method] = &{
+    let mut all = [atomic::METHOD; 13];
+    let (_, others) = all.split_at_mut(1);
+    others.copy_from_slice(&any());
+    all
+};
 
 impl Method {
-    /// The method of that name.
+    /// The method of fetch-add of that name.
     pub fn named(name: &str) -> Option<Self> {
         METHODS.iter().find(|m| m.name == name).copied()
     }
+}
 
+impl<W> Method<W> {
     /// Its name on the command line and in results.
     pub fn name(&self) -> &'static str {
         self.name
@@ -170,13 +187,18 @@ impl Method {
     ///
     /// # Errors
     /// One sentence that says what could not be had (threads, memory, time).
-    pub fn build(&self, point: &Point, patience: &Patience) -> Result<Box<dyn Contender>, String> {
+    pub fn build(
+        &self,
+        workload: W,
+        point: &Point,
+        patience: &Patience,
+    ) -> Result<Box<dyn Contender>, String> {
         patience.check()?;
-        (self.build)(point, patience)
+        (self.build)(workload, point, patience)
     }
 }
 
-impl std::fmt::Debug for Method {
+impl<W> std::fmt::Debug for Method<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Method")
             .field("name", &self.name)

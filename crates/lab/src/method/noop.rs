@@ -6,17 +6,23 @@
 
 use crate::method::{Contender, Kind, Method};
 use crate::workload::fetch_add::Point;
+use crate::workload::operation::Workload;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
 
 /// For methods that wait for each answer.
-pub(super) const WAITS: Method = method("generator", |p, _| Ok(Box::new(Noop::new(p, false))));
+pub(super) const fn waits<W: Workload>() -> Method<W> {
+    method("generator", |w, p, _| Ok(Box::new(Noop::new(w, p, false))))
+}
 /// For methods whose answers come to a callback.
-pub(super) const CALLS_BACK: Method =
-    method("generator-then", |p, _| Ok(Box::new(Noop::new(p, true))));
+pub(super) const fn calls_back<W: Workload>() -> Method<W> {
+    method("generator-then", |w, p, _| {
+        Ok(Box::new(Noop::new(w, p, true)))
+    })
+}
 
-const fn method(name: &'static str, build: super::Build) -> Method {
+const fn method<W>(name: &'static str, build: super::Build<W>) -> Method<W> {
     Method {
         name,
         // The threads that are servers or actors elsewhere are left out.
@@ -27,15 +33,17 @@ const fn method(name: &'static str, build: super::Build) -> Method {
     }
 }
 
-struct Noop {
+struct Noop<W> {
+    workload: W,
     clients: Range<usize>,
     calls_back: bool,
     done: AtomicU64,
 }
 
-impl Noop {
-    fn new(point: &Point, calls_back: bool) -> Self {
+impl<W> Noop<W> {
+    fn new(workload: W, point: &Point, calls_back: bool) -> Self {
         Self {
+            workload,
             clients: point.servers..point.threads,
             calls_back,
             done: AtomicU64::new(0),
@@ -43,31 +51,32 @@ impl Noop {
     }
 }
 
-impl Contender for Noop {
+impl<W: Workload> Contender for Noop<W> {
     fn clients(&self) -> Range<usize> {
         self.clients.clone()
     }
 
     fn client(&self, client: Client) -> u64 {
+        let mut next = client.operations(self.workload);
         let done = if self.calls_back {
             client.issue(
                 |var, ticket| {
-                    std::hint::black_box(var);
+                    std::hint::black_box((var, next()));
                     ticket.answered();
                 },
                 || {},
                 || {},
             )
         } else {
-            client.drive(|var| std::hint::black_box(var) as u64)
+            client.drive(|var| std::hint::black_box((var, next())).0 as u64)
         };
         // Relaxed: it is read when the clients have been joined.
         self.done.fetch_add(done, Ordering::Relaxed);
         done
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> Result<u64, String> {
         // Relaxed: the clients have been joined.
-        self.done.load(Ordering::Relaxed)
+        Ok(self.done.load(Ordering::Relaxed))
     }
 }

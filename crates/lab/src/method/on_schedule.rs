@@ -6,40 +6,50 @@
 //! generator: the same loop around nothing.
 
 use super::{Kind, Method, atomic, channel, lock, noop, tokio, trust};
-use crate::workload::fetch_add::Point;
+use crate::workload::fetch_add::{FetchAdd, Point};
 use crate::workload::latency::MAX_LOAD;
+use crate::workload::operation::Workload;
 
 /// A method, and what generates its load.
 #[derive(Clone, Copy, Debug)]
-pub struct OnSchedule {
+pub struct OnSchedule<W = FetchAdd> {
     /// The method.
-    pub method: Method,
+    pub method: Method<W>,
     /// Its generator alone.
-    pub generator: Method,
+    pub generator: Method<W>,
     /// Measured where nobody says which.
     pub usual: bool,
 }
 
-/// All of them, in the order of tables.
-pub static ON_SCHEDULE: &[OnSchedule] = &[
-    waits(atomic::METHOD),
-    usual(waits(lock::MUTEX)),
-    waits(lock::PARKING_LOT),
-    waits(lock::TTAS),
-    waits(lock::TICKET),
-    waits(lock::MCS),
-    waits(lock::CLH),
-    usual(waits(channel::ONE)),
-    usual(with(tokio::ON_SCHEDULE, tokio::GENERATOR)),
-    usual(waits(trust::APPLY)),
-    usual(with(trust::THEN, noop::CALLS_BACK)),
-];
-
-const fn waits(method: Method) -> OnSchedule {
-    with(method, noop::WAITS)
+/// Those that take any workload, in the order of tables.
+pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 10] {
+    [
+        usual(waits(lock::mutex())),
+        waits(lock::parking_lot()),
+        waits(lock::ttas()),
+        waits(lock::ticket()),
+        waits(lock::mcs()),
+        waits(lock::clh()),
+        usual(waits(channel::one())),
+        usual(with(tokio::on_schedule(), tokio::generator())),
+        usual(waits(trust::apply())),
+        usual(with(trust::then(), noop::calls_back())),
+    ]
 }
 
-const fn with(method: Method, generator: Method) -> OnSchedule {
+/// All of them that do fetch-add, in the order of tables.
+pub static ON_SCHEDULE: &[OnSchedule] = &{
+    let mut all = [waits(atomic::METHOD); 11];
+    let (_, others) = all.split_at_mut(1);
+    others.copy_from_slice(&any_on_schedule());
+    all
+};
+
+const fn waits<W: Workload>(method: Method<W>) -> OnSchedule<W> {
+    with(method, noop::waits())
+}
+
+const fn with<W: Workload>(method: Method<W>, generator: Method<W>) -> OnSchedule<W> {
     OnSchedule {
         method,
         generator,
@@ -47,7 +57,7 @@ const fn with(method: Method, generator: Method) -> OnSchedule {
     }
 }
 
-const fn usual(entry: OnSchedule) -> OnSchedule {
+const fn usual<W: Workload>(entry: OnSchedule<W>) -> OnSchedule<W> {
     OnSchedule {
         usual: true,
         ..entry
@@ -70,7 +80,9 @@ impl OnSchedule {
             _ => format!("there is no method `{name}` with a latency"),
         })
     }
+}
 
+impl<W> OnSchedule<W> {
     /// The point at which the generator, alone, has as many clients as the method has at
     /// `point`, and more to issue than it can.
     pub fn generator_point(&self, point: &Point) -> Point {

@@ -16,8 +16,9 @@
 
 use crate::measure::tally::Tally;
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::{Counter, OBJECT_BYTES, Point};
+use crate::workload::fetch_add::Point;
 use crate::workload::latency::{Clock, Generator, Look, Tallies, Wall};
+use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;
@@ -26,41 +27,50 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-pub(crate) const METHOD: Method = Method {
-    name: "tokio",
-    kind: Kind::Direct,
-    window: 1,
-    bytes_per_var: OBJECT_BYTES as u64,
-    build: |point, _| Ok(Box::new(Tokio::start(point)?)),
-};
+pub(crate) const fn method<W: Workload>() -> Method<W> {
+    Method {
+        name: "tokio",
+        kind: Kind::Direct,
+        window: 1,
+        bytes_per_var: size_of::<Line<W::Object>>() as u64,
+        build: |workload, point, _| Ok(Box::new(Tokio::start(workload, point)?)),
+    }
+}
 
 /// The same on a schedule, with as many operations under way as the window says.
-pub(super) const ON_SCHEDULE: Method = Method {
-    window: 0,
-    ..METHOD
-};
+pub(super) const fn on_schedule<W: Workload>() -> Method<W> {
+    Method {
+        window: 0,
+        ..method()
+    }
+}
 
 /// Its generators alone, which spawn nothing.
-pub(super) const GENERATOR: Method = Method {
-    name: "generator-tokio",
-    build: |point, _| {
-        let tokio = Tokio::start(point)?;
-        let asks = false;
-        Ok(Box::new(Tokio { asks, ..tokio }))
-    },
-    ..ON_SCHEDULE
-};
+pub(super) const fn generator<W: Workload>() -> Method<W> {
+    Method {
+        name: "generator-tokio",
+        build: |workload, point, _| {
+            let tokio = Tokio::start(workload, point)?;
+            let asks = false;
+            Ok(Box::new(Tokio { asks, ..tokio }))
+        },
+        ..on_schedule()
+    }
+}
 
 /// Client tasks.
 const TASKS: usize = 64;
 
-enum Request {
-    Add(usize, oneshot::Sender<u64>),
-    Total(oneshot::Sender<u64>),
+enum Request<W: Workload> {
+    Do(W::Operation, usize, oneshot::Sender<AnswerOf<W>>),
+    Total(oneshot::Sender<Result<u64, String>>),
 }
 
-struct Tokio {
-    requests: mpsc::UnboundedSender<Request>,
+type Requests<W> = mpsc::UnboundedSender<Request<W>>;
+
+struct Tokio<W: Workload> {
+    workload: W,
+    requests: Requests<W>,
     runtime: Runtime,
     /// Generator tasks, where operations arrive on a schedule.
     generators: usize,
@@ -72,8 +82,8 @@ struct Tokio {
     unasked: AtomicU64,
 }
 
-impl Tokio {
-    fn start(point: &Point) -> Result<Self, String> {
+impl<W: Workload> Tokio<W> {
+    fn start(workload: W, point: &Point) -> Result<Self, String> {
         let (placement, next) = (Arc::clone(&point.placement), AtomicUsize::new(0));
         let runtime = Builder::new_multi_thread()
             .worker_threads(point.threads)
@@ -88,8 +98,9 @@ impl Tokio {
             .build()
             .map_err(|error| format!("the Tokio runtime could not be started: {error}"))?;
         let (requests, inbox) = mpsc::unbounded_channel();
-        runtime.spawn(serve(inbox, point.vars_len()));
+        runtime.spawn(serve(workload, inbox, point.vars_len()));
         Ok(Self {
+            workload,
             requests,
             runtime,
             generators: (point.threads - 1).max(1),
@@ -100,24 +111,34 @@ impl Tokio {
     }
 }
 
-async fn serve(mut inbox: mpsc::UnboundedReceiver<Request>, vars: usize) {
-    let mut variables: Vec<Counter> = (0..vars).map(|_| Counter::default()).collect();
+async fn serve<W: Workload>(
+    workload: W,
+    mut inbox: mpsc::UnboundedReceiver<Request<W>>,
+    vars: usize,
+) {
+    let mut variables: Vec<Line<W::Object>> = (0..vars).map(|_| Line(workload.object())).collect();
     let mut batch = Vec::with_capacity(TASKS);
     while inbox.recv_many(&mut batch, TASKS).await > 0 {
         for request in batch.drain(..) {
             // Whoever asked waits for the answer, so it is there.
-            let _ = match request {
-                Request::Add(var, answer) => answer.send(variables[var].add_one()),
-                Request::Total(answer) => answer.send(variables.iter().map(|v| v.count).sum()),
-            };
+            match request {
+                Request::Do(operation, var, answer) => {
+                    let _ = answer.send(operation.run(&mut variables[var].0));
+                }
+                Request::Total(answer) => {
+                    let _ = answer.send(variables.iter().map(|v| workload.check(&v.0)).sum());
+                }
+            }
         }
     }
 }
 
-async fn call(mut client: Client, requests: mpsc::UnboundedSender<Request>) -> u64 {
+async fn call<W: Workload>(workload: W, mut client: Client, requests: Requests<W>) -> u64 {
+    let mut next = client.operations(workload);
     let (mut done, mut sum) = (0, 0u64);
     loop {
-        sum = sum.wrapping_add(add_one(&requests, client.choose()).await);
+        let answer = ask(&requests, next(), client.choose()).await;
+        sum = sum.wrapping_add(answer.number());
         done += 1;
         if client.stopped() {
             break;
@@ -146,13 +167,14 @@ impl UnderWay {
 
 /// Spawns an operation whenever one is due, or without `requests` does nothing then;
 /// returns how many were done.
-async fn generate(
-    mut generator: Generator<Wall>,
-    mut client: Client,
-    requests: Option<mpsc::UnboundedSender<Request>>,
+async fn generate<W: Workload>(
+    workload: W,
+    (mut generator, mut client): (Generator<Wall>, Client),
+    requests: Option<Requests<W>>,
     window: usize,
     tallies: Tallies,
 ) -> u64 {
+    let mut next = client.operations(workload);
     let under_way = Arc::new(UnderWay {
         operations: AtomicUsize::new(0),
         tally: Mutex::default(),
@@ -166,9 +188,9 @@ async fn generate(
         }
         match generator.look() {
             Look::Due(due) => {
-                let var = client.choose();
+                let (operation, var) = (next(), client.choose());
                 let Some(requests) = requests.clone() else {
-                    std::hint::black_box(var);
+                    std::hint::black_box((operation, var));
                     generator.answered(due);
                     continue;
                 };
@@ -176,7 +198,7 @@ async fn generate(
                 under_way.operations.fetch_add(1, Ordering::Relaxed);
                 let (clock, under_way) = (generator.clock, Arc::clone(&under_way));
                 tokio::spawn(async move {
-                    std::hint::black_box(add_one(&requests, var).await);
+                    std::hint::black_box(ask(&requests, operation, var).await.number());
                     under_way.answered(clock.now() - due);
                 });
             }
@@ -197,9 +219,13 @@ async fn generate(
     generator.tally.issued
 }
 
-async fn add_one(requests: &mpsc::UnboundedSender<Request>, var: usize) -> u64 {
+async fn ask<W: Workload>(
+    requests: &Requests<W>,
+    operation: W::Operation,
+    var: usize,
+) -> AnswerOf<W> {
     let (send, answer) = oneshot::channel();
-    let sent = requests.send(Request::Add(var, send));
+    let sent = requests.send(Request::Do(operation, var, send));
     assert!(
         sent.is_ok(),
         "the actor serves until its contender is dropped"
@@ -207,13 +233,13 @@ async fn add_one(requests: &mpsc::UnboundedSender<Request>, var: usize) -> u64 {
     answer.await.expect("the actor answers every request")
 }
 
-impl Tokio {
+impl<W: Workload> Tokio<W> {
     fn on_schedule(&self, client: Client) -> u64 {
         let requests = self.asks.then(|| self.requests.clone());
         let (generators, tallies) = client.into_generators(self.generators);
-        let task = |(generator, client)| {
+        let task = |client| {
             let (requests, tallies) = (requests.clone(), tallies.clone());
-            let generate = generate(generator, client, requests, self.window, tallies);
+            let generate = generate(self.workload, client, requests, self.window, tallies);
             self.runtime.spawn(generate)
         };
         let done = self.finish(generators.into_iter().map(task).collect());
@@ -236,7 +262,7 @@ impl Tokio {
     }
 }
 
-impl Contender for Tokio {
+impl<W: Workload> Contender for Tokio<W> {
     /// One thread of the crew waits for the tasks; it sleeps meanwhile.
     fn clients(&self) -> Range<usize> {
         0..1
@@ -246,16 +272,17 @@ impl Contender for Tokio {
         if client.has_schedule() {
             return self.on_schedule(client);
         }
-        let call = |client| call(client, self.requests.clone());
+        let call = |client| call(self.workload, client, self.requests.clone());
         let tasks = client.split(TASKS).map(|c| self.runtime.spawn(call(c)));
         self.finish(tasks.collect())
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> Result<u64, String> {
         let (send, answer) = oneshot::channel();
         let asked = self.requests.send(Request::Total(send));
         let total = asked.ok().and_then(|()| answer.blocking_recv().ok());
+        let total = total.unwrap_or_else(|| Err("the actor has ended".to_owned()))?;
         // Relaxed: the clients have been joined.
-        total.unwrap_or(0) + self.unasked.load(Ordering::Relaxed)
+        Ok(total + self.unasked.load(Ordering::Relaxed))
     }
 }

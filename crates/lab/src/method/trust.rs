@@ -11,54 +11,66 @@
 
 use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
-use crate::workload::fetch_add::{Counter, OBJECT_BYTES, Point};
+use crate::workload::fetch_add::Point;
+use crate::workload::operation::{Answer, AnswerOf, LINE_BYTES, Line, Workload};
 use crate::workload::random::Client;
 use corelay::{ApplyFuture, ClientGuard, Metrics, Trust, Trustees};
 use corelay_sync::Backoff;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::iter::repeat_with;
 use std::ops::Range;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-pub(crate) const APPLY: Method = method("trust", 1, |p, patience| {
-    Ok(Box::new(Delegated::start(p, patience, How::Apply)?))
-});
-pub(crate) const THEN: Method = method("trust-then", 0, |p, patience| {
-    Ok(Box::new(Delegated::start(p, patience, How::Then)?))
-});
-pub(crate) const POST: Method = method("trust-post", 0, |p, patience| {
-    Ok(Box::new(Delegated::start(p, patience, How::Post)?))
-});
+pub(crate) const fn apply<W: Workload>() -> Method<W> {
+    method("trust", 1, |w, p, patience| {
+        Ok(Box::new(Delegated::start(w, p, patience, How::Apply)?))
+    })
+}
+pub(crate) const fn then<W: Workload>() -> Method<W> {
+    method("trust-then", 0, |w, p, patience| {
+        Ok(Box::new(Delegated::start(w, p, patience, How::Then)?))
+    })
+}
+pub(crate) const fn post<W: Workload>() -> Method<W> {
+    method("trust-post", 0, |w, p, patience| {
+        Ok(Box::new(Delegated::start(w, p, patience, How::Post)?))
+    })
+}
 /// `apply_then` with one request in flight: a lone asynchronous call. For targets only.
-pub(crate) const LONE: Method = method("trust-lone", 1, |p, patience| {
-    Ok(Box::new(Delegated::start(p, patience, How::Lone)?))
+pub(crate) const LONE: Method = method("trust-lone", 1, |w, p, patience| {
+    Ok(Box::new(Delegated::start(w, p, patience, How::Lone)?))
 });
 /// `apply_then` to a trustee that neither catches panics nor looks for poison nor counts.
 /// For targets only: it says what those three cost.
-pub(crate) const BARE: Method = method("trust-bare", 0, |p, patience| {
-    Ok(Box::new(Delegated::start(p, patience, How::Bare)?))
+pub(crate) const BARE: Method = method("trust-bare", 0, |w, p, patience| {
+    Ok(Box::new(Delegated::start(w, p, patience, How::Bare)?))
 });
 /// `apply_async` with 64 futures in flight: asked for together, awaited in order. For targets
 /// only.
-pub(crate) const FUTURES: Method = method("trust-futures", FLYING, |p, patience| {
-    Ok(Box::new(Delegated::start(p, patience, How::Futures)?))
+pub(crate) const FUTURES: Method = method("trust-futures", FLYING, |w, p, patience| {
+    Ok(Box::new(Delegated::start(w, p, patience, How::Futures)?))
 });
 
 /// Futures in flight.
 const FLYING: usize = 64;
 
-/// An object on its trustee, which is the variable and its bookkeeping as the allocator
-/// rounds them (four lines by the process's size at 2^20 variables); and a handle.
-const BYTES_PER_VAR: u64 = 4 * OBJECT_BYTES as u64 + size_of::<Trust<Counter>>() as u64;
-
-const fn method(name: &'static str, window: usize, build: super::Build) -> Method {
+const fn method<W: Workload>(
+    name: &'static str,
+    window: usize,
+    build: super::Build<W>,
+) -> Method<W> {
+    // An object on its trustee, which is the variable and its bookkeeping as the allocator
+    // rounds them (four lines of fetch-add, by the process's size at 2^20 variables); and a
+    // handle.
+    let bytes = size_of::<Line<W::Object>>() + 3 * LINE_BYTES + size_of::<Trust<Line<W::Object>>>();
     Method {
         name,
         kind: Kind::Dedicated,
         window,
-        bytes_per_var: BYTES_PER_VAR,
+        bytes_per_var: bytes as u64,
         build,
     }
 }
@@ -73,13 +85,12 @@ enum How {
     Futures,
 }
 
-type Variables = Box<[Trust<Counter>]>;
-
-struct Delegated {
+struct Delegated<W: Workload> {
+    workload: W,
     how: How,
     clients: Range<usize>,
     // Handles go before their trustees do.
-    variables: Variables,
+    variables: Box<[Trust<Line<W::Object>>]>,
     /// Until the end.
     trustees: Option<Trustees>,
 }
@@ -87,8 +98,8 @@ struct Delegated {
 /// Variables given to the trustees before the clock is looked at again.
 const AT_ONCE: usize = 1 << 14;
 
-impl Delegated {
-    fn start(point: &Point, patience: &Patience, how: How) -> Result<Self, String> {
+impl<W: Workload> Delegated<W> {
+    fn start(workload: W, point: &Point, patience: &Patience, how: How) -> Result<Self, String> {
         // Servers take the first places; a placement pins all threads or none.
         let places = point.placement.iter().take(point.servers);
         let trustees = Trustees::dedicated(point.servers)
@@ -104,10 +115,12 @@ impl Delegated {
         while variables.len() < point.vars_len() {
             patience.check()?;
             let some = AT_ONCE.min(point.vars_len() - variables.len());
-            variables.extend(trustees.entrust_all(repeat_with(Counter::default).take(some)));
+            let objects = repeat_with(|| Line(workload.object()));
+            variables.extend(trustees.entrust_all(objects.take(some)));
         }
         drop(client);
         Ok(Self {
+            workload,
             how,
             clients: point.servers..point.threads,
             variables: variables.into(),
@@ -123,27 +136,29 @@ thread_local! {
 
 /// What a callback does with its answer.
 #[inline(always)]
-fn answered(old: u64) {
+fn answered(answer: impl Answer) {
     let (count, sum) = ANSWERED.get();
-    ANSWERED.set((count + 1, sum.wrapping_add(old)));
+    ANSWERED.set((count + 1, sum.wrapping_add(answer.number())));
 }
 
-impl Contender for Delegated {
+impl<W: Workload> Contender for Delegated<W> {
     fn clients(&self) -> Range<usize> {
         self.clients.clone()
     }
 
     fn client(&self, client: Client) -> u64 {
         let variables = &*self.variables;
+        let mut operations = client.operations(self.workload);
+        let mut next = || Line::run(operations());
         match self.how {
-            How::Apply => client.drive(|var| variables[var].apply(Counter::add_one)),
+            How::Apply => client.drive(|var| variables[var].apply(next()).number()),
             How::Then | How::Bare if client.has_schedule() => client.issue(
                 |var, ticket| {
-                    let then = move |old| {
-                        std::hint::black_box::<u64>(old);
+                    let then = move |answer: AnswerOf<W>| {
+                        std::hint::black_box(answer.number());
                         ticket.answered();
                     };
-                    variables[var].apply_then(Counter::add_one, then);
+                    variables[var].apply_then(next(), then);
                 },
                 corelay::poll,
                 settle,
@@ -151,7 +166,7 @@ impl Contender for Delegated {
             How::Then | How::Bare => {
                 ANSWERED.set((0, 0));
                 let asked = client.drive(|var| {
-                    variables[var].apply_then(Counter::add_one, answered);
+                    variables[var].apply_then(next(), answered);
                     0
                 });
                 settle();
@@ -164,7 +179,7 @@ impl Contender for Delegated {
                 ANSWERED.set((0, 0));
                 client.drive(|var| {
                     let before = ANSWERED.get().0;
-                    variables[var].apply_then(Counter::add_one, answered);
+                    variables[var].apply_then(next(), answered);
                     while ANSWERED.get().0 == before {
                         corelay::poll();
                     }
@@ -174,9 +189,10 @@ impl Contender for Delegated {
             How::Futures => {
                 let mut flying = Vec::with_capacity(FLYING);
                 let asked = client.drive(|var| {
-                    flying.push(variables[var].apply_async(Counter::add_one));
+                    flying.push(variables[var].apply_async(next()));
                     if flying.len() == FLYING {
-                        flying.drain(..).map(block_on).fold(0, u64::wrapping_add)
+                        let answers = flying.drain(..).map(|future| block_on(future).number());
+                        answers.fold(0, u64::wrapping_add)
                     } else {
                         0
                     }
@@ -186,7 +202,8 @@ impl Contender for Delegated {
             }
             How::Post => {
                 let asked = client.drive(|var| {
-                    variables[var].post(|counter| _ = counter.add_one());
+                    let operation = next();
+                    variables[var].post(move |line| _ = operation(line));
                     0
                 });
                 settle();
@@ -195,14 +212,19 @@ impl Contender for Delegated {
         }
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> Result<u64, String> {
+        let total = Rc::new(RefCell::new(Ok(0)));
         // Not one `apply` after the other: a million round trips take seconds.
-        ANSWERED.set((0, 0));
         for variable in &self.variables {
-            variable.apply_then(|counter| counter.count, answered);
+            let (workload, total) = (self.workload, Rc::clone(&total));
+            let check = move |line: &mut Line<W::Object>| workload.check(&line.0);
+            variable.apply_then(check, move |seen| {
+                let mut total = total.borrow_mut();
+                *total = total.clone().and_then(|sum| seen.map(|seen| sum + seen));
+            });
         }
         settle();
-        ANSWERED.get().1
+        total.replace(Ok(0))
     }
 
     fn end(&mut self) -> Vec<Trustee> {
@@ -230,7 +252,7 @@ impl From<&Metrics> for Trustee {
 
 /// The smallest executor: it looks again and again, and nobody needs to wake it.
 #[inline(always)]
-fn block_on(mut future: ApplyFuture<u64>) -> u64 {
+fn block_on<R>(mut future: ApplyFuture<R>) -> R {
     let mut context = Context::from_waker(Waker::noop());
     let mut backoff = Backoff::new();
     loop {

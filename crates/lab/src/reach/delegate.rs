@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 /// The contenders, all on one variable with two threads.
 pub const METHODS: [Method; 10] = [
     atomic::METHOD,
-    lock::MUTEX,
-    channel::PIPELINED,
-    tokio::METHOD,
-    trust::APPLY,
-    trust::THEN,
-    trust::POST,
+    lock::mutex(),
+    channel::pipelined(),
+    tokio::method(),
+    trust::apply(),
+    trust::then(),
+    trust::post(),
     trust::LONE,
     trust::BARE,
     trust::FUTURES,

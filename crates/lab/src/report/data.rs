@@ -4,10 +4,22 @@ use super::method;
 use super::verdict::FEWEST;
 use crate::measure::stats::quantile;
 use crate::schema::{Mode, ModeSummary, Results, Run};
+use crate::workload::{fetch_add, latency};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modes that figures are given for, in the order in which they are shown.
 pub(super) const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
+
+/// The name of the workload where it is none of the lab's, but somebody's own structure.
+pub(super) fn own(results: &Results) -> Option<&str> {
+    let name = results.runs.first()?.workload.as_str();
+    let alone = results.runs.iter().all(|run| run.workload == name);
+    (alone && is_own(name)).then_some(name)
+}
+
+fn is_own(workload: &str) -> bool {
+    ![fetch_add::NAME, latency::NAME].contains(&workload)
+}
 
 /// Runs of one workload with one distribution: what one picture may show together. Runs
 /// under a given load are not among them: they have [pictures of their own](super::latency).
@@ -65,9 +77,21 @@ impl<'a> Subject<'a> {
         modes(self.runs.iter().copied())
     }
 
+    /// Somebody's own structure, of which nothing is known but its name.
+    pub(super) fn is_own(&self) -> bool {
+        is_own(self.workload)
+    }
+
+    /// Some method is of that form.
+    pub(super) fn has(&self, form: method::Form) -> bool {
+        self.runs
+            .iter()
+            .any(|run| method::form(&run.method) == form)
+    }
+
     /// The contention models hold for variables of a line each, chosen uniformly (D16).
     pub(super) fn has_models(&self) -> bool {
-        self.workload == "fetch-add" && self.dist == "uniform"
+        self.workload == fetch_add::NAME && self.dist == "uniform"
     }
 
     /// Its runs at `threads` threads.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// Latency runs with one number of threads, variables, and one distribution: what one
 /// picture may show together.
 pub(super) struct Group<'a> {
+    workload: &'a str,
     pub(super) threads: usize,
     pub(super) vars: u64,
     pub(super) dist: &'a str,
@@ -97,15 +98,19 @@ impl<'a> Group<'a> {
     pub(super) fn all(results: &'a Results) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for run in results.runs.iter().filter(|run| run.load.is_some()) {
-            let (threads, vars, dist) = (
+            let (workload, threads, vars, dist) = (
+                run.workload.as_str(),
                 run.params.threads,
                 run.params.vars,
                 run.params.dist.as_str(),
             );
-            let same = |g: &&mut Self| (g.threads, g.vars, g.dist) == (threads, vars, dist);
+            let same = |g: &&mut Self| {
+                (g.workload, g.threads, g.vars, g.dist) == (workload, threads, vars, dist)
+            };
             match groups.iter_mut().find(same) {
                 Some(group) => group.runs.push(run),
                 None => groups.push(Self {
+                    workload,
                     threads,
                     vars,
                     dist,

@@ -1,7 +1,7 @@
 //! `fetch-add`: many threads add one to variables chosen at random (D16).
 //!
-//! Each variable is an object of 64 bytes at an address divisible by 64, with its own
-//! lock, trust or atomic; the old value is the answer. When a run is over, the sum of the
+//! Each variable is a number on a line of its own (64 bytes at an address divisible by
+//! 64), with its own lock, trust or atomic; the old value is the answer. When a run is over, the sum of the
 //! variables must be the number of operations, or the run has no figure.
 //!
 //! Fewer variables than trustees leave trustees without work, so their number is reduced
@@ -9,14 +9,13 @@
 //! `threads` stays what was asked for.
 
 use crate::method::Method;
-use crate::workload::random::Choice;
+use crate::workload::latency;
+use crate::workload::operation::{Operation, Workload};
+use crate::workload::random::{Choice, Random};
 use std::sync::Arc;
 
 /// The name in results and on the command line.
 pub const NAME: &str = "fetch-add";
-
-/// Bytes of a variable, and its alignment.
-pub const OBJECT_BYTES: usize = 64;
 
 /// The largest number of variables: 2^32 objects are 256 GiB.
 pub const MAX_VARS: u64 = 1 << 32;
@@ -46,7 +45,7 @@ pub struct Point {
 impl Point {
     /// What is changed from what was asked for, so that the point makes sense; one
     /// sentence for the result where something was (D18).
-    pub fn adjust(&mut self, method: &Method) -> Option<String> {
+    pub fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
         if !method.is_dedicated() {
             self.servers = 0;
             return None;
@@ -67,24 +66,46 @@ impl Point {
     }
 }
 
-/// A variable: eight bytes that count in an object of 64.
-#[derive(Debug, Default)]
-#[repr(C, align(64))]
-pub struct Counter {
-    /// How often one was added.
-    pub count: u64,
-    _rest: [u64; 7],
+/// The workload. Its objects are plain numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FetchAdd;
+
+/// Adds one, and answers with the value before.
+#[derive(Clone, Copy, Debug)]
+pub struct AddOne;
+
+impl Operation<u64> for AddOne {
+    type Answer = u64;
+
+    #[inline(always)]
+    fn run(self, count: &mut u64) -> u64 {
+        let old = *count;
+        *count = old.wrapping_add(1);
+        old
+    }
 }
 
-const _: () =
-    assert!(size_of::<Counter>() == OBJECT_BYTES && align_of::<Counter>() == OBJECT_BYTES);
+impl Workload for FetchAdd {
+    type Object = u64;
+    type Operation = AddOne;
 
-impl Counter {
-    /// Adds one and returns the value before.
-    #[inline(always)]
-    pub fn add_one(&mut self) -> u64 {
-        let old = self.count;
-        self.count = old.wrapping_add(1);
-        old
+    fn name(self) -> &'static str {
+        NAME
+    }
+
+    fn name_under_load(self) -> &'static str {
+        latency::NAME
+    }
+
+    fn object(self) -> u64 {
+        0
+    }
+
+    fn operations(self, _: Random) -> impl FnMut() -> AddOne + Send + 'static {
+        || AddOne
+    }
+
+    fn check(self, count: &u64) -> Result<u64, String> {
+        Ok(*count)
     }
 }

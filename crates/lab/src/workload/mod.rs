@@ -2,7 +2,9 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`operation`] | what a workload is: objects, and an operation on them |
 //! | [`fetch_add`] | add one to a variable chosen at random (D16) |
+//! | [`own`] | a structure and an operation that somebody else has written |
 //! | [`latency`] | the same, arriving on a schedule: how long an answer takes under load |
 //! | [`schedule`] | when operations arrive |
 //! | [`random`] | which variable: one cheap generator for every rival |
@@ -10,6 +12,8 @@
 
 pub mod fetch_add;
 pub mod latency;
+pub mod operation;
+pub mod own;
 pub mod random;
 pub mod schedule;
 pub mod zipf;

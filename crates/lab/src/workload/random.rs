@@ -10,6 +10,7 @@
 //!   `1 / (k + 1)^θ`, by [`Zipf`].
 
 use crate::workload::latency::Arrivals;
+use crate::workload::operation::Workload;
 use crate::workload::schedule::Schedule;
 use crate::workload::zipf::Zipf;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
@@ -135,6 +136,42 @@ impl Stream {
     }
 }
 
+/// Random numbers that travel with an operation: eight bytes, drawn from where the
+/// operation runs (SplitMix64; Steele, Lea and Flood, 2014).
+///
+/// ```
+/// use corelay_lab::workload::random::Random;
+///
+/// let mut dice = Random::new(1);
+/// assert!((0..100).all(|_| dice.below(6) < 6));
+/// assert_eq!(Random::new(7).next(), Random::new(7).next());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Numbers that follow from `seed` alone.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number, each of the 2^64 with the same probability.
+    #[expect(clippy::should_implement_trait, reason = "numbers never end")]
+    #[inline(always)]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    /// A number below `n`, or 0 where `n` is 0.
+    #[inline(always)]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
+
 /// One client during one slice: what it chooses and when it stops.
 #[derive(Debug)]
 pub struct Client {
@@ -181,6 +218,15 @@ impl Client {
                 arrivals: None,
             }
         })
+    }
+
+    /// This client's operations, from random numbers of their own.
+    pub fn operations<W: Workload>(
+        &self,
+        workload: W,
+    ) -> impl FnMut() -> W::Operation + Send + 'static + use<W> {
+        let seed = self.stream.rng.clone().next_u64();
+        workload.operations(Random::new(seed))
     }
 
     /// True once the slice is over.
@@ -274,6 +320,20 @@ mod tests {
             assert_ne!(first, take(&draw, 0, 1));
             assert_ne!(first, take(&Draw::new(choice, 1_000, 2), 0, 0));
         }
+    }
+
+    #[test]
+    fn random_numbers_are_splitmix64_and_stay_below() {
+        // The first numbers of the reference implementation (Vigna) from 0.
+        let mut random = Random::new(0);
+        assert_eq!(
+            [random.next(), random.next()],
+            [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]
+        );
+        assert_eq!(Random::new(3).below(0), 0);
+        let mut seen = [0u32; 5];
+        (0..5_000).for_each(|_| seen[random.below(5) as usize] += 1);
+        assert!(seen.iter().all(|&n| (800..1200).contains(&n)), "{seen:?}");
     }
 
     #[test]

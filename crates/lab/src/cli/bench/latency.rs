@@ -8,6 +8,7 @@ use crate::measure::load::{self, LADDER};
 use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::method::{Method, ON_SCHEDULE, OnSchedule};
+use crate::workload::fetch_add::FetchAdd;
 use crate::workload::latency::MAX_LOAD;
 use std::time::Duration;
 
@@ -105,7 +106,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let mut bench = common.open(&host, &samples)?;
     let items = args.all_items(&mut bench.rig, &places);
     let runs = common.measure(&mut bench.rig, items)?;
-    common.deliver(&host, bench, load::conclude(runs), latency_table::of)
+    common.deliver(
+        &host,
+        bench,
+        load::conclude(ON_SCHEDULE, runs),
+        latency_table::of,
+    )
 }
 
 impl Args {
@@ -129,7 +135,7 @@ impl Args {
                 Loads::List(list) => list.0.clone(),
                 Loads::Sweep => {
                     bar.inc(1);
-                    load::climb(rig, method, &place.point, LADDER, None)
+                    load::climb(FetchAdd, rig, method, &place.point, LADDER, None)
                 }
             }));
         }

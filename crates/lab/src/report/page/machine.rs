@@ -1,7 +1,7 @@
 //! The machine, and how it was measured.
 
 use crate::plot::{bytes, escape, significant, trimmed};
-use crate::report::data;
+use crate::report::data::{self, Subject};
 use crate::report::method::METHODS;
 use crate::report::words::{self, count};
 use crate::schema::{Machine, Mode, Results};
@@ -157,7 +157,7 @@ pub(super) fn how(results: &Results) -> Vec<String> {
         .map(|r| r.params.seed.to_string())
         .collect();
     let seeds: Vec<String> = seeds.into_iter().collect();
-    vec![
+    let mut told = vec![
         format!(
             "{} of {} were taken: {} near, {} far, {} without a mode; {} discarded because the round trips probed right before and after disagreed.",
             count(all, "sample", "samples"),
@@ -169,15 +169,26 @@ pub(super) fn how(results: &Results) -> Vec<String> {
         ),
         "Near means a round trip of at most twice the smallest ever seen between the two CPUs, far anything beyond: virtual CPUs move, and figures change with the distance. Figures of different modes are never compared.".to_owned(),
         "Methods take turns in short slices (A B A B), so that a slow phase of the machine falls on all of them.".to_owned(),
-        "The final count of every run is checked first; a wrong one has no figure.".to_owned(),
+        "A run whose variables were found wrong in the end, or lost an operation, has no figure.".to_owned(),
         "Figures are medians; bands, whiskers and the words after them are quartiles. The harmonic mean is given for comparison with the literature. Ratios carry 95 % bootstrap intervals; where an interval contains 1, it is too close to call.".to_owned(),
-        "The shading is a model: the chance that at least two threads choose the same variable, 1 − V! ÷ ((V − T)! · V^T). The marks stand where the variables, of 64 bytes each, fill one cache.".to_owned(),
-        format!(
-            "Random choices come from {} {}.",
-            if seeds.len() == 1 { "the seed" } else { "the seeds" },
-            if seeds.is_empty() { "–".to_owned() } else { words::and(&seeds) }
-        ),
-    ]
+    ];
+    if Subject::all(results).iter().any(Subject::has_models) {
+        told.push("The shading is a model: the chance that at least two threads choose the same variable, 1 − V! ÷ ((V − T)! · V^T). The marks stand where the variables, of 64 bytes each, fill one cache.".to_owned());
+    }
+    told.push(format!(
+        "Random choices come from {} {}.",
+        if seeds.len() == 1 {
+            "the seed"
+        } else {
+            "the seeds"
+        },
+        if seeds.is_empty() {
+            "–".to_owned()
+        } else {
+            words::and(&seeds)
+        }
+    ));
+    told
 }
 
 /// The methods of the file and what they promise, as table rows.

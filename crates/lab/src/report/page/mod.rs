@@ -11,7 +11,7 @@ mod tables;
 
 use super::data::{self, MODES, Subject};
 use super::latency::Group;
-use super::method::Styles;
+use super::method::{Form, Styles};
 use super::verdict::{
     Advice, Comparison, Finding, Level, Need, Outcome, Section, Verdict, verdict,
 };
@@ -68,16 +68,19 @@ fn name(results: &Results) -> String {
     } else {
         &results.machine.model
     };
-    format!(
-        "Sharing between {} on {model}",
-        words::count(results.machine.cpus as u64, "CPU", "CPUs")
-    )
+    let cpus = words::count(results.machine.cpus as u64, "CPU", "CPUs");
+    match data::own(results) {
+        Some(own) => format!("{own}, shared between {cpus} on {model}"),
+        None => format!("Sharing between {cpus} on {model}"),
+    }
 }
 
 fn title(out: &mut String, results: &Results, verdict: &Verdict) {
+    let where_ = data::own(results).map_or("here".to_owned(), |own| format!("for {own}"));
     let _ = write!(
         out,
-        r#"<header><p class="brand">corelay</p><h1>Which way of sharing wins here?</h1><p class="sub">{}</p><p class="headline">{}</p></header>"#,
+        r#"<header><p class="brand">corelay</p><h1>Which way of sharing wins {}?</h1><p class="sub">{}</p><p class="headline">{}</p></header>"#,
+        escape(&where_),
         escape(&name(results)),
         prose(&verdict.headline)
     );
@@ -163,13 +166,14 @@ fn advice(out: &mut String, advice: &[Advice]) {
         return;
     }
     out.push_str(r#"<h2>What to use here</h2><div class="scroll"><table class="advice"><thead><tr><th>variables</th>"#);
-    for need in Need::ALL {
+    let needs = Need::met(advice);
+    for need in &needs {
         let _ = write!(out, "<th>{}</th>", need.words());
     }
     out.push_str("</tr></thead><tbody>");
     for a in advice {
         let _ = write!(out, "<tr><th>{}</th>", escape(&a.level.to_string()));
-        for need in Need::ALL {
+        for &need in &needs {
             let _ = write!(
                 out,
                 r#"<td data-need="{}">{}</td>"#,
@@ -227,7 +231,16 @@ fn pictures(
         r#"<section class="wide"><h2>Pictures: {}</h2>"#,
         escape(&subject.name())
     );
-    out.push_str(r#"<p class="fine">Lines are medians, bands quartiles; point at a line for its figures. <code>atomic</code> and <code>mutex</code> are drawn again, pale, beside methods that answer later.</p>"#);
+    let atomic = subject.has(Form::Instruction);
+    let again = if atomic {
+        "<code>atomic</code> and <code>mutex</code> are"
+    } else {
+        "<code>mutex</code> is"
+    };
+    let _ = write!(
+        out,
+        r#"<p class="fine">Lines are medians, bands quartiles; point at a line for its figures. {again} drawn again, pale, beside methods that answer later.</p>"#
+    );
     for row in rows {
         let _ = write!(
             out,
@@ -259,7 +272,15 @@ fn pictures(
         }
     }
     if subject.vars().len() > 1 && results.machine.cpus != 1 {
-        out.push_str(r#"<h2>Who wins where</h2><p class="fine">The fastest method at each number of variables, with its Mops; ± counts those that cannot be told from it. <code>atomic</code> is left out: it does one instruction, not any code.</p>"#);
+        let left_out = if atomic {
+            " <code>atomic</code> is left out: it does one instruction, not any code."
+        } else {
+            ""
+        };
+        let _ = write!(
+            out,
+            r#"<h2>Who wins where</h2><p class="fine">The fastest method at each number of variables, with its Mops; ± counts those that cannot be told from it.{left_out}</p>"#
+        );
         out.push_str(&tables::winners(subject, styles));
     }
     let threads = subject.main_threads(results.machine.cpus);

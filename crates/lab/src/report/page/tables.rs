@@ -232,8 +232,9 @@ fn row(out: &mut String, run: &Run, modes: &[Mode], styles: &Styles) {
     if !run.correct {
         let _ = write!(
             out,
-            r#"<td colspan="{}" class="wrong">wrong result: no figure</td></tr>"#,
-            3 * modes.len() + 4
+            r#"<td colspan="{}" class="wrong">wrong result: no figure{}</td></tr>"#,
+            3 * modes.len() + 4,
+            notes(run)
         );
         return;
     }

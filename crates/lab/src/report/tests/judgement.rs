@@ -318,7 +318,7 @@ fn wrong_results_have_no_figure() {
     assert!(
         told.notes
             .iter()
-            .any(|n| n.contains("wrong final count") && n.contains("`ttas`"))
+            .any(|n| n.contains("wrong result") && n.contains("`ttas`"))
     );
     assert!(told.sections[0].findings.iter().all(|f| f.rival != "ttas"));
     let page = html(&results);

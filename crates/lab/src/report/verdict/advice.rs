@@ -28,6 +28,14 @@ impl Need {
         Self::NoAnswer,
     ];
 
+    /// Those that some method fulfils somewhere: of a structure that no instruction can
+    /// work on, nobody has to hear what does it in one.
+    pub(in crate::report) fn met(advice: &[Advice]) -> Vec<Self> {
+        let all = Self::ALL.into_iter();
+        all.filter(|&need| advice.iter().any(|a| !a.use_what[need as usize].is_empty()))
+            .collect()
+    }
+
     /// The need in a few words.
     pub fn words(self) -> &'static str {
         match self {
@@ -91,8 +99,9 @@ impl Advice {
 /// Methods named where none is clearly the fastest.
 const LISTED: usize = 4;
 
-/// Advice for every level where something was measured well enough.
-pub(super) fn advice(judge: &Judge<'_>, levels: &[Level]) -> Vec<Advice> {
+/// Advice for every level where something was measured well enough; `instruction` where the
+/// operation is one that the hardware has an instruction for.
+pub(super) fn advice(judge: &Judge<'_>, levels: &[Level], instruction: bool) -> Vec<Advice> {
     let for_need = |level: &Level, need: Need| -> Vec<(Mode, Vec<String>)> {
         let modes = judge.modes().into_iter();
         modes
@@ -110,7 +119,10 @@ pub(super) fn advice(judge: &Judge<'_>, levels: &[Level]) -> Vec<Advice> {
         .iter()
         .map(|level| Advice {
             level: level.clone(),
-            use_what: Need::ALL.map(|need| for_need(level, need)),
+            use_what: Need::ALL.map(|need| match need {
+                Need::Instruction if !instruction => Vec::new(),
+                need => for_need(level, need),
+            }),
         })
         .filter(|a| a.use_what.iter().any(|w| !w.is_empty()))
         .collect()

@@ -70,7 +70,7 @@ impl Comparison {
                 "Not like with like: `trust-then` (any code, answer later) and `atomic` (one instruction)"
             }
             Self::OneWay => {
-                "Not like with like: `trust-post` (no answer) and the best lock, channel or `atomic`"
+                "Not like with like: `trust-post` (no answer) and the best that answers at once"
             }
         }
     }

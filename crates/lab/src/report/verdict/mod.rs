@@ -27,10 +27,11 @@ pub use level::{Kind, Level};
 
 pub(super) use judge::{FEWEST, Judge};
 
-use super::data::Subject;
+use super::data::{self, Subject};
 use super::latency::Group;
 use super::{method, words};
 use crate::schema::{Machine, Results};
+use crate::workload::fetch_add;
 use std::collections::BTreeMap;
 
 /// What a results file says, in words. [`Display`](std::fmt::Display) prints it for a
@@ -121,6 +122,10 @@ pub fn verdict(results: &Results) -> Verdict {
             }
         }
     };
+    let headline = match data::own(results) {
+        Some(own) if sections.len() == 1 => format!("{own}: {headline}"),
+        _ => headline,
+    };
     Verdict {
         headline,
         sections,
@@ -166,7 +171,7 @@ fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Se
     });
     Some(Section {
         subject: name,
-        advice: advice::advice(&judge, &levels),
+        advice: advice::advice(&judge, &levels, subject.workload == fetch_add::NAME),
         findings,
         why,
         notes,

@@ -28,9 +28,18 @@ pub(super) fn on_file(results: &Results) -> Vec<String> {
         .collect();
     if !wrong.is_empty() {
         notes.push(format!(
-            "A wrong final count was found for {}: such a run has no figure.",
+            "A wrong result was found for {}: such a run has no figure.",
             words::and(&wrong.iter().map(|m| code(m)).collect::<Vec<_>>())
         ));
+    }
+    for method in wrong {
+        let mut runs = results.runs.iter().filter(|r| r.method == method);
+        let why = runs.find_map(|r| {
+            r.notes
+                .iter()
+                .find_map(|n| n.strip_prefix("wrong result: "))
+        });
+        notes.extend(why.map(|why| format!("{}: {why}", code(method))));
     }
     let styles = Styles::of(results.runs.iter().map(|r| r.method.as_str()));
     if !styles.strangers().is_empty() {
@@ -98,6 +107,15 @@ pub(super) fn on_subject(
             "More threads than CPUs ({}): these figures show the scheduler as much as the methods.",
             words::and(&crowded)
         ));
+    }
+    if subject.is_own() {
+        notes.push(format!(
+            "A variable is one object of {}.",
+            code(subject.workload)
+        ));
+        if !subject.has(Form::Instruction) {
+            notes.push("`atomic` does not fit: it is a single hardware instruction on one word, and this operation is a section of code.".to_owned());
+        }
     }
     if subject.workload == "fetch-add" && !subject.has_models() {
         notes.push(format!(

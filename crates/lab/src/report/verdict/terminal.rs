@@ -58,7 +58,7 @@ impl fmt::Display for Section {
         }
         for advice in &self.advice {
             writeln!(f, "  {}", advice.level)?;
-            for need in Need::ALL {
+            for need in Need::met(&self.advice) {
                 let first = format!("    {:<26}", need.words());
                 writeln!(f, "{}", wrap(&advice.lines(need).join("; "), &first, WIDTH))?;
             }

@@ -1,6 +1,6 @@
 //! Which points `compare` visits.
 //!
-//! | machine | threads | variables |
+//! | machine | threads | variables of fetch-add |
 //! |---|---|---|
 //! | at most 2 CPUs | 2 | 1 … 2^20, every power of 8 |
 //! | more | all CPUs | the same |
@@ -12,9 +12,9 @@
 //! Latency is measured with all threads on one variable, where they all meet, over loads
 //! up to the first that a method does not bear.
 
+use super::Contest;
 use crate::cli::host::Host;
 use crate::measure::plan::Item;
-use crate::method::METHODS;
 use crate::workload::fetch_add::Point;
 use crate::workload::random::Choice;
 use corelay_topology::Order;
@@ -50,6 +50,15 @@ const QUICK_LOADS: &[u64] = &[
     300_000_000,
 ];
 
+/// Numbers of variables of fetch-add: at the most threads, and at fewer.
+pub(crate) fn vars(quick: bool) -> [&'static [u64]; 2] {
+    if quick {
+        [QUICK, QUICK_FEWER]
+    } else {
+        [FULL, FEWER]
+    }
+}
+
 /// Where latency is measured, what its reader should know, and over which loads.
 pub(super) fn latency(
     host: &Host,
@@ -78,14 +87,24 @@ fn point(threads: usize, vars: u64, cpus: &[Option<usize>]) -> Point {
     }
 }
 
-/// All points, the methods of one point next to each other.
-pub(super) fn of(host: &Host, quick: bool) -> Result<Vec<Item>, String> {
-    let mut items = Vec::new();
-    for (threads, vars) in points(host.topology.parallelism(), quick) {
-        let placement = host.place(&Order::CoresFirst, threads)?;
+/// All points of a contest, the methods of one point next to each other.
+pub(super) fn of<W: Copy>(
+    host: &Host,
+    quick: bool,
+    contest: &Contest<W>,
+) -> Result<Vec<Item<W>>, String> {
+    let (mut items, threads) = (Vec::new(), threads(host.topology.parallelism(), quick));
+    for &threads_here in &threads {
+        let placement = host.place(&Order::CoresFirst, threads_here)?;
+        let most = threads.last() == Some(&threads_here);
+        let vars = if most {
+            &contest.vars
+        } else {
+            &contest.vars_of_fewer
+        };
         for &vars in vars {
-            let point = point(threads, vars, placement.cpus());
-            items.extend(METHODS.iter().map(|&method| Item {
+            let point = point(threads_here, vars, placement.cpus());
+            items.extend(contest.methods.iter().map(|&method| Item {
                 method,
                 point: point.clone(),
                 notes: placement.notes().to_vec(),
@@ -95,13 +114,8 @@ pub(super) fn of(host: &Host, quick: bool) -> Result<Vec<Item>, String> {
     Ok(items)
 }
 
-/// Numbers of threads and of variables for so many CPUs.
-fn points(cpus: usize, quick: bool) -> Vec<(usize, &'static [u64])> {
-    let (most, fewer) = if quick {
-        (QUICK, QUICK_FEWER)
-    } else {
-        (FULL, FEWER)
-    };
+/// Numbers of threads for so many CPUs, ascending.
+fn threads(cpus: usize, quick: bool) -> Vec<usize> {
     let all = cpus.max(2);
     let mut threads = if quick {
         vec![2]
@@ -110,20 +124,13 @@ fn points(cpus: usize, quick: bool) -> Vec<(usize, &'static [u64])> {
     };
     threads.retain(|&t| (2..all).contains(&t));
     threads.dedup();
+    threads.push(all);
     threads
-        .iter()
-        .map(|&t| (t, fewer))
-        .chain([(all, most)])
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn threads(cpus: usize, quick: bool) -> Vec<usize> {
-        points(cpus, quick).iter().map(|p| p.0).collect()
-    }
 
     #[test]
     fn few_cpus_have_one_number_of_threads() {
@@ -139,10 +146,5 @@ mod tests {
         assert_eq!(threads(128, false), [2, 32, 64, 128]);
         assert_eq!(threads(128, true), [2, 128]);
         assert!((1..300).all(|n| threads(n, false).is_sorted_by(|a, b| a < b)));
-    }
-
-    #[test]
-    fn the_most_threads_see_the_most_variables() {
-        assert_eq!(points(8, false).last().unwrap().1, FULL);
     }
 }

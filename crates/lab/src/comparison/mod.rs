@@ -1,0 +1,209 @@
+//! Comparing the ways of sharing on a structure of one's own.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `survey` | what is measured, and in what time |
+//! | `sweep` | at which points |
+
+mod survey;
+pub(crate) mod sweep;
+
+pub(crate) use survey::{Contest, Surveyed};
+
+use crate::cli::{self, compare};
+use crate::method::{any, any_on_schedule};
+use crate::schema::Results;
+use crate::workload::fetch_add::MAX_VARS;
+use crate::workload::operation::{Answer, Workload};
+use crate::workload::own::Own;
+use crate::workload::random::Random;
+use crate::workload::{fetch_add, latency};
+use clap::{CommandFactory, FromArgMatches, Parser};
+use std::marker::PhantomData;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A comparison of the ways of sharing on a structure of yours, by one operation on it.
+///
+/// Every method that takes any code goes through it: six locks, an actor behind channels
+/// (one call at a time, and 64 outstanding), an actor on Tokio, and delegation by `apply`,
+/// `apply_then` and `post`. Atomics do not, for they do single instructions.
+///
+/// ```no_run
+/// use std::collections::BTreeMap;
+///
+/// fn main() -> std::process::ExitCode {
+///     corelay_lab::Comparison::of("word count", BTreeMap::<u64, u64>::new)
+///         .operation(|words, random| *words.entry(random.below(1000)).or_insert(0) += 1)
+///         .counted(|words| words.values().sum())
+///         .run() // --quick, --out, --json
+/// }
+/// ```
+///
+/// The closures are copied to where they run, so what they capture has to be `Copy`:
+/// numbers, and references to what lives as long as the program (`Box::leak` makes one).
+///
+/// Figures of a build without `--release` say nothing.
+pub struct Comparison<T, M> {
+    name: &'static str,
+    make: M,
+    object: PhantomData<fn() -> T>,
+}
+
+impl<T, M> Comparison<T, M>
+where
+    T: Send + 'static,
+    M: Fn() -> T + Copy + Send + Sync + 'static,
+{
+    /// Of objects that `make` makes: one for each variable of a point, on a line of its
+    /// own, for each method anew. Reports call the workload `name`.
+    ///
+    /// # Panics
+    /// Where `name` is empty or that of a workload of the lab, whose results mean something
+    /// else.
+    pub fn of(name: &'static str, make: M) -> Self {
+        assert!(
+            !["", fetch_add::NAME, latency::NAME].contains(&name),
+            "a comparison needs a name of its own, not `{name}`"
+        );
+        Self {
+            name,
+            make,
+            object: PhantomData,
+        }
+    }
+
+    /// The operation that every client does again and again, on a variable chosen at
+    /// random: what a caller would do under a lock. It answers with a number or with `()`,
+    /// and draws what it needs from random numbers that travel with it.
+    pub fn operation<F, A>(self, operation: F) -> Ready<T, M, F, A>
+    where
+        F: Fn(&mut T, &mut Random) -> A + Copy + Send + Sync + 'static,
+        A: Answer,
+    {
+        Ready {
+            own: Own {
+                name: self.name,
+                make: self.make,
+                operation,
+                counted: None,
+                check: None,
+                answer: PhantomData,
+            },
+            vars: None,
+        }
+    }
+}
+
+/// A [`Comparison`] with its operation: it can be [`run`](Self::run).
+pub struct Ready<T, M, F, A> {
+    own: Own<T, M, F, A>,
+    vars: Option<Vec<u64>>,
+}
+
+/// Numbers of variables: where all threads meet, and where they seldom do.
+const VARS: &[u64] = &[1, 8, 64];
+const QUICK_VARS: &[u64] = &[1, 64];
+
+impl<T, M, F, A> Ready<T, M, F, A>
+where
+    Own<T, M, F, A>: Workload<Object = T>,
+{
+    /// How many operations an object has seen, by its own account. All objects together
+    /// must have seen as many as the clients have done; a method that loses one has no
+    /// figure.
+    #[must_use]
+    pub fn counted(mut self, counted: fn(&T) -> u64) -> Self {
+        self.own.counted = Some(counted);
+        self
+    }
+
+    /// What holds for every object at the end, or a sentence that says what is wrong with
+    /// it; a method that breaks it has no figure.
+    #[must_use]
+    pub fn check(mut self, check: fn(&T) -> Result<(), String>) -> Self {
+        self.own.check = Some(check);
+        self
+    }
+
+    /// The numbers of variables to measure with, instead of 1, 8 and 64. Objects of all
+    /// methods are there at the same time, a dozen for each variable.
+    ///
+    /// # Panics
+    /// Where there is none, or one is 0 or above 2^32.
+    #[must_use]
+    pub fn vars(mut self, vars: impl IntoIterator<Item = u64>) -> Self {
+        let mut vars: Vec<u64> = vars.into_iter().collect();
+        vars.sort_unstable();
+        vars.dedup();
+        assert!(
+            !vars.is_empty() && vars.iter().all(|v| (1..=MAX_VARS).contains(v)),
+            "numbers of variables are at least 1 and at most 2^32, not {vars:?}"
+        );
+        self.vars = Some(vars);
+        self
+    }
+
+    /// Reads the flags of `corelay compare` (`--quick`, `--out DIR`, `--json`) from the
+    /// command line, measures, and leaves the same behind: a page and the raw results in a
+    /// folder, the verdict on the terminal. To be the end of `main`.
+    pub fn run(self) -> ExitCode {
+        let command = Flags::command().about(format!(
+            "Compare the ways of sharing on `{}`, and say which to use where",
+            self.own.name
+        ));
+        let matches = command.try_get_matches();
+        match matches.and_then(|matches| Flags::from_arg_matches(&matches)) {
+            Ok(flags) => cli::end(flags.args.run(&self.contest(flags.args.quick()))),
+            Err(error) => cli::refuse_or_help(&error),
+        }
+    }
+
+    /// Measures for about so long, without looking at the command line. The results are
+    /// what [`report::html`](crate::report::html) and
+    /// [`report::verdict`](crate::report::verdict) read; less than half a minute means fewer
+    /// points. From here on Ctrl-C ends measuring early, and a second one the program.
+    ///
+    /// ```
+    /// use corelay_lab::{Comparison, report};
+    /// use std::{collections::VecDeque, time::Duration};
+    ///
+    /// let results = Comparison::of("queue", VecDeque::new)
+    ///     .operation(|queue, random| {
+    ///         queue.push_back(random.next());
+    ///         queue.pop_front().unwrap_or(0)
+    ///     })
+    ///     .check(|queue| queue.is_empty().then_some(()).ok_or("it has grown".to_owned()))
+    ///     .vars([1])
+    ///     .measure(Duration::from_secs(1))?;
+    /// assert!(results.runs.iter().all(|run| run.correct));
+    /// assert!(report::html(&results).contains("queue"));
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A sentence that says what the system did not give (threads).
+    pub fn measure(self, time: Duration) -> Result<Results, String> {
+        let quick = time < survey::QUICK;
+        Ok(self.contest(quick).survey(time)?.results)
+    }
+
+    fn contest(self, quick: bool) -> Contest<Own<T, M, F, A>> {
+        let usual = if quick { QUICK_VARS } else { VARS };
+        let vars = self.vars.unwrap_or_else(|| usual.to_vec());
+        Contest {
+            workload: self.own,
+            methods: any().to_vec(),
+            on_schedule: any_on_schedule().to_vec(),
+            vars_of_fewer: vars.clone(),
+            vars,
+        }
+    }
+}
+
+#[derive(Parser)]
+#[command(after_help = cli::EXIT_CODES, max_term_width = 100)]
+struct Flags {
+    #[command(flatten)]
+    args: compare::Args,
+}

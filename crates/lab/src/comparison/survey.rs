@@ -1,0 +1,310 @@
+//! What `compare` measures, for any workload, as far as the clock allows.
+//!
+//! ```text
+//!   look at the machine ─ check each method ─ throughput ─ latency ─ results
+//!   0 s                                       └ as the clock allows ┘ 60 s
+//! ```
+//!
+//! The clock decides: a set-up that would take too long is left out and named, rounds are
+//! measured until the time is up, and Ctrl-C ends them sooner with the same results.
+
+use super::sweep;
+use crate::cli::host::Host;
+use crate::cli::output;
+use crate::measure::load;
+use crate::measure::memory::available_bytes;
+use crate::measure::plan::{self, Item};
+use crate::measure::rig::Rig;
+use crate::measure::session::{Session, Timing};
+use crate::method::{Method, OnSchedule};
+use crate::schema::{Results, Run};
+use crate::workload::operation::Workload;
+use indicatif::ProgressBar;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// A workload, and those who compete in it.
+pub(crate) struct Contest<W> {
+    pub(crate) workload: W,
+    pub(crate) methods: Vec<Method<W>>,
+    /// Those that are measured under a load, too.
+    pub(crate) on_schedule: Vec<OnSchedule<W>>,
+    /// Numbers of variables, at the most threads and at fewer.
+    pub(crate) vars: Vec<u64>,
+    pub(crate) vars_of_fewer: Vec<u64>,
+}
+
+/// What came out.
+pub(crate) struct Surveyed {
+    pub(crate) results: Results,
+    /// Ctrl-C has ended it early.
+    pub(crate) interrupted: bool,
+}
+
+/// Less than this is spent on fewer points.
+pub(super) const QUICK: Duration = Duration::from_secs(30);
+
+/// How the time is spent.
+struct Budget {
+    /// Everything must be over.
+    end: Instant,
+    /// Throughput must be measured.
+    throughput: Instant,
+    /// Measuring must be over: what is left is for checks, taking down and the report.
+    measured: Instant,
+}
+
+impl Budget {
+    fn new(whole: Duration) -> Self {
+        let start = Instant::now();
+        // A sixth is kept: it takes a second or two here, and must do on slower machines.
+        // Another is for latency.
+        Self {
+            end: start + whole,
+            throughput: start + whole * 4 / 6,
+            measured: start + whole * 5 / 6,
+        }
+    }
+}
+
+/// A bar that shows how much of the time is over.
+struct Clock {
+    start: Instant,
+    bar: ProgressBar,
+}
+
+impl Clock {
+    fn new(budget: &Budget) -> Self {
+        let start = Instant::now();
+        let expected = budget.measured - start;
+        Self {
+            start,
+            bar: output::progress(expected.as_millis() as u64, expected),
+        }
+    }
+
+    fn say(&self, what: &'static str) {
+        self.bar.set_message(what);
+        self.tick();
+    }
+
+    fn tick(&self) {
+        self.bar
+            .set_position(self.start.elapsed().as_millis() as u64);
+    }
+}
+
+impl<W: Workload> Contest<W> {
+    /// Measures it all within `whole`, roughly.
+    ///
+    /// # Errors
+    /// A sentence that says what the system did not give.
+    pub(crate) fn survey(&self, whole: Duration) -> Result<Surveyed, String> {
+        let (budget, quick) = (Budget::new(whole), whole < QUICK);
+        let host = Host::look();
+        let mut sweep = sweep::of(&host, quick, self)?;
+        let threads = sweep.iter().map(|item| item.point.threads);
+        let mut rig = host.rig(&Default::default(), threads.max().unwrap_or(1))?;
+        let clock = Clock::new(&budget);
+
+        clock.say("probing");
+        rig.probe(Duration::from_millis(200));
+        clock.say("checking");
+        let mut left_out = Vec::new();
+        let mut runs = self.check(&rig, &mut sweep, budget.measured, &mut left_out);
+        let available = available_bytes();
+        sweep.retain(|item| {
+            item.check_memory(available)
+                .map_err(|why| left_out.push(why))
+                .is_ok()
+        });
+        let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
+        let waves = plan::waves(sweep, available);
+        let (until, later) = (budget.throughput, budget.measured);
+        runs.extend(self.measure(&mut rig, waves, until, &clock, &mut left_out));
+        let loads = self.climb(&mut rig, &host, quick, &fit, later, &clock)?;
+        let waves = plan::waves(loads, available);
+        let under_load = self.measure(&mut rig, waves, later, &clock, &mut left_out);
+        runs.extend(load::conclude(&self.on_schedule, under_load));
+        let late = Instant::now().saturating_duration_since(budget.end);
+        if !late.is_zero() {
+            left_out.push(format!(
+                "time: checking and taking down took {late:.1?} more than planned"
+            ));
+        }
+        clock.bar.finish_and_clear();
+        rig.save();
+
+        let mut results = host.results(&rig, runs);
+        results.machine.unavailable.extend(left_out);
+        if !self.workload.checks() {
+            let name = self.workload.name();
+            results.machine.unavailable.push(format!(
+                "check: nobody said how to tell a wrong `{name}` from a right one, so that a \
+                 method that loses operations would not be noticed"
+            ));
+        }
+        if host.topology.cpus().len() == 1 {
+            let sentence = "one CPU: what cores do to each other (contention, round trips) cannot \
+                            be measured; the threads took turns";
+            results.machine.unavailable.push(sentence.to_owned());
+        }
+        Ok(Surveyed {
+            results,
+            interrupted: rig.is_interrupted(),
+        })
+    }
+
+    /// Runs each method once on few variables and returns the runs that went wrong. Methods
+    /// that give a wrong result or cannot be set up are taken out of the sweep.
+    fn check(
+        &self,
+        rig: &Rig,
+        sweep: &mut Vec<Item<W>>,
+        until: Instant,
+        left_out: &mut Vec<String>,
+    ) -> Vec<Run> {
+        const TIME: Duration = Duration::from_millis(10);
+        let most = sweep.iter().map(|item| item.point.threads).max();
+        let at_most = || sweep.iter().filter(|i| Some(i.point.threads) == most);
+        let fewest = at_most().map(|item| item.point.vars).min();
+        let (mut wrong, mut missing) = (Vec::new(), Vec::new());
+        for item in at_most().filter(|item| Some(item.point.vars) == fewest) {
+            if rig.is_interrupted() {
+                break;
+            }
+            let mut session = Session::of(self.workload);
+            let mut item = item.clone();
+            let name = item.method.name();
+            // More variables than servers, so that all of them work; few enough to meet.
+            item.point.vars = 2 * item.point.servers.max(1) as u64;
+            if let Err(sentence) = session.add(item, &rig.patience(Some(until))) {
+                left_out.push(format!("{name}: {sentence}"));
+                missing.push(name);
+                continue;
+            }
+            session.warm_up(rig, TIME, || {});
+            let runs = session.finish(rig, Timing::of(TIME));
+            wrong.extend(runs.into_iter().filter(|run| !run.correct));
+        }
+        sweep.retain(|item| {
+            let name = item.method.name();
+            !missing.contains(&name) && wrong.iter().all(|run| run.method != name)
+        });
+        wrong
+    }
+
+    /// The usual methods of those that are `fit`, each at its loads: up to the first that it
+    /// does not bear.
+    fn climb(
+        &self,
+        rig: &mut Rig,
+        host: &Host,
+        quick: bool,
+        fit: &BTreeSet<&str>,
+        until: Instant,
+        clock: &Clock,
+    ) -> Result<Vec<Item<W>>, String> {
+        clock.say("climbing");
+        let (point, notes, ladder) = sweep::latency(host, quick)?;
+        let usual = |m: &&OnSchedule<W>| m.usual && fit.contains(m.method.name());
+        let methods: Vec<OnSchedule<W>> = self.on_schedule.iter().filter(usual).copied().collect();
+        // A third of the time at most; the rest is for measuring.
+        let now = Instant::now();
+        let until = now + until.saturating_duration_since(now) / 3;
+        Ok(load::items(&methods, &point, &notes, |method| {
+            let loads = load::climb(self.workload, rig, method, &point, ladder, Some(until));
+            clock.tick();
+            loads
+        }))
+    }
+
+    fn measure(
+        &self,
+        rig: &mut Rig,
+        waves: Vec<Vec<Item<W>>>,
+        measured: Instant,
+        clock: &Clock,
+        left_out: &mut Vec<String>,
+    ) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut to_come: usize = waves.iter().map(Vec::len).sum();
+        for wave in waves {
+            // Each wave gets its share of what is left.
+            let now = Instant::now();
+            let share = wave.len() as f64 / to_come.max(1) as f64;
+            to_come -= wave.len();
+            let until = now + measured.saturating_duration_since(now).mul_f64(share);
+            let mut session = Session::of(self.workload);
+            clock.say("setting up");
+            set_up(&mut session, wave, rig, until, clock, left_out);
+            if session.is_empty() {
+                continue;
+            }
+            clock.say("warming up");
+            session.warm_up(rig, Duration::from_millis(5), || clock.tick());
+            clock.say("measuring");
+            let timing = timing(session.len(), until);
+            while session.round(rig, timing, Some(until), || clock.tick()) {}
+            clock.say("checking");
+            runs.extend(session.finish(rig, timing));
+        }
+        runs
+    }
+}
+
+/// Rounds that should fit, so that most points see each mood of the machine.
+const ROUNDS: u32 = 12;
+
+/// Samples as long as [`ROUNDS`] of them allow, 5 to 30 ms.
+fn timing(contenders: usize, until: Instant) -> Timing {
+    let left = until.saturating_duration_since(Instant::now());
+    let each = left / ROUNDS / contenders.max(1) as u32;
+    // An eleventh warms up, and the probe takes its own.
+    let sample = each
+        .saturating_sub(Duration::from_millis(3))
+        .mul_f64(10.0 / 11.0);
+    Timing::of(sample.clamp(Duration::from_millis(5), Duration::from_millis(30)))
+}
+
+/// Sets up what can be set up in a third of the time that is left, going by how long the
+/// same method took for fewer variables.
+fn set_up<W: Workload>(
+    session: &mut Session<W>,
+    mut wave: Vec<Item<W>>,
+    rig: &Rig,
+    until: Instant,
+    clock: &Clock,
+    left_out: &mut Vec<String>,
+) {
+    let now = Instant::now();
+    let latest = now + until.saturating_duration_since(now) / 3;
+    wave.sort_by_key(|item| item.point.vars);
+    let mut seconds_per_var: BTreeMap<&str, f64> = BTreeMap::new();
+    for item in wave {
+        if rig.is_interrupted() {
+            return;
+        }
+        let (name, vars) = (item.method.name(), item.point.vars as f64);
+        let expected = seconds_per_var.get(name).copied().unwrap_or(0.0) * vars;
+        let start = Instant::now();
+        let what = format!(
+            "{name} with {vars} variables and {} threads",
+            item.point.threads
+        );
+        if start + Duration::from_secs_f64(expected) > latest {
+            left_out.push(format!("{what}: setting it up would take too long"));
+            continue;
+        }
+        // One that is slower than it promised must not take the time of all others.
+        let patience = rig.patience(Some(start + latest.saturating_duration_since(start) / 2));
+        if let Err(sentence) = session.add(item, &patience) {
+            left_out.push(format!("{what}: {sentence}"));
+        }
+        // Small set-ups are all overhead and would frighten us.
+        if vars >= 1000.0 {
+            seconds_per_var.insert(name, start.elapsed().as_secs_f64() / vars);
+        }
+        clock.tick();
+    }
+}

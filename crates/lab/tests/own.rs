@@ -1,0 +1,174 @@
+//! Somebody's own structure goes through every method that fits it, and its report speaks
+//! of it.
+
+use corelay_lab::schema::{Results, Run};
+use corelay_lab::{Comparison, report};
+use std::process::Command;
+use std::time::Duration;
+
+/// As `corelay compare` tells them, without `atomic`.
+const METHODS: [&str; 12] = [
+    "mutex",
+    "parking-lot",
+    "ttas",
+    "ticket",
+    "mcs",
+    "clh",
+    "channel",
+    "channel-pipelined",
+    "tokio",
+    "trust",
+    "trust-then",
+    "trust-post",
+];
+
+/// Enough for a check, and a sample or two where the machine is free.
+const MOMENT: Duration = Duration::from_secs(4);
+
+#[derive(Default)]
+struct Tape {
+    written: u64,
+    last: [u64; 3],
+}
+
+impl Tape {
+    fn write(&mut self, mark: u64) -> u64 {
+        self.last.rotate_right(1);
+        self.written += 1;
+        std::mem::replace(&mut self.last[0], mark)
+    }
+}
+
+fn of(results: &Results, method: &str) -> Vec<Run> {
+    let runs = results.runs.iter().filter(|run| run.method == method);
+    runs.cloned().collect()
+}
+
+#[test]
+fn every_method_that_fits_is_measured_and_right() {
+    let results = Comparison::of("tape <3>", Tape::default)
+        .operation(|tape, random| tape.write(random.below(10)))
+        .counted(|tape| tape.written)
+        .check(|tape| match tape.last.iter().max() {
+            Some(0..10) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .vars([2, 1, 2])
+        .measure(MOMENT)
+        .unwrap();
+    for method in METHODS {
+        let runs = of(&results, method);
+        assert!(!runs.is_empty(), "{method} did not run");
+        for run in runs {
+            assert!(run.correct, "{run:?}");
+            assert_eq!(run.workload, "tape <3>");
+            assert!([1, 2].contains(&run.params.vars));
+        }
+    }
+    assert!(of(&results, "atomic").is_empty());
+
+    let page = report::html(&results);
+    assert!(page.contains("<h1>Which way of sharing wins for tape &lt;3&gt;?</h1>"));
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let text = report::verdict(&results).to_string();
+    assert!(text.starts_with("tape <3>: "), "{text}");
+    assert!(text.contains("TAPE <3>, UNIFORM"), "{text}");
+    for told in [&page, &text] {
+        // Why it is not there, in one place, and nothing else about it.
+        let about: Vec<_> = told.match_indices("atomic").collect();
+        assert_eq!(about.len(), 1, "{about:?}\n{text}");
+        assert!(told.contains("does not fit"));
+        for foreign in ["fetch", "one instruction", "64 bytes", "shading"] {
+            assert!(!told.contains(foreign), "{foreign}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_result_is_said_and_has_no_figure() {
+    // Says that it has seen half of what it has.
+    let results = Comparison::of("liar", || 0u64)
+        .operation(|n, _| *n += 1)
+        .counted(|n| n / 2)
+        .vars([1])
+        .measure(MOMENT / 4)
+        .unwrap();
+    let wrong = |results: &Results, what: &str| {
+        for method in METHODS {
+            for run in of(results, method) {
+                assert!(!run.correct && run.by_mode.is_empty() && run.median_mops == 0.0);
+                assert!(run.latency_ns.is_none());
+                let said = |n: &String| n.starts_with("wrong result: ") && n.contains(what);
+                assert!(run.notes.iter().any(said), "{:?}", run.notes);
+            }
+            assert!(!of(results, method).is_empty(), "{method} did not run");
+        }
+        let page = report::html(results);
+        assert!(page.contains("wrong result: no figure") && page.contains(what));
+        assert!(report::verdict(results).to_string().contains(what));
+    };
+    wrong(&results, "but the variables sum up to");
+
+    let results = Comparison::of("grows", Vec::new)
+        .operation(|list, random| list.push(random.next()))
+        .check(|list| match list.len() {
+            0 => Ok(()),
+            _ => Err("there is something in it".to_owned()),
+        })
+        .vars([1])
+        .measure(MOMENT / 4)
+        .unwrap();
+    wrong(&results, "there is something in it");
+}
+
+#[test]
+fn without_a_check_the_report_says_so() {
+    let results = Comparison::of("unchecked", || 0u64)
+        .operation(|n, random| *n ^= random.next())
+        .vars([1])
+        .measure(MOMENT / 4)
+        .unwrap();
+    assert!(results.runs.iter().all(|run| run.correct));
+    assert!(report::html(&results).contains("would not be noticed"));
+}
+
+#[test]
+#[should_panic(expected = "a comparison needs a name of its own, not `fetch-add`")]
+fn the_labs_own_names_are_taken() {
+    let _ = Comparison::of("fetch-add", || ());
+}
+
+/// The example is a program like `corelay compare`.
+#[test]
+fn the_example_reads_flags_and_leaves_page_and_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = || {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["run", "--quiet", "--locked", "--package", "corelay-lab"]);
+        command.args(["--example", "compare_your_own", "--"]);
+        command
+    };
+    let refused = example().arg("--quik").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--quik"));
+
+    let mut command = example();
+    command.args(["--quick", "--out"]).arg(folder.path());
+    let ended = command.output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(String::from_utf8_lossy(&ended.stdout).starts_with("lru cache: "));
+    let page = std::fs::read_to_string(folder.path().join("index.html")).unwrap();
+    assert!(page.contains("wins for lru cache?"));
+    let data = std::fs::read_to_string(folder.path().join("results.json")).unwrap();
+    let results: Results = serde_json::from_str(&data).unwrap();
+    for method in METHODS {
+        let runs = of(&results, method);
+        assert!(!runs.is_empty() && runs.iter().all(|run| run.correct));
+    }
+    let command = &results.command;
+    assert!(command.starts_with("compare_your_own --quick"), "{command}");
+}

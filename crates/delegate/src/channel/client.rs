@@ -18,6 +18,8 @@ use super::ring::{FIRST_UNITS, JUMP_UNITS, Rings, SPARE, View};
 use super::word::{Mail, Position, is_past, step};
 use super::{Channel, jump};
 use crate::object::Header;
+use crate::report::observer::Observer;
+use crate::report::roster::{Connected, Name};
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::{Ordering, load_own};
@@ -87,6 +89,8 @@ pub(crate) struct Client {
     /// The trustee had ended before the channel was announced.
     never_announced: Cell<bool>,
     owned: Arc<Channel>,
+    /// Counts, where the trustee is observed.
+    observer: Option<Box<Observer>>,
 }
 
 impl Client {
@@ -115,6 +119,7 @@ impl Client {
             thread: Rc::clone(thread),
             never_announced: Cell::new(false),
             owned: channel,
+            observer: trustee.settings.observe.then(Box::default),
         };
         // The trustee gets a count of its own, and gives it back at `detach`.
         let announced = Arc::into_raw(Arc::clone(&client.owned));
@@ -123,6 +128,7 @@ impl Client {
         // SAFETY: a node of its own, pushed once.
         if unsafe { trustee.inbox.push(node) } {
             trustee.rouse_if_needed();
+            client.join();
             Some(client)
         } else {
             // SAFETY: the count from above, which nobody has taken over.
@@ -131,6 +137,37 @@ impl Client {
             client.never_announced.set(true);
             None
         }
+    }
+
+    /// Lets reports know of this client.
+    fn join(&self) {
+        self.tell_queues();
+        let counts = self.observer.as_deref().map(Observer::counts);
+        let client = Connected::new(self.channel, self.thread.name(), counts);
+        self.trustee.roster.join(client);
+    }
+
+    /// Lets reports know where this client's queues lie.
+    fn tell_queues(&self) {
+        if let Some(observer) = self.observer() {
+            let rings = self.rings();
+            observer.set_queues([
+                rings.requests.at(0),
+                rings.answers.at(0),
+                self.callbacks.at(0),
+            ]);
+        }
+    }
+
+    /// It is called otherwise from now on.
+    pub(crate) fn rename(&self, name: &Name) {
+        self.trustee.roster.rename(self.channel, name);
+    }
+
+    /// `None` where the trustee is not observed.
+    #[inline(always)]
+    pub(super) fn observer(&self) -> Option<&Observer> {
+        self.observer.as_deref()
     }
 
     #[inline(always)]
@@ -227,10 +264,16 @@ impl Client {
             }
         }
         if Call::<T, F, R>::INLINE && self.may_go_alone() {
+            if let Some(observer) = self.observer() {
+                observer.ask(None);
+            }
             // SAFETY: it may; the rest is the caller's duty.
             unsafe { self.issue_alone(object, f, then) }?;
         } else {
             let at = self.position();
+            if let Some(observer) = self.observer() {
+                observer.ask(Some(at));
+            }
             // SAFETY: `make_room` has made it; the rest is the caller's duty.
             let awake = unsafe { self.write_then(at, label, f, then) };
             self.flush();
@@ -581,6 +624,9 @@ impl Client {
     #[cold]
     fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
         const YIELDS: u32 = if MODEL { 0 } else { 64 };
+        if let Some(observer) = self.observer() {
+            observer.count_wait();
+        }
         let mut backoff = Backoff::new();
         while !done() {
             if backoff.is_yielding() && backoff.yields() >= YIELDS {
@@ -659,6 +705,7 @@ impl Client {
         if self.thread.in_callback() || patience == Patience::Inside {
             self.reaper.look(self.channel());
             if !self.has_room(units) {
+                self.count_failed_pop();
                 return match patience {
                     Patience::Try | Patience::Inside => Room::None,
                     Patience::Wait | Patience::Hold => Room::NotInCallback,
@@ -667,7 +714,11 @@ impl Client {
         } else {
             self.reap();
             self.move_callbacks();
-            while !self.has_room(units) {
+            let mut has_room = self.has_room(units);
+            if !has_room {
+                self.count_failed_pop();
+            }
+            while !has_room {
                 self.flush();
                 if patience == Patience::Try {
                     return Room::None;
@@ -675,15 +726,27 @@ impl Client {
                 self.await_progress();
                 self.reap();
                 self.move_callbacks();
+                has_room = self.has_room(units);
             }
         }
         self.set_limit(units);
         Room::Here
     }
 
+    #[cold]
+    fn count_failed_pop(&self) {
+        if let Some(observer) = self.observer() {
+            observer.count_failed_pop();
+        }
+    }
+
     fn move_callbacks(&self) {
+        let before = self.callbacks.at(0);
         let moved = self.callbacks.make_room(self.reaper.reaped());
         self.reaper.callbacks_moved(moved);
+        if self.callbacks.at(0) != before {
+            self.tell_queues();
+        }
     }
 
     /// No fast path before `make_room` has been asked.
@@ -724,6 +787,7 @@ impl Client {
         self.reaper.add(larger);
         self.rings.set(larger);
         self.requests.set(self.rings().requests);
+        self.tell_queues();
         if !self.advance(at.after(jump::STEP)) {
             // Closed or not: where the jump will not be run, the request that follows will
             // be refused.
@@ -735,6 +799,7 @@ impl Client {
 impl Drop for Client {
     /// Nothing is in flight any more: whoever drops the last reference finishes first.
     fn drop(&mut self) {
+        self.trustee.roster.leave(self.channel);
         let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
         crate::error::discard_payload(unclaimed.first);
         self.reaper.free_rings();

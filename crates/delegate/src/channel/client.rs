@@ -19,7 +19,6 @@ use super::word::{Mail, Position, is_past, step};
 use super::{Channel, jump};
 use crate::object::Header;
 use crate::report::observer::Observer;
-use crate::report::roster::{Connected, Name};
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::{Ordering, load_own};
@@ -88,9 +87,9 @@ pub(crate) struct Client {
     pub(crate) thread: Rc<ThreadState>,
     /// The trustee had ended before the channel was announced.
     never_announced: Cell<bool>,
-    owned: Arc<Channel>,
+    pub(super) owned: Arc<Channel>,
     /// Counts, where the trustee is observed.
-    observer: Option<Box<Observer>>,
+    pub(super) observer: Option<Box<Observer>>,
 }
 
 impl Client {
@@ -139,37 +138,6 @@ impl Client {
         }
     }
 
-    /// Lets reports know of this client.
-    fn join(&self) {
-        self.tell_queues();
-        let counts = self.observer.as_deref().map(Observer::counts);
-        let client = Connected::new(self.channel, self.thread.name(), counts);
-        self.trustee.roster.join(client);
-    }
-
-    /// Lets reports know where this client's queues lie.
-    fn tell_queues(&self) {
-        if let Some(observer) = self.observer() {
-            let rings = self.rings();
-            observer.set_queues([
-                rings.requests.at(0),
-                rings.answers.at(0),
-                self.callbacks.at(0),
-            ]);
-        }
-    }
-
-    /// It is called otherwise from now on.
-    pub(crate) fn rename(&self, name: &Name) {
-        self.trustee.roster.rename(self.channel, name);
-    }
-
-    /// `None` where the trustee is not observed.
-    #[inline(always)]
-    pub(super) fn observer(&self) -> Option<&Observer> {
-        self.observer.as_deref()
-    }
-
     #[inline(always)]
     pub(super) fn channel(&self) -> &Channel {
         // SAFETY: `owned` keeps it.
@@ -177,7 +145,7 @@ impl Client {
     }
 
     #[inline(always)]
-    fn rings(&self) -> &Rings {
+    pub(super) fn rings(&self) -> &Rings {
         // SAFETY: the newest rings; freed only with the client.
         unsafe { &*self.rings.get() }
     }
@@ -264,16 +232,12 @@ impl Client {
             }
         }
         if Call::<T, F, R>::INLINE && self.may_go_alone() {
-            if let Some(observer) = self.observer() {
-                observer.ask(None);
-            }
+            self.observe_request(None);
             // SAFETY: it may; the rest is the caller's duty.
             unsafe { self.issue_alone(object, f, then) }?;
         } else {
             let at = self.position();
-            if let Some(observer) = self.observer() {
-                observer.ask(Some(at));
-            }
+            self.observe_request(Some(at));
             // SAFETY: `make_room` has made it; the rest is the caller's duty.
             let awake = unsafe { self.write_then(at, label, f, then) };
             self.flush();
@@ -624,9 +588,7 @@ impl Client {
     #[cold]
     fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
         const YIELDS: u32 = if MODEL { 0 } else { 64 };
-        if let Some(observer) = self.observer() {
-            observer.count_wait();
-        }
+        self.observe_wait();
         let mut backoff = Backoff::new();
         while !done() {
             if backoff.is_yielding() && backoff.yields() >= YIELDS {
@@ -705,7 +667,7 @@ impl Client {
         if self.thread.in_callback() || patience == Patience::Inside {
             self.reaper.look(self.channel());
             if !self.has_room(units) {
-                self.count_failed_pop();
+                self.observe_failed_pop();
                 return match patience {
                     Patience::Try | Patience::Inside => Room::None,
                     Patience::Wait | Patience::Hold => Room::NotInCallback,
@@ -716,7 +678,7 @@ impl Client {
             self.move_callbacks();
             let mut has_room = self.has_room(units);
             if !has_room {
-                self.count_failed_pop();
+                self.observe_failed_pop();
             }
             while !has_room {
                 self.flush();
@@ -731,13 +693,6 @@ impl Client {
         }
         self.set_limit(units);
         Room::Here
-    }
-
-    #[cold]
-    fn count_failed_pop(&self) {
-        if let Some(observer) = self.observer() {
-            observer.count_failed_pop();
-        }
     }
 
     fn move_callbacks(&self) {
@@ -799,7 +754,7 @@ impl Client {
 impl Drop for Client {
     /// Nothing is in flight any more: whoever drops the last reference finishes first.
     fn drop(&mut self) {
-        self.trustee.roster.leave(self.channel);
+        self.leave();
         let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
         crate::error::discard_payload(unclaimed.first);
         self.reaper.free_rings();

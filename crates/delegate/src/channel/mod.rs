@@ -35,6 +35,7 @@ mod jump;
 mod label;
 pub(crate) mod lane;
 mod lone;
+mod observe;
 mod pace;
 pub(crate) mod reap;
 pub(crate) mod request;

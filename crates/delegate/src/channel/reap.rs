@@ -7,7 +7,6 @@ use super::request::{Outcome, Reap, read_label};
 use super::ring::{Rings, View};
 use super::word::{Position, is_past};
 use crate::error::{BarrierError, Poisoned};
-use crate::report::observer::Observer;
 use crate::serving::guarded;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::prefetch_read;
@@ -159,9 +158,7 @@ impl Client {
     /// Takes all answers there are and runs their callbacks, and those that callbacks have
     /// left to be run. Panics of callbacks are held by the thread.
     pub(crate) fn reap(&self) {
-        if let Some(observer) = self.observer() {
-            self.observe_poll(observer);
-        }
+        self.observe_poll();
         let _in_callback = self.thread.enter_callbacks();
         while let Err(payload) = guarded(|| {
             self.reap_all();
@@ -178,25 +175,9 @@ impl Client {
         {
             self.reap();
             self.note_quiet();
-        } else if let Some(observer) = self.observer()
-            && self.has_callbacks()
-        {
-            observer.count_poll(false);
+        } else {
+            self.observe_poll_in_vain();
         }
-    }
-
-    /// Counts what reaping is about to find.
-    #[cold]
-    fn observe_poll(&self, observer: &Observer) {
-        // Relaxed: for the counts only; reaping looks again.
-        let tail = Position(self.channel().tail.position.load(Ordering::Relaxed));
-        let is_alone = self.lone.is_pending();
-        let is_alone_done = is_alone && !self.is_lone_unanswered();
-        let reaped = self.reaper.reaped();
-        if !self.callbacks.is_empty(reaped) {
-            observer.count_poll(is_alone_done || !is_alone && self.is_reapable(reaped, tail));
-        }
-        observer.answers(tail, is_alone_done);
     }
 
     /// True where an answer may be waiting to be reaped.

@@ -126,9 +126,13 @@ pub(super) fn allocate(units: usize) -> View {
 fn touch(ring: View) {
     /// Of the smallest pages.
     const UNITS_PER_PAGE: usize = 4096 / 8;
-    for unit in (0..ring.units()).step_by(UNITS_PER_PAGE) {
-        // SAFETY: inside its allocation, which nobody else knows yet.
-        unsafe { ring.at(unit).write(0) };
+    let last = ring.units() as usize + SLACK - 1;
+    // A ring begins somewhere in a page, so its last one may be left over.
+    for unit in (0..last).step_by(UNITS_PER_PAGE).chain([last]) {
+        // SAFETY: inside its allocation, see `layout`.
+        let place = unsafe { ring.base.add(unit) };
+        // SAFETY: as above; nobody else knows the ring yet.
+        unsafe { place.write(0) };
     }
 }
 
@@ -137,4 +141,26 @@ fn touch(ring: View) {
 pub(super) unsafe fn free(ring: View) {
     // SAFETY: the layout it was allocated with.
     unsafe { dealloc(ring.base.cast(), layout(ring.units() as usize)) };
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+    use corelay_topology::node_of;
+
+    /// More than an allocator keeps: its pages are new.
+    const UNITS: usize = 1 << 23;
+
+    #[test]
+    fn answers_lie_where_the_client_is() {
+        let here = 0u64;
+        let rings = Rings::new(UNITS);
+        for unit in [0, UNITS / 2 + 77, UNITS - 1] {
+            let page = rings.answers.at(unit as u32);
+            // Its pages are there; where the kernel does not tell, nothing is.
+            assert_eq!(node_of(page).is_some(), node_of(&here).is_some());
+        }
+        // Requests are written by the client, whenever that is.
+        assert_eq!(node_of(rings.requests.at(UNITS as u32 / 2)), None);
+    }
 }

@@ -247,3 +247,75 @@ fn observed(samples: &Samples, gone: ClientObserved) -> TrusteeObserved {
         gone,
     }
 }
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+    use corelay_topology::node_of;
+
+    /// As on a machine with several nodes: everything is looked at, and found where this
+    /// machine has its memory.
+    #[test]
+    fn places_are_looked_at() {
+        let cpu = corelay_topology::current_cpu();
+        let trustees = Trustees::dedicated(1).observe(true).pin(cpu).start();
+        let trustees = trustees.expect("threads");
+        let here = [0u64; 8];
+        let node = node_of(&here);
+        let known = usize::from(node.is_some());
+        let _named = trustees.entrust([0u8; 3]).named("three");
+        let many = trustees.entrust_all((0..100).map(|_| [0u8; 5]));
+        for t in &many {
+            t.apply_then(|five| five[0] = 1, |()| ());
+        }
+        crate::barrier().expect("all well");
+
+        let several = Surveyor { nodes: Some(2) };
+        let report = trustee(&trustees.members[0].shared, several);
+        assert_eq!(report.objects[0].node.is_some(), node.is_some());
+        let places = report.unnamed[0].places.as_ref().expect("looked at");
+        let on_nodes = |known: &[(usize, usize)]| known.iter().map(|on| on.1).sum::<usize>();
+        assert_eq!((places.asked, on_nodes(&places.by_node)), (16, 16 * known));
+        let client = &report.clients[0];
+        let places = client.places.as_ref().expect("looked at");
+        assert_eq!((places.asked, on_nodes(&places.by_node)), (3, 3 * known));
+        assert_eq!(report.node.is_some(), cpu.is_some());
+        assert_eq!(client.node.is_some(), cpu.is_some());
+        if let (Some(1), Some(node)) = (corelay_topology::memory_nodes(), node) {
+            assert_eq!((places.on(node), report.node), (3, Some(node)));
+        }
+    }
+
+    #[test]
+    fn slowest_come_first_and_one_name_once() {
+        fn quick() -> &'static str {
+            "quick"
+        }
+        fn slow() -> &'static str {
+            "slow"
+        }
+        // Another function for a name that is there already.
+        fn slow_too() -> &'static str {
+            let name = "slowest";
+            &name[..4]
+        }
+        let sampler = crate::report::sampler::Sampler::default();
+        for micros in [1, 2, 9] {
+            sampler.add(quick, Duration::from_micros(micros));
+        }
+        sampler.add(slow, Duration::from_micros(5));
+        sampler.add(slow_too, Duration::from_micros(7));
+        let found = observed(sampler.samples(), ClientObserved::default());
+        assert_eq!((found.samples, found.one_batch_in), (5, 64));
+        let [first, second] = &found.slowest[..] else {
+            panic!("two names, not {found:?}");
+        };
+        assert_eq!((first.type_name, first.samples), ("slow", 2));
+        assert_eq!(first.mean(), Duration::from_micros(6));
+        assert_eq!(
+            (second.type_name, second.mean()),
+            ("quick", Duration::from_micros(4))
+        );
+        assert_eq!(second.longest, Duration::from_micros(9));
+    }
+}

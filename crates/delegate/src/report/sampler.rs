@@ -64,6 +64,11 @@ impl Sampler {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
     /// True where a request of this batch is to be timed.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {

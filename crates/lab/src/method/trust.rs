@@ -40,6 +40,10 @@ pub(crate) const LONE: Method = method("trust-lone", 1, |p, patience| {
 pub(crate) const BARE: Method = method("trust-bare", 0, |p, patience| {
     Ok(Box::new(Delegated::start(p, patience, How::Bare)?))
 });
+/// `apply_then` to a trustee that is observed: what reports cost. For targets only.
+pub(crate) const METRICS: Method = method("trust-metrics", 0, |p, patience| {
+    Ok(Box::new(Delegated::start(p, patience, How::Metrics)?))
+});
 /// `apply_async` with 64 futures in flight: asked for together, awaited in order. For targets
 /// only.
 pub(crate) const FUTURES: Method = method("trust-futures", FLYING, |p, patience| {
@@ -70,6 +74,7 @@ enum How {
     Post,
     Lone,
     Bare,
+    Metrics,
     Futures,
 }
 
@@ -94,6 +99,7 @@ impl Delegated {
         let trustees = Trustees::dedicated(point.servers)
             .window(point.window)
             .bare(matches!(how, How::Bare))
+            .observe(matches!(how, How::Metrics))
             .pin(places.copied().flatten())
             .start()
             .map_err(|error| format!("--servers: {error}"))?;
@@ -137,7 +143,7 @@ impl Contender for Delegated {
         let variables = &*self.variables;
         match self.how {
             How::Apply => client.drive(|var| variables[var].apply(Counter::add_one)),
-            How::Then | How::Bare if client.has_schedule() => client.issue(
+            How::Then | How::Bare | How::Metrics if client.has_schedule() => client.issue(
                 |var, ticket| {
                     let then = move |old| {
                         std::hint::black_box::<u64>(old);
@@ -148,7 +154,7 @@ impl Contender for Delegated {
                 corelay::poll,
                 settle,
             ),
-            How::Then | How::Bare => {
+            How::Then | How::Bare | How::Metrics => {
                 ANSWERED.set((0, 0));
                 let asked = client.drive(|var| {
                     variables[var].apply_then(Counter::add_one, answered);

@@ -59,9 +59,9 @@
 //! ```
 
 pub use corelay_delegate::{
-    ApplyFuture, AsyncError, BarrierError, Builder, ClientGuard, Metrics, Poisoned, StartError,
-    Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError, TryApplyThenError,
-    TryPostError, barrier, poll,
+    ApplyFuture, AsyncError, BarrierError, Builder, ClientGuard, Metrics, Poisoned, Report,
+    Reporter, StartError, Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError,
+    TryApplyThenError, TryPostError, barrier, poll, report,
 };
 pub use corelay_sync::{Issue, Session, Shared};
 

@@ -5,6 +5,7 @@ use crate::error::BarrierError;
 use crate::flat::member::serve_once;
 use crate::thread::{self, ThreadState, for_each_client};
 use corelay_sync::wait::NoSwitch;
+use std::sync::Arc;
 
 /// Runs the callbacks of what has been answered to this thread; does not wait. On a member of
 /// a flat team it serves too.
@@ -159,6 +160,30 @@ impl ClientGuard {
         Self {
             _of_this_thread: std::marker::PhantomData,
         }
+    }
+}
+
+impl ClientGuard {
+    /// A guard for the calling thread, which as a client has that name from now on: shown by
+    /// [`Trustees::report`](crate::Trustees::report). Without, it has the thread's own. The
+    /// name outlives the guard.
+    ///
+    /// ```
+    /// # use corelay_delegate::{ClientGuard, Trustees};
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// let _client = ClientGuard::named("front end");
+    /// hits.apply(|h| *h += 1);
+    /// let report = trustees.report();
+    /// assert_eq!(report.trustees[0].clients[0].name.as_deref(), Some("front end"));
+    /// ```
+    pub fn named(name: &str) -> Self {
+        if let Some(state) = thread::state() {
+            let name = Arc::from(name);
+            for_each_client(|client| client.rename(&name));
+            state.set_name(name);
+        }
+        Self::new()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::trust::{Trust, raise, refuse, unwrap_answer};
 use crate::trustee::{Registry, Shared};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
+use std::any::type_name;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
@@ -142,7 +143,11 @@ impl Trustees {
         let trustee = Arc::clone(&member.shared);
         // A panic of `build` must not poison the registry, so it comes back as a value.
         let built = member.register("Trustees::entrust", move |registry| {
-            guarded(build).map(|value| adopt(registry, value, &trustee))
+            guarded(build).map(|value| {
+                let handle = adopt(registry, value, &trustee);
+                enlist(&trustee, std::slice::from_ref(&handle));
+                handle
+            })
         });
         built.unwrap_or_else(|payload| resume_unwind(payload))
     }
@@ -156,9 +161,11 @@ impl Trustees {
         let trustee = Arc::clone(&member.shared);
         member.register("Trustees::entrust_all", move |registry| {
             let values = values.into_iter();
-            values
+            let handles: Vec<_> = values
                 .map(|value| adopt(registry, value, &trustee))
-                .collect()
+                .collect();
+            enlist(&trustee, &handles);
+            handles
         })
     }
 
@@ -194,4 +201,10 @@ pub(crate) fn adopt<T>(registry: &mut Registry, value: T, trustee: &Arc<Shared>)
     registry.adopt(object.cast::<Header>());
     let object = NonNull::new(object).expect("from a box");
     Trust::from_object(object, trustee.slot.get())
+}
+
+/// Lets reports know of objects just adopted.
+fn enlist<T>(trustee: &Shared, handles: &[Trust<T>]) {
+    let objects = handles.iter().map(|handle| handle.header().cast_const());
+    trustee.roster.adopt(type_name::<T>(), objects);
 }

@@ -30,6 +30,7 @@
 //! | `session` | delegated objects as one of the ways of sharing |
 //! | `launch`, `slot` | a trustee's thread, and its number |
 //! | `error`, `metrics` | what can go wrong, and what is counted |
+//! | [`report`] | who owns what, and where time goes |
 //!
 //! Not for data that threads seldom want at the same time, nor for far more objects than
 //! threads: see the guide. What is promised, and where the limits are, is in
@@ -48,6 +49,7 @@ mod leaf;
 mod metrics;
 mod nested;
 mod object;
+pub mod report;
 mod serving;
 mod session;
 mod slot;
@@ -67,5 +69,7 @@ pub use future::ApplyFuture;
 #[doc(hidden)]
 pub use future::checked;
 pub use metrics::Metrics;
+#[doc(inline)]
+pub use report::{Report, Reporter};
 pub use session::TrustSession;
 pub use trust::Trust;

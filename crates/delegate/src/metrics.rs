@@ -22,7 +22,8 @@ pub struct Metrics {
     pub panics: u64,
 }
 
-/// [`Metrics`] as their trustee last published them: when idle, and at its end.
+/// [`Metrics`] as their trustee last published them: when idle, now and then when busy, and at
+/// its end.
 #[derive(Default)]
 pub(crate) struct Counters(CachePadded<[AtomicU64; 6]>);
 

@@ -21,6 +21,7 @@ use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU8, AtomicUsize, Ordering};
 use corelay_sync::facade::cell::{Cell, UnsafeCell};
 use corelay_sync::facade::sync::Arc;
+use std::any::type_name;
 use std::mem::ManuallyDrop;
 
 /// What is the same for objects of all types. Begins with the node.
@@ -47,6 +48,7 @@ pub(crate) const POISONED: u8 = 1;
 pub(crate) const CLEARED: u8 = 2;
 
 struct ObjectVtable {
+    type_name: fn() -> &'static str,
     drop_value: unsafe fn(*mut Header),
     free: unsafe fn(*mut Header),
 }
@@ -60,6 +62,7 @@ pub(crate) struct Object<T> {
 
 impl<T> Object<T> {
     const VTABLE: &'static ObjectVtable = &ObjectVtable {
+        type_name: type_name::<T>,
         drop_value: Self::drop_value,
         free: Self::free,
     };
@@ -109,6 +112,11 @@ impl<T> Object<T> {
 }
 
 impl Header {
+    /// The name of the value's type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        (self.vtable.type_name)()
+    }
+
     /// One more handle.
     pub(crate) fn retain(&self) {
         // Relaxed: the new handle comes from one that is alive.

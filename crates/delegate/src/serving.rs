@@ -4,6 +4,7 @@
 use crate::error::{Poisoned, discard_payload};
 use crate::leaf::Leaf;
 use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
+use crate::report::sampler::Sampler;
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::thread_local;
@@ -28,6 +29,8 @@ pub(crate) struct Serving {
     pub(crate) nested: Cell<bool>,
     /// See `Builder::bare`.
     pub(crate) bare: bool,
+    /// Times closures, where the trustee is observed.
+    pub(crate) sampler: Option<Sampler>,
 }
 
 thread_local! {
@@ -36,10 +39,11 @@ thread_local! {
 }
 
 impl Serving {
-    pub(crate) fn new(slot: u32, bare: bool) -> Self {
+    pub(crate) fn new(slot: u32, bare: bool, sampler: Option<Sampler>) -> Self {
         Self {
             slot: Cell::new(Some(slot)),
             bare,
+            sampler,
             ..Self::default()
         }
     }

@@ -9,6 +9,7 @@ use crate::channel::client::Client;
 use crate::error::{BarrierError, discard_payload};
 use crate::flat::member::{is_member, runs_at_once};
 use crate::future::pool::Pools;
+use crate::report::roster::Name;
 use crate::serving::guarded;
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
@@ -365,6 +366,8 @@ pub(crate) struct ThreadState {
     own_faults: RefCell<Option<BarrierError>>,
     /// Clients whose last session ended inside a callback.
     orphans: RefCell<Vec<Rc<Client>>>,
+    /// Given to the thread's clients.
+    name: RefCell<Option<Name>>,
 }
 
 /// Callbacks run until it is dropped.
@@ -382,6 +385,16 @@ impl Drop for InCallback<'_> {
 }
 
 impl ThreadState {
+    /// What a client of this thread is called, if it is called anything.
+    pub(crate) fn name(&self) -> Option<Name> {
+        let given = self.name.borrow().clone();
+        given.or_else(|| std::thread::current().name().map(Name::from))
+    }
+
+    pub(crate) fn set_name(&self, name: Name) {
+        *self.name.borrow_mut() = Some(name);
+    }
+
     /// A callback runs on this thread.
     pub(crate) fn in_callback(&self) -> bool {
         self.in_callback.get()

@@ -485,6 +485,28 @@ impl<T> Trust<T> {
         }
     }
 
+    /// The handle, to an object that has that name now: shown by
+    /// [`Trustees::report`](crate::Trustees::report).
+    ///
+    /// ```
+    /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64).named("hits");
+    /// assert!(trustees.report().to_string().contains("\"hits\", u64"));
+    /// # drop(hits);
+    /// ```
+    pub fn named(self, name: &str) -> Self {
+        self.set_name(name);
+        self
+    }
+
+    /// Gives the object a name, or another one. It has it until it is dropped, whatever
+    /// becomes of this handle. Works anywhere, inside delegated closures too, and asks nothing
+    /// of the trustee. An object without a name takes no room for it.
+    pub fn set_name(&self, name: &str) {
+        let roster = &self.trustee().roster;
+        roster.name(self.header(), type_name::<T>(), name);
+    }
+
     /// True where a closure has panicked on the value and nobody has cleared that.
     pub fn is_poisoned(&self) -> bool {
         // SAFETY: the object lives while this handle does.

@@ -31,6 +31,9 @@ use crate::leaf::Leaf;
 use crate::metrics::{Counters, Metrics};
 use crate::nested;
 use crate::object::{Header, Object};
+use crate::report::State;
+use crate::report::roster::Roster;
+use crate::report::sampler::{Sampler, Samples};
 use crate::serving::Serving;
 use crate::slot::Slot;
 use crate::thread::is_client;
@@ -90,6 +93,10 @@ pub(crate) struct Settings {
     pub(crate) bare: bool,
     /// Of a member of a flat team.
     pub(crate) policy: Option<Policy>,
+    /// See `Builder::observe`.
+    pub(crate) observe: bool,
+    /// The CPU that the trustee is pinned to.
+    pub(crate) cpu: Option<usize>,
 }
 
 /// What a trustee shares with its clients and its objects.
@@ -101,6 +108,10 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) slot: Slot,
     pub(crate) name: String,
+    /// Names of objects and clients, for reports.
+    pub(crate) roster: Roster,
+    /// How long closures take, where that is observed.
+    pub(crate) samples: Option<std::sync::Arc<Samples>>,
     /// The registry as an object. Set before the trustee starts.
     home: AtomicPtr<Header>,
     close: Node,
@@ -113,9 +124,11 @@ impl Shared {
             state: CachePadded::new(Futex::new(awake())),
             inbox: CachePadded::new(Inbox::new()),
             counters: Counters::default(),
+            samples: settings.observe.then(std::sync::Arc::default),
             settings,
             slot: Slot::take(),
             name,
+            roster: Roster::default(),
             home: AtomicPtr::new(std::ptr::null_mut()),
             close: Node::new(Kind::Close),
             seat: Seat::new(),
@@ -216,6 +229,19 @@ impl Shared {
         self.state.word().load(Ordering::Acquire) == GONE
     }
 
+    /// What the trustee does, for reports.
+    pub(crate) fn standing(&self) -> State {
+        if self.is_gone() {
+            return State::ShutDown;
+        }
+        // Relaxed: a figure.
+        match self.state.word().load(Ordering::Relaxed) {
+            AWAKE | AWAKE_FENCED => State::Awake,
+            DROWSY | ASLEEP => State::Asleep,
+            _ => State::Closing,
+        }
+    }
+
     /// Waits for a trustee that has closed to end.
     pub(crate) fn wait_until_gone(&self) {
         loop {
@@ -283,7 +309,8 @@ pub(crate) struct Trustee {
 
 impl Trustee {
     pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
-        let serving = Serving::new(shared.slot.get(), shared.settings.bare);
+        let sampler = shared.samples.clone().map(Sampler::new);
+        let serving = Serving::new(shared.slot.get(), shared.settings.bare, sampler);
         Self {
             shared,
             home,
@@ -368,6 +395,9 @@ impl Trustee {
             if self.since_look >= LOOK_WHEN_BUSY {
                 self.since_look = 0;
                 self.look_at_heads(batch);
+                if !MODEL {
+                    self.publish_metrics();
+                }
             }
         }
         self.found += u64::from(ran > 0);
@@ -459,7 +489,9 @@ impl Trustee {
         for lane in &self.lanes {
             lane.drain(&self.serving);
         }
-        for header in self.retired.take() {
+        let retired = self.retired.take();
+        self.shared.roster.dismiss(&retired);
+        for header in retired {
             self.registry().dismiss(header);
             self.drop_value(header);
             // SAFETY: no handle, no request, no registry knows it any more.
@@ -514,6 +546,7 @@ impl Trustee {
             thread::yield_now();
         }
         self.serving.disown();
+        self.shared.roster.close();
         // Objects retired by what has just run are in the registry still: all alike.
         for header in std::mem::take(&mut self.registry().objects) {
             self.drop_value(header);

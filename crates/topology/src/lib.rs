@@ -57,6 +57,7 @@
 //! | [`Order`], `place` | the orders of placement |
 //! | [`Placement`] | a CPU for each thread |
 //! | `affinity`, `pin` | the thread's mask: asking, setting, giving back |
+//! | [`node_of`] | where a page lies, as the kernel says |
 //! | [`Facts`] | model, kernel, hypervisor, clock source |
 //! | `render` | a topology as text |
 
@@ -67,6 +68,7 @@ mod cgroup;
 mod cpulist;
 mod cpuset;
 mod facts;
+mod memory;
 mod order;
 mod pin;
 mod place;
@@ -81,6 +83,7 @@ pub use cgroup::{ControlGroup, Quota};
 pub use cpulist::{CpuListError, MAX_CPUS};
 pub use cpuset::CpuSet;
 pub use facts::Facts;
+pub use memory::{memory_nodes, node_of};
 pub use order::{Order, OrderError};
 pub use pin::{PinError, PinGuard, Pinning, pin_current_thread};
 pub use placement::{PlaceError, Placement};

@@ -19,6 +19,7 @@ use super::word::{Mail, Position, is_past, step};
 use super::{Channel, jump};
 use crate::flat::member;
 use crate::object::Header;
+use crate::report::observer::Observer;
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::{Ordering, load_own};
@@ -89,7 +90,9 @@ pub(crate) struct Client {
     calling: Cell<bool>,
     /// The trustee had ended before the channel was announced.
     never_announced: Cell<bool>,
-    owned: Arc<Channel>,
+    pub(super) owned: Arc<Channel>,
+    /// Counts, where the trustee is observed.
+    pub(super) observer: Option<Box<Observer>>,
 }
 
 impl Client {
@@ -119,6 +122,7 @@ impl Client {
             calling: Cell::new(false),
             never_announced: Cell::new(false),
             owned: channel,
+            observer: trustee.settings.observe.then(Box::default),
         };
         // The trustee gets a count of its own, and gives it back at `detach`.
         let announced = Arc::into_raw(Arc::clone(&client.owned));
@@ -127,6 +131,7 @@ impl Client {
         // SAFETY: a node of its own, pushed once.
         if unsafe { trustee.inbox.push(node) } {
             trustee.rouse_if_needed();
+            client.join();
             Some(client)
         } else {
             // SAFETY: the count from above, which nobody has taken over.
@@ -144,7 +149,7 @@ impl Client {
     }
 
     #[inline(always)]
-    fn rings(&self) -> &Rings {
+    pub(super) fn rings(&self) -> &Rings {
         // SAFETY: the newest rings; freed only with the client.
         unsafe { &*self.rings.get() }
     }
@@ -231,10 +236,12 @@ impl Client {
             }
         }
         if Call::<T, F, R>::INLINE && self.may_go_alone() {
+            self.observe_request(None);
             // SAFETY: it may; the rest is the caller's duty.
             unsafe { self.issue_alone(object, f, then) }?;
         } else {
             let at = self.position();
+            self.observe_request(Some(at));
             // SAFETY: `make_room` has made it; the rest is the caller's duty.
             let awake = unsafe { self.write_then(at, label, f, then) };
             self.flush();
@@ -589,6 +596,7 @@ impl Client {
     #[cold]
     fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
         const YIELDS: u32 = if MODEL { 0 } else { 64 };
+        self.observe_wait();
         if member::wait_until(&self.trustee, done) {
             return;
         }
@@ -681,6 +689,7 @@ impl Client {
         if self.thread.in_callback() || patience == Patience::Inside {
             self.reaper.look(self.channel());
             if !self.has_room(units) {
+                self.observe_failed_pop();
                 return match patience {
                     Patience::Try | Patience::Inside => Room::None,
                     Patience::Wait | Patience::Hold => Room::NotInCallback,
@@ -689,7 +698,11 @@ impl Client {
         } else {
             self.reap();
             self.move_callbacks();
-            while !self.has_room(units) {
+            let mut has_room = self.has_room(units);
+            if !has_room {
+                self.observe_failed_pop();
+            }
+            while !has_room {
                 self.flush();
                 if patience == Patience::Try {
                     return Room::None;
@@ -697,6 +710,7 @@ impl Client {
                 self.await_progress();
                 self.reap();
                 self.move_callbacks();
+                has_room = self.has_room(units);
             }
         }
         self.set_limit(units);
@@ -704,8 +718,12 @@ impl Client {
     }
 
     fn move_callbacks(&self) {
+        let before = self.callbacks.at(0);
         let moved = self.callbacks.make_room(self.reaper.reaped());
         self.reaper.callbacks_moved(moved);
+        if self.callbacks.at(0) != before {
+            self.tell_queues();
+        }
     }
 
     /// No fast path before `make_room` has been asked.
@@ -746,6 +764,7 @@ impl Client {
         self.reaper.add(larger);
         self.rings.set(larger);
         self.requests.set(self.rings().requests);
+        self.tell_queues();
         if !self.advance(at.after(jump::STEP)) {
             // Closed or not: where the jump will not be run, the request that follows will
             // be refused.
@@ -757,6 +776,7 @@ impl Client {
 impl Drop for Client {
     /// Nothing is in flight any more: whoever drops the last reference finishes first.
     fn drop(&mut self) {
+        self.leave();
         let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
         crate::error::discard_payload(unclaimed.first);
         self.reaper.free_rings();

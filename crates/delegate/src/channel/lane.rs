@@ -8,6 +8,7 @@ use super::word::{Mail, Position, is_past};
 use crate::error::Poisoned;
 use crate::leaf::Leaf;
 use crate::nested;
+use crate::report::sampler::Sampler;
 use crate::serving::{Serving, guarded};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -15,6 +16,7 @@ use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Instant;
 
 /// A trustee's half of a channel.
 pub(crate) struct Lane {
@@ -172,16 +174,12 @@ impl Lane {
         if serving.bare {
             self.run_bare(stop);
         } else {
-            while is_past(stop, self.at.get().request.cursor()) {
-                let leaf = Leaf::enter(self);
-                while let Err(payload) = guarded(|| self.run_until(serving, stop)) {
-                    self.fault(serving, payload);
-                }
-                drop(leaf);
-                if serving.nested.get() {
-                    nested::drain(serving);
-                }
+            if let Some(sampler) = &serving.sampler
+                && sampler.is_due()
+            {
+                self.run_sampled(serving, sampler, stop);
             }
+            self.run_all(serving, stop);
         }
         let at = self.at.get().request;
         // Release: pairs with the client's Acquire of the tail; publishes the answers and
@@ -197,6 +195,55 @@ impl Lane {
         self.channel.sleeper.wake_if_asleep();
         // A jump is no request, but it is work.
         ran.max(1)
+    }
+
+    /// Runs the ring up to `stop`, and what its closures have asked of this trustee's own
+    /// objects.
+    #[inline(always)]
+    fn run_all(&self, serving: &Serving, stop: u32) {
+        while is_past(stop, self.at.get().request.cursor()) {
+            self.run_guarded(serving, stop);
+            if serving.nested.get() {
+                nested::drain(serving);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn run_guarded(&self, serving: &Serving, stop: u32) {
+        let leaf = Leaf::enter(self);
+        while let Err(payload) = guarded(|| self.run_until(serving, stop)) {
+            self.fault(serving, payload);
+        }
+        drop(leaf);
+    }
+
+    /// Runs the ring up to some request before `stop`, and that one alone, timed.
+    #[cold]
+    #[inline(never)]
+    fn run_sampled(&self, serving: &Serving, sampler: &Sampler, stop: u32) {
+        let start = self.at.get().request.cursor();
+        let ahead = sampler.pick(stop.wrapping_sub(start));
+        self.run_all(serving, start.wrapping_add(ahead));
+        let at = self.at.get().request.cursor();
+        if !is_past(stop, at) || serving.any_poisoned() {
+            // The last one took the rest; or requests may be refused instead of run.
+            return;
+        }
+        // SAFETY: published up to `stop`.
+        let label = unsafe { read_label(self.request(at)) };
+        if label == Label::JUMP {
+            return;
+        }
+        // SAFETY: from a client.
+        let type_name = unsafe { label.vtable() }.name;
+        let begun = Instant::now();
+        // A record takes a unit at least, so one begins before that, and no other.
+        self.run_guarded(serving, at.wrapping_add(1));
+        sampler.add(type_name, begun.elapsed());
+        if serving.nested.get() {
+            nested::drain(serving);
+        }
     }
 
     /// Fetches the lines of a batch all at once, and the lines of its answers.
@@ -273,6 +320,8 @@ impl Lane {
         let (vtable, object) = unsafe { read_head(record) };
         let refused = serving.is_poisoned(object);
         self.calling.set(true);
+        let sampler = serving.sampler.as_ref().filter(|s| s.is_due() && !refused);
+        let timed = sampler.map(|sampler| (sampler, Instant::now()));
         let leaf = Leaf::enter(self);
         let result = guarded(|| {
             if refused {
@@ -286,6 +335,9 @@ impl Lane {
         })
         .flatten();
         drop(leaf);
+        if let Some((sampler, begun)) = timed {
+            sampler.add(vtable.name, begun.elapsed());
+        }
         self.calling.set(false);
         let mut done = mail;
         if let Err(payload) = result {

@@ -35,6 +35,7 @@ mod jump;
 mod label;
 pub(crate) mod lane;
 mod lone;
+mod observe;
 mod pace;
 pub(crate) mod reap;
 pub(crate) mod request;
@@ -45,7 +46,7 @@ pub(crate) mod word;
 use crate::inbox::{Kind, Node};
 use corelay_sync::CachePadded;
 use corelay_sync::facade::Shadow;
-use corelay_sync::facade::atomic::{AtomicU32, AtomicU64};
+use corelay_sync::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Mutex;
 use corelay_sync::wait::Sleeper;
@@ -133,6 +134,19 @@ impl Channel {
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
         }
+    }
+
+    /// Requests that are accepted and not executed. A figure for reports: both sides go on
+    /// meanwhile.
+    pub(crate) fn queued(&self) -> u32 {
+        // Relaxed, all of them: nothing is handed over. What was read at different moments
+        // may not fit together, and then counts as nothing.
+        let tail = word::Position(self.tail.position.load(Ordering::Relaxed));
+        let head = word::Position(self.head.load(Ordering::Relaxed));
+        let in_ring = head.count().wrapping_sub(tail.count()).cast_signed();
+        let done = word::Mail(self.mail.done.load(Ordering::Relaxed));
+        let mail = word::Mail(self.mail.word.load(Ordering::Relaxed));
+        in_ring.max(0).cast_unsigned() + u32::from(mail.call_differs(done))
     }
 
     /// Keeps what went wrong with a request that nobody waits for: the payload of the one

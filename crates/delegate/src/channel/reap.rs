@@ -158,6 +158,7 @@ impl Client {
     /// Takes all answers there are and runs their callbacks, and those that callbacks have
     /// left to be run. Panics of callbacks are held by the thread.
     pub(crate) fn reap(&self) {
+        self.observe_poll();
         let _in_callback = self.thread.enter_callbacks();
         while let Err(payload) = guarded(|| {
             self.reap_all();
@@ -174,6 +175,8 @@ impl Client {
         {
             self.reap();
             self.note_quiet();
+        } else {
+            self.observe_poll_in_vain();
         }
     }
 

@@ -48,6 +48,10 @@ pub(crate) const LONE: Method = method("trust-lone", 1, |w, p, patience| {
 pub(crate) const BARE: Method = method("trust-bare", 0, |w, p, patience| {
     Ok(Box::new(Delegated::start(w, p, patience, How::Bare)?))
 });
+/// `apply_then` to a trustee that is observed: what reports cost. For targets only.
+pub(crate) const METRICS: Method = method("trust-metrics", 0, |w, p, patience| {
+    Ok(Box::new(Delegated::start(w, p, patience, How::Metrics)?))
+});
 /// `apply_async` with 64 futures in flight: asked for together, awaited in order. For targets
 /// only.
 pub(crate) const FUTURES: Method = method("trust-futures", FLYING, |w, p, patience| {
@@ -82,6 +86,7 @@ enum How {
     Post,
     Lone,
     Bare,
+    Metrics,
     Futures,
 }
 
@@ -105,6 +110,7 @@ impl<W: Workload> Delegated<W> {
         let trustees = Trustees::dedicated(point.servers)
             .window(point.window)
             .bare(matches!(how, How::Bare))
+            .observe(matches!(how, How::Metrics))
             .pin(places.copied().flatten())
             .start()
             .map_err(|error| format!("--servers: {error}"))?;
@@ -152,7 +158,7 @@ impl<W: Workload> Contender for Delegated<W> {
         let mut next = || Line::run(operations());
         match self.how {
             How::Apply => client.drive(|var| variables[var].apply(next()).number()),
-            How::Then | How::Bare if client.has_schedule() => client.issue(
+            How::Then | How::Bare | How::Metrics if client.has_schedule() => client.issue(
                 |var, ticket| {
                     let then = move |answer: AnswerOf<W>| {
                         std::hint::black_box(answer.number());
@@ -163,7 +169,7 @@ impl<W: Workload> Contender for Delegated<W> {
                 corelay::poll,
                 settle,
             ),
-            How::Then | How::Bare => {
+            How::Then | How::Bare | How::Metrics => {
                 ANSWERED.set((0, 0));
                 let asked = client.drive(|var| {
                     variables[var].apply_then(next(), answered);

@@ -8,7 +8,7 @@ use crate::method::{Method, atomic, channel, lock, tokio, trust};
 use std::time::{Duration, Instant};
 
 /// The contenders, all on one variable with two threads.
-pub const METHODS: [Method; 10] = [
+pub const METHODS: [Method; 11] = [
     atomic::METHOD,
     lock::mutex(),
     channel::pipelined(),
@@ -18,6 +18,7 @@ pub const METHODS: [Method; 10] = [
     trust::post(),
     trust::LONE,
     trust::BARE,
+    trust::METRICS,
     trust::FUTURES,
 ];
 
@@ -89,6 +90,12 @@ pub fn targets() -> Vec<Target> {
             "catch, poison, metrics: with / without",
             then,
             Mops("trust-bare"),
+            AtLeast(0.97),
+        ),
+        both(
+            "metrics on, apply_then: with / without",
+            Mops("trust-metrics"),
+            then,
             AtLeast(0.97),
         ),
         both(

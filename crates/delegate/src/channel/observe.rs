@@ -1,0 +1,98 @@
+//! What a client lets reports know: that it is there, and what it counts where its trustee is
+//! observed.
+//!
+//! Called where the client has left its fast path; where the trustee is not observed, each is
+//! one comparison.
+
+use super::client::Client;
+use super::word::Position;
+use crate::report::observer::Observer;
+use crate::report::roster::{Connected, Name};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+
+impl Client {
+    /// Reports know of this client from now on.
+    pub(super) fn join(&self) {
+        self.tell_queues();
+        let counts = self.observer.as_deref().map(Observer::counts);
+        let client = Connected::new(Arc::as_ptr(&self.owned), self.thread.name(), counts);
+        self.trustee.roster.join(client);
+    }
+
+    /// And no more. Before the channel goes.
+    pub(super) fn leave(&self) {
+        self.trustee.roster.leave(Arc::as_ptr(&self.owned));
+    }
+
+    /// It is called otherwise.
+    pub(crate) fn rename(&self, name: &Name) {
+        let roster = &self.trustee.roster;
+        roster.rename(Arc::as_ptr(&self.owned), name);
+    }
+
+    /// Its queues lie somewhere else now.
+    pub(super) fn tell_queues(&self) {
+        if let Some(observer) = &self.observer {
+            let (rings, start) = (self.rings(), 0);
+            observer.set_queues([
+                rings.requests.at(start),
+                rings.answers.at(start),
+                self.callbacks.at(start),
+            ]);
+        }
+    }
+
+    /// A request with an answer is about to go: to that place in the ring, or alone.
+    #[inline(always)]
+    pub(super) fn observe_request(&self, at: Option<Position>) {
+        if let Some(observer) = &self.observer {
+            observer.ask(at);
+        }
+    }
+
+    /// A request has found no room, although the answers have been taken.
+    pub(super) fn observe_failed_pop(&self) {
+        if let Some(observer) = &self.observer {
+            observer.count_failed_pop();
+        }
+    }
+
+    /// A wait is going to take longer.
+    pub(super) fn observe_wait(&self) {
+        if let Some(observer) = &self.observer {
+            observer.count_wait();
+        }
+    }
+
+    /// The client has looked for the answer of a lone request, and it was not there.
+    #[inline(always)]
+    pub(super) fn observe_poll_in_vain(&self) {
+        if let Some(observer) = &self.observer
+            && self.lone.is_pending()
+        {
+            observer.count_poll(false);
+        }
+    }
+
+    /// The client is about to take the answers that are there.
+    #[inline(always)]
+    pub(super) fn observe_poll(&self) {
+        if let Some(observer) = &self.observer {
+            self.count_poll(observer);
+        }
+    }
+
+    #[cold]
+    fn count_poll(&self, observer: &Observer) {
+        // Relaxed: for the counts only; reaping looks again.
+        let tail = Position(self.channel().tail.position.load(Ordering::Relaxed));
+        let is_alone = self.lone.is_pending();
+        let is_alone_done = is_alone && !self.is_lone_unanswered();
+        let reaped = self.reaper.reaped();
+        if !self.callbacks.is_empty(reaped) {
+            observer.count_poll(is_alone_done || !is_alone && self.is_reapable(reaped, tail));
+        }
+        observer.answers(tail, is_alone_done);
+    }
+}

@@ -1,0 +1,238 @@
+//! What trustees own, whom they serve, and where their time goes: [`Trustees::report`].
+//!
+//! A report is made while trustees run, by whatever thread, and asks nothing of them: it reads
+//! what they and their clients publish. So it also comes while a trustee stands in a closure
+//! that does not end. Its figures are of slightly different moments.
+//!
+//! Names, counts and queue depths are always there. What costs time is not:
+//! [`Builder::observe`](crate::Builder::observe) asks for it, and the fields named `observed`
+//! are `None` without.
+//!
+//! | figure | how it comes about |
+//! |---|---|
+//! | saturation, requests per batch | every pass and batch is counted; published when the trustee idles and every 64 passes with work |
+//! | queue depth | the difference of two counters, when the report is made |
+//! | ready rate, failed pops, waits | *observed*: counted by each client where it looks for answers, finds no room, waits |
+//! | latency | *observed*: one `apply_then` in 64 of those that leave the client's fast path, at random, is timed until the client sees its answer |
+//! | slowest closures | *observed*: in one batch in 64, at random, one request is timed |
+
+mod dice;
+mod gather;
+mod json;
+pub(crate) mod observer;
+mod place;
+pub(crate) mod roster;
+pub(crate) mod sampler;
+mod table;
+
+pub use gather::Reporter;
+pub use place::Places;
+
+use crate::metrics::Metrics;
+use std::time::Duration;
+
+/// What [`Trustees::report`](crate::Trustees::report) found. Shown as a table by `Display`,
+/// as JSON by [`to_json`](Self::to_json).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Nodes of this machine that have memory; `None` where the system does not say.
+    pub nodes: Option<usize>,
+    /// The trustees, in the order of their numbers.
+    pub trustees: Vec<TrusteeReport>,
+}
+
+/// What there is to say about one trustee.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TrusteeReport {
+    /// The name of its thread.
+    pub name: String,
+    /// What it does.
+    pub state: State,
+    /// The CPU that it is pinned to, if it is.
+    pub cpu: Option<usize>,
+    /// The memory node of that CPU, on a machine with several.
+    pub node: Option<usize>,
+    /// What it has counted since its start.
+    pub metrics: Metrics,
+    /// Its objects that have a name, by type and name.
+    pub objects: Vec<ObjectReport>,
+    /// The others, by type.
+    pub unnamed: Vec<TypeReport>,
+    /// Its clients, in the order in which they came.
+    pub clients: Vec<ClientReport>,
+    /// How many clients have gone.
+    pub gone: u64,
+    /// Requests that each client may have in flight.
+    pub window: u32,
+    /// What is known where the trustee is observed.
+    pub observed: Option<TrusteeObserved>,
+}
+
+/// What a trustee does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// It serves, or looks for something to serve.
+    Awake,
+    /// It sleeps until there is something to serve.
+    Asleep,
+    /// It runs what it has accepted and then ends.
+    Closing,
+    /// It has ended. Its values have been dropped; what it counted is complete.
+    ShutDown,
+}
+
+/// An object with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObjectReport {
+    /// Given by [`Trust::named`](crate::Trust::named) or
+    /// [`Trust::set_name`](crate::Trust::set_name).
+    pub name: String,
+    /// The name of its type.
+    pub type_name: &'static str,
+    /// The memory node that it begins on, on a machine with several, where that is known.
+    pub node: Option<usize>,
+}
+
+/// The objects of one type that have no name.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TypeReport {
+    /// The name of the type.
+    pub type_name: &'static str,
+    /// How many there are.
+    pub count: usize,
+    /// Where up to 16 objects of the type lie, named ones included.
+    pub places: Option<Places>,
+}
+
+/// A client: one thread's channel to the trustee.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ClientReport {
+    /// Given by [`ClientGuard::named`](crate::ClientGuard::named), or the thread's name.
+    pub name: Option<String>,
+    /// Requests that are accepted and not executed.
+    pub queued: u32,
+    /// The memory node of the CPU on which it connected, on a machine with several.
+    pub node: Option<usize>,
+    /// Where its request ring, answer ring and callback queue begin. Known where the trustee
+    /// is observed.
+    pub places: Option<Places>,
+    /// What the client has counted, where the trustee is observed.
+    pub observed: Option<ClientObserved>,
+}
+
+/// What a client counts where its trustee is observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientObserved {
+    /// Times that the client looked for answers while a callback waited for one. A wait
+    /// counts once, however long it looks.
+    pub polls: u64,
+    /// Polls that found the oldest one's answer ready.
+    pub ready: u64,
+    /// Requests that found no room: the window or the rings were full, also after the answers
+    /// had been taken. (D8's failed pops.)
+    pub failed_pops: u64,
+    /// Waits of more than a few microseconds: for an answer, or for room.
+    pub waits: u64,
+    /// Requests of [`apply_then`](crate::Trust::apply_then) that were timed.
+    pub latencies: u64,
+    /// From asking until the client saw the answer, all of them together.
+    pub latency_total: Duration,
+    /// The longest of them.
+    pub latency_longest: Duration,
+}
+
+/// What is known of a trustee that is observed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TrusteeObserved {
+    /// On average one batch in so many had a request timed.
+    pub one_batch_in: u32,
+    /// How many requests were timed.
+    pub samples: u64,
+    /// The types of closures that took longest on average, slowest first: up to
+    /// [`SLOWEST`].
+    pub slowest: Vec<ClosureReport>,
+    /// The counts of the clients that have gone, added up.
+    pub gone: ClientObserved,
+}
+
+/// How many types of closures a report lists at most.
+pub const SLOWEST: usize = 10;
+
+/// What a type of closure takes, by samples. A stamp's own time is in it, some tens of
+/// nanoseconds, and so is whatever interrupted the trustee meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClosureReport {
+    /// The name of the closure's type.
+    pub type_name: &'static str,
+    /// How many were timed.
+    pub samples: u64,
+    /// All of them together.
+    pub total: Duration,
+    /// The longest.
+    pub longest: Duration,
+}
+
+impl TrusteeReport {
+    /// The share of passes that found work: near 1 the trustee has no time left, near 0 it
+    /// idles. `None` before the first pass has been published.
+    pub fn saturation(&self) -> Option<f64> {
+        ratio(self.metrics.passes_with_work, self.metrics.passes)
+    }
+
+    /// Requests that a trustee found at a time, on average.
+    pub fn requests_per_batch(&self) -> Option<f64> {
+        ratio(self.metrics.requests, self.metrics.batches)
+    }
+
+    /// Objects that it owns, with and without names.
+    pub fn objects_owned(&self) -> usize {
+        self.objects.len() + self.unnamed.iter().map(|of| of.count).sum::<usize>()
+    }
+}
+
+impl ClientObserved {
+    /// The share of polls that found an answer ready (D8's response-ready rate); `None`
+    /// before the first poll.
+    pub fn ready_rate(&self) -> Option<f64> {
+        ratio(self.ready, self.polls)
+    }
+
+    /// The average latency; `None` where none was timed yet.
+    pub fn latency_mean(&self) -> Option<Duration> {
+        mean(self.latency_total, self.latencies)
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.polls += other.polls;
+        self.ready += other.ready;
+        self.failed_pops += other.failed_pops;
+        self.waits += other.waits;
+        self.latencies += other.latencies;
+        self.latency_total += other.latency_total;
+        self.latency_longest = self.latency_longest.max(other.latency_longest);
+    }
+}
+
+impl ClosureReport {
+    /// The average.
+    pub fn mean(&self) -> Duration {
+        mean(self.total, self.samples).unwrap_or_default()
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn mean(total: Duration, n: u64) -> Option<Duration> {
+    (n > 0).then(|| Duration::from_nanos((total.as_nanos() / u128::from(n)) as u64))
+}

@@ -1,0 +1,112 @@
+//! Where memory lies: on the node of the thread that uses it, or on another.
+
+use corelay_topology::{Topology, memory_nodes, node_of};
+use std::sync::OnceLock;
+
+/// Where some addresses lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Places {
+    /// How many were looked at.
+    pub asked: usize,
+    /// How many lie on a node, by its number. Those missing nobody can tell of.
+    pub by_node: Vec<(usize, usize)>,
+}
+
+impl Places {
+    /// How many of them lie on that node.
+    pub fn on(&self, node: usize) -> usize {
+        let found = self.by_node.iter().find(|(number, _)| *number == node);
+        found.map_or(0, |(_, count)| *count)
+    }
+
+    fn of(nodes: impl Iterator<Item = Option<usize>>) -> Self {
+        let mut places = Self::default();
+        for node in nodes {
+            places.asked += 1;
+            let Some(node) = node else { continue };
+            match places.by_node.binary_search_by_key(&node, |known| known.0) {
+                Ok(at) => places.by_node[at].1 += 1,
+                Err(at) => places.by_node.insert(at, (node, 1)),
+            }
+        }
+        places
+    }
+}
+
+/// Finds out where memory lies. On a machine with one node there is nothing to find out.
+#[derive(Clone, Copy)]
+pub(super) struct Surveyor {
+    pub(super) nodes: Option<usize>,
+}
+
+impl Surveyor {
+    pub(super) fn new() -> Self {
+        Self {
+            nodes: memory_nodes(),
+        }
+    }
+
+    fn has_several_nodes(self) -> bool {
+        self.nodes.is_some_and(|nodes| nodes > 1)
+    }
+
+    /// The node that an address lies on.
+    pub(super) fn node_of(self, address: usize) -> Option<usize> {
+        let look = |address| node_of(std::ptr::without_provenance::<u8>(address));
+        self.has_several_nodes().then(|| look(address)).flatten()
+    }
+
+    /// The nodes of some addresses.
+    pub(super) fn places(self, addresses: impl Iterator<Item = usize>) -> Option<Places> {
+        self.has_several_nodes()
+            .then(|| Places::of(addresses.map(|address| self.node_of(address))))
+    }
+
+    /// The node of a CPU.
+    pub(super) fn node_of_cpu(self, cpu: Option<usize>) -> Option<usize> {
+        /// Read once: where CPUs are does not change.
+        static MACHINE: OnceLock<Topology> = OnceLock::new();
+        if !self.has_several_nodes() {
+            return None;
+        }
+        let machine = MACHINE.get_or_init(Topology::current);
+        machine.cpu(cpu?).map(|cpu| cpu.node)
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_by_node() {
+        let places = Places::of([Some(2), None, Some(0), Some(2)].into_iter());
+        assert_eq!(places.asked, 4);
+        assert_eq!(places.by_node, [(0, 1), (2, 2)]);
+        assert_eq!((places.on(0), places.on(1), places.on(2)), (1, 0, 2));
+    }
+
+    /// What a report does where there are several nodes, on whatever machine this is.
+    #[test]
+    fn with_several_nodes_the_kernel_is_asked() {
+        let here = 1u64;
+        let several = Surveyor { nodes: Some(2) };
+        let address = (&raw const here).addr();
+        assert_eq!(several.node_of(address), node_of(&here));
+        let places = several.places([address, 0].into_iter()).expect("several");
+        assert_eq!(places.asked, 2);
+        let known = places.by_node.iter().map(|known| known.1).sum::<usize>();
+        assert_eq!(known, usize::from(node_of(&here).is_some()));
+        let cpu = corelay_topology::current_cpu();
+        if let Some(cpu) = cpu {
+            assert!(several.node_of_cpu(Some(cpu)).is_some());
+        }
+        for nodes in [None, Some(1)] {
+            let one = Surveyor { nodes };
+            assert_eq!(one.node_of(address), None);
+            assert_eq!(one.places([address].into_iter()), None);
+            assert_eq!(one.node_of_cpu(cpu), None);
+        }
+    }
+}

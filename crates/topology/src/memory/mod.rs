@@ -1,0 +1,60 @@
+//! On which memory node an address lies: not where its thread runs, but where its page does.
+
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "linux.rs")]
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "android")),
+    path = "other.rs"
+)]
+mod system;
+
+use std::sync::OnceLock;
+
+/// The number of the memory node that the page of `address` lies on; `None` where nobody can
+/// tell: the page has not been touched yet or is not this process's, the system does not say
+/// (it is Linux's `move_pages`, which containers may forbid), or the node is the only one and
+/// its kernel does not number it.
+///
+/// The kernel is asked, which takes about a microsecond. The page may move afterwards, where
+/// the kernel balances nodes. The address is not followed: any will do.
+///
+/// ```
+/// let here = 7u64;
+/// match corelay_topology::node_of(&here) {
+///     Some(node) => println!("on node {node} of {:?}", corelay_topology::memory_nodes()),
+///     None => println!("nobody knows"),
+/// }
+/// ```
+pub fn node_of<T>(address: *const T) -> Option<usize> {
+    system::node_of(address.addr())
+}
+
+/// How many nodes of this machine have memory, as it was when first asked: at least 1. `None`
+/// where the system does not say.
+///
+/// ```
+/// assert_ne!(corelay_topology::memory_nodes(), Some(0));
+/// ```
+pub fn memory_nodes() -> Option<usize> {
+    static NODES: OnceLock<Option<usize>> = OnceLock::new();
+    *NODES.get_or_init(|| count(&system::has_memory()?))
+}
+
+/// The nodes of a list as the kernel writes it.
+fn count(list: &str) -> Option<usize> {
+    let nodes: crate::CpuSet = list.trim().parse().ok()?;
+    (!nodes.is_empty()).then_some(nodes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn nodes_are_counted() {
+        assert_eq!(count("0\n"), Some(1));
+        assert_eq!(count("0-3,8\n"), Some(5));
+        for nonsense in ["", "\n", "none", "3-1"] {
+            assert_eq!(count(nonsense), None, "{nonsense:?}");
+        }
+    }
+}

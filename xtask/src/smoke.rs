@@ -29,6 +29,7 @@ const METHODS: &[&str] = &[
     "trust",
     "trust-then",
     "trust-post",
+    "flat-adaptive",
 ];
 
 /// The keys of the results and of their parts.

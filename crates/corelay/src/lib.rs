@@ -34,8 +34,9 @@
 //!   [`apply`](Trust::apply), or the next [`barrier`]; the trustee lives on.
 //! * **Accepted means executed**, also where the client never calls corelay again. Callbacks
 //!   run inside later corelay calls of the thread that asked.
-//! * **Nesting.** A delegated closure is a leaf: corelay calls inside it are refused by a
-//!   message that names them. Callbacks may make requests.
+//! * **Nesting.** A delegated closure is a leaf: corelay calls that would wait inside it are
+//!   refused by a message that names them; `post` and `apply_then` are sent when it has ended.
+//!   Callbacks may make requests.
 //! * **Memory.** Bounded per client and trustee by a window; an object lives until every
 //!   request accepted before its last handle went away has run.
 //! * **Idle cost.** None: a trustee without work sleeps.
@@ -59,9 +60,10 @@
 //! ```
 
 pub use corelay_delegate::{
-    ApplyFuture, AsyncError, BarrierError, Builder, ClientGuard, Metrics, Poisoned, Report,
-    Reporter, StartError, Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError,
-    TryApplyThenError, TryPostError, barrier, poll, report,
+    ApplyFuture, AsyncError, BarrierError, Builder, ClientGuard, Member, Metrics, ParsePolicyError,
+    Poisoned, Policy, Report, Reporter, StartError, Team, TeamBuilder, Trust, TrustSession,
+    Trustees, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
+    report,
 };
 pub use corelay_sync::{Issue, Session, Shared};
 

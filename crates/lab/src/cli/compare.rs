@@ -4,7 +4,7 @@ use crate::cli::Exit;
 use crate::cli::output::{self, Target};
 use crate::comparison::sweep;
 use crate::comparison::{Contest, Surveyed};
-use crate::method::{METHODS, ON_SCHEDULE};
+use crate::method::{self, ON_SCHEDULE};
 use crate::report;
 use crate::schema::Results;
 use crate::workload::fetch_add::FetchAdd;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, String> {
     let [vars, vars_of_fewer] = sweep::vars(args.quick);
     args.run(&Contest {
         workload: FetchAdd,
-        methods: METHODS.to_vec(),
+        methods: method::usual().to_vec(),
         on_schedule: ON_SCHEDULE.to_vec(),
         vars: vars.to_vec(),
         vars_of_fewer: vars_of_fewer.to_vec(),

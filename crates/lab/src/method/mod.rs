@@ -8,6 +8,7 @@
 //! | `channel-pipelined` | the same with 64 calls outstanding | 1 actor, the others are clients |
 //! | `tokio` | an actor task behind `mpsc`, answers by `oneshot`, 64 tasks ([`tokio`]) | all are workers of the runtime |
 //! | `trust`, `trust-then`, `trust-post` | delegation to dedicated trustees ([`trust`]) | `servers` trustees, the others are clients |
+//! | `flat-adaptive`, `flat-queue`, `flat-blocked`, `flat-fast-path`, `flat-bound`, `flat-doorbell` | delegation among members of a team, by policy ([`flat`]) | all are clients and trustees |
 //!
 //! Where operations arrive on a schedule (the workload `latency`), [`ON_SCHEDULE`] lists the
 //! methods that can.
@@ -20,6 +21,7 @@ pub mod atomic;
 #[cfg(test)]
 pub(crate) mod broken;
 pub mod channel;
+pub mod flat;
 pub mod lock;
 pub mod noop;
 pub mod on_schedule;
@@ -69,6 +71,8 @@ pub enum Kind {
     Actor,
     /// `servers` threads are trustees, the others are clients.
     Dedicated,
+    /// Every thread is client and trustee.
+    Flat,
 }
 
 /// How long a set-up may take.
@@ -114,7 +118,7 @@ pub struct Method<W = FetchAdd> {
 }
 
 /// The methods that take any workload, in the order of tables.
-pub const fn any<W: Workload>() -> [Method<W>; 12] {
+pub const fn any<W: Workload>() -> [Method<W>; 13] {
     [
         lock::mutex(),
         lock::parking_lot(),
@@ -128,16 +132,31 @@ pub const fn any<W: Workload>() -> [Method<W>; 12] {
         trust::apply(),
         trust::then(),
         trust::post(),
+        flat::adaptive(),
     ]
 }
 
 /// All methods of fetch-add, in the order of tables.
 pub static METHODS: &[Method] = &{
-    let mut all = [atomic::METHOD; 13];
+    let mut all = [atomic::METHOD; 19];
     let (_, others) = all.split_at_mut(1);
-    others.copy_from_slice(&any());
+    let (any_workload, fixed) = others.split_at_mut(13);
+    any_workload.copy_from_slice(&any());
+    fixed.copy_from_slice(&[
+        flat::queue(),
+        flat::blocked(),
+        flat::fast_path(),
+        flat::bound(),
+        flat::doorbell(),
+    ]);
     all
 };
+
+/// Those that `compare` compares: without the fixed policies of flat teams, which concern
+/// whoever chooses among them.
+pub fn usual() -> &'static [Method] {
+    METHODS.split_at(14).0
+}
 
 impl Method {
     /// The method of fetch-add of that name.
@@ -165,7 +184,7 @@ impl<W> Method<W> {
     /// The fewest threads it can run with.
     pub fn least_threads(&self, servers: usize) -> usize {
         match self.kind {
-            Kind::Direct => 1,
+            Kind::Direct | Kind::Flat => 1,
             Kind::Actor => 2,
             Kind::Dedicated => servers + 1,
         }

@@ -5,7 +5,7 @@
 //! [`Client::issue`](crate::workload::random::Client::issue). With each stands its
 //! generator: the same loop around nothing.
 
-use super::{Kind, Method, atomic, channel, lock, noop, tokio, trust};
+use super::{Kind, Method, atomic, channel, flat, lock, noop, tokio, trust};
 use crate::workload::fetch_add::{FetchAdd, Point};
 use crate::workload::latency::MAX_LOAD;
 use crate::workload::operation::Workload;
@@ -22,7 +22,7 @@ pub struct OnSchedule<W = FetchAdd> {
 }
 
 /// Those that take any workload, in the order of tables.
-pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 10] {
+pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 11] {
     [
         usual(waits(lock::mutex())),
         waits(lock::parking_lot()),
@@ -34,14 +34,23 @@ pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 10] {
         usual(with(tokio::on_schedule(), tokio::generator())),
         usual(waits(trust::apply())),
         usual(with(trust::then(), noop::calls_back())),
+        usual(with(flat::adaptive(), noop::calls_back())),
     ]
 }
 
 /// All of them that do fetch-add, in the order of tables.
 pub static ON_SCHEDULE: &[OnSchedule] = &{
-    let mut all = [waits(atomic::METHOD); 11];
+    let mut all = [waits(atomic::METHOD); 17];
     let (_, others) = all.split_at_mut(1);
-    others.copy_from_slice(&any_on_schedule());
+    let (any_workload, fixed) = others.split_at_mut(11);
+    any_workload.copy_from_slice(&any_on_schedule());
+    fixed.copy_from_slice(&[
+        with(flat::queue(), noop::calls_back()),
+        with(flat::blocked(), noop::calls_back()),
+        with(flat::fast_path(), noop::calls_back()),
+        with(flat::bound(), noop::calls_back()),
+        with(flat::doorbell(), noop::calls_back()),
+    ]);
     all
 };
 

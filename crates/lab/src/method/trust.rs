@@ -158,29 +158,7 @@ impl<W: Workload> Contender for Delegated<W> {
         let mut next = || Line::run(operations());
         match self.how {
             How::Apply => client.drive(|var| variables[var].apply(next()).number()),
-            How::Then | How::Bare | How::Metrics if client.has_schedule() => client.issue(
-                |var, ticket| {
-                    let then = move |answer: AnswerOf<W>| {
-                        std::hint::black_box(answer.number());
-                        ticket.answered();
-                    };
-                    variables[var].apply_then(next(), then);
-                },
-                corelay::poll,
-                settle,
-            ),
-            How::Then | How::Bare | How::Metrics => {
-                ANSWERED.set((0, 0));
-                let asked = client.drive(|var| {
-                    variables[var].apply_then(next(), answered);
-                    0
-                });
-                settle();
-                let (count, sum) = ANSWERED.get();
-                std::hint::black_box(sum);
-                assert_eq!(count, asked, "callbacks run and operations asked for");
-                count
-            }
+            How::Then | How::Bare | How::Metrics => asynchronous(self.workload, variables, client),
             How::Lone => {
                 ANSWERED.set((0, 0));
                 client.drive(|var| {
@@ -219,18 +197,7 @@ impl<W: Workload> Contender for Delegated<W> {
     }
 
     fn total(&self) -> Result<u64, String> {
-        let total = Rc::new(RefCell::new(Ok(0)));
-        // Not one `apply` after the other: a million round trips take seconds.
-        for variable in &self.variables {
-            let (workload, total) = (self.workload, Rc::clone(&total));
-            let check = move |line: &mut Line<W::Object>| workload.check(&line.0);
-            variable.apply_then(check, move |seen| {
-                let mut total = total.borrow_mut();
-                *total = total.clone().and_then(|sum| seen.map(|seen| sum + seen));
-            });
-        }
-        settle();
-        total.replace(Ok(0))
+        total(self.workload, &self.variables)
     }
 
     fn end(&mut self) -> Vec<Trustee> {
@@ -254,6 +221,59 @@ impl From<&Metrics> for Trustee {
             panics: counted.panics,
         }
     }
+}
+
+/// Asks by `apply_then`; each operation counts when its callback has run. On a schedule each
+/// is issued when it is due, and answers are taken between arrivals.
+pub(super) fn asynchronous<W: Workload>(
+    workload: W,
+    variables: &[Trust<Line<W::Object>>],
+    client: Client,
+) -> u64 {
+    let mut operations = client.operations(workload);
+    let mut next = || Line::run(operations());
+    if client.has_schedule() {
+        return client.issue(
+            |var, ticket| {
+                let then = move |answer: AnswerOf<W>| {
+                    std::hint::black_box(answer.number());
+                    ticket.answered();
+                };
+                variables[var].apply_then(next(), then);
+            },
+            corelay::poll,
+            settle,
+        );
+    }
+    ANSWERED.set((0, 0));
+    let asked = client.drive(|var| {
+        variables[var].apply_then(next(), answered);
+        0
+    });
+    settle();
+    let (count, sum) = ANSWERED.get();
+    std::hint::black_box(sum);
+    assert_eq!(count, asked, "callbacks run and operations asked for");
+    count
+}
+
+/// See [`Contender::total`].
+pub(super) fn total<W: Workload>(
+    workload: W,
+    variables: &[Trust<Line<W::Object>>],
+) -> Result<u64, String> {
+    let total = Rc::new(RefCell::new(Ok(0)));
+    // Not one `apply` after the other: a million round trips take seconds.
+    for variable in variables {
+        let total = Rc::clone(&total);
+        let check = move |line: &mut Line<W::Object>| workload.check(&line.0);
+        variable.apply_then(check, move |seen| {
+            let mut total = total.borrow_mut();
+            *total = total.clone().and_then(|sum| seen.map(|seen| sum + seen));
+        });
+    }
+    settle();
+    total.replace(Ok(0))
 }
 
 /// The smallest executor: it looks again and again, and nobody needs to wake it.

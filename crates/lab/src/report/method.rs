@@ -142,6 +142,12 @@ pub(super) const METHODS: &[Method] = &[
         style: ours(Marker::Down, "7 4"),
         what: "corelay's delegation without answers (`post`)",
     },
+    Method {
+        name: "flat-adaptive",
+        form: Form::Later,
+        style: ours(Marker::Diamond, "2 2"),
+        what: "corelay's flat delegation: every thread is client and trustee (`apply_then`)",
+    },
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Method> {

@@ -1,14 +1,15 @@
 //! `fetch-add`: many threads add one to variables chosen at random (D16).
 //!
 //! Each variable is a number on a line of its own (64 bytes at an address divisible by
-//! 64), with its own lock, trust or atomic; the old value is the answer. When a run is over, the sum of the
-//! variables must be the number of operations, or the run has no figure.
+//! 64), with its own lock, trust or atomic; the old value is the answer. When a run is over,
+//! the sum of the variables must be the number of operations, or the run has no figure.
 //!
-//! Fewer variables than trustees leave trustees without work, so their number is reduced
-//! to the number of variables (D18, dedicated); the freed threads become clients, so that
-//! `threads` stays what was asked for.
+//! Members of a flat team have as many variables each, so the number of variables is rounded
+//! up to a multiple of the threads (D18, flat). Fewer variables than trustees leave trustees
+//! without work, so their number is reduced to the number of variables (D18, dedicated); the
+//! freed threads become clients, so that `threads` stays what was asked for.
 
-use crate::method::Method;
+use crate::method::{Kind, Method};
 use crate::workload::latency;
 use crate::workload::operation::{Operation, Workload};
 use crate::workload::random::{Choice, Random};
@@ -46,6 +47,18 @@ impl Point {
     /// What is changed from what was asked for, so that the point makes sense; one
     /// sentence for the result where something was (D18).
     pub fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
+        if method.kind() == Kind::Flat {
+            let (threads, asked) = (self.threads as u64, self.vars);
+            self.servers = 0;
+            self.vars = asked.next_multiple_of(threads);
+            return (self.vars > asked).then(|| {
+                format!(
+                    "variables rounded up from {asked} to {}, as many for each of {threads} \
+                     members",
+                    self.vars
+                )
+            });
+        }
         if !method.is_dedicated() {
             self.servers = 0;
             return None;

@@ -1,0 +1,200 @@
+//! Flat delegation: every thread is client and trustee, by each policy.
+//!
+//! The variables are spread over the members in turn, so their number is rounded up to a
+//! multiple of the threads (D18). Members ask by `apply_then`, as `trust-then` does, their own
+//! variables included.
+//!
+//! The threads of the crew only hand their clients over and sleep: the team's members, on the
+//! same CPUs, do the work.
+
+use crate::method::trust::{asynchronous, total};
+use crate::method::{Contender, Kind, Method, Patience};
+use crate::schema::Trustee;
+use crate::workload::fetch_add::Point;
+use crate::workload::operation::{LINE_BYTES, Line, Workload};
+use crate::workload::random::Client;
+use corelay::{ClientGuard, Policy, Team, Trust, Trustees};
+use std::iter::repeat_with;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Requests between two passes of `flat-bound`.
+const BOUND: u32 = 64;
+
+pub(crate) const fn queue<W: Workload>() -> Method<W> {
+    method("flat-queue", |w, p, patience| {
+        start(w, p, patience, Policy::Queue)
+    })
+}
+pub(crate) const fn blocked<W: Workload>() -> Method<W> {
+    method("flat-blocked", |w, p, patience| {
+        start(w, p, patience, Policy::Blocked)
+    })
+}
+pub(crate) const fn fast_path<W: Workload>() -> Method<W> {
+    method("flat-fast-path", |w, p, patience| {
+        start(w, p, patience, Policy::FastPath)
+    })
+}
+pub(crate) const fn bound<W: Workload>() -> Method<W> {
+    method("flat-bound", |w, p, patience| {
+        start(w, p, patience, Policy::Bound(BOUND))
+    })
+}
+pub(crate) const fn doorbell<W: Workload>() -> Method<W> {
+    method("flat-doorbell", |w, p, patience| {
+        start(w, p, patience, Policy::Doorbell)
+    })
+}
+pub(crate) const fn adaptive<W: Workload>() -> Method<W> {
+    method("flat-adaptive", |w, p, patience| {
+        start(w, p, patience, Policy::Adaptive)
+    })
+}
+
+const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Method<W> {
+    // As of dedicated delegation.
+    let bytes = size_of::<Line<W::Object>>() + 3 * LINE_BYTES + size_of::<Trust<Line<W::Object>>>();
+    Method {
+        name,
+        kind: Kind::Flat,
+        window: 0,
+        bytes_per_var: bytes as u64,
+        build,
+    }
+}
+
+fn start<W: Workload>(
+    workload: W,
+    point: &Point,
+    patience: &Patience,
+    policy: Policy,
+) -> Result<Box<dyn Contender>, String> {
+    Ok(Box::new(Flat::start(workload, point, patience, policy)?))
+}
+
+struct Flat<W: Workload> {
+    workload: W,
+    // Handles go before their trustees do.
+    variables: Box<[Trust<Line<W::Object>>]>,
+    /// Until the end.
+    team: Option<Team>,
+    meeting: Mutex<Meeting>,
+    is_over: Condvar,
+}
+
+/// The crew's threads hand their clients over and get their counts back.
+#[derive(Default)]
+struct Meeting {
+    clients: Vec<Option<Client>>,
+    arrived: usize,
+    /// Slices that are over.
+    slices: u64,
+    counts: Vec<u64>,
+    /// A client has panicked.
+    panicked: bool,
+}
+
+/// Variables given to the members before the clock is looked at again.
+const AT_ONCE: usize = 1 << 14;
+
+impl<W: Workload> Flat<W> {
+    fn start(
+        workload: W,
+        point: &Point,
+        patience: &Patience,
+        policy: Policy,
+    ) -> Result<Self, String> {
+        // A placement pins all threads or none.
+        let places = point.placement.iter().take(point.threads);
+        let team = Trustees::flat(point.threads)
+            .policy(policy)
+            .window(point.window)
+            .pin(places.copied().flatten())
+            .start()
+            .map_err(|error| format!("--threads: {error}"))?;
+        let client = ClientGuard::new();
+        let mut variables = Vec::with_capacity(point.vars_len());
+        while variables.len() < point.vars_len() {
+            patience.check()?;
+            let some = AT_ONCE.min(point.vars_len() - variables.len());
+            let objects = repeat_with(|| Line(workload.object()));
+            variables.extend(team.entrust_all(objects.take(some)));
+        }
+        drop(client);
+        Ok(Self {
+            workload,
+            variables: variables.into(),
+            team: Some(team),
+            meeting: Mutex::default(),
+            is_over: Condvar::new(),
+        })
+    }
+
+    fn members(&self) -> usize {
+        self.team.as_ref().map_or(0, |team| team.len())
+    }
+
+    fn meet(&self) -> MutexGuard<'_, Meeting> {
+        // Nobody panics while it is locked.
+        self.meeting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last of the crew to arrive has the team work.
+    fn lead(&self, clients: Vec<Option<Client>>) -> Option<Vec<u64>> {
+        let team = self.team.as_ref().expect("nobody asks after the end");
+        let clients: Vec<_> = clients.into_iter().map(Mutex::new).collect();
+        let run = || {
+            team.run(|me| {
+                let client = clients[me.number()].lock().ok().and_then(|mut c| c.take());
+                let client = client.expect("one for each member");
+                asynchronous(self.workload, &self.variables, client)
+            })
+        };
+        catch_unwind(AssertUnwindSafe(run)).ok()
+    }
+}
+
+impl<W: Workload> Contender for Flat<W> {
+    fn clients(&self) -> Range<usize> {
+        0..self.members()
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        let index = client.index;
+        let mut meeting = self.meet();
+        meeting.clients.resize_with(self.members(), || None);
+        meeting.clients[index] = Some(client);
+        meeting.arrived += 1;
+        if meeting.arrived < self.members() {
+            let slice = meeting.slices;
+            while meeting.slices == slice {
+                let waited = self.is_over.wait(meeting);
+                meeting = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+        } else {
+            let clients = std::mem::take(&mut meeting.clients);
+            drop(meeting);
+            let counts = self.lead(clients);
+            meeting = self.meet();
+            meeting.arrived = 0;
+            meeting.slices += 1;
+            meeting.panicked = counts.is_none();
+            meeting.counts = counts.unwrap_or_default();
+            self.is_over.notify_all();
+        }
+        assert!(!meeting.panicked, "a member of the team has panicked");
+        meeting.counts[index]
+    }
+
+    fn total(&self) -> Result<u64, String> {
+        total(self.workload, &self.variables)
+    }
+
+    fn end(&mut self) -> Vec<Trustee> {
+        self.variables = Box::default();
+        let counted = self.team.take().map_or_else(Vec::new, Team::shutdown);
+        counted.iter().map(Trustee::from).collect()
+    }
+}

@@ -421,6 +421,12 @@ impl ThreadState {
         }
     }
 
+    /// True where the panic of a callback is held.
+    #[inline]
+    pub(crate) fn has_held(&self) -> bool {
+        self.held.borrow().is_some()
+    }
+
     /// Goes on with the panic of a callback, if one is held and this is the outermost call.
     /// While the thread unwinds already, the panic stays held.
     #[cold]
@@ -453,6 +459,7 @@ impl ThreadState {
     }
 
     /// Runs `callback`, and those that have been left so far. Their panics are held.
+    #[inline]
     pub(crate) fn run_callback(&self, callback: impl FnOnce()) {
         let _in_callback = self.enter_callbacks();
         let mut callback = Some(callback);
@@ -460,7 +467,9 @@ impl ThreadState {
             if let Some(callback) = callback.take() {
                 callback();
             }
-            self.run_left_callbacks();
+            if self.has_left_callbacks() {
+                self.run_left_callbacks();
+            }
         }) {
             self.hold(payload);
         }

@@ -2,11 +2,12 @@
 
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::error::{Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError};
+use crate::flat::member::runs_at_once;
 use crate::flat::own;
 use crate::future::ApplyFuture;
 use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
-use crate::thread::{ClientRef, NoClient, connect, lookup};
+use crate::thread::{ClientRef, NoClient, connect, in_leaf, lookup};
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -93,6 +94,9 @@ impl<T> Trust<T> {
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,
     ) -> Result<A, (NoClient, Q)> {
+        if runs_at_once(self.trustee()) && !in_leaf() {
+            return Err((NoClient::Own, request));
+        }
         match self.connect() {
             Ok(client) => {
                 let answer = call(&client, request);

@@ -338,7 +338,7 @@ impl Trustee {
         let mut idle = 0u32;
         let mut idle_since = None;
         while !self.closing {
-            let ran = self.pass(false);
+            let ran = self.pass(false, batch);
             let waits_for_others = is_client() && self.serve_own_requests();
             if ran > 0 {
                 idle = 0;
@@ -376,11 +376,14 @@ impl Trustee {
         &self.shared
     }
 
+    pub(crate) fn serving(&self) -> &Rc<Serving> {
+        &self.serving
+    }
+
     /// One look at every lane and at the inbox, and where that finds nothing and `heads` says
-    /// so, at every head; the number of things found.
+    /// so, at every head; the number of things found. Of each client at most `batch` requests.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, heads: bool) -> u32 {
-        let batch = self.shared.settings.batch;
+    pub(crate) fn pass(&mut self, heads: bool, batch: u32) -> u32 {
         self.passes += 1;
         // First, so that a client that has just come is served by the same pass.
         let mut ran = self.read_news();
@@ -399,17 +402,6 @@ impl Trustee {
                     self.publish_metrics();
                 }
             }
-        }
-        self.found += u64::from(ran > 0);
-        ran
-    }
-
-    /// Runs everything published up to now; the number of requests, and of news.
-    pub(crate) fn drain(&mut self) -> u32 {
-        self.passes += 1;
-        let mut ran = self.read_news();
-        for lane in &self.lanes {
-            ran += lane.drain(&self.serving);
         }
         self.found += u64::from(ran > 0);
         ran

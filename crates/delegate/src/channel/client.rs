@@ -682,8 +682,12 @@ impl Client {
     /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
     /// Panics of callbacks are held until the request has been accepted.
     pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
+        // Several publications to a window: its requests are in flight, not in our hands.
+        let most = PUBLISH_EVERY.min(self.window / 4).max(1);
+        let made = self.publish_every.get();
+        self.publish_every.set(self.pace.next(made, most));
         if patience != Patience::Inside {
-            member::has_made(self.publish_every.get());
+            member::has_made(made);
         }
         self.stop_fast_path();
         if self.thread.in_callback() || patience == Patience::Inside {
@@ -736,8 +740,7 @@ impl Client {
     /// many units as the window has left never hold too many requests.
     fn set_limit(&self, units: usize) {
         let (free, at) = (self.free_from(), self.position());
-        let every = self.pace.next(self.publish_every.get(), PUBLISH_EVERY);
-        self.publish_every.set(every);
+        let every = self.publish_every.get();
         let units = units as u32;
         let more = (units * (every - 1)).min(self.window - self.in_flight() - 1);
         let left =
@@ -748,6 +751,7 @@ impl Client {
         for unit in (8..=ahead).step_by(8) {
             prefetch_write(self.requests.get().at(at.cursor().wrapping_add(unit)));
         }
+        self.pace.restart();
     }
 
     /// Goes over to rings of twice the size, by a request that tells the trustee.

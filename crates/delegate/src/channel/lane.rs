@@ -147,18 +147,16 @@ impl Lane {
         ran + self.run_ring(serving, head.cursor(), batch)
     }
 
-    /// Runs everything published up to now; the number run.
-    pub(crate) fn drain(&self, serving: &Serving) -> u32 {
+    /// Runs everything published up to now.
+    pub(crate) fn drain(&self, serving: &Serving) {
         // Acquire: pairs with the client's Release of the head.
         let head = Position(self.channel.head.load(Ordering::Acquire));
         // Acquire: as in `serve_head`.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
-        let ran = if mail == self.seen.get() {
-            0
-        } else {
-            self.serve_mail(serving, mail, u32::MAX)
-        };
-        ran + self.run_ring(serving, head.cursor(), u32::MAX)
+        if mail != self.seen.get() {
+            self.serve_mail(serving, mail, u32::MAX);
+        }
+        self.run_ring(serving, head.cursor(), u32::MAX);
     }
 
     /// Runs the ring up to `target`, or as many units as `batch` requests of the smallest

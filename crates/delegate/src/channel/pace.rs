@@ -2,14 +2,15 @@
 //!
 //! A busy client publishes every 64 requests: each publication costs the trustee a line.
 //! A slow one publishes each request at once, and looks at its answers each time. Which
-//! of the two it is shows in the time since the last publication.
+//! of the two it is shows in the time that its own work takes between two publications: not
+//! what it waits for room, or serves others meanwhile.
 
 use std::cell::Cell;
 
-/// Remembers when the client last published.
+/// Remembers when the client last went on making requests.
 #[derive(Default)]
 pub(super) struct Pace {
-    last: Cell<u64>,
+    since: Cell<u64>,
 }
 
 /// A client that takes longer than this per request, in ticks of [`clock`], is slow:
@@ -24,13 +25,17 @@ impl Pace {
     /// How many requests go together now, if it was `every` last time and `most` is the
     /// most.
     pub(super) fn next(&self, every: u32, most: u32) -> u32 {
-        let now = clock();
-        let elapsed = now.wrapping_sub(self.last.replace(now));
+        let elapsed = clock().wrapping_sub(self.since.get());
         if elapsed > SLOW * u64::from(every) {
             1
         } else {
             (every * 2).min(most)
         }
+    }
+
+    /// The client goes on.
+    pub(super) fn restart(&self) {
+        self.since.set(clock());
     }
 }
 

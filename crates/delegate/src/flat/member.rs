@@ -3,7 +3,8 @@
 use super::policy::{Chosen, Schedule};
 use super::seat::Job;
 use crate::client::finish_clients;
-use crate::serving::guarded;
+use crate::serving::{Serving, guarded};
+use crate::thread::{ThreadState, state};
 use crate::trust::Trust;
 use crate::trustee::{Shared, Trustee};
 use corelay_sync::Backoff;
@@ -13,6 +14,7 @@ use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::wait::{NoSwitch, Sleeper};
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::rc::Rc;
 
 /// A member of a [`Team`](crate::Team), as the function sees it that runs on it: `me`.
 ///
@@ -24,6 +26,10 @@ pub struct Member {
     /// Borrowed while it serves.
     trustee: RefCell<Trustee>,
     sleeper: std::sync::Arc<Sleeper>,
+    /// Of the trustee.
+    pub(super) serving: Rc<Serving>,
+    /// Of the thread.
+    pub(super) state: Rc<ThreadState>,
 }
 
 thread_local! {
@@ -35,14 +41,14 @@ thread_local! {
 const LOOKS: u32 = if MODEL { 0 } else { 4096 };
 /// Looks in vain before a member rings, and between two rings: not every round trip is to
 /// cost a line more.
-const RING_AFTER: u32 = if MODEL { 1 } else { 64 };
+const RING_AFTER: u32 = if MODEL { 1 } else { 128 };
 /// Looks in vain before a member looks at the heads too, of clients that have published
-/// nothing by mail.
-const HEADS_AFTER: u32 = if MODEL { 1 } else { 16 };
+/// nothing by mail: as a trustee on its own.
+const HEADS_AFTER: u32 = if MODEL { 1 } else { 256 };
 const YIELDS: u32 = if MODEL { 0 } else { 64 };
 
 /// Runs `f` on this thread's member; `None` where no team's function runs here.
-#[inline]
+#[inline(always)]
 pub(crate) fn with_member<R>(f: impl FnOnce(&Member) -> R) -> Option<R> {
     let member = MEMBER.try_with(Cell::get).unwrap_or(std::ptr::null());
     // SAFETY: null, or set by `work`, which is further up this thread's stack.
@@ -85,6 +91,8 @@ pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
         policy: shared.settings.policy.unwrap_or_default().choose(),
         number: job.number,
         shared,
+        serving: Rc::clone(trustee.serving()),
+        state: state().expect("a trustee's thread is not at its end"),
         trustee: RefCell::new(trustee),
         sleeper,
     };
@@ -146,12 +154,14 @@ impl Member {
         let Ok(mut trustee) = self.trustee.try_borrow_mut() else {
             return 0;
         };
-        let ran = if self.shared.seat.hear() {
-            // Everything: one who has rung and gone to sleep does not ring again.
-            trustee.drain()
+        // Who has rung has published by mail, and perhaps gone to sleep, and does not ring again:
+        // everything, then.
+        let batch = if self.shared.seat.hear() {
+            u32::MAX
         } else {
-            trustee.pass(heads)
+            self.shared.settings.batch
         };
+        let ran = trustee.pass(heads, batch);
         trustee.send_nested();
         ran
     }

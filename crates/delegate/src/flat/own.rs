@@ -4,15 +4,12 @@
 //! not started by another one, so that recursion does not grow: inside a callback it is left
 //! over, as where a window is full.
 
-use super::member::with_member;
+use super::member::{Member, with_member};
 use crate::channel::client::Refusal;
 use crate::future::ApplyFuture;
 use crate::nested;
 use crate::object::Header;
-use crate::serving::Serving;
-use crate::thread::{ThreadState, state};
 use std::any::Any;
-use std::rc::Rc;
 
 type Payload = Box<dyn Any + Send>;
 
@@ -26,22 +23,15 @@ pub(crate) unsafe fn call<T, F, R>(object: *mut Header, f: F) -> Result<R, Paylo
 where
     F: FnOnce(&mut T) -> R,
 {
-    with_member(|member| member.has_made(1));
-    let ran = Serving::with_current(|serving| {
-        // SAFETY: the caller's duties.
-        let result = unsafe { serving.run_here::<T, F, R>(object, f) };
-        if serving.nested.get() {
-            nested::drain(serving);
-        }
-        result
-    });
-    ran.expect("a member is a trustee")
+    // SAFETY: the caller's duties.
+    me(|member| unsafe { member.run_own::<T, F, R>(object, f) })
 }
 
 /// Runs `f`, then `then` with its answer.
 ///
 /// # Safety
 /// As [`call`]; inside a callback nothing borrows.
+#[inline]
 pub(crate) unsafe fn issue<T, F, R, C>(
     object: *mut Header,
     f: F,
@@ -52,37 +42,44 @@ where
     R: 'static,
     C: FnOnce(R) + 'static,
 {
-    let state = own_state();
-    let inside = state.in_callback();
-    if inside {
-        // SAFETY: alive, by the caller.
-        let window = unsafe { &(*object).trustee }.settings.window;
-        if !state.may_leave_callback(window) {
-            return Err((Refusal::Full, f, then));
+    me(|member| {
+        let state = &*member.state;
+        let inside = state.in_callback();
+        if inside {
+            // SAFETY: alive, by the caller.
+            let window = unsafe { &(*object).trustee }.settings.window;
+            if !state.may_leave_callback(window) {
+                return Err((Refusal::Full, f, then));
+            }
         }
-    }
-    // SAFETY: the caller's duties.
-    match unsafe { call::<T, F, R>(object, f) } {
-        Ok(answer) if inside => state.leave_callback(Box::new(move || then(answer))),
-        Ok(answer) => state.run_callback(|| then(answer)),
-        Err(payload) => state.report_own_fault(payload),
-    }
-    state.raise_held();
-    Ok(())
+        // SAFETY: the caller's duties.
+        match unsafe { member.run_own::<T, F, R>(object, f) } {
+            Ok(answer) if inside => state.leave_callback(Box::new(move || then(answer))),
+            Ok(answer) => state.run_callback(|| then(answer)),
+            Err(payload) => state.report_own_fault(payload),
+        }
+        if state.has_held() {
+            state.raise_held();
+        }
+        Ok(())
+    })
 }
 
 /// Runs `f`, whose answer nobody wants.
 ///
 /// # Safety
 /// As [`call`].
+#[inline]
 pub(crate) unsafe fn post<T, F>(object: *mut Header, f: F)
 where
     F: FnOnce(&mut T),
 {
-    // SAFETY: the caller's duties.
-    if let Err(payload) = unsafe { call::<T, F, ()>(object, f) } {
-        own_state().report_own_fault(payload);
-    }
+    me(|member| {
+        // SAFETY: the caller's duties.
+        if let Err(payload) = unsafe { member.run_own::<T, F, ()>(object, f) } {
+            member.state.report_own_fault(payload);
+        }
+    });
 }
 
 /// Runs `f`; its result is there when the future is.
@@ -93,11 +90,32 @@ pub(crate) unsafe fn ask<T, F, R>(object: *mut Header, f: F) -> ApplyFuture<R>
 where
     F: FnOnce(&mut T) -> R,
 {
-    // SAFETY: the caller's duties.
-    let result = unsafe { call::<T, F, R>(object, f) };
-    ApplyFuture::ready(&own_state().pools, result)
+    me(|member| {
+        // SAFETY: the caller's duties.
+        let result = unsafe { member.run_own::<T, F, R>(object, f) };
+        ApplyFuture::ready(&member.state.pools, result)
+    })
 }
 
-fn own_state() -> Rc<ThreadState> {
-    state().expect("a member's function runs before its thread ends")
+#[inline(always)]
+fn me<R>(f: impl FnOnce(&Member) -> R) -> R {
+    with_member(f).expect("a member asks itself while its function runs")
+}
+
+impl Member {
+    /// # Safety
+    /// As [`call`].
+    #[inline]
+    unsafe fn run_own<T, F, R>(&self, object: *mut Header, f: F) -> Result<R, Payload>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        self.has_made(1);
+        // SAFETY: the caller's duties.
+        let result = unsafe { self.serving.run_here::<T, F, R>(object, f) };
+        if self.serving.nested.get() {
+            nested::drain(&self.serving);
+        }
+        result
+    }
 }

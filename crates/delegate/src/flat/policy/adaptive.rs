@@ -13,8 +13,8 @@ use std::cell::Cell;
 
 /// Requests between two passes. A pass that finds nothing costs a look at a line or two for
 /// each client: at the shortest interval a few per cent of the cheapest requests.
-const SHORTEST: u32 = 32;
-const LONGEST: u32 = 1024;
+const SHORTEST: u32 = 16;
+const LONGEST: u32 = 128;
 
 pub(crate) struct Adaptive {
     interval: Cell<u32>,

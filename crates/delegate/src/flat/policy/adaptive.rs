@@ -1,9 +1,9 @@
 //! `adaptive`: finds the balance between client and server by itself, which the thesis leaves
 //! open.
 //!
-//! It serves after a number of requests, its *interval*. A pass that has found as much work
-//! as the member itself has made meanwhile, or nearly, was late: the interval halves. One
-//! that has found nothing was for nothing: it doubles. In between it stays. So a member that
+//! It serves after a number of requests, its *interval*. A pass that has found a quarter as much
+//! work as the member itself has made meanwhile was late: the interval halves. One that has
+//! found nothing was for nothing: it doubles. In between it stays. So a member that
 //! is asked much serves often, one that is asked nothing hardly looks, and either takes a few
 //! passes to change its ways. Whoever waits rings the doorbell, so that a long interval is
 //! nobody's wait.
@@ -48,7 +48,7 @@ impl Schedule for Adaptive {
         let made = interval - self.left.get().min(interval);
         let next = if ran == 0 {
             interval * 2
-        } else if ran >= made / 2 {
+        } else if ran >= made / 4 {
             interval / 2
         } else {
             interval

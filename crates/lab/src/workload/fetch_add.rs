@@ -32,7 +32,7 @@ pub struct Point {
     /// Requests in flight per client and trustee.
     pub window: usize,
     /// Operations per second that arrive at all clients together (the workload
-    /// [`latency`](super::latency)); `None` where each follows the one before at once.
+    /// [`latency`]); `None` where each follows the one before at once.
     pub load: Option<u64>,
     /// How variables are chosen.
     pub choice: Choice,

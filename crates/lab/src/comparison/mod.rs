@@ -288,4 +288,18 @@ mod tests {
             .counted(|sum| sum / 3 - 1);
         assert!(runs(&sums.contest(true)).iter().all(|run| run.correct));
     }
+
+    #[test]
+    fn an_operation_that_panics_ends_its_methods_and_nothing_else() {
+        let once = Comparison::of("once", || 0u64).operation(|n, _| {
+            *n += 1;
+            assert!(*n < 2, "by design");
+        });
+        for run in runs(&once.contest(true)) {
+            let done: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+            // A client on a schedule may find its slice over before it has begun.
+            let fine = run.method.starts_with("generator") || run.load.is_some() && done <= 2;
+            assert!(fine || !run.correct && !run.notes.is_empty(), "{run:?}");
+        }
+    }
 }

@@ -149,7 +149,7 @@ impl<W: Workload> Contender for Delegated<W> {
     fn client(&self, client: Client) -> u64 {
         let variables = &*self.variables;
         let mut operations = client.operations(self.workload);
-        let mut next = || Line::run(operations());
+        let mut next = || Line::request(operations());
         match self.how {
             How::Apply => client.drive(|var| variables[var].apply(next()).number()),
             How::Then | How::Bare if client.has_schedule() => client.issue(

@@ -13,9 +13,9 @@ pub(crate) use survey::{Contest, Surveyed};
 use crate::cli::{self, compare};
 use crate::method::{any, any_on_schedule};
 use crate::schema::Results;
-use crate::workload::fetch_add::MAX_VARS;
 use crate::workload::operation::{Answer, Workload};
 use crate::workload::own::Own;
+use crate::workload::point::MAX_VARS;
 use crate::workload::random::Random;
 use crate::workload::{fetch_add, latency};
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -217,7 +217,7 @@ mod tests {
     use crate::measure::session::{Session, Timing};
     use crate::method::Patience;
     use crate::schema::Run;
-    use crate::workload::fetch_add::Point;
+    use crate::workload::point::Point;
     use crate::workload::random::Choice;
 
     /// One sample of each method, and of each that can on a schedule, with nobody to look

@@ -16,9 +16,9 @@
 
 use crate::measure::tally::Tally;
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::Point;
 use crate::workload::latency::{Clock, Generator, Look, Tallies, Wall};
 use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;

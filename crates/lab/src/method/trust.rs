@@ -11,8 +11,8 @@
 
 use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
-use crate::workload::fetch_add::Point;
 use crate::workload::operation::{Answer, AnswerOf, LINE_BYTES, Line, Workload};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay::{ApplyFuture, ClientGuard, Metrics, Trust, Trustees};
 use corelay_sync::Backoff;

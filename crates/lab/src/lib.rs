@@ -29,3 +29,8 @@ pub mod schema;
 pub mod workload;
 
 pub use comparison::Comparison;
+
+/// The page of the guide, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/comparing-your-own.md")]
+struct ComparingYourOwn;

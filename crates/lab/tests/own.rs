@@ -22,8 +22,11 @@ const METHODS: [&str; 12] = [
     "trust-post",
 ];
 
-/// Enough for a check, and a sample or two where the machine is free.
-const MOMENT: Duration = Duration::from_secs(4);
+/// Enough for all of them to be set up and sampled where the machine is not too busy.
+const MOMENT: Duration = Duration::from_secs(5);
+
+/// Methods that are wrong are not sampled, so that this is never used up.
+const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct Tape {
@@ -58,7 +61,12 @@ fn every_method_that_fits_is_measured_and_right() {
         .unwrap();
     for method in METHODS {
         let runs = of(&results, method);
-        assert!(!runs.is_empty(), "{method} did not run");
+        let left_out = |why: &String| why.starts_with(method);
+        let why = results.machine.unavailable.iter().any(left_out);
+        assert!(
+            !runs.is_empty() || why,
+            "{method} did not run, for no reason"
+        );
         for run in runs {
             assert!(run.correct, "{run:?}");
             assert_eq!(run.workload, "tape <3>");
@@ -95,7 +103,7 @@ fn a_wrong_result_is_said_and_has_no_figure() {
         .operation(|n, _| *n += 1)
         .counted(|n| n / 2)
         .vars([1])
-        .measure(MOMENT / 4)
+        .measure(LONG)
         .unwrap();
     let wrong = |results: &Results, what: &str| {
         for method in METHODS {
@@ -120,7 +128,7 @@ fn a_wrong_result_is_said_and_has_no_figure() {
             _ => Err("there is something in it".to_owned()),
         })
         .vars([1])
-        .measure(MOMENT / 4)
+        .measure(LONG)
         .unwrap();
     wrong(&results, "there is something in it");
 }
@@ -130,7 +138,7 @@ fn without_a_check_the_report_says_so() {
     let results = Comparison::of("unchecked", || 0u64)
         .operation(|n, random| *n ^= random.next())
         .vars([1])
-        .measure(MOMENT / 4)
+        .measure(Duration::from_millis(500))
         .unwrap();
     assert!(results.runs.iter().all(|run| run.correct));
     assert!(report::html(&results).contains("would not be noticed"));

@@ -7,7 +7,7 @@ use crate::measure::plan::Item;
 use crate::measure::session::{Session, Timing};
 use crate::reach;
 use crate::schema::Mode;
-use crate::workload::fetch_add::Point;
+use crate::workload::point::Point;
 use crate::workload::random::Choice;
 use corelay_topology::Order;
 use std::time::{Duration, Instant};

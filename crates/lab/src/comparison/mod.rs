@@ -13,9 +13,9 @@ pub(crate) use survey::{Contest, Surveyed};
 use crate::cli::{self, compare};
 use crate::method::{any, any_on_schedule};
 use crate::schema::Results;
-use crate::workload::fetch_add::MAX_VARS;
 use crate::workload::operation::{Answer, Workload};
 use crate::workload::own::Own;
+use crate::workload::point::MAX_VARS;
 use crate::workload::random::Random;
 use crate::workload::{fetch_add, latency};
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -161,7 +161,7 @@ where
 
     /// Measures for about so long, without looking at the command line. The results are
     /// what [`report::html`](crate::report::html) and
-    /// [`report::verdict`](crate::report::verdict) read; less than half a minute means fewer
+    /// [`report::verdict`](crate::report::verdict()) read; less than half a minute means fewer
     /// points. From here on Ctrl-C ends measuring early, and a second one the program.
     ///
     /// ```
@@ -177,7 +177,7 @@ where
     ///     .vars([1])
     ///     .measure(Duration::from_secs(1))?;
     /// assert!(results.runs.iter().all(|run| run.correct));
-    /// assert!(report::html(&results).contains("queue"));
+    /// println!("{}", report::verdict(&results));
     /// # Ok::<(), String>(())
     /// ```
     ///
@@ -201,9 +201,105 @@ where
     }
 }
 
+/// The flags of `corelay compare`.
 #[derive(Parser)]
 #[command(after_help = cli::EXIT_CODES, max_term_width = 100)]
 struct Flags {
     #[command(flatten)]
     args: compare::Args,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::plan::Item;
+    use crate::measure::rig::Rig;
+    use crate::measure::session::{Session, Timing};
+    use crate::method::Patience;
+    use crate::schema::Run;
+    use crate::workload::point::Point;
+    use crate::workload::random::Choice;
+
+    /// One sample of each method, and of each that can on a schedule, with nobody to look
+    /// at the clock.
+    fn runs<W: Workload>(contest: &Contest<W>) -> Vec<Run> {
+        let point = |load| Point {
+            threads: 3,
+            servers: 1,
+            vars: 2,
+            window: 8,
+            load,
+            choice: Choice::Uniform,
+            seed: 1,
+            placement: vec![None; 3].into(),
+        };
+        let mut rig = Rig::new(&[None; 3], &[], "test", Default::default()).unwrap();
+        let mut session = Session::of(contest.workload);
+        let timing = Timing::of(Duration::from_millis(2));
+        let methods = contest.methods.iter().map(|&method| (method, None));
+        let under_load = contest
+            .on_schedule
+            .iter()
+            .flat_map(|entry| [(entry.method, Some(100_000)), (entry.generator, Some(1))]);
+        for (method, load) in methods.chain(under_load) {
+            let (point, notes) = (point(load), Vec::new());
+            let item = Item {
+                method,
+                point,
+                notes,
+            };
+            session.add(item, &Patience::default()).unwrap();
+        }
+        session.round(&mut rig, timing, None, || {});
+        session.finish(&rig, timing)
+    }
+
+    #[test]
+    fn every_method_does_the_operation_with_its_random_numbers_and_counts_it() {
+        let tallies = Comparison::of("tallies", || [0u64; 4])
+            .operation(|tallies, random| {
+                let tally = &mut tallies[random.below(4) as usize];
+                *tally += 1;
+                *tally
+            })
+            .counted(|tallies| tallies.iter().sum())
+            .check(|tallies| {
+                let all: u64 = tallies.iter().sum();
+                // Each is a quarter of them, give or take eight times the spread.
+                let off = |&n: &u64| (n.abs_diff(all / 4)).pow(2) > 64 * (all / 5 + 1);
+                match tallies.iter().position(off) {
+                    Some(i) => Err(format!("tally {i} of {tallies:?}")),
+                    None => Ok(()),
+                }
+            });
+        let runs = runs(&tallies.contest(true));
+        assert_eq!(runs.len(), 12 + 2 * 10);
+        for run in runs {
+            assert!(run.correct, "{run:?}");
+            assert_eq!(run.workload, "tallies");
+        }
+    }
+
+    #[test]
+    fn an_operation_may_have_no_answer_and_capture_numbers() {
+        let step = 3;
+        let sums = Comparison::of("sums", move || step)
+            .operation(move |sum, _| *sum += step)
+            .counted(|sum| sum / 3 - 1);
+        assert!(runs(&sums.contest(true)).iter().all(|run| run.correct));
+    }
+
+    #[test]
+    fn an_operation_that_panics_ends_its_methods_and_nothing_else() {
+        let once = Comparison::of("once", || 0u64).operation(|n, _| {
+            *n += 1;
+            assert!(*n < 2, "by design");
+        });
+        for run in runs(&once.contest(true)) {
+            let done: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+            // A client on a schedule may find its slice over before it has begun.
+            let fine = run.method.starts_with("generator") || run.load.is_some() && done <= 2;
+            assert!(fine || !run.correct && !run.notes.is_empty(), "{run:?}");
+        }
+    }
 }

@@ -15,7 +15,7 @@
 use super::Contest;
 use crate::cli::host::Host;
 use crate::measure::plan::Item;
-use crate::workload::fetch_add::Point;
+use crate::workload::point::Point;
 use crate::workload::random::Choice;
 use corelay_topology::Order;
 

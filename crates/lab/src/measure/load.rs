@@ -10,9 +10,9 @@ use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
 use crate::method::OnSchedule;
 use crate::schema::{Arrivals, Mode, Run};
-use crate::workload::fetch_add::Point;
 use crate::workload::latency;
 use crate::workload::operation::Workload;
+use crate::workload::point::Point;
 use std::time::{Duration, Instant};
 
 /// Loads of a sweep, in operations per second: 1, 2 and 5 of each decade.

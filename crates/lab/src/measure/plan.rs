@@ -6,7 +6,8 @@
 //! are in one wave if they can be.
 
 use crate::method::Method;
-use crate::workload::fetch_add::{FetchAdd, Point};
+use crate::workload::fetch_add::FetchAdd;
+use crate::workload::point::Point;
 
 /// One contender to be.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! `fetch_add` on the variable itself: what the hardware does without any software.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::Point;
 use crate::workload::operation::{LINE_BYTES, Line};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! For tests only: methods that are wrong in the ways that the lab must catch.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::Point;
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;

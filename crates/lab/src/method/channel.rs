@@ -8,8 +8,8 @@
 //! * `channel-pipelined`: 64 calls outstanding.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::Point;
 use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::hint;
 use crossbeam_channel::{Receiver, RecvError, Sender, TryRecvError, bounded, unbounded};

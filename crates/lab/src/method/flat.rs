@@ -10,8 +10,8 @@
 use crate::method::trust::{asynchronous, total};
 use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
-use crate::workload::fetch_add::Point;
 use crate::workload::operation::{LINE_BYTES, Line, Workload};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay::{ClientGuard, Policy, Team, Trust, Trustees};
 use std::iter::repeat_with;

@@ -1,8 +1,8 @@
 //! A lock per variable, word and value on one line: any lock of `corelay-locks`.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::Point;
 use crate::workload::operation::{Answer, LINE_BYTES, Operation, Workload};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay_sync::{Session, Shared};

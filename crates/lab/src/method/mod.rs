@@ -31,8 +31,9 @@ pub mod trust;
 pub use on_schedule::{ON_SCHEDULE, OnSchedule, any_on_schedule};
 
 use crate::schema::Trustee;
-use crate::workload::fetch_add::{FetchAdd, Point};
+use crate::workload::fetch_add::FetchAdd;
 use crate::workload::operation::Workload;
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::ops::Range;

@@ -5,8 +5,8 @@
 //! generator.
 
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::Point;
 use crate::workload::operation::Workload;
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;

@@ -6,9 +6,10 @@
 //! generator: the same loop around nothing.
 
 use super::{Kind, Method, atomic, channel, flat, lock, noop, tokio, trust};
-use crate::workload::fetch_add::{FetchAdd, Point};
+use crate::workload::fetch_add::FetchAdd;
 use crate::workload::latency::MAX_LOAD;
 use crate::workload::operation::Workload;
+use crate::workload::point::Point;
 
 /// A method, and what generates its load.
 #[derive(Clone, Copy, Debug)]

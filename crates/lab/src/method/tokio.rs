@@ -16,9 +16,9 @@
 
 use crate::measure::tally::Tally;
 use crate::method::{Contender, Kind, Method};
-use crate::workload::fetch_add::Point;
 use crate::workload::latency::{Clock, Generator, Look, Tallies, Wall};
 use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;
@@ -154,14 +154,28 @@ struct UnderWay {
     tally: Mutex<Tally>,
 }
 
-impl UnderWay {
-    fn answered(&self, latency_ns: u64) {
+/// An operation under way, until it is dropped: also by the panic of its task, which would
+/// otherwise be waited for for ever.
+struct Flight(Arc<UnderWay>);
+
+impl Flight {
+    fn take_off(under_way: &Arc<UnderWay>) -> Self {
+        // Relaxed: the operation is spawned afterwards, by this thread.
+        under_way.operations.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(under_way))
+    }
+
+    fn answered(self, latency_ns: u64) {
         // Nobody panics while it is locked.
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = self.0.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.answer(latency_ns);
-        drop(tally);
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
         // Release: pairs with the Acquire in `generate`; the tally is complete at 0.
-        self.operations.fetch_sub(1, Ordering::Release);
+        self.0.operations.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -179,7 +193,7 @@ async fn generate<W: Workload>(
         operations: AtomicUsize::new(0),
         tally: Mutex::default(),
     });
-    // Acquire: pairs with the Release in `answered`.
+    // Acquire: pairs with the Release of a flight's end.
     let now = |under_way: &UnderWay| under_way.operations.load(Ordering::Acquire);
     loop {
         if now(&under_way) >= window {
@@ -194,12 +208,10 @@ async fn generate<W: Workload>(
                     generator.answered(due);
                     continue;
                 };
-                // Relaxed: the operation is spawned afterwards, by this thread.
-                under_way.operations.fetch_add(1, Ordering::Relaxed);
-                let (clock, under_way) = (generator.clock, Arc::clone(&under_way));
+                let (clock, flight) = (generator.clock, Flight::take_off(&under_way));
                 tokio::spawn(async move {
                     std::hint::black_box(ask(&requests, operation, var).await.number());
-                    under_way.answered(clock.now() - due);
+                    flight.answered(clock.now() - due);
                 });
             }
             Look::Early(_) => tokio::task::yield_now().await,

@@ -11,8 +11,8 @@
 
 use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
-use crate::workload::fetch_add::Point;
 use crate::workload::operation::{Answer, AnswerOf, LINE_BYTES, Line, Workload};
+use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay::{ApplyFuture, ClientGuard, Metrics, Trust, Trustees};
 use corelay_sync::Backoff;
@@ -155,7 +155,7 @@ impl<W: Workload> Contender for Delegated<W> {
     fn client(&self, client: Client) -> u64 {
         let variables = &*self.variables;
         let mut operations = client.operations(self.workload);
-        let mut next = || Line::run(operations());
+        let mut next = || Line::request(operations());
         match self.how {
             How::Apply => client.drive(|var| variables[var].apply(next()).number()),
             How::Then | How::Bare | How::Metrics => asynchronous(self.workload, variables, client),

@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`operation`] | what a workload is: objects, and an operation on them |
+//! | [`point`] | the parameters of a run |
 //! | [`fetch_add`] | add one to a variable chosen at random (D16) |
 //! | [`own`] | a structure and an operation that somebody else has written |
 //! | [`latency`] | the same, arriving on a schedule: how long an answer takes under load |
@@ -14,6 +15,7 @@ pub mod fetch_add;
 pub mod latency;
 pub mod operation;
 pub mod own;
+pub mod point;
 pub mod random;
 pub mod schedule;
 pub mod zipf;

@@ -103,9 +103,9 @@ pub struct Line<T>(pub T);
 const _: () = assert!(size_of::<Line<u64>>() == LINE_BYTES && align_of::<Line<u8>>() == LINE_BYTES);
 
 impl<T> Line<T> {
-    /// An operation as a closure on a line.
+    /// An operation as a request to whoever has the line: a closure.
     #[inline(always)]
-    pub fn run<O: Operation<T>>(
+    pub fn request<O: Operation<T>>(
         operation: O,
     ) -> impl FnOnce(&mut Self) -> O::Answer + Send + 'static {
         move |line| operation.run(&mut line.0)

@@ -5,13 +5,16 @@ use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::random::Random;
 use std::marker::PhantomData;
 
+/// Fine, or what is wrong with the object.
+type Check<T> = fn(&T) -> Result<(), String>;
+
 /// Objects made by `M`, and the operation `F` on them.
 pub struct Own<T, M, F, A> {
     pub(crate) name: &'static str,
     pub(crate) make: M,
     pub(crate) operation: F,
     pub(crate) counted: Option<fn(&T) -> u64>,
-    pub(crate) check: Option<fn(&T) -> Result<(), String>>,
+    pub(crate) check: Option<Check<T>>,
     pub(crate) answer: PhantomData<fn() -> A>,
 }
 

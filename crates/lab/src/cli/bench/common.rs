@@ -10,7 +10,7 @@ use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
 use crate::method::{Kind, Method};
 use crate::schema::{Results, Run};
-use crate::workload::fetch_add::{MAX_VARS, Point};
+use crate::workload::point::{MAX_VARS, Point};
 use crate::workload::random::Choice;
 use corelay_topology::Order;
 use std::path::{Path, PathBuf};

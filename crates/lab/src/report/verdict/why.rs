@@ -141,9 +141,15 @@ fn round_trip(e: &Evidence<'_>) -> Option<String> {
         ))
     };
     let told: Vec<String> = e.judge.modes().into_iter().filter_map(in_mode).collect();
+    // Of a section that somebody else has written it is not known whether it is short.
+    let waits = if e.subject.is_own() {
+        "It waits for a line there, for your section, and for a line back"
+    } else {
+        "It waits for a line there and a line back, however short the section is"
+    };
     (!told.is_empty()).then(|| {
         format!(
-            "Round trip: one call of `trust` takes {} on {}. It waits for a line there and a line back, however short the section is.",
+            "Round trip: one call of `trust` takes {} on {}. {waits}.",
             words::and(&told),
             count(vars, "variable", "variables")
         )

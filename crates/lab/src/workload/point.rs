@@ -1,0 +1,73 @@
+//! The parameters of a run, whatever its workload.
+//!
+//! Members of a flat team have as many variables each, so the number of variables is rounded
+//! up to a multiple of the threads (D18, flat).
+//!
+//! Fewer variables than trustees leave trustees without work, so their number is reduced
+//! to the number of variables (D18, dedicated); the freed threads become clients, so that
+//! `threads` stays what was asked for.
+
+use crate::method::{Kind, Method};
+use crate::workload::random::Choice;
+use std::sync::Arc;
+
+/// The largest number of variables: 2^32 objects of a line each are 256 GiB.
+pub const MAX_VARS: u64 = 1 << 32;
+
+/// A point of the sweep: one method's parameters, as used.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// All threads, servers included.
+    pub threads: usize,
+    /// Trustees among them, 0 where the method has none.
+    pub servers: usize,
+    /// Shared variables.
+    pub vars: u64,
+    /// Requests in flight per client and trustee.
+    pub window: usize,
+    /// Operations per second that arrive at all clients together (the workload
+    /// [`latency`](super::latency)); `None` where each follows the one before at once.
+    pub load: Option<u64>,
+    /// How variables are chosen.
+    pub choice: Choice,
+    /// Seed of the generators.
+    pub seed: u64,
+    /// CPU of each thread, servers first; `None` for a thread that is not pinned.
+    pub placement: Arc<[Option<usize>]>,
+}
+
+impl Point {
+    /// What is changed from what was asked for, so that the point makes sense; one
+    /// sentence for the result where something was (D18).
+    pub fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
+        if method.kind() == Kind::Flat {
+            let (threads, asked) = (self.threads as u64, self.vars);
+            self.servers = 0;
+            self.vars = asked.next_multiple_of(threads);
+            return (self.vars > asked).then(|| {
+                format!(
+                    "variables rounded up from {asked} to {}, as many for each of {threads} \
+                     members",
+                    self.vars
+                )
+            });
+        }
+        if !method.is_dedicated() {
+            self.servers = 0;
+            return None;
+        }
+        let asked = self.servers;
+        self.servers = asked.min(usize::try_from(self.vars).unwrap_or(usize::MAX));
+        (self.servers < asked).then(|| {
+            format!(
+                "servers reduced from {asked} to {}, the number of variables; the others are clients",
+                self.servers
+            )
+        })
+    }
+
+    /// The variables as an index: bounded by [`MAX_VARS`] and by memory.
+    pub fn vars_len(&self) -> usize {
+        usize::try_from(self.vars).expect("the number of variables was checked against memory")
+    }
+}

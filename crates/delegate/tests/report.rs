@@ -295,7 +295,6 @@ fn slow_closures_are_named() {
         let slowness = || {
             let trustee = only(&trustees);
             let observed = trustee.observed.expect("observed");
-            assert_eq!(observed.one_batch_in, 64);
             let slowest = observed.slowest;
             assert!(slowest.is_sorted_by_key(|c| std::cmp::Reverse(c.mean())));
             slowest
@@ -485,7 +484,7 @@ fn json_is_json() {
     assert_eq!(counts["latency_longest_ns"], longest);
     let slowest = &trustee["observed"]["slowest"][0];
     assert!(slowest["mean_ns"].is_u64() && slowest["samples"].is_u64());
-    assert_eq!(trustee["observed"]["one_batch_in"], 64);
+    assert!(trustee["observed"]["samples"].as_u64() > Some(0));
     assert_eq!(json["nodes"].as_u64(), report.nodes.map(|n| n as u64));
 }
 

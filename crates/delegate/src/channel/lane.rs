@@ -173,9 +173,9 @@ impl Lane {
             self.run_bare(stop);
         } else {
             if let Some(sampler) = &serving.sampler
-                && sampler.is_due()
+                && let Some(ahead) = sampler.next(stop.wrapping_sub(start.cursor()))
             {
-                self.run_sampled(serving, sampler, stop);
+                self.run_timing(serving, sampler, ahead, stop);
             }
             self.run_all(serving, stop);
         }
@@ -216,22 +216,37 @@ impl Lane {
         drop(leaf);
     }
 
-    /// Runs the ring up to some request before `stop`, and that one alone, timed.
+    /// Runs `ahead` units of the ring and times the request behind them, and so on as the
+    /// sampler says. What comes behind the last of them is left.
     #[cold]
     #[inline(never)]
-    fn run_sampled(&self, serving: &Serving, sampler: &Sampler, stop: u32) {
-        let start = self.at.get().request.cursor();
-        let ahead = sampler.pick(stop.wrapping_sub(start));
-        self.run_all(serving, start.wrapping_add(ahead));
+    fn run_timing(&self, serving: &Serving, sampler: &Sampler, mut ahead: u32, stop: u32) {
+        loop {
+            let from = self.at.get().request.cursor();
+            self.run_all(serving, from.wrapping_add(ahead));
+            if !self.run_timed(serving, sampler, stop) {
+                return;
+            }
+            let left = stop.wrapping_sub(self.at.get().request.cursor());
+            match sampler.next(left.cast_signed().max(0).cast_unsigned()) {
+                Some(more) => ahead = more,
+                None => return,
+            }
+        }
+    }
+
+    /// Runs the next request alone and times it. False where that cannot be: the batch is
+    /// over, a jump comes next, or requests may be refused instead of run.
+    #[inline]
+    fn run_timed(&self, serving: &Serving, sampler: &Sampler, stop: u32) -> bool {
         let at = self.at.get().request.cursor();
         if !is_past(stop, at) || serving.any_poisoned() {
-            // The last one took the rest; or requests may be refused instead of run.
-            return;
+            return false;
         }
         // SAFETY: published up to `stop`.
         let label = unsafe { read_label(self.request(at)) };
         if label == Label::JUMP {
-            return;
+            return false;
         }
         // SAFETY: from a client.
         let type_name = unsafe { label.vtable() }.name;
@@ -242,6 +257,7 @@ impl Lane {
         if serving.nested.get() {
             nested::drain(serving);
         }
+        true
     }
 
     /// Fetches the lines of a batch all at once, and the lines of its answers.
@@ -318,7 +334,8 @@ impl Lane {
         let (vtable, object) = unsafe { read_head(record) };
         let refused = serving.is_poisoned(object);
         self.calling.set(true);
-        let sampler = serving.sampler.as_ref().filter(|s| s.is_due() && !refused);
+        let sampler = serving.sampler.as_ref();
+        let sampler = sampler.filter(|sampler| !refused && sampler.next(1).is_some());
         let timed = sampler.map(|sampler| (sampler, Instant::now()));
         let leaf = Leaf::enter(self);
         let result = guarded(|| {

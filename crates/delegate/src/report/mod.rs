@@ -14,7 +14,7 @@
 //! | queue depth | the difference of two counters, when the report is made |
 //! | ready rate, failed pops, waits | *observed*: counted by each client where it looks for answers, finds no room, waits |
 //! | latency | *observed*: one `apply_then` in 64 of those that leave the client's fast path, at random, is timed until the client sees its answer |
-//! | slowest closures | *observed*: in one batch in 64, at random, one request is timed |
+//! | slowest closures | *observed*: requests are timed, at random, as often as costs a hundredth of the trustee's work: of the shortest one in some thousands, of those of some microseconds each |
 
 mod dice;
 mod gather;
@@ -152,9 +152,8 @@ pub struct ClientObserved {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TrusteeObserved {
-    /// On average one batch in so many had a request timed.
-    pub one_batch_in: u32,
-    /// How many requests were timed.
+    /// How many requests were timed, of those that [`Metrics::requests`] counts: as many as
+    /// cost about a hundredth of the time that requests take.
     pub samples: u64,
     /// The types of closures that took longest on average, slowest first: up to
     /// [`SLOWEST`].

@@ -297,13 +297,13 @@ mod tests {
             let name = "slowest";
             &name[..4]
         }
-        let sampler = crate::report::sampler::Sampler::new(std::sync::Arc::default());
+        let samples = Samples::default();
         for micros in [1, 2, 9] {
-            sampler.add(quick, Duration::from_micros(micros));
+            samples.add(quick, 1, Duration::from_micros(micros));
         }
-        sampler.add(slow, Duration::from_micros(5));
-        sampler.add(slow_too, Duration::from_micros(7));
-        let found = observed(sampler.samples(), ClientObserved::default());
+        samples.add(slow, 1, Duration::from_micros(5));
+        samples.add(slow_too, 1, Duration::from_micros(7));
+        let found = observed(&samples, ClientObserved::default());
         assert_eq!(found.samples, 5);
         let [first, second] = &found.slowest[..] else {
             panic!("two names, not {found:?}");

@@ -14,7 +14,7 @@
 //! | queue depth | the difference of two counters, when the report is made |
 //! | ready rate, failed pops, waits | *observed*: counted by each client where it looks for answers, finds no room, waits |
 //! | latency | *observed*: one `apply_then` in 64 of those that leave the client's fast path, at random, is timed until the client sees its answer |
-//! | slowest closures | *observed*: requests are timed, at random, as often as costs a hundredth of the trustee's work: of the shortest one in some thousands, of those of some microseconds each |
+//! | slowest closures | *observed*: batches are timed, at random, as often as costs a hundredth of the trustee's work: of short ones one in some dozens, of those of ten microseconds each |
 
 mod dice;
 mod gather;
@@ -165,8 +165,9 @@ pub struct TrusteeObserved {
 /// How many types of closures a report lists at most.
 pub const SLOWEST: usize = 10;
 
-/// What a type of closure takes, by samples. A stamp's own time is in it, some tens of
-/// nanoseconds, and so is whatever interrupted the trustee meanwhile.
+/// What a type of closure takes, by samples. Equal requests that ran behind each other are
+/// timed together. A stamp's own time is in it, some tens of nanoseconds, and so is whatever
+/// interrupted the trustee meanwhile. Closures that panic are not timed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClosureReport {
@@ -176,7 +177,7 @@ pub struct ClosureReport {
     pub samples: u64,
     /// All of them together.
     pub total: Duration,
-    /// The longest.
+    /// The longest; of those timed together, the average.
     pub longest: Duration,
 }
 

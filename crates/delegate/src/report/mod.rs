@@ -1,4 +1,5 @@
-//! What trustees own, whom they serve, and where their time goes: [`Trustees::report`].
+//! What trustees own, whom they serve, and where their time goes:
+//! [`Trustees::report`](crate::Trustees::report).
 //!
 //! A report is made while trustees run, by whatever thread, and asks nothing of them: it reads
 //! what they and their clients publish. So it also comes while a trustee stands in a closure

@@ -109,7 +109,7 @@ impl TrusteeReport {
         };
         writeln!(
             f,
-            "  {} clients, each with a window of {}{gone}",
+            "  clients: {}, each with a window of {}{gone}",
             self.clients.len(),
             self.window
         )?;
@@ -325,7 +325,7 @@ mod tests {
   owns 21 objects
     "hits \"of\" the day", u64, node 1
     20 without a name, bool; of 16: 3 on node 0, 12 on node 1, of 1 nobody knows
-  2 clients, each with a window of 256; 5 have gone
+  clients: 2, each with a window of 256; 5 have gone
     "front"              7 queued, 8 polls (25.0 % ready), 3 failed pops, 4 waits, latency 1.5µs (longest 2.0µs, of 2 timed), node 0; rings: 3 on node 0
     without a name       0 queued, 0 polls (– ready), 0 failed pops, 0 waits, latency – (longest –, of 0 timed)
   slowest closures, by samples: 2 of 300 requests were timed

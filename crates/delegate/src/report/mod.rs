@@ -168,7 +168,8 @@ pub const SLOWEST: usize = 10;
 
 /// What a type of closure takes, by samples. Equal requests that ran behind each other are
 /// timed together. A stamp's own time is in it, some tens of nanoseconds, and so is whatever
-/// interrupted the trustee meanwhile. Closures that panic are not timed.
+/// interrupted the trustee meanwhile. Closures that panic are not timed, nor those that other
+/// closures have asked for on their own trustee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClosureReport {

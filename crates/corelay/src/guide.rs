@@ -13,6 +13,9 @@ struct ChoosingAMethod;
 #[doc = include_str!("../../../docs/guide/guarantees.md")]
 struct Guarantees;
 
+#[doc = include_str!("../../../docs/guide/watching.md")]
+struct Watching;
+
 #[doc = include_str!("../../../docs/guide/reading-the-report.md")]
 struct ReadingTheReport;
 

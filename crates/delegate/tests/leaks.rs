@@ -129,6 +129,22 @@ fn nothing_is_left_behind() {
         t.apply(|_| ());
     });
 
+    let observed = Trustees::dedicated(1).observe(true).start().unwrap();
+    let total = observed.entrust(0u64);
+    leaves_nothing("names, and clients that are observed", |i| {
+        let (mine, total) = (observed.entrust(i).named("mine"), total.clone());
+        let client = thread::Builder::new().name(format!("client {i}"));
+        let client = client.spawn(move || {
+            let _client = ClientGuard::named("another name");
+            (0..200).for_each(|_| total.apply_then(|n| *n += 1, |()| ()));
+            mine.set_name("theirs");
+        });
+        client.unwrap().join().unwrap();
+        assert!(!observed.report().to_json().is_empty());
+        observed.entrust(()); // The trustee has taken notice of what has gone.
+        observed.entrust(());
+    });
+
     leaves_nothing("large captures, answers and callbacks", |i| {
         let block = [i; 100];
         t.post(move |n| *n += block[99]);

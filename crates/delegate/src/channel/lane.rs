@@ -2,7 +2,7 @@
 
 use super::Channel;
 use super::label::Label;
-use super::request::{Cursors, read_head, read_label};
+use super::request::{Cursors, Vtable, read_head, read_label};
 use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
 use crate::error::Poisoned;
@@ -16,7 +16,6 @@ use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Instant;
 
 /// A trustee's half of a channel.
 pub(crate) struct Lane {
@@ -172,12 +171,10 @@ impl Lane {
         if serving.bare {
             self.run_bare(stop);
         } else {
-            if let Some(sampler) = &serving.sampler
-                && sampler.is_due()
-            {
-                self.run_sampled(serving, sampler, stop);
+            match &serving.sampler {
+                Some(sampler) if sampler.is_due() => self.run_timing(serving, sampler, stop),
+                _ => self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ())),
             }
-            self.run_all(serving, stop);
         }
         let at = self.at.get().request;
         // Release: pairs with the client's Acquire of the tail; publishes the answers and
@@ -198,50 +195,29 @@ impl Lane {
     /// Runs the ring up to `stop`, and what its closures have asked of this trustee's own
     /// objects.
     #[inline(always)]
-    fn run_all(&self, serving: &Serving, stop: u32) {
+    fn run_all(&self, serving: &Serving, stop: u32, run: impl Fn()) {
         while is_past(stop, self.at.get().request.cursor()) {
-            self.run_guarded(serving, stop);
+            let leaf = Leaf::enter(self);
+            while let Err(payload) = guarded(&run) {
+                self.fault(serving, payload);
+            }
+            drop(leaf);
             if serving.nested.get() {
                 nested::drain(serving);
             }
         }
     }
 
-    #[inline(always)]
-    fn run_guarded(&self, serving: &Serving, stop: u32) {
-        let leaf = Leaf::enter(self);
-        while let Err(payload) = guarded(|| self.run_until(serving, stop)) {
-            self.fault(serving, payload);
-        }
-        drop(leaf);
-    }
-
-    /// Runs the ring up to some request before `stop`, and that one alone, timed.
+    /// As [`run_all`](Self::run_all), with a stamp wherever requests of another type begin. Of
+    /// those that panic nothing is kept.
     #[cold]
     #[inline(never)]
-    fn run_sampled(&self, serving: &Serving, sampler: &Sampler, stop: u32) {
-        let start = self.at.get().request.cursor();
-        let ahead = sampler.pick(stop.wrapping_sub(start));
-        self.run_all(serving, start.wrapping_add(ahead));
-        let at = self.at.get().request.cursor();
-        if !is_past(stop, at) || serving.any_poisoned() {
-            // The last one took the rest; or requests may be refused instead of run.
-            return;
-        }
-        // SAFETY: published up to `stop`.
-        let label = unsafe { read_label(self.request(at)) };
-        if label == Label::JUMP {
-            return;
-        }
-        // SAFETY: from a client.
-        let type_name = unsafe { label.vtable() }.name;
-        let begun = Instant::now();
-        // A record takes a unit at least, so one begins before that, and no other.
-        self.run_guarded(serving, at.wrapping_add(1));
-        sampler.add(type_name, begun.elapsed());
-        if serving.nested.get() {
-            nested::drain(serving);
-        }
+    fn run_timing(&self, serving: &Serving, sampler: &Sampler, stop: u32) {
+        self.run_all(serving, stop, || {
+            let mut lap = sampler.lap();
+            self.run_until(serving, stop, |vtable, ran| lap.end(vtable.name, ran));
+        });
+        sampler.end_batch();
     }
 
     /// Fetches the lines of a batch all at once, and the lines of its answers.
@@ -265,9 +241,9 @@ impl Lane {
     }
 
     /// The inner loop; ends early behind a closure that has asked for something. Unwinds out
-    /// of the request at `self.at`.
+    /// of the request at `self.at`. Says how many requests of which type `ran` on end.
     #[inline(always)]
-    fn run_until(&self, serving: &Serving, stop: u32) {
+    fn run_until(&self, serving: &Serving, stop: u32, mut ran: impl FnMut(&'static Vtable, u32)) {
         let mut at = self.at.get();
         while is_past(stop, at.request.cursor()) {
             let record = self.request(at.request.cursor());
@@ -285,8 +261,10 @@ impl Lane {
             }
             // SAFETY: from a client.
             let vtable = unsafe { label.vtable() };
+            let before = at.request;
             // SAFETY: published, and run once: the cursors move past it.
             at = unsafe { (vtable.run)(record, at, self, run_to) };
+            ran(vtable, at.request.count().wrapping_sub(before.count()));
             if serving.nested.get() {
                 break;
             }
@@ -318,8 +296,9 @@ impl Lane {
         let (vtable, object) = unsafe { read_head(record) };
         let refused = serving.is_poisoned(object);
         self.calling.set(true);
-        let sampler = serving.sampler.as_ref().filter(|s| s.is_due() && !refused);
-        let timed = sampler.map(|sampler| (sampler, Instant::now()));
+        let sampler = serving.sampler.as_ref();
+        let sampler = sampler.filter(|sampler| !refused && sampler.is_due());
+        let lap = sampler.map(|sampler| (sampler, sampler.lap()));
         let leaf = Leaf::enter(self);
         let result = guarded(|| {
             if refused {
@@ -333,8 +312,9 @@ impl Lane {
         })
         .flatten();
         drop(leaf);
-        if let Some((sampler, begun)) = timed {
-            sampler.add(vtable.name, begun.elapsed());
+        if let Some((sampler, mut lap)) = lap {
+            lap.end(vtable.name, 1);
+            sampler.end_batch();
         }
         self.calling.set(false);
         let mut done = mail;

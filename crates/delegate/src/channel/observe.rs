@@ -87,11 +87,10 @@ impl Client {
     fn count_poll(&self, observer: &Observer) {
         // Relaxed: for the counts only; reaping looks again.
         let tail = Position(self.channel().tail.position.load(Ordering::Relaxed));
-        let is_alone = self.lone.is_pending();
-        let is_alone_done = is_alone && !self.is_lone_unanswered();
+        let is_alone_done = self.lone.is_pending() && !self.is_lone_unanswered();
         let reaped = self.reaper.reaped();
         if !self.callbacks.is_empty(reaped) {
-            observer.count_poll(is_alone_done || !is_alone && self.is_reapable(reaped, tail));
+            observer.count_poll(is_alone_done || self.is_reapable(reaped, tail));
         }
         observer.answers(tail, is_alone_done);
     }

@@ -1,6 +1,5 @@
 //! Making a report of what trustees and clients have published.
 
-use super::dice::SAMPLE_EVERY;
 use super::observer::{Counts, SharedCounts};
 use super::place::Surveyor;
 use super::roster::{Connected, Lists, Name};
@@ -241,7 +240,6 @@ fn observed(samples: &Samples, gone: ClientObserved) -> TrusteeObserved {
     slowest.sort_by_key(|closure| std::cmp::Reverse(closure.mean()));
     slowest.truncate(SLOWEST);
     TrusteeObserved {
-        one_batch_in: SAMPLE_EVERY,
         samples: all.iter().map(|taken| taken.samples).sum(),
         slowest,
         gone,
@@ -299,14 +297,14 @@ mod tests {
             let name = "slowest";
             &name[..4]
         }
-        let sampler = crate::report::sampler::Sampler::default();
+        let samples = Samples::default();
         for micros in [1, 2, 9] {
-            sampler.add(quick, Duration::from_micros(micros));
+            samples.add(quick, 1, Duration::from_micros(micros));
         }
-        sampler.add(slow, Duration::from_micros(5));
-        sampler.add(slow_too, Duration::from_micros(7));
-        let found = observed(sampler.samples(), ClientObserved::default());
-        assert_eq!((found.samples, found.one_batch_in), (5, 64));
+        samples.add(slow, 1, Duration::from_micros(5));
+        samples.add(slow_too, 1, Duration::from_micros(7));
+        let found = observed(&samples, ClientObserved::default());
+        assert_eq!(found.samples, 5);
         let [first, second] = &found.slowest[..] else {
             panic!("two names, not {found:?}");
         };

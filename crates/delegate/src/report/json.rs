@@ -18,7 +18,7 @@ impl Report {
     ///            metrics: { requests, batches, passes, passes_with_work, sleeps, panics },
     ///            saturation, requests_per_batch, objects: [{ name, type_name, node }],
     ///            unnamed: [{ type_name, count, places: Places }], clients: [Client], gone,
-    ///            window, observed: null | { one_batch_in, samples,
+    ///            window, observed: null | { samples,
     ///              slowest: [{ type_name, samples, mean_ns, longest_ns }], gone: Observed } }
     /// Client   { name, queued, node, places: Places, observed: Observed }
     /// Observed null | { polls, ready, ready_rate, failed_pops, waits, latencies,
@@ -257,7 +257,6 @@ impl Value for ClientObserved {
 impl Value for TrusteeObserved {
     fn write(&self, to: &mut Json) {
         to.object(&[
-            ("one_batch_in", &self.one_batch_in),
             ("samples", &self.samples),
             ("slowest", &self.slowest),
             ("gone", &self.gone),

@@ -1,4 +1,5 @@
-//! What trustees own, whom they serve, and where their time goes: [`Trustees::report`].
+//! What trustees own, whom they serve, and where their time goes:
+//! [`Trustees::report`](crate::Trustees::report).
 //!
 //! A report is made while trustees run, by whatever thread, and asks nothing of them: it reads
 //! what they and their clients publish. So it also comes while a trustee stands in a closure
@@ -14,7 +15,7 @@
 //! | queue depth | the difference of two counters, when the report is made |
 //! | ready rate, failed pops, waits | *observed*: counted by each client where it looks for answers, finds no room, waits |
 //! | latency | *observed*: one `apply_then` in 64 of those that leave the client's fast path, at random, is timed until the client sees its answer |
-//! | slowest closures | *observed*: in one batch in 64, at random, one request is timed |
+//! | slowest closures | *observed*: batches are timed, at random, as often as costs a hundredth of the trustee's work: of short ones one in some dozens, of those of ten microseconds each |
 
 mod dice;
 mod gather;
@@ -152,9 +153,8 @@ pub struct ClientObserved {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TrusteeObserved {
-    /// On average one batch in so many had a request timed.
-    pub one_batch_in: u32,
-    /// How many requests were timed.
+    /// How many requests were timed, of those that [`Metrics::requests`] counts: as many as
+    /// cost about a hundredth of the time that requests take.
     pub samples: u64,
     /// The types of closures that took longest on average, slowest first: up to
     /// [`SLOWEST`].
@@ -166,8 +166,10 @@ pub struct TrusteeObserved {
 /// How many types of closures a report lists at most.
 pub const SLOWEST: usize = 10;
 
-/// What a type of closure takes, by samples. A stamp's own time is in it, some tens of
-/// nanoseconds, and so is whatever interrupted the trustee meanwhile.
+/// What a type of closure takes, by samples. Equal requests that ran behind each other are
+/// timed together. A stamp's own time is in it, some tens of nanoseconds, and so is whatever
+/// interrupted the trustee meanwhile. Closures that panic are not timed, nor those that other
+/// closures have asked for on their own trustee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClosureReport {
@@ -177,7 +179,7 @@ pub struct ClosureReport {
     pub samples: u64,
     /// All of them together.
     pub total: Duration,
-    /// The longest.
+    /// The longest; of those timed together, the average.
     pub longest: Duration,
 }
 

@@ -40,9 +40,15 @@ fn add(counter: &AtomicU64, n: u64) {
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     counts: SharedCounts,
+    /// Requests that go by before one is timed.
+    left: Cell<u32>,
     dice: Dice,
     timed: Cell<Option<Timed>>,
 }
+
+/// Of the requests that leave the fast path, one in so many is timed. Of a stream these are a
+/// sixty-fourth.
+const ONE_IN: u32 = 64;
 
 /// A request that is being timed.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +91,14 @@ impl Observer {
     /// A request is about to go: into the ring at that place, or alone. Now and then it is
     /// timed.
     pub(crate) fn ask(&self, at: Option<Position>) {
-        if self.timed.get().is_none() && self.dice.is_due() {
+        if self.timed.get().is_some() {
+            return;
+        }
+        let left = self.left.get();
+        if left > 0 {
+            self.left.set(left - 1);
+        } else {
+            self.left.set(self.dice.gap(ONE_IN));
             self.timed.set(Some(Timed {
                 at: at.map(Position::cursor),
                 asked: Instant::now(),

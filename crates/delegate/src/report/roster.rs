@@ -36,8 +36,6 @@ pub(crate) struct Lists {
     pub(crate) gone: u64,
     /// What they have counted.
     pub(crate) gone_observed: ClientObserved,
-    /// The values have been dropped: no object comes any more, or gets a name.
-    is_closed: bool,
 }
 
 /// The objects of one type.
@@ -127,18 +125,14 @@ impl Roster {
 
     /// All values are about to be dropped.
     pub(crate) fn close(&self) {
-        let mut lists = self.lists();
-        lists.is_closed = true;
-        lists.types.clear();
+        self.lists().types.clear();
     }
 
     /// Names an object, which its caller keeps alive.
     pub(crate) fn name(&self, object: *const Header, type_name: &'static str, name: &str) {
         let name = Arc::from(name);
         let mut lists = self.lists();
-        if lists.is_closed {
-            return;
-        }
+        // None once the values have been dropped: no object gets a name any more.
         if let Some(of_type) = lists.types.get_mut(type_name) {
             of_type.names.insert(object.addr(), name);
         }

@@ -45,7 +45,7 @@ impl fmt::Display for TrusteeReport {
         self.property(f)?;
         self.customers(f)?;
         match &self.observed {
-            Some(observed) => write!(f, "{observed}"),
+            Some(observed) => self.slowest(observed, f),
             None => writeln!(
                 f,
                 "  not observed (Builder::observe): no ready rate, no failed pops, no \
@@ -87,6 +87,21 @@ impl TrusteeReport {
         Ok(())
     }
 
+    fn slowest(&self, observed: &TrusteeObserved, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if observed.gone != ClientObserved::default() {
+            writeln!(f, "    those that have gone: {}", observed.gone)?;
+        }
+        writeln!(
+            f,
+            "  slowest closures, by samples: {} of {} requests were timed",
+            observed.samples, self.metrics.requests
+        )?;
+        for closure in &observed.slowest {
+            writeln!(f, "    {closure}")?;
+        }
+        Ok(())
+    }
+
     fn customers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gone = match self.gone {
             0 => String::new(),
@@ -94,7 +109,7 @@ impl TrusteeReport {
         };
         writeln!(
             f,
-            "  {} clients, each with a window of {}{gone}",
+            "  clients: {}, each with a window of {}{gone}",
             self.clients.len(),
             self.window
         )?;
@@ -193,23 +208,6 @@ impl fmt::Display for ClientObserved {
     }
 }
 
-impl fmt::Display for TrusteeObserved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.gone != ClientObserved::default() {
-            writeln!(f, "    those that have gone: {}", self.gone)?;
-        }
-        writeln!(
-            f,
-            "  slowest closures, by {} samples (one request of one batch in {})",
-            self.samples, self.one_batch_in
-        )?;
-        for closure in &self.slowest {
-            writeln!(f, "    {closure}")?;
-        }
-        Ok(())
-    }
-}
-
 impl fmt::Display for ClosureReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -304,7 +302,6 @@ mod tests {
             gone: 5,
             window: 256,
             observed: Some(TrusteeObserved {
-                one_batch_in: 64,
                 samples: 2,
                 slowest: vec![ClosureReport {
                     type_name: "main::{{closure}}",
@@ -328,10 +325,10 @@ mod tests {
   owns 21 objects
     "hits \"of\" the day", u64, node 1
     20 without a name, bool; of 16: 3 on node 0, 12 on node 1, of 1 nobody knows
-  2 clients, each with a window of 256; 5 have gone
+  clients: 2, each with a window of 256; 5 have gone
     "front"              7 queued, 8 polls (25.0 % ready), 3 failed pops, 4 waits, latency 1.5µs (longest 2.0µs, of 2 timed), node 0; rings: 3 on node 0
     without a name       0 queued, 0 polls (– ready), 0 failed pops, 0 waits, latency – (longest –, of 0 timed)
-  slowest closures, by 2 samples (one request of one batch in 64)
+  slowest closures, by samples: 2 of 300 requests were timed
         450ns, longest     1.5µs,       2 samples: main::{{closure}}
 memory: 2 nodes
 "#;

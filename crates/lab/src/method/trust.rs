@@ -231,7 +231,7 @@ pub(super) fn asynchronous<W: Workload>(
     client: Client,
 ) -> u64 {
     let mut operations = client.operations(workload);
-    let mut next = || Line::run(operations());
+    let mut next = || Line::request(operations());
     if client.has_schedule() {
         return client.issue(
             |var, ticket| {

@@ -4,11 +4,10 @@
 //! registry, which keeps all it owns.
 
 use crate::dedicated::{Member, Trustees};
-use crate::flat::own;
 use crate::object::{Header, Object};
 use crate::serving::guarded;
-use crate::thread::{NoClient, connect};
-use crate::trust::{Trust, raise, refuse, unwrap_answer};
+use crate::thread::connect;
+use crate::trust::{Trust, refuse, unwrap_answer};
 use crate::trustee::{Registry, Shared};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -181,11 +180,6 @@ impl Member {
     fn register<R, F: FnOnce(&mut Registry) -> R>(&self, call: &str, f: F) -> R {
         let client = match connect(&self.shared) {
             Ok(client) => client,
-            Err(NoClient::Own) => {
-                // SAFETY: ours, by `connect`; the registry lives until its trustee has ended.
-                let result = unsafe { own::call::<Registry, _, _>(self.home.cast(), f) };
-                return result.unwrap_or_else(|payload| raise(payload));
-            }
             Err(why) => refuse::<F>(call, &why),
         };
         // SAFETY: the registry lives until its trustee has ended; the call waits.

@@ -1,8 +1,7 @@
 //! Delegated objects as one of the ways of sharing.
 
 use crate::channel::client::{Client, Patience};
-use crate::flat::own;
-use crate::trust::{Trust, raise, refuse_full, unwrap_answer};
+use crate::trust::{Trust, refuse_full, unwrap_answer};
 use corelay_sync::wait::NoSwitch;
 use corelay_sync::{Issue, Session, Shared};
 use std::rc::Rc;
@@ -22,8 +21,7 @@ use std::rc::Rc;
 /// ```
 pub struct TrustSession<'a, T> {
     trust: &'a Trust<T>,
-    /// `None` where this thread's member runs the requests itself.
-    client: Option<Rc<Client>>,
+    client: Rc<Client>,
 }
 
 impl<T: 'static> Shared for Trust<T> {
@@ -51,16 +49,10 @@ impl<T: 'static> Session for TrustSession<'_, T> {
     #[inline]
     #[track_caller]
     fn apply<R: Send, F: FnOnce(&mut T) -> R + Send>(&mut self, f: F) -> R {
-        let object = self.trust.header();
-        match &self.client {
-            // SAFETY: the handle keeps the object; the call waits.
-            Some(client) => unwrap_answer(unsafe { client.call_here::<T, F, R>(object, f) }),
-            None => {
-                NoSwitch::refuse("Session::apply");
-                // SAFETY: ours, and no closure runs; the handle keeps the object.
-                unsafe { own::call::<T, F, R>(object, f) }.unwrap_or_else(|payload| raise(payload))
-            }
-        }
+        // A session may lie in a thread-local of a member, where a closure finds it.
+        NoSwitch::refuse("Session::apply");
+        // SAFETY: the handle keeps the object; the call waits.
+        unwrap_answer(unsafe { self.client.call_here::<T, F, R>(self.trust.header(), f) })
     }
 }
 
@@ -75,14 +67,11 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
         C: FnOnce(R) + 'static,
     {
         let object = self.trust.header();
-        let result = match &self.client {
-            // SAFETY: the handle keeps the object; nothing borrows.
-            Some(client) => unsafe { client.issue::<T, F, R, C>(object, f, then, Patience::Wait) },
-            None => {
-                NoSwitch::refuse("Session::issue");
-                // SAFETY: ours, and no closure runs; the handle keeps the object.
-                unsafe { own::issue::<T, F, R, C>(object, f, then) }
-            }
+        NoSwitch::refuse("Session::issue");
+        // SAFETY: the handle keeps the object; nothing borrows.
+        let result = unsafe {
+            self.client
+                .issue::<T, F, R, C>(object, f, then, Patience::Wait)
         };
         if let Err((refusal, ..)) = result {
             refuse_full::<F>("Session::issue", refusal);
@@ -93,49 +82,43 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
     /// Inside a callback.
     #[track_caller]
     fn reap(&mut self) {
-        let Some(client) = self.client_outside("Session::reap") else {
-            return;
-        };
-        client.flush();
-        client.reap();
-        client.thread.raise_held();
+        self.refuse_in_callback("Session::reap");
+        self.client.flush();
+        self.client.reap();
+        self.client.thread.raise_held();
     }
 
     /// # Panics
     /// Inside a callback.
     #[track_caller]
     fn barrier(&mut self) {
-        let Some(client) = self.client_outside("Session::barrier") else {
-            return;
-        };
-        client.finish();
-        client.thread.raise_held();
+        self.refuse_in_callback("Session::barrier");
+        self.client.finish();
+        self.client.thread.raise_held();
     }
 }
 
 impl<T> TrustSession<'_, T> {
     #[track_caller]
-    fn client_outside(&self, call: &str) -> Option<&Client> {
-        let client = self.client.as_deref()?;
+    fn refuse_in_callback(&self, call: &str) {
+        NoSwitch::refuse(call);
         assert!(
-            !client.thread.in_callback(),
+            !self.client.thread.in_callback(),
             "corelay: {call} inside a callback: the call that runs callbacks is under way"
         );
-        Some(client)
     }
 }
 
 impl<T> Drop for TrustSession<'_, T> {
     /// A session may outlive its thread's own hold on the client; the last one finishes.
     fn drop(&mut self) {
-        let Some(client) = &self.client else { return };
-        if Rc::strong_count(client) > 1 {
+        if Rc::strong_count(&self.client) > 1 {
             return;
         }
-        if client.thread.in_callback() {
-            client.thread.adopt_orphan(Rc::clone(client));
+        if self.client.thread.in_callback() {
+            self.client.thread.adopt_orphan(Rc::clone(&self.client));
         } else {
-            client.finish();
+            self.client.finish();
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::channel::client::Client;
 use crate::error::{BarrierError, discard_payload};
-use crate::flat::member::{is_member, runs_at_once};
+use crate::flat::member::is_member;
 use crate::future::pool::Pools;
 use crate::report::roster::Name;
 use crate::serving::guarded;
@@ -105,8 +105,6 @@ pub(crate) enum NoClient {
     Nested(&'static str),
     /// The trustee has been shut down.
     Closed,
-    /// The trustee is this thread's own member, which runs the request itself.
-    Own,
 }
 
 /// A client for one call.
@@ -154,9 +152,6 @@ pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
         return Err(NoClient::Nested(
             NoSwitch::active().unwrap_or("a delegated closure"),
         ));
-    }
-    if runs_at_once(trustee) {
-        return Err(NoClient::Own);
     }
     match with_owner(|owner| owner.connect(trustee)) {
         Some(client) => client.map(ClientRef::Kept).ok_or(NoClient::Closed),

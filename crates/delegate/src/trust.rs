@@ -2,12 +2,10 @@
 
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::error::{Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError};
-use crate::flat::member::runs_at_once;
-use crate::flat::own;
 use crate::future::ApplyFuture;
 use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
-use crate::thread::{ClientRef, NoClient, connect, in_leaf, lookup};
+use crate::thread::{ClientRef, NoClient, connect, lookup};
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -94,9 +92,6 @@ impl<T> Trust<T> {
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,
     ) -> Result<A, (NoClient, Q)> {
-        if runs_at_once(self.trustee()) && !in_leaf() {
-            return Err((NoClient::Own, request));
-        }
         match self.connect() {
             Ok(client) => {
                 let answer = call(&client, request);
@@ -151,11 +146,6 @@ impl<T> Trust<T> {
             client.call_here::<T, F, R>(self.header(), f)
         }) {
             Ok(answer) => unwrap_answer(answer),
-            // SAFETY: ours, by `connect`; this handle keeps it.
-            Err((NoClient::Own, f)) => match unsafe { own::call::<T, F, R>(self.header(), f) } {
-                Ok(result) => result,
-                Err(payload) => raise(payload),
-            },
             Err((why, _)) => refuse::<F>("Trust::apply", &why),
         }
     }
@@ -190,8 +180,6 @@ impl<T> Trust<T> {
             client.call_here::<T, F, R>(self.header(), f)
         }) {
             Ok(Ok(answer)) => answer,
-            // SAFETY: ours, by `connect`; this handle keeps it.
-            Err((NoClient::Own, f)) => unsafe { own::call::<T, F, R>(self.header(), f) },
             Ok(Err(f)) | Err((NoClient::Closed, f)) => return Err(TryApplyError::Closed(f)),
             Err((NoClient::Nested(_), f)) => return Err(TryApplyError::Nested(f)),
         };
@@ -254,13 +242,6 @@ impl<T> Trust<T> {
                     refuse_full::<F>("Trust::apply_then", refusal);
                 }
             }
-            Err((NoClient::Own, (f, then))) => {
-                // SAFETY: ours, by `connect`; this handle keeps it.
-                let asked = unsafe { own::issue::<T, F, R, C>(self.header(), f, then) };
-                if let Err((refusal, ..)) = asked {
-                    refuse_full::<F>("Trust::apply_then", refusal);
-                }
-            }
             Err((why, _)) => refuse::<F>("Trust::apply_then", &why),
         }
     }
@@ -308,11 +289,6 @@ impl<T> Trust<T> {
                 Err((Refusal::Full, f, then)) => Err(TryApplyThenError::Full(f, then)),
                 Err((Refusal::Closed, f, then)) => Err(TryApplyThenError::Closed(f, then)),
             },
-            Err((NoClient::Own, (f, then))) => {
-                // SAFETY: ours, by `connect`; this handle keeps it.
-                let asked = unsafe { own::issue::<T, F, R, C>(self.header(), f, then) };
-                asked.map_err(|(_, f, then)| TryApplyThenError::Full(f, then))
-            }
         }
     }
 
@@ -368,8 +344,6 @@ impl<T> Trust<T> {
         }) {
             Ok(Ok(future)) => future,
             Ok(Err((refusal, _))) => refuse_full::<F>("Trust::apply_async", refusal),
-            // SAFETY: ours, by `connect`; this handle keeps it.
-            Err((NoClient::Own, f)) => unsafe { own::ask::<T, F, R>(self.header(), f) },
             Err((why, _)) => refuse::<F>("Trust::apply_async", &why),
         }
     }
@@ -399,8 +373,6 @@ impl<T> Trust<T> {
                 Err(TryApplyAsyncError::Closed(f))
             }
             Err((NoClient::Nested(_), f)) => Err(TryApplyAsyncError::Nested(f)),
-            // SAFETY: ours, by `connect`; this handle keeps it.
-            Err((NoClient::Own, f)) => Ok(unsafe { own::ask::<T, F, R>(self.header(), f) }),
         }
     }
 
@@ -435,8 +407,6 @@ impl<T> Trust<T> {
                     refuse_full::<F>("Trust::post", refusal);
                 }
             }
-            // SAFETY: ours, by `connect`; this handle keeps it.
-            Err((NoClient::Own, f)) => unsafe { own::post::<T, F>(self.header(), f) },
             Err((why, _)) => refuse::<F>("Trust::post", &why),
         }
     }
@@ -481,11 +451,6 @@ impl<T> Trust<T> {
                 Err((Refusal::Full, f)) => Err(TryPostError::Full(f)),
                 Err((Refusal::Closed, f)) => Err(TryPostError::Closed(f)),
             },
-            Err((NoClient::Own, f)) => {
-                // SAFETY: ours, by `connect`; this handle keeps it.
-                unsafe { own::post::<T, F>(self.header(), f) };
-                Ok(())
-            }
         }
     }
 
@@ -581,7 +546,7 @@ pub(crate) fn unwrap_answer<R, F>(
 
 #[cold]
 #[track_caller]
-pub(crate) fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
+fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
     if payload.is::<Poisoned>() {
         panic!("{Poisoned}");
     }
@@ -599,7 +564,6 @@ pub(crate) fn refuse<F>(call: &str, why: &NoClient) -> ! {
             Location::caller()
         ),
         NoClient::Closed => refuse_full::<F>(call, Refusal::Closed),
-        NoClient::Own => unreachable!("a member asks itself without a client"),
     }
 }
 
@@ -620,16 +584,14 @@ pub(crate) fn refuse_full<F>(call: &str, refusal: Refusal) -> ! {
 }
 
 impl<T> Trust<T> {
-    /// The client behind a handle, for a session; `None` where this thread's member runs the
-    /// requests itself.
+    /// The client behind a handle, for a session.
     #[track_caller]
-    pub(crate) fn client(&self, call: &str) -> Option<std::rc::Rc<Client>> {
+    pub(crate) fn client(&self, call: &str) -> std::rc::Rc<Client> {
         match self.connect() {
             Ok(client) => {
                 client.raise_held();
-                Some(std::rc::Rc::clone(&client))
+                std::rc::Rc::clone(&client)
             }
-            Err(NoClient::Own) => None,
             Err(why) => refuse::<()>(call, &why),
         }
     }

@@ -376,10 +376,6 @@ impl Trustee {
         &self.shared
     }
 
-    pub(crate) fn serving(&self) -> &Rc<Serving> {
-        &self.serving
-    }
-
     /// One look at every lane and at the inbox, and where that finds nothing and `heads` says
     /// so, at every head; the number of things found. Of each client at most `batch` requests.
     #[inline(always)]

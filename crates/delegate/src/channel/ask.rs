@@ -186,6 +186,10 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
+        if self.is_own() && self.runs_at_once() {
+            // SAFETY: just asked; the rest is the caller's duty.
+            return Ok(unsafe { self.run_own_ask::<T, F, R>(object, f) });
+        }
         match self.make_room(Ask::<T, F, R>::UNITS, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),

@@ -71,7 +71,7 @@ impl Client {
 }
 
 /// Leaves a callback to be run when the present one has ended.
-pub(super) fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
+pub(crate) fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
     // SAFETY: only the lifetime changes. What the callback borrows is kept until it has run,
     // by the duty of `issue_by_call`.
     let callback =
@@ -96,7 +96,7 @@ mod tests {
         F: FnOnce(&mut Vec<u32>) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        let client = t.client("apply_then").expect("no member");
+        let client = t.client("apply_then");
         // SAFETY: the handle keeps the object; nothing borrows.
         unsafe { client.issue_by_call::<_, F, R, C>(t.header(), f, then, Patience::Wait) }
             .map_err(|(refusal, ..)| refusal)
@@ -104,7 +104,7 @@ mod tests {
 
     /// As `post` where there is no label.
     fn post(t: &Trust<Vec<u32>>, f: impl FnOnce(&mut Vec<u32>) + Send + 'static) {
-        let client = t.client("post").expect("no member");
+        let client = t.client("post");
         // SAFETY: the handle keeps the object; nothing borrows.
         let posted = unsafe { client.post_by_call(t.header(), f) };
         assert!(posted.is_ok());

@@ -20,6 +20,7 @@ use super::{Channel, jump};
 use crate::flat::member;
 use crate::object::Header;
 use crate::report::observer::Observer;
+use crate::serving::Serving;
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::{Ordering, load_own};
@@ -86,6 +87,8 @@ pub(crate) struct Client {
     window: u32,
     max_units: u32,
     pub(crate) thread: Rc<ThreadState>,
+    /// The trustee is this thread's own, a member of a flat team.
+    own: bool,
     /// A call is in the mail line, and its caller waits.
     calling: Cell<bool>,
     /// The trustee had ended before the channel was announced.
@@ -119,6 +122,7 @@ impl Client {
             window: trustee.settings.window,
             max_units: trustee.settings.ring_units,
             thread: Rc::clone(thread),
+            own: Serving::with_current(|serving| serving.owns(trustee)) == Some(true),
             calling: Cell::new(false),
             never_announced: Cell::new(false),
             owned: channel,
@@ -154,7 +158,7 @@ impl Client {
         unsafe { &*self.rings.get() }
     }
 
-    pub(super) fn window(&self) -> u32 {
+    pub(crate) fn window(&self) -> u32 {
         self.window
     }
 
@@ -227,6 +231,10 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
+        if self.own && self.runs_at_once() {
+            // SAFETY: just asked; the rest is the caller's duty.
+            return unsafe { self.run_own_then::<T, F, R, C>(object, f, then, patience) };
+        }
         match self.make_room(Then::<T, F, R>::UNITS, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f, then)),
@@ -348,6 +356,11 @@ impl Client {
     where
         F: FnOnce(&mut T),
     {
+        if self.own && self.runs_at_once() {
+            // SAFETY: just asked; the rest is the caller's duty.
+            unsafe { self.run_own_post::<T, F>(object, f) };
+            return Ok(());
+        }
         match self.make_room(Post::<T, F>::UNITS, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),
@@ -469,6 +482,10 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
+        if self.own && self.runs_at_once() {
+            // SAFETY: just asked; the rest is the caller's duty.
+            return Ok(unsafe { self.run_own::<T, F, R>(object, f) });
+        }
         let reaped = self.has_callbacks() && !self.thread.in_callback();
         if reaped {
             self.reap();
@@ -631,6 +648,12 @@ impl Client {
         in_ring + u32::from(self.lone.is_pending())
     }
 
+    /// True where the trustee is this thread's own.
+    #[inline(always)]
+    pub(super) fn is_own(&self) -> bool {
+        self.own
+    }
+
     /// True while a caller waits for the call in the mail line: on a member, which serves
     /// meanwhile, closures may ask for something.
     pub(super) fn is_calling(&self) -> bool {
@@ -639,7 +662,7 @@ impl Client {
 
     /// True where nothing is in flight, by what is known of the tail.
     #[inline(always)]
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.reaper.tail() == self.position()
             && self.callbacks.is_empty(self.reaper.reaped())
             && !self.lone.is_pending()
@@ -687,7 +710,7 @@ impl Client {
         let made = self.publish_every.get();
         self.publish_every.set(self.pace.next(made, most));
         if patience != Patience::Inside {
-            member::has_made(made);
+            member::has_made(made, self.own);
         }
         self.stop_fast_path();
         if self.thread.in_callback() || patience == Patience::Inside {

@@ -28,7 +28,7 @@
 //! `docs/design/0001-channel.md` has the states, the proof sketch and what was tried.
 
 pub(crate) mod ask;
-mod by_call;
+pub(crate) mod by_call;
 mod callbacks;
 pub(crate) mod client;
 mod jump;

@@ -3,8 +3,8 @@
 use super::policy::{Chosen, Schedule};
 use super::seat::Job;
 use crate::client::finish_clients;
-use crate::serving::{Serving, guarded};
-use crate::thread::{ThreadState, state};
+use crate::serving::guarded;
+use crate::thread::in_leaf;
 use crate::trust::Trust;
 use crate::trustee::{Shared, Trustee};
 use corelay_sync::Backoff;
@@ -14,7 +14,6 @@ use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::wait::{NoSwitch, Sleeper};
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::rc::Rc;
 
 /// A member of a [`Team`](crate::Team), as the function sees it that runs on it: `me`.
 ///
@@ -26,10 +25,6 @@ pub struct Member {
     /// Borrowed while it serves.
     trustee: RefCell<Trustee>,
     sleeper: std::sync::Arc<Sleeper>,
-    /// Of the trustee.
-    pub(super) serving: Rc<Serving>,
-    /// Of the thread.
-    pub(super) state: Rc<ThreadState>,
 }
 
 thread_local! {
@@ -60,16 +55,11 @@ pub(crate) fn is_member() -> bool {
     with_member(|_| ()).is_some()
 }
 
-/// True where `trustee` is this thread's member, and runs requests to its own objects at once.
-pub(crate) fn runs_at_once(trustee: &Arc<Shared>) -> bool {
-    with_member(|member| Arc::ptr_eq(&member.shared, trustee) && member.policy.is_direct())
-        == Some(true)
-}
-
-/// A client of this thread publishes about `requests` requests: a member may serve.
+/// A client of this thread has published about `requests` requests, to objects of its own
+/// member or not: a member may serve.
 #[inline]
-pub(crate) fn has_made(requests: u32) {
-    with_member(|member| member.has_made(requests));
+pub(crate) fn has_made(requests: u32, own: bool) {
+    with_member(|member| member.has_made(requests, own));
 }
 
 /// Serves, where this thread is a member.
@@ -91,8 +81,6 @@ pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
         policy: shared.settings.policy.unwrap_or_default().choose(),
         number: job.number,
         shared,
-        serving: Rc::clone(trustee.serving()),
-        state: state().expect("a trustee's thread is not at its end"),
         trustee: RefCell::new(trustee),
         sleeper,
     };
@@ -149,8 +137,12 @@ impl Member {
     }
 
     /// One pass of the trustee; the number of requests run. Nothing while one is under way
-    /// already: no member serves with a delegated closure on its stack.
+    /// already, or a closure of our own: no member serves with a delegated closure on its
+    /// stack.
     fn pass(&self, heads: bool) -> u32 {
+        if in_leaf() {
+            return 0;
+        }
         let Ok(mut trustee) = self.trustee.try_borrow_mut() else {
             return 0;
         };
@@ -166,9 +158,14 @@ impl Member {
         ran
     }
 
+    #[inline(always)]
+    pub(super) fn is_direct(&self) -> bool {
+        self.policy.is_direct()
+    }
+
     #[inline]
-    pub(super) fn has_made(&self, requests: u32) {
-        if self.policy.is_due(requests, &self.shared.seat) {
+    pub(super) fn has_made(&self, requests: u32, own: bool) {
+        if self.policy.is_due(requests, own, &self.shared.seat) {
             let ran = self.pass(false);
             self.policy.served(ran);
         }

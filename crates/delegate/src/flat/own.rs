@@ -1,121 +1,126 @@
 //! Requests of a member to objects of its own, where its policy runs them at once.
 //!
-//! They go through no channel: closure, then callback, then back to the caller. A callback is
-//! not started by another one, so that recursion does not grow: inside a callback it is left
-//! over, as where a window is full.
+//! They go through no ring: closure, then callback, then back to the caller. The client that a
+//! member is to itself never gets a fast path then, and finds out here. What it has put into
+//! its ring earlier, when the policy said otherwise, goes first.
+//!
+//! A callback is not started by another one, so that recursion does not grow: inside a
+//! callback it is left over, as where a window is full.
 
-use super::member::{Member, with_member};
-use crate::channel::client::Refusal;
+use super::member::with_member;
+use crate::channel::by_call::leave;
+use crate::channel::client::{Client, Patience, Refusal};
 use crate::future::ApplyFuture;
 use crate::nested;
 use crate::object::Header;
+use crate::serving::Serving;
+use crate::thread::in_leaf;
 use std::any::Any;
 
 type Payload = Box<dyn Any + Send>;
 
-/// Runs `f`.
-///
-/// # Safety
-/// `object` is an `Object<T>` of this thread's member, alive while this runs, and no delegated
-/// closure runs.
-#[inline]
-pub(crate) unsafe fn call<T, F, R>(object: *mut Header, f: F) -> Result<R, Payload>
-where
-    F: FnOnce(&mut T) -> R,
-{
-    // SAFETY: the caller's duties.
-    me(|member| unsafe { member.run_own::<T, F, R>(object, f) })
-}
-
-/// Runs `f`, then `then` with its answer.
-///
-/// # Safety
-/// As [`call`]; inside a callback nothing borrows.
-#[inline]
-pub(crate) unsafe fn issue<T, F, R, C>(
-    object: *mut Header,
-    f: F,
-    then: C,
-) -> Result<(), (Refusal, F, C)>
-where
-    F: FnOnce(&mut T) -> R,
-    R: 'static,
-    C: FnOnce(R) + 'static,
-{
-    me(|member| {
-        let state = &*member.state;
-        let inside = state.in_callback();
-        if inside {
-            // SAFETY: alive, by the caller.
-            let window = unsafe { &(*object).trustee }.settings.window;
-            if !state.may_leave_callback(window) {
-                return Err((Refusal::Full, f, then));
-            }
-        }
-        // SAFETY: the caller's duties.
-        match unsafe { member.run_own::<T, F, R>(object, f) } {
-            Ok(answer) if inside => state.leave_callback(Box::new(move || then(answer))),
-            Ok(answer) => state.run_callback(|| then(answer)),
-            Err(payload) => state.report_own_fault(payload),
-        }
-        if state.has_held() {
-            state.raise_held();
-        }
-        Ok(())
-    })
-}
-
-/// Runs `f`, whose answer nobody wants.
-///
-/// # Safety
-/// As [`call`].
-#[inline]
-pub(crate) unsafe fn post<T, F>(object: *mut Header, f: F)
-where
-    F: FnOnce(&mut T),
-{
-    me(|member| {
-        // SAFETY: the caller's duties.
-        if let Err(payload) = unsafe { member.run_own::<T, F, ()>(object, f) } {
-            member.state.report_own_fault(payload);
-        }
-    });
-}
-
-/// Runs `f`; its result is there when the future is.
-///
-/// # Safety
-/// As [`call`].
-pub(crate) unsafe fn ask<T, F, R>(object: *mut Header, f: F) -> ApplyFuture<R>
-where
-    F: FnOnce(&mut T) -> R,
-{
-    me(|member| {
-        // SAFETY: the caller's duties.
-        let result = unsafe { member.run_own::<T, F, R>(object, f) };
-        ApplyFuture::ready(&member.state.pools, result)
-    })
-}
-
-#[inline(always)]
-fn me<R>(f: impl FnOnce(&Member) -> R) -> R {
-    with_member(f).expect("a member asks itself while its function runs")
-}
-
-impl Member {
-    /// # Safety
-    /// As [`call`].
+impl Client {
+    /// True where the next request is to be run at once. Only for an
+    /// [own](Self::is_own) client.
     #[inline]
-    unsafe fn run_own<T, F, R>(&self, object: *mut Header, f: F) -> Result<R, Payload>
+    pub(crate) fn runs_at_once(&self) -> bool {
+        with_member(|member| member.is_direct() && !in_leaf()) == Some(true)
+            && (self.is_quiet() || self.settle_own())
+    }
+
+    /// Runs what lies in the ring, and the callbacks; false where not all of it could.
+    #[cold]
+    fn settle_own(&self) -> bool {
+        if self.thread.in_callback() {
+            return false;
+        }
+        self.flush();
+        with_member(|member| member.serve());
+        self.reap();
+        self.stop_fast_path();
+        self.is_quiet()
+    }
+
+    /// Runs `f`.
+    ///
+    /// # Safety
+    /// [`runs_at_once`](Self::runs_at_once) has said so; `object` is an `Object<T>` of this
+    /// thread's member, alive while this runs.
+    #[inline]
+    pub(crate) unsafe fn run_own<T, F, R>(&self, object: *mut Header, f: F) -> Result<R, Payload>
     where
         F: FnOnce(&mut T) -> R,
     {
-        self.has_made(1);
-        // SAFETY: the caller's duties.
-        let result = unsafe { self.serving.run_here::<T, F, R>(object, f) };
-        if self.serving.nested.get() {
-            nested::drain(&self.serving);
+        with_member(|member| member.has_made(1, true));
+        let ran = Serving::with_current(|serving| {
+            // SAFETY: the caller's duties; no closure runs, as `runs_at_once` has seen.
+            let result = unsafe { serving.run_here::<T, F, R>(object, f) };
+            if serving.nested.get() {
+                nested::drain(serving);
+            }
+            result
+        });
+        ran.expect("a member is a trustee")
+    }
+
+    /// Runs `f`, then `then` with its answer.
+    ///
+    /// # Safety
+    /// As [`run_own`](Self::run_own); what `then` borrows is kept until the thread has run
+    /// what callbacks have left.
+    #[inline]
+    pub(crate) unsafe fn run_own_then<T, F, R, C>(
+        &self,
+        object: *mut Header,
+        f: F,
+        then: C,
+        patience: Patience,
+    ) -> Result<(), (Refusal, F, C)>
+    where
+        F: FnOnce(&mut T) -> R,
+        C: FnOnce(R),
+    {
+        let inside = self.thread.in_callback();
+        if inside && !self.thread.may_leave_callback(self.window()) {
+            return Err((Refusal::Full, f, then));
         }
-        result
+        // SAFETY: the caller's duties.
+        match unsafe { self.run_own::<T, F, R>(object, f) } {
+            Ok(answer) if inside => leave(self, Box::new(move || then(answer))),
+            Ok(answer) => self.thread.run_callback(|| then(answer)),
+            Err(payload) => self.thread.report_own_fault(payload),
+        }
+        if patience != Patience::Hold && self.thread.has_held() {
+            self.thread.raise_held();
+        }
+        Ok(())
+    }
+
+    /// Runs `f`, whose answer nobody wants.
+    ///
+    /// # Safety
+    /// As [`run_own`](Self::run_own).
+    #[inline]
+    pub(crate) unsafe fn run_own_post<T, F>(&self, object: *mut Header, f: F)
+    where
+        F: FnOnce(&mut T),
+    {
+        // SAFETY: the caller's duties.
+        if let Err(payload) = unsafe { self.run_own::<T, F, ()>(object, f) } {
+            self.thread.report_own_fault(payload);
+        }
+    }
+
+    /// Runs `f`; its result is there when the future is.
+    ///
+    /// # Safety
+    /// As [`run_own`](Self::run_own).
+    pub(crate) unsafe fn run_own_ask<T, F, R>(&self, object: *mut Header, f: F) -> ApplyFuture<R>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        // SAFETY: the caller's duties.
+        let result = unsafe { self.run_own::<T, F, R>(object, f) };
+        ApplyFuture::ready(&self.thread.pools, result)
     }
 }

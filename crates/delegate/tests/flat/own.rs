@@ -163,3 +163,70 @@ fn a_panic_poisons_and_is_reported() {
         run.expect("a thread");
     }
 }
+
+/// A session kept in a thread-local reaches into closures, where nothing may wait, and least of
+/// all get at the value that a closure has already.
+#[test]
+fn a_session_inside_a_closure_is_refused() {
+    thread_local! {
+        static SESSION: RefCell<Option<corelay_delegate::TrustSession<'static, u32>>> =
+            const { RefCell::new(None) };
+    }
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            let value: &'static _ = Box::leak(Box::new(me.entrust(0u32)));
+            SESSION.with(|s| *s.borrow_mut() = Some(value.session()));
+            let refused = catch_unwind(AssertUnwindSafe(|| {
+                value.apply(|_| {
+                    SESSION.with(|s| {
+                        if let Some(session) = s.borrow_mut().as_mut() {
+                            session.apply(|n| *n += 1);
+                        }
+                    });
+                });
+            }));
+            let payload = refused.expect_err("a closure is a leaf");
+            let message = payload.downcast_ref::<String>().expect("a text");
+            assert!(message.contains("may not wait"), "{policy}: {message}");
+            SESSION.with(|s| s.borrow_mut().take());
+        });
+        run.expect("a thread");
+    }
+}
+
+/// A member that asks itself, then others and itself in turn, then itself again: the adaptive
+/// policy changes its way, and nothing is overtaken.
+#[test]
+fn a_change_of_way_overtakes_nothing() {
+    let team = Trustees::flat(2).window(64).start().expect("threads");
+    let logs = team.entrust_all([(0u32, 0u32), (0, 0)]);
+    let logs = &logs;
+    team.run(|me| {
+        let who = me.number();
+        let (mut asked, heard) = ([0u32; 2], Rc::new(Cell::new(0)));
+        let mut ask = |to: usize| {
+            let n = asked[to];
+            asked[to] += 1;
+            let check = move |next: &mut (u32, u32)| {
+                let next = if who == 0 { &mut next.0 } else { &mut next.1 };
+                assert_eq!(*next, n, "overtaken");
+                *next += 1;
+            };
+            match n % 64 {
+                63 => logs[to].apply(check),
+                50..63 => logs[to].post(check),
+                _ => {
+                    let heard = Rc::clone(&heard);
+                    logs[to].apply_then(check, move |()| heard.set(heard.get() + 1));
+                }
+            }
+        };
+        for _ in 0..6 {
+            (0..3_000).for_each(|_| ask(who));
+            (0..6_000).for_each(|i| ask(i % 2));
+        }
+        barrier().expect("nothing was overtaken");
+        let then = |n: u32| n / 64 * 50 + (n % 64).min(50);
+        assert_eq!(heard.get(), then(asked[0]) + then(asked[1]));
+    });
+}

@@ -15,7 +15,7 @@ impl Schedule for Blocked {
     }
 
     #[inline(always)]
-    fn is_due(&self, _requests: u32, _seat: &Seat) -> bool {
+    fn is_due(&self, _requests: u32, _own: bool, _seat: &Seat) -> bool {
         false
     }
 }

@@ -24,7 +24,7 @@ impl Schedule for Bound {
     }
 
     #[inline(always)]
-    fn is_due(&self, requests: u32, _seat: &Seat) -> bool {
+    fn is_due(&self, requests: u32, _own: bool, _seat: &Seat) -> bool {
         let left = self.left.get().saturating_sub(requests);
         self.left.set(if left == 0 { self.every } else { left });
         left == 0

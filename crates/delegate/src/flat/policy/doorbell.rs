@@ -11,7 +11,7 @@ impl Schedule for Doorbell {
     }
 
     #[inline(always)]
-    fn is_due(&self, _requests: u32, seat: &Seat) -> bool {
+    fn is_due(&self, _requests: u32, _own: bool, seat: &Seat) -> bool {
         seat.has_rung()
     }
 }

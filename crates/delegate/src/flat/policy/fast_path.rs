@@ -14,7 +14,7 @@ impl Schedule for FastPath {
     }
 
     #[inline(always)]
-    fn is_due(&self, _requests: u32, _seat: &Seat) -> bool {
+    fn is_due(&self, _requests: u32, _own: bool, _seat: &Seat) -> bool {
         false
     }
 }

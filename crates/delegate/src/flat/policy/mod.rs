@@ -10,7 +10,7 @@
 //! | [`fast_path`] | runs at once | never |
 //! | [`bound`] | runs at once | after every so many requests |
 //! | [`doorbell`] | runs at once | when somebody who waits has rung |
-//! | [`adaptive`] | runs at once | when somebody has rung, and as often as it pays |
+//! | [`adaptive`] | runs at once, or travels where others' requests come between | when somebody has rung, and as often as it pays |
 
 mod adaptive;
 mod blocked;
@@ -48,7 +48,9 @@ pub enum Policy {
     /// As `FastPath`, and when somebody who waits for it has rung its doorbell.
     Doorbell,
     /// As `Doorbell`, and after a number of requests that it finds by itself: fewer while
-    /// passes find work, more while they do not.
+    /// passes find work, more while they do not. Requests to own objects run at once while
+    /// the member asks mostly itself or mostly others, and go through a ring where the two
+    /// alternate.
     #[default]
     Adaptive,
 }
@@ -58,11 +60,12 @@ pub(crate) const MAX_BOUND: u32 = 1 << 16;
 
 /// A policy at work in one member.
 pub(crate) trait Schedule {
-    /// Requests to own objects run at once.
+    /// Requests to own objects run at once, now.
     fn is_direct(&self) -> bool;
 
-    /// `requests` more have been made or are about to be: true where it is time to serve.
-    fn is_due(&self, requests: u32, seat: &Seat) -> bool;
+    /// `requests` more have been made or are about to be, to `own` objects or to others':
+    /// true where it is time to serve.
+    fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool;
 
     /// The pass that was due has run so many requests.
     fn served(&self, ran: u32) {
@@ -100,8 +103,8 @@ impl Schedule for Chosen {
     }
 
     #[inline(always)]
-    fn is_due(&self, requests: u32, seat: &Seat) -> bool {
-        each!(self, policy => policy.is_due(requests, seat))
+    fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool {
+        each!(self, policy => policy.is_due(requests, own, seat))
     }
 
     #[inline(always)]

@@ -54,6 +54,15 @@ pub(crate) enum Patience {
     /// Give up, run no callbacks and raise no panics: a trustee sends what its closures have
     /// asked for.
     Inside,
+    /// As `Inside`, and go beyond the window rather than give up: the trustee ends.
+    Last,
+}
+
+impl Patience {
+    /// A trustee sends what its closures have asked for: it must not wait.
+    pub(crate) fn is_trustees(self) -> bool {
+        matches!(self, Self::Inside | Self::Last)
+    }
 }
 
 pub(super) enum Room {
@@ -596,7 +605,11 @@ impl Client {
         while !done() {
             self.trustee.ring();
             if backoff.is_yielding() && backoff.yields() >= YIELDS {
-                self.channel().sleeper.sleep(None, &mut *done);
+                self.channel().sleeper.sleep(None, || {
+                    // Behind the sleeper's barrier: see `Seat::hear`.
+                    self.trustee.ring();
+                    done()
+                });
             } else {
                 backoff.wait();
             }
@@ -612,6 +625,12 @@ impl Client {
             Some(at) if !is_past(at.cursor(), tail.cursor()) => at,
             _ => tail,
         }
+    }
+
+    /// Units of the request ring that may not be used again.
+    fn used(&self) -> usize {
+        let at = self.position().cursor();
+        at.wrapping_sub(self.free_from().cursor()) as usize
     }
 
     /// Requests in flight, by what is known of the tail.
@@ -650,10 +669,7 @@ impl Client {
             if self.in_flight() >= self.window || !self.callbacks.has_room() {
                 return false;
             }
-            let used = self
-                .position()
-                .cursor()
-                .wrapping_sub(self.free_from().cursor()) as usize;
+            let used = self.used();
             let have = self.requests.get().units() as usize;
             if used + units + SPARE <= have {
                 return true;
@@ -674,16 +690,20 @@ impl Client {
     /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
     /// Panics of callbacks are held until the request has been accepted.
     pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
-        if patience != Patience::Inside {
+        if !patience.is_trustees() {
             member::has_made(self.publish_every.get());
         }
         self.stop_fast_path();
-        if self.thread.in_callback() || patience == Patience::Inside {
+        if self.thread.in_callback() || patience.is_trustees() {
             self.reaper.look(self.channel());
             if !self.has_room(units) {
                 return match patience {
                     Patience::Try | Patience::Inside => Room::None,
                     Patience::Wait | Patience::Hold => Room::NotInCallback,
+                    Patience::Last => {
+                        self.exceed_window(units);
+                        Room::Here
+                    }
                 };
             }
         } else {
@@ -701,6 +721,15 @@ impl Client {
         }
         self.set_limit(units);
         Room::Here
+    }
+
+    /// Room for a request of `units` beyond the window. Not while callbacks run.
+    fn exceed_window(&self, units: usize) {
+        self.move_callbacks();
+        while self.used() + units + SPARE > self.requests.get().units() as usize {
+            self.grow();
+            self.move_callbacks();
+        }
     }
 
     fn move_callbacks(&self) {

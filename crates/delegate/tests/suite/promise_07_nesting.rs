@@ -2,6 +2,7 @@
 
 use crate::support::{OnDrop, Tally, one, panic_of, scaled, start, until, watchdog};
 use corelay_delegate::{Trust, Trustees, TryApplyThenError, TryPostError, barrier};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -254,4 +255,49 @@ fn promise_07_destructors_may_post() {
     let last = values.next();
     trustees.shutdown();
     drop(last);
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("a destructor's own"));
+    }
+}
+
+/// Waits when it is dropped, which is refused.
+struct Waits(Trust<u64>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        panic_of(|| self.0.apply(|n| *n));
+    }
+}
+
+/// What cannot run is dropped on the trustee: a leaf whose panics end there.
+#[test]
+fn promise_07_destructors_of_refused_requests_are_leaves() {
+    let _watch = watchdog();
+    let trustees = start(Trustees::dedicated(2));
+    let outer = trustees.entrust_on(0, 0u64);
+    let ended = start(Trustees::dedicated(1));
+    let late = ended.entrust(0u64);
+    let poisoned = [0, 1].map(|number| {
+        let bad = trustees.entrust_on(number, 0u64);
+        bad.post(|_| resume_unwind(Box::new("bad")));
+        bad
+    });
+    assert_eq!(barrier().unwrap_err().count(), 2);
+    for to in [&poisoned[0], &poisoned[1], &late] {
+        let (to, handle) = (to.clone(), outer.clone());
+        outer.apply(move |_| {
+            let (bomb, waits) = (Bomb, Waits(handle.clone()));
+            let _ = to.try_post(move |_| drop((bomb, waits)));
+            let (bomb, waits) = (Bomb, Waits(handle));
+            let _ = to.try_apply_then(|_| (), move |()| drop((bomb, waits)));
+        });
+        assert_eq!(outer.apply(|n| *n), 0);
+    }
+    ended.shutdown();
 }

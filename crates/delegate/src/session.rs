@@ -2,6 +2,7 @@
 
 use crate::channel::client::{Client, Patience};
 use crate::flat::own;
+use crate::thread::state;
 use crate::trust::{Trust, raise, refuse_full, unwrap_answer};
 use corelay_sync::wait::NoSwitch;
 use corelay_sync::{Issue, Session, Shared};
@@ -94,7 +95,7 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
     #[track_caller]
     fn reap(&mut self) {
         let Some(client) = self.client_outside("Session::reap") else {
-            return;
+            return own::reap(false);
         };
         client.flush();
         client.reap();
@@ -106,7 +107,7 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
     #[track_caller]
     fn barrier(&mut self) {
         let Some(client) = self.client_outside("Session::barrier") else {
-            return;
+            return own::reap(true);
         };
         client.finish();
         client.thread.raise_held();
@@ -116,12 +117,11 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
 impl<T> TrustSession<'_, T> {
     #[track_caller]
     fn client_outside(&self, call: &str) -> Option<&Client> {
-        let client = self.client.as_deref()?;
         assert!(
-            !client.thread.in_callback(),
+            !state().is_some_and(|state| state.in_callback()),
             "corelay: {call} inside a callback: the call that runs callbacks is under way"
         );
-        Some(client)
+        self.client.as_deref()
     }
 }
 

@@ -11,12 +11,13 @@ use crate::nested;
 use crate::object::Header;
 use crate::serving::Serving;
 use crate::thread::{ThreadState, state};
+use crate::trust::refuse_full;
 use std::any::Any;
 use std::rc::Rc;
 
 type Payload = Box<dyn Any + Send>;
 
-/// Runs `f`.
+/// Runs `f`. Panics where the member has ended: sessions may outlive it.
 ///
 /// # Safety
 /// `object` is an `Object<T>` of this thread's member, alive while this runs, and no delegated
@@ -35,7 +36,7 @@ where
         }
         result
     });
-    ran.expect("a member is a trustee")
+    ran.unwrap_or_else(|| refuse_full::<F>("a session", Refusal::Closed))
 }
 
 /// Runs `f`, then `then` with its answer.
@@ -96,6 +97,19 @@ where
     // SAFETY: the caller's duties.
     let result = unsafe { call::<T, F, R>(object, f) };
     ApplyFuture::ready(&own_state().pools, result)
+}
+
+/// Runs the callbacks that callbacks have left, and where `all` says so, those that they leave
+/// in turn.
+pub(crate) fn reap(all: bool) {
+    let Some(state) = state() else { return };
+    while state.has_left_callbacks() {
+        state.run_callback(|| ());
+        if !all {
+            break;
+        }
+    }
+    state.raise_held();
 }
 
 fn own_state() -> Rc<ThreadState> {

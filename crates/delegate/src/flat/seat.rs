@@ -175,7 +175,7 @@ impl Round {
 
 /// A doorbell without a member, for the models.
 #[cfg(any(corelay_loom, corelay_shuttle))]
-pub mod checked {
+pub(crate) mod checked {
     use super::Seat;
 
     /// See [`Seat`].

@@ -9,7 +9,8 @@ use crate::channel::client::Client;
 use crate::error::{BarrierError, discard_payload};
 use crate::flat::member::{is_member, runs_at_once};
 use crate::future::pool::Pools;
-use crate::serving::guarded;
+use crate::leaf::Leaf;
+use crate::serving::{Serving, guarded};
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
@@ -306,7 +307,10 @@ impl Owner {
                 if !client.trustee.is_gone() {
                     return false;
                 }
+                // On a trustee's thread as leaves, as in `nested::take_answers`.
+                let leaf = Serving::with_current(|_| Leaf::enter_callbacks());
                 client.catch_up();
+                drop(leaf);
                 client.is_idle() && !client.has_faults() && Rc::strong_count(&client) == 2
             });
             if over {

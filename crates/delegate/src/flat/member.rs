@@ -204,6 +204,8 @@ impl Member {
                 thread::yield_now();
             } else {
                 self.sleep(target, done);
+                // Where there was something, more may follow soon.
+                idle = 0;
             }
         }
     }

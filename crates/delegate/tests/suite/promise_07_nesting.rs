@@ -4,6 +4,7 @@ use crate::support::{OnDrop, Tally, one, panic_of, scaled, start, until, watchdo
 use corelay_delegate::{Trust, Trustees, TryApplyThenError, TryPostError, barrier};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -300,4 +301,33 @@ fn promise_07_destructors_of_refused_requests_are_leaves() {
         assert_eq!(outer.apply(|n| *n), 0);
     }
     ended.shutdown();
+}
+
+/// Also one that runs because its own trustee has ended and another one is asked.
+#[test]
+fn promise_07_callbacks_of_trustees_that_have_ended_are_leaves() {
+    let _watch = watchdog();
+    let trustees = start(Trustees::dedicated(2));
+    let (outer, other) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
+    let ending = start(Trustees::dedicated(1));
+    let asked = ending.entrust(0u64);
+    let (note, noted) = channel();
+    let ((begin, begun), (go, gone)) = (channel(), channel());
+    let back = outer.clone();
+    outer.post(move |_| {
+        let text = move || panic_of(|| back.apply(|n| *n));
+        asked.apply_then(|n| *n += 1, move |()| note.send(text()).unwrap());
+    });
+    let handle = other.clone();
+    outer.post(move |_| {
+        begin.send(()).unwrap();
+        gone.recv().unwrap();
+        handle.post(|n| *n += 1);
+    });
+    begun.recv().unwrap();
+    // The answer comes while the second closure waits.
+    ending.shutdown();
+    go.send(()).unwrap();
+    let text = noted.recv().unwrap();
+    assert!(text.contains("a callback on a trustee's thread"), "{text}");
 }

@@ -12,7 +12,6 @@ use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread;
 use model::{Flag, excerpt, explored, long_excerpt, scene, trustees};
-use std::cell::Cell;
 
 fn team(members: usize, policy: Policy) -> Team {
     let team = Trustees::flat(members).policy(policy).window(2);
@@ -105,10 +104,12 @@ fn a_run_is_over_when_all_is_done() {
             });
         };
         run();
-        explored(run);
-        for count in done.iter() {
-            assert_eq!(count.load(Ordering::Relaxed), 2);
-        }
+        explored(|| {
+            run();
+            for count in done.iter() {
+                assert_eq!(count.load(Ordering::Relaxed), 2);
+            }
+        });
         drop(objects);
         end(team);
     });
@@ -207,36 +208,25 @@ fn the_doorbell_is_heard_or_the_function_ends() {
     });
 }
 
-/// Two who wait: each asks, rings, and rings once more behind the barrier of its sleep. What
-/// is not found by a pass has a ring behind it.
+/// One who waits asks, rings, and rings once more behind the barrier of its sleep. What the pass
+/// behind an earlier ring does not find has a ring behind it.
 #[test]
 fn no_ring_is_lost() {
     scene(|| {
         let bell = Arc::new(Doorbell::default());
-        let asked: Arc<[AtomicUsize; 2]> = Arc::default();
-        let found = Cell::new([false; 2]);
-        let pass = || {
-            if bell.hear() {
-                // Relaxed: as in the ringers, so that only the bell orders them.
-                let look = |who: usize| asked[who].load(Ordering::Relaxed) == 1;
-                found.set([0, 1].map(|who| found.get()[who] || look(who)));
-            }
-        };
-        let threads = [0, 1].map(|who| {
-            let (bell, asked) = (bell.clone(), asked.clone());
-            thread::spawn(move || {
-                asked[who].store(1, Ordering::Relaxed);
-                bell.ring();
-                barrier::heavy();
-                bell.ring();
-            })
+        let asked = Arc::new(AtomicUsize::new(0));
+        // Relaxed: as where it is asked, so that only the bell orders the two.
+        let hears_of_it = || bell.hear() && asked.load(Ordering::Relaxed) == 1;
+        bell.ring();
+        let (ringer, ask) = (bell.clone(), asked.clone());
+        let waits = thread::spawn(move || {
+            ask.store(1, Ordering::Relaxed);
+            ringer.ring();
+            barrier::heavy();
+            ringer.ring();
         });
-        pass();
-        pass();
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        pass();
-        assert_eq!(found.get(), [true; 2]);
+        let heard = hears_of_it();
+        waits.join().unwrap();
+        assert!(heard || hears_of_it());
     });
 }

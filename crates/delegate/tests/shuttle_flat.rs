@@ -5,6 +5,7 @@
 use corelay_delegate::{
     ClientGuard, Policy, Trust, Trustees, TryApplyThenError, TryPostError, barrier, poll,
 };
+use corelay_sync::Futex;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +18,16 @@ use std::rc::Rc;
 const SCHEDULES: usize = 500;
 
 fn model(f: impl Fn() + Send + Sync + 'static) {
+    model_of(SCHEDULES, f);
+}
+
+/// So many schedules, of something small.
+fn model_of(usual: usize, f: impl Fn() + Send + Sync + 'static) {
     let schedules = match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
         Ok(asked) => asked
             .parse()
             .expect("CORELAY_SHUTTLE_ITERATIONS is a number of schedules"),
-        Err(_) => SCHEDULES,
+        Err(_) => usual,
     };
     shuttle::check_random(f, schedules);
 }
@@ -238,6 +244,50 @@ fn a_member_serves_while_it_ends_trustees() {
             dedicated.shutdown();
             assert_eq!(mine.apply(|n| *n), 1);
         });
+        team.shutdown();
+    });
+}
+
+/// Two threads ask a member that dozes, one of them perhaps for what it has done already: the
+/// other one must not be lost behind that one's wake-up.
+#[test]
+fn a_member_that_dozes_misses_nobody() {
+    model_of(20 * SCHEDULES, || {
+        let team = Trustees::flat(1).policy(Policy::FastPath).start().unwrap();
+        let dedicated = Trustees::dedicated(1).start().unwrap();
+        let (slow, quick) = (dedicated.entrust(0u64), team.entrust(0u64));
+        let asked = Arc::new(Futex::new(0));
+        let threads = [0, 1].map(|_| {
+            let (quick, asked) = (quick.clone(), asked.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let raise = asked.clone();
+                    quick.post(move |_| {
+                        raise.word().fetch_add(1, Ordering::Relaxed);
+                        raise.wake_all();
+                    });
+                }
+                // No other news of this thread wakes the member.
+                quick
+            })
+        });
+        team.run(|_| {
+            let asked = asked.clone();
+            slow.apply(move |_| {
+                loop {
+                    match asked.word().load(Ordering::Relaxed) {
+                        4 => break,
+                        seen => asked.wait(seen, None),
+                    }
+                }
+            });
+        });
+        for thread in threads {
+            drop(thread.join().unwrap());
+        }
+        drop((slow, quick));
+        drop(ClientGuard::new());
+        dedicated.shutdown();
         team.shutdown();
     });
 }

@@ -2,6 +2,7 @@
 
 use crate::channel::ring::FIRST_UNITS;
 use crate::channel::word::Position;
+use crate::flat::member::wait_for_end;
 use crate::flat::policy::{MAX_BOUND, Policy};
 use crate::metrics::Metrics;
 use crate::object::{Header, Object};
@@ -119,6 +120,7 @@ impl Trustees {
                     // by themselves.
                     continue;
                 }
+                wait_for_end(&member.shared);
                 if thread.join().is_err() {
                     // A trustee never unwinds; requests it has not answered may borrow.
                     std::process::abort();

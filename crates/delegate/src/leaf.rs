@@ -46,6 +46,17 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    /// A request that a closure has made, and that will not run, is being dropped.
+    pub(crate) fn enter_refused() -> Leaf<'static> {
+        const WHAT: &str = "the destructor of a request that cannot run";
+        // SAFETY: as above; the name is static.
+        let no_switch = unsafe { NoSwitch::enter(&WHAT, |what| what) };
+        Leaf {
+            hidden: enter_leaf(),
+            _no_switch: no_switch,
+        }
+    }
+
     /// A value of this trustee is being dropped.
     pub(crate) fn enter_destructor() -> Leaf<'static> {
         const WHAT: &str = "the destructor of a delegated value";

@@ -65,11 +65,11 @@ pub use error::{
 };
 pub use flat::{Member, ParsePolicyError, Policy, Team, TeamBuilder};
 pub use future::ApplyFuture;
-#[cfg(any(corelay_loom, corelay_shuttle))]
-#[doc(hidden)]
-pub use future::checked;
 pub use metrics::Metrics;
 #[doc(inline)]
 pub use report::{Report, Reporter};
 pub use session::TrustSession;
 pub use trust::Trust;
+#[cfg(any(corelay_loom, corelay_shuttle))]
+#[doc(hidden)]
+pub use {flat::seat::checked::Doorbell, future::checked};

@@ -12,11 +12,17 @@
 //!
 //! What is queued holds a handle to its object. A request whose trustee ends before there was
 //! room is dropped unrun.
+//!
+//! **Trustees that end together do end.** One that ends sends the rest of its queue beyond
+//! every window, so it waits for no room. It may have to wait for the end of another one, which
+//! has closed between our look and our request: only that one knows whether it has run it. It
+//! had not closed when we looked, and we had: whoever waits so closed earlier than whom it
+//! waits for, by the barriers of `Trustee::close`, and there is no circle of such.
 
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::error::discard_payload;
 use crate::leaf::Leaf;
-use crate::serving::Serving;
+use crate::serving::{Serving, guarded};
 use crate::thread::{connect, for_each_client, state};
 use crate::trust::Trust;
 use corelay_sync::facade::thread_local;
@@ -104,6 +110,12 @@ pub(crate) fn drain(serving: &Serving) {
     serving.nested.set(left);
 }
 
+/// As [`drain`], of a trustee that ends: nothing is left.
+pub(crate) fn send_last(serving: &Serving) {
+    send_all(Some(serving), Patience::Last);
+    serving.nested.set(false);
+}
+
 /// The thread's trustee has ended: sends what is left, waiting for room.
 pub(crate) fn finish() {
     send_all(None, Patience::Hold);
@@ -130,9 +142,15 @@ pub(crate) fn take_answers(serving: &Serving) -> bool {
     });
     if let Some(payload) = state().and_then(|state| state.take_held()) {
         serving.count_panic();
-        discard_payload(Some(payload));
+        discard(payload);
     }
     pending
+}
+
+/// Drops what will not run, or what it has left: a leaf, whose panic ends here.
+fn discard<Q>(request: Q) {
+    let _leaf = Leaf::enter_refused();
+    discard_payload(guarded(|| drop(request)).err());
 }
 
 impl<T, F> Nested for Post<T, F>
@@ -144,20 +162,17 @@ where
         if let Some(serving) = own(&self.trust, serving) {
             // SAFETY: ours; the handle keeps it, and no closure runs.
             let result = unsafe { serving.run_here::<T, F, ()>(self.trust.header(), f) };
-            discard_payload(result.err());
+            if let Err(payload) = result {
+                discard(payload);
+            }
             return true;
         }
         // SAFETY: the handle keeps the object; nothing borrows.
-        let sent = with_client(&self.trust, f, |client, f| unsafe {
+        let sent = with_client(&self.trust, f, patience, |client, f| unsafe {
             client.post::<T, F>(self.trust.header(), f, patience)
         });
-        match sent {
-            Some(Err((Refusal::Full, f))) => {
-                self.f = Some(f);
-                false
-            }
-            _ => true,
-        }
+        self.f = keep(sent);
+        self.f.is_none()
     }
 }
 
@@ -178,21 +193,20 @@ where
                     let _leaf = Leaf::enter_callbacks();
                     serving.contain(|| then(answer));
                 }
-                Err(payload) => discard_payload(Some(payload)),
+                Err(payload) => {
+                    discard(payload);
+                    discard(then);
+                }
             }
             return true;
         }
         // SAFETY: the handle keeps the object; nothing borrows.
-        let sent = with_client(&self.trust, (f, then), |client, (f, then)| unsafe {
-            client.issue::<T, F, R, C>(self.trust.header(), f, then, patience)
+        let sent = with_client(&self.trust, (f, then), patience, |client, (f, then)| {
+            unsafe { client.issue::<T, F, R, C>(self.trust.header(), f, then, patience) }
+                .map_err(|(refusal, f, then)| (refusal, (f, then)))
         });
-        match sent {
-            Some(Err((Refusal::Full, f, then))) => {
-                self.request = Some((f, then));
-                false
-            }
-            _ => true,
-        }
+        self.request = keep(sent);
+        self.request.is_none()
     }
 }
 
@@ -201,12 +215,31 @@ fn own<'a, T>(trust: &Trust<T>, serving: Option<&'a Serving>) -> Option<&'a Serv
     serving.filter(|serving| serving.owns(trust.trustee()))
 }
 
-/// `None` where the trustee has ended.
-fn with_client<T, Q, A>(
+/// Sends a request, or gives it back.
+fn with_client<T, Q>(
     trust: &Trust<T>,
     request: Q,
-    call: impl FnOnce(&Client, Q) -> A,
-) -> Option<A> {
-    let client = connect(trust.trustee()).ok()?;
-    Some(call(&client, request))
+    patience: Patience,
+    call: impl FnOnce(&Client, Q) -> Result<(), (Refusal, Q)>,
+) -> Result<(), (Refusal, Q)> {
+    // Where nobody may wait, a trustee that has closed gets nothing: see the module's page.
+    if patience.is_trustees() && trust.trustee().is_closed() {
+        return Err((Refusal::Closed, request));
+    }
+    match connect(trust.trustee()) {
+        Ok(client) => call(&client, request),
+        Err(_) => Err((Refusal::Closed, request)),
+    }
+}
+
+/// What is to be sent again.
+fn keep<Q>(sent: Result<(), (Refusal, Q)>) -> Option<Q> {
+    match sent {
+        Ok(()) => None,
+        Err((Refusal::Full, request)) => Some(request),
+        Err((Refusal::Closed, request)) => {
+            discard(request);
+            None
+        }
+    }
 }

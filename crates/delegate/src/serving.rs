@@ -101,11 +101,18 @@ impl Serving {
         F: FnOnce(&mut T) -> R,
     {
         self.requests.set(self.requests.get() + 1);
-        if self.is_poisoned(object) {
-            return Err(Box::new(Poisoned));
-        }
         let name: fn() -> &'static str = type_name::<F>;
         let _leaf = Leaf::enter_here(&name);
+        if self.is_poisoned(object) {
+            // As in a lane: what it has captured goes inside.
+            return Err(match guarded(|| drop(f)) {
+                Ok(()) => Box::new(Poisoned),
+                Err(payload) => {
+                    self.count_panic();
+                    payload
+                }
+            });
+        }
         // SAFETY: the caller's duties.
         let result = guarded(|| f(unsafe { Object::value(object.cast::<Object<T>>()) }));
         if result.is_err() {

@@ -9,8 +9,9 @@ use crate::channel::client::Client;
 use crate::error::{BarrierError, discard_payload};
 use crate::flat::member::is_member;
 use crate::future::pool::Pools;
+use crate::leaf::Leaf;
 use crate::report::roster::Name;
-use crate::serving::guarded;
+use crate::serving::{Serving, guarded};
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
@@ -302,7 +303,10 @@ impl Owner {
                 if !client.trustee.is_gone() {
                     return false;
                 }
+                // On a trustee's thread as leaves, as in `nested::take_answers`.
+                let leaf = Serving::with_current(|_| Leaf::enter_callbacks());
                 client.catch_up();
+                drop(leaf);
                 client.is_idle() && !client.has_faults() && Rc::strong_count(&client) == 2
             });
             if over {

@@ -36,11 +36,12 @@ use crate::report::roster::Roster;
 use crate::report::sampler::{Sampler, Samples};
 use crate::serving::Serving;
 use crate::slot::Slot;
-use crate::thread::is_client;
+use crate::thread::{is_client, retire_clients};
 use crate::trust::Trust;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
+use corelay_sync::wait::Token;
 use corelay_sync::{Backoff, CachePadded, Futex, barrier};
 use std::cell::RefCell;
 use std::mem::offset_of;
@@ -115,6 +116,8 @@ pub(crate) struct Shared {
     /// The registry as an object. Set before the trustee starts.
     home: AtomicPtr<Header>,
     close: Node,
+    /// Its thread asks for nothing more.
+    pub(crate) ended: Token,
     pub(crate) seat: Seat,
 }
 
@@ -131,6 +134,7 @@ impl Shared {
             roster: Roster::default(),
             home: AtomicPtr::new(std::ptr::null_mut()),
             close: Node::new(Kind::Close),
+            ended: Token::new(),
             seat: Seat::new(),
         }
     }
@@ -328,9 +332,11 @@ impl Trustee {
 
     /// Serves until it is asked to close.
     pub(crate) fn run(self) {
-        let serving = Rc::clone(&self.serving);
+        let (shared, serving) = (Arc::clone(&self.shared), Rc::clone(&self.serving));
         serving.make_current(|| self.serve());
         nested::finish();
+        retire_clients();
+        shared.ended.notify();
     }
 
     fn serve(mut self) {
@@ -524,15 +530,8 @@ impl Trustee {
         for lane in &self.lanes {
             lane.drain(&self.serving);
         }
-        // What closures have asked for was accepted too. Where others have no room for it
-        // yet they may be waiting for us in the same way.
-        while self.serving.nested.get() {
-            self.serve_own_requests();
-            for lane in &self.lanes {
-                lane.drain(&self.serving);
-            }
-            thread::yield_now();
-        }
+        // What closures have asked for was accepted too.
+        nested::send_last(&self.serving);
         self.serving.disown();
         self.shared.roster.close();
         // Objects retired by what has just run are in the registry still: all alike.

@@ -24,7 +24,7 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
-        if patience != Patience::Inside && !self.thread.in_callback() {
+        if !patience.is_trustees() && !self.thread.in_callback() {
             self.reap();
         }
         if self.is_calling() || !self.thread.may_leave_callback(self.window()) {

@@ -56,6 +56,15 @@ pub(crate) enum Patience {
     /// Give up, run no callbacks and raise no panics: a trustee sends what its closures have
     /// asked for.
     Inside,
+    /// As `Inside`, and go beyond the window rather than give up: the trustee ends.
+    Last,
+}
+
+impl Patience {
+    /// A trustee sends what its closures have asked for: it must not wait.
+    pub(crate) fn is_trustees(self) -> bool {
+        matches!(self, Self::Inside | Self::Last)
+    }
 }
 
 pub(super) enum Room {
@@ -621,7 +630,11 @@ impl Client {
         while !done() {
             self.trustee.ring();
             if backoff.is_yielding() && backoff.yields() >= YIELDS {
-                self.channel().sleeper.sleep(None, &mut *done);
+                self.channel().sleeper.sleep(None, || {
+                    // Behind the sleeper's barrier: see `Seat::hear`.
+                    self.trustee.ring();
+                    done()
+                });
             } else {
                 backoff.wait();
             }
@@ -637,6 +650,12 @@ impl Client {
             Some(at) if !is_past(at.cursor(), tail.cursor()) => at,
             _ => tail,
         }
+    }
+
+    /// Units of the request ring that may not be used again.
+    fn used(&self) -> usize {
+        let at = self.position().cursor();
+        at.wrapping_sub(self.free_from().cursor()) as usize
     }
 
     /// Requests in flight, by what is known of the tail.
@@ -681,10 +700,7 @@ impl Client {
             if self.in_flight() >= self.window || !self.callbacks.has_room() {
                 return false;
             }
-            let used = self
-                .position()
-                .cursor()
-                .wrapping_sub(self.free_from().cursor()) as usize;
+            let used = self.used();
             let have = self.requests.get().units() as usize;
             if used + units + SPARE <= have {
                 return true;
@@ -709,17 +725,21 @@ impl Client {
         let most = PUBLISH_EVERY.min(self.window / 4).max(1);
         let made = self.publish_every.get();
         self.publish_every.set(self.pace.next(made, most));
-        if patience != Patience::Inside {
+        if !patience.is_trustees() {
             member::has_made(made, self.own);
         }
         self.stop_fast_path();
-        if self.thread.in_callback() || patience == Patience::Inside {
+        if self.thread.in_callback() || patience.is_trustees() {
             self.reaper.look(self.channel());
             if !self.has_room(units) {
                 self.observe_failed_pop();
                 return match patience {
                     Patience::Try | Patience::Inside => Room::None,
                     Patience::Wait | Patience::Hold => Room::NotInCallback,
+                    Patience::Last => {
+                        self.exceed_window(units);
+                        Room::Here
+                    }
                 };
             }
         } else {
@@ -742,6 +762,15 @@ impl Client {
         }
         self.set_limit(units);
         Room::Here
+    }
+
+    /// Room for a request of `units` beyond the window. Not while callbacks run.
+    fn exceed_window(&self, units: usize) {
+        self.move_callbacks();
+        while self.used() + units + SPARE > self.requests.get().units() as usize {
+            self.grow();
+            self.move_callbacks();
+        }
     }
 
     fn move_callbacks(&self) {

@@ -6,6 +6,7 @@
 
 use super::client::{Client, Patience};
 use crate::error::Poisoned;
+use crate::flat::member::is_member;
 use crate::object::{Header, Object};
 use crate::serving::{guarded, is_poisoned_inside, poison_from_inside};
 use crate::trustee::Registry;
@@ -39,7 +40,8 @@ impl Drop for Notify {
 }
 
 impl Client {
-    /// Calls `f` and waits for its result, as the code that runs here waits.
+    /// Calls `f` and waits for its result, as the code that runs here waits. On a member the
+    /// thread waits, and serves: a scheduler that is idle would not.
     ///
     /// # Safety
     /// As [`call`](Self::call).
@@ -52,7 +54,7 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        if wait::is_suspendable() && !self.thread.in_callback() {
+        if wait::is_suspendable() && !self.thread.in_callback() && !is_member() {
             // SAFETY: the caller's duties.
             unsafe { self.call_suspending(object, f) }
         } else {

@@ -3,6 +3,7 @@
 use super::policy::{Chosen, Schedule};
 use super::seat::Job;
 use crate::client::finish_clients;
+use crate::error::discard_payload;
 use crate::serving::guarded;
 use crate::thread::in_leaf;
 use crate::trust::Trust;
@@ -72,6 +73,17 @@ pub(crate) fn wait_until(target: &Shared, done: &mut dyn FnMut() -> bool) -> boo
     with_member(|member| member.wait_until(target, done)).is_some()
 }
 
+/// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
+/// thread-locals, where this thread is a member: what closures there have asked of it must
+/// run first.
+pub(crate) fn wait_for_end(trustee: &Shared) {
+    with_member(|member| {
+        // SAFETY: only one thread ends a trustee, and it stays here until the token is set.
+        unsafe { trustee.ended.subscribe(member.sleeper.waker()) };
+        member.wait_until(trustee, &mut || trustee.ended.is_set());
+    });
+}
+
 /// Runs a job on the thread of `trustee`.
 pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
     let shared = Arc::clone(trustee.shared());
@@ -92,7 +104,7 @@ pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
     });
     if ended.is_err() {
         // The panic above counts, not what is found now.
-        let _ = guarded(finish_clients);
+        discard_payload(guarded(finish_clients).err());
     }
     MEMBER.with(|m| m.set(std::ptr::null()));
     let trustee = member.trustee.into_inner();
@@ -137,8 +149,8 @@ impl Member {
     }
 
     /// One pass of the trustee; the number of requests run. Nothing while one is under way
-    /// already, or a closure of our own: no member serves with a delegated closure on its
-    /// stack.
+    /// already, or a closure that runs at once: no member serves with a delegated closure on
+    /// its stack.
     fn pass(&self, heads: bool) -> u32 {
         if in_leaf() {
             return 0;
@@ -193,7 +205,9 @@ impl Member {
             } else if idle < looks + YIELDS {
                 thread::yield_now();
             } else {
-                self.sleep(done);
+                self.sleep(target, done);
+                // Where there was something, more may follow soon.
+                idle = 0;
             }
         }
     }
@@ -206,9 +220,11 @@ impl Member {
     /// DOZING it says AWAKE and wakes the thread: which sleeps, or will see that it dozes no
     /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
     /// or another client has said AWAKE, and the same holds for that one's wake-up.
-    fn sleep(&self, done: &mut dyn FnMut() -> bool) {
+    fn sleep(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
         self.shared.doze();
         self.sleeper.sleep(None, || {
+            // Behind the sleeper's barrier: see `Seat::hear`.
+            target.ring();
             done() || self.pass(true) > 0 || !self.shared.is_dozing()
         });
         self.shared.get_up();

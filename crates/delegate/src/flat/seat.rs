@@ -5,7 +5,7 @@ use crate::inbox::{Kind, Node};
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU32, Ordering};
 use corelay_sync::facade::sync::{Arc, Mutex};
 use corelay_sync::wait::Sleeper;
-use corelay_sync::{CachePadded, Futex};
+use corelay_sync::{CachePadded, Futex, barrier};
 use std::any::Any;
 
 /// The part of a trustee's shared state that only members of flat teams use.
@@ -31,8 +31,9 @@ impl Seat {
 
     /// Asks the member to serve soon. Only some policies listen.
     pub(crate) fn ring(&self) {
-        // Relaxed: a hint, so that many who wait do not pull the line to and fro. Who rings
-        // already has published before us, or we are heard with it.
+        // Relaxed: so that many who wait do not pull the line to and fro. What it finds may be
+        // out of date; whoever goes to sleep therefore rings behind a heavy barrier, see
+        // `hear`.
         if !self.has_rung() {
             // Release: pairs with the Acquire of `hear`; the pass that follows it finds what
             // was published before.
@@ -51,7 +52,13 @@ impl Seat {
     #[inline(always)]
     pub(crate) fn hear(&self) -> bool {
         // Acquire: pairs with the Release of `ring`. An exchange, so that no ring is lost.
-        self.has_rung() && self.bell.swap(false, Ordering::Acquire)
+        if !(self.has_rung() && self.bell.swap(false, Ordering::Acquire)) {
+            return false;
+        }
+        // Pairs with the heavy barrier of one who goes to sleep and then rings once more: it
+        // finds the bell at rest, or the pass finds what it has published.
+        barrier::light();
+        true
     }
 
     /// Says where the member's thread sleeps.
@@ -163,5 +170,32 @@ impl Round {
             self.left.wait(1, None);
         }
         self.panic.lock().expect("never poisoned").take()
+    }
+}
+
+/// A doorbell without a member, for the models.
+#[cfg(any(corelay_loom, corelay_shuttle))]
+pub(crate) mod checked {
+    use super::Seat;
+
+    /// See [`Seat`].
+    pub struct Doorbell(Seat);
+
+    impl Default for Doorbell {
+        fn default() -> Self {
+            Self(Seat::new())
+        }
+    }
+
+    impl Doorbell {
+        /// One who waits.
+        pub fn ring(&self) {
+            self.0.ring();
+        }
+
+        /// The member; true where it is to serve.
+        pub fn hear(&self) -> bool {
+            self.0.hear()
+        }
     }
 }

@@ -14,6 +14,7 @@ mod slot;
 use crate::channel::client::Client;
 use crate::channel::request::Packed;
 use crate::error::{AsyncError, Poisoned};
+use crate::flat::member::serve_once;
 use crate::thread::for_each_client;
 use pool::{Class, LARGE_WORDS, Pools};
 pub(crate) use slot::SlotPtr;
@@ -181,6 +182,8 @@ impl<R> Future for ApplyFuture<R> {
                 // Where this is the thread that asked, what it has not published yet is
                 // looked for at once. The trustee would find it by itself, a little later.
                 for_each_client(Client::flush);
+                // And a member may have been asked itself.
+                serve_once();
             }
             return Poll::Pending;
         };

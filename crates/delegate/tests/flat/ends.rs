@@ -1,7 +1,9 @@
 //! The end of a run, and of a team.
 
 use crate::support::{POLICIES, each_team};
-use corelay_delegate::{Trustees, TryPostError};
+use corelay_delegate::{Trust, TrustSession, Trustees, TryPostError};
+use corelay_sync::{Session, Shared};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -134,4 +136,63 @@ fn a_run_inside_a_member_is_refused() {
     let payload = refused.expect_err("it waits for itself");
     let message = payload.downcast_ref::<&str>().expect("a text");
     assert!(message.contains("inside a member's function"), "{message}");
+}
+
+/// Closures of a trustee have asked something of the member that ends it, and waits.
+#[test]
+fn a_member_serves_while_it_ends_trustees() {
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            for _ in 0..50 {
+                let mine = me.entrust(0u64);
+                let dedicated = Trustees::dedicated(1).start().expect("a thread");
+                let (far, to) = (dedicated.entrust(0u64), mine.clone());
+                far.apply(move |_| to.post(|n| *n += 1));
+                dedicated.shutdown();
+                assert_eq!(mine.apply(|n| *n), 1);
+            }
+        });
+        run.expect("a thread");
+    }
+}
+
+thread_local! {
+    static KEPT: RefCell<Option<AsksLate>> = const { RefCell::new(None) };
+}
+
+/// A session of a member with its own object, which asks when the member's thread ends.
+struct AsksLate {
+    session: TrustSession<'static, u64>,
+    refused: &'static AtomicU64,
+}
+
+impl Drop for AsksLate {
+    fn drop(&mut self) {
+        let asked = catch_unwind(AssertUnwindSafe(|| self.session.apply(|n| *n)));
+        let payload = asked.expect_err("the object is gone");
+        let message = payload.downcast_ref::<String>().expect("a text");
+        let refused = message.contains("has been shut down");
+        self.refused.store(u64::from(refused), Ordering::Release);
+    }
+}
+
+#[test]
+fn a_session_may_outlive_runs_and_its_member() {
+    for policy in POLICIES {
+        let refused: &'static AtomicU64 = Box::leak(Box::default());
+        let team = Trustees::flat(1).policy(policy).start().expect("a thread");
+        team.run(|me| {
+            let trust: &'static Trust<u64> = Box::leak(Box::new(me.entrust(5)));
+            let session = trust.session();
+            KEPT.set(Some(AsksLate { session, refused }));
+        });
+        team.run(|_| {
+            KEPT.with_borrow_mut(|kept| {
+                let kept = kept.as_mut().expect("from the first run");
+                assert_eq!(kept.session.apply(|n| *n), 5);
+            });
+        });
+        team.shutdown();
+        assert_eq!(refused.load(Ordering::Acquire), 1, "{policy}");
+    }
 }

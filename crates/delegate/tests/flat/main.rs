@@ -8,5 +8,8 @@ mod order;
 mod outside;
 mod own;
 mod panics;
+mod reentry;
 mod support;
+#[path = "../../../sync/tests/toy/mod.rs"]
+mod toy;
 mod waiting;

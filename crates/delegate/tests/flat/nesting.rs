@@ -1,7 +1,8 @@
 //! Closures that ask for more, on members that serve while they wait.
 
 use crate::support::{POLICIES, each_team};
-use corelay_delegate::{Trust, Trustees, barrier, poll};
+use corelay_delegate::{Member, Trust, Trustees, barrier, poll};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,6 +67,43 @@ fn a_call_inside_a_closure_is_refused() {
                     "{message}"
                 );
             }
+        });
+    });
+}
+
+thread_local! {
+    static ME: Cell<*const Member> = const { Cell::new(std::ptr::null()) };
+}
+
+/// A closure that its member runs at once has no pass beneath it, and may know its member, as
+/// by a scoped thread-local.
+#[test]
+fn no_member_serves_inside_a_closure() {
+    each_team(|team| {
+        let own = team.entrust_on(0, 0u64);
+        let (begun, asked) = (&AtomicU64::new(0), &AtomicU64::new(0));
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while begun.load(Ordering::Acquire) == 0 {
+                    std::thread::yield_now();
+                }
+                own.post(|_| ());
+                asked.store(1, Ordering::Release);
+            });
+            team.run(|me| {
+                if me.number() == 0 {
+                    ME.set(me);
+                    own.apply(|_| {
+                        begun.store(1, Ordering::Release);
+                        while asked.load(Ordering::Acquire) == 0 {
+                            std::thread::yield_now();
+                        }
+                        // SAFETY: this runs inside the member's function.
+                        let served = unsafe { &*ME.get() }.serve();
+                        assert!(!served, "a closure inside a closure");
+                    });
+                }
+            });
         });
     });
 }

@@ -2,7 +2,7 @@
 
 use crate::support::POLICIES;
 use corelay_delegate::{
-    AsyncError, Policy, Trustees, TryApplyError, TryApplyThenError, barrier, poll,
+    AsyncError, Policy, Trust, Trustees, TryApplyError, TryApplyThenError, barrier, poll,
 };
 use corelay_sync::{Issue, Session, Shared};
 use std::cell::{Cell, RefCell};
@@ -10,7 +10,8 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
 fn block_on<O>(task: impl Future<Output = O>) -> O {
     let mut task = pin!(task);
@@ -229,4 +230,77 @@ fn a_change_of_way_overtakes_nothing() {
         let then = |n: u32| n / 64 * 50 + (n % 64).min(50);
         assert_eq!(heard.get(), then(asked[0]) + then(asked[1]));
     });
+}
+
+/// A session's barrier waits for what callbacks ask for in turn.
+#[test]
+fn a_sessions_barrier_runs_all_callbacks() {
+    fn chain(t: Trust<u64>, left: u32, heard: Rc<Cell<u32>>) {
+        let next = t.clone();
+        let then = move |()| {
+            heard.set(heard.get() + 1);
+            if left > 0 {
+                chain(next, left - 1, heard);
+            }
+        };
+        t.apply_then(|n| *n += 1, then);
+    }
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            let own = me.entrust(0u64);
+            let heard = Rc::new(Cell::new(0));
+            let (next, hear) = (own.clone(), Rc::clone(&heard));
+            let mut session = own.session();
+            session.issue(|n| *n += 1, move |()| chain(next, 5, hear));
+            session.barrier();
+            heard.get()
+        });
+        assert_eq!(run.expect("a thread"), [6], "{policy}");
+    }
+}
+
+#[test]
+fn a_sessions_barrier_inside_a_callback_is_refused() {
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            let own = me.entrust(0u64);
+            let (handle, refused) = (own.clone(), Rc::new(Cell::new(false)));
+            let note = Rc::clone(&refused);
+            let then = move |()| {
+                let mut session = handle.session();
+                let barrier = catch_unwind(AssertUnwindSafe(|| session.barrier()));
+                note.set(barrier.is_err());
+            };
+            own.apply_then(|_| (), then);
+            barrier().expect("no request panics");
+            refused.get()
+        });
+        assert_eq!(run.expect("a thread"), [true], "{policy}");
+    }
+}
+
+/// A future that is polled once, and then when it is woken.
+#[test]
+fn a_future_of_an_own_object_gets_ready_by_being_polled() {
+    struct Parked(std::thread::Thread);
+    impl Wake for Parked {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            let own = me.entrust(7u64);
+            let mut asked = pin!(own.apply_async(|n| *n));
+            let waker = Waker::from(Arc::new(Parked(std::thread::current())));
+            let mut context = Context::from_waker(&waker);
+            loop {
+                match asked.as_mut().poll(&mut context) {
+                    Poll::Ready(answer) => return answer.expect("no panic"),
+                    Poll::Pending => std::thread::park(),
+                }
+            }
+        });
+        assert_eq!(run.expect("a thread"), [7], "{policy}");
+    }
 }

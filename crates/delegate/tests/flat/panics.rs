@@ -66,3 +66,27 @@ fn failures_end_with_their_run() {
     });
     team.run(|_| barrier().expect("nothing is left of it"));
 }
+
+/// A payload whose destructor panics, of a callback that nobody has waited for.
+#[test]
+fn a_second_panic_is_dropped_whatever_it_does() {
+    struct Payload;
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            resume_unwind(Box::new("a payload's own"));
+        }
+    }
+    let team = Trustees::flat(2).start().expect("threads");
+    let other = team.entrust_on(1, 0u64);
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        team.run(|me| {
+            if me.number() == 0 {
+                other.apply_then(|n| *n += 1, |()| resume_unwind(Box::new(Payload)));
+                resume_unwind(Box::new("the function's"));
+            }
+        })
+    }));
+    let payload = run.expect_err("it has");
+    assert_eq!(payload.downcast_ref(), Some(&"the function's"));
+    team.run(|_| barrier().expect("nothing is left of it"));
+}

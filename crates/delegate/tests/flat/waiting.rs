@@ -1,6 +1,7 @@
 //! A member that waits serves, and sleeps where there is nothing to serve.
 
 use crate::support::{POLICIES, each_team};
+use crate::toy::Toy;
 use corelay_delegate::{Policy, Trustees, barrier};
 use std::cell::Cell;
 use std::sync::Barrier;
@@ -170,4 +171,26 @@ fn a_greedy_member_starves_others_on_the_fast_path() {
         }
     });
     assert_eq!(hot.apply(|n| *n), 100_001);
+}
+
+/// In coroutines too, whose scheduler does not know of members.
+#[test]
+fn coroutines_of_members_call_each_other() {
+    each_team(|team| {
+        let objects = team.entrust_all(vec![0u64; team.len()]);
+        team.run(|_| {
+            let toy = Toy::new();
+            for _ in 0..4 {
+                let objects = objects.clone();
+                toy.add(move || {
+                    for _ in 0..5 {
+                        objects.iter().for_each(|object| object.apply(|n| *n += 1));
+                    }
+                });
+            }
+            toy.run();
+        });
+        let all = 20 * team.len() as u64;
+        assert!(objects.iter().all(|object| object.apply(|n| *n) == all));
+    });
 }

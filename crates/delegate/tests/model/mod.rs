@@ -34,12 +34,45 @@ pub(crate) fn unexplored<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// All of a trustee's life, of which only the parts that are [`explored`] are, with all
+/// preemptions asked for.
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn excerpt(f: impl Fn() + Sync + Send + 'static) {
+    explore_explicitly(0, f);
+}
+
+/// As [`excerpt`], with one preemption fewer: where what is explored is long.
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn long_excerpt(f: impl Fn() + Sync + Send + 'static) {
+    explore_explicitly(1, f);
+}
+
+/// Runs `f`, and what other threads do meanwhile, in every order. Only one thread at a time
+/// may ask for it.
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn explored<R>(f: impl FnOnce() -> R) -> R {
+    loom::explore();
+    let result = f();
+    loom::stop_exploring();
+    result
+}
+
+fn explore_explicitly(fewer: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = builder(fewer);
+    builder.expect_explicit_explore = true;
+    builder.check(f);
+}
+
 fn explore(fewer: usize, f: impl Fn() + Sync + Send + 'static) {
+    builder(fewer).check(f);
+}
+
+fn builder(fewer: usize) -> Builder {
     let mut builder = Builder::new();
     let asked = builder.preemption_bound.unwrap_or(GATE);
     builder.preemption_bound = Some(asked.saturating_sub(fewer));
     builder.max_branches = 20_000;
-    builder.check(f);
+    builder
 }
 
 /// One trustee, with room for two requests of each client.

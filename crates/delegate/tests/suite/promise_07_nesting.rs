@@ -2,7 +2,9 @@
 
 use crate::support::{OnDrop, Tally, one, panic_of, scaled, start, until, watchdog};
 use corelay_delegate::{Trust, Trustees, TryApplyThenError, TryPostError, barrier};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -254,4 +256,78 @@ fn promise_07_destructors_may_post() {
     let last = values.next();
     trustees.shutdown();
     drop(last);
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("a destructor's own"));
+    }
+}
+
+/// Waits when it is dropped, which is refused.
+struct Waits(Trust<u64>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        panic_of(|| self.0.apply(|n| *n));
+    }
+}
+
+/// What cannot run is dropped on the trustee: a leaf whose panics end there.
+#[test]
+fn promise_07_destructors_of_refused_requests_are_leaves() {
+    let _watch = watchdog();
+    let trustees = start(Trustees::dedicated(2));
+    let outer = trustees.entrust_on(0, 0u64);
+    let ended = start(Trustees::dedicated(1));
+    let late = ended.entrust(0u64);
+    let poisoned = [0, 1].map(|number| {
+        let bad = trustees.entrust_on(number, 0u64);
+        bad.post(|_| resume_unwind(Box::new("bad")));
+        bad
+    });
+    assert_eq!(barrier().unwrap_err().count(), 2);
+    for to in [&poisoned[0], &poisoned[1], &late] {
+        let (to, handle) = (to.clone(), outer.clone());
+        outer.apply(move |_| {
+            let (bomb, waits) = (Bomb, Waits(handle.clone()));
+            let _ = to.try_post(move |_| drop((bomb, waits)));
+            let (bomb, waits) = (Bomb, Waits(handle));
+            let _ = to.try_apply_then(|_| (), move |()| drop((bomb, waits)));
+        });
+        assert_eq!(outer.apply(|n| *n), 0);
+    }
+    ended.shutdown();
+}
+
+/// Also one that runs because its own trustee has ended and another one is asked.
+#[test]
+fn promise_07_callbacks_of_trustees_that_have_ended_are_leaves() {
+    let _watch = watchdog();
+    let trustees = start(Trustees::dedicated(2));
+    let (outer, other) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
+    let ending = start(Trustees::dedicated(1));
+    let asked = ending.entrust(0u64);
+    let (note, noted) = channel();
+    let ((begin, begun), (go, gone)) = (channel(), channel());
+    let back = outer.clone();
+    outer.post(move |_| {
+        let text = move || panic_of(|| back.apply(|n| *n));
+        asked.apply_then(|n| *n += 1, move |()| note.send(text()).unwrap());
+    });
+    let handle = other.clone();
+    outer.post(move |_| {
+        begin.send(()).unwrap();
+        gone.recv().unwrap();
+        handle.post(|n| *n += 1);
+    });
+    begun.recv().unwrap();
+    // The answer comes while the second closure waits.
+    ending.shutdown();
+    go.send(()).unwrap();
+    let text = noted.recv().unwrap();
+    assert!(text.contains("a callback on a trustee's thread"), "{text}");
 }

@@ -1,0 +1,98 @@
+//! Requests made inside delegated closures under loom: see `loom_channel` for how.
+#![cfg(corelay_loom)]
+
+mod model;
+
+use corelay_delegate::{ClientGuard, Trustees};
+use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
+use corelay_sync::facade::sync::Arc;
+use model::{Flag, explored, long_excerpt, trustees};
+
+/// Counts what has run, by kind.
+#[derive(Clone, Default)]
+struct Ran(Arc<[AtomicUsize; 3]>);
+
+impl Ran {
+    fn count(&self, kind: usize) -> impl FnOnce() + Send + 'static {
+        let ran = self.clone();
+        // Relaxed: whether it is ordered before the look is what the models ask.
+        move || _ = ran.0[kind].fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn counts(&self) -> [usize; 3] {
+        [0, 1, 2].map(|kind| self.0[kind].load(Ordering::Relaxed))
+    }
+}
+
+/// A trustee ends when all that its closures have asked of another one has been done, with
+/// its callbacks.
+#[test]
+fn what_a_closure_asks_for_is_done_before_its_trustee_ends() {
+    long_excerpt(|| {
+        let ran = Ran::default();
+        let (first, second) = (trustees(), trustees());
+        let (outer, inner) = (first.entrust(0u64), second.entrust(0u64));
+        let (posted, asked, heard) = (ran.count(0), ran.count(1), ran.count(2));
+        explored(|| {
+            outer.post(move |_| {
+                inner.post(move |n| {
+                    *n += 1;
+                    posted();
+                });
+                let ask = move |n: &mut u64| {
+                    assert_eq!(*n, 1, "overtaken");
+                    asked();
+                    7
+                };
+                inner.apply_then(ask, move |seven| {
+                    assert_eq!(seven, 7);
+                    heard();
+                });
+            });
+            drop(outer);
+            first.shutdown();
+        });
+        assert_eq!(ran.counts(), [1, 1, 1]);
+        drop(ClientGuard::new());
+        second.shutdown();
+    });
+}
+
+/// With room for one request each, which is not enough, and both at their end: neither waits
+/// for room with the other one while that waits for its end.
+#[test]
+fn closures_that_post_into_each_other_let_their_trustees_end() {
+    long_excerpt(|| {
+        let ran = Ran::default();
+        let trustees = Trustees::dedicated(2).window(1).start().unwrap();
+        let (here, there) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, ()));
+        let (begun, go) = (Flag::new(), Flag::new());
+        let (begin, wait, back, count) = (begun.clone(), go.clone(), here.clone(), ran.count(0));
+        there.post(move |()| {
+            begin.raise();
+            wait.wait();
+            // Refused where the other one has ended.
+            let _ = back.try_post(|()| ());
+            count();
+        });
+        begun.wait();
+        for count in [ran.count(1), ran.count(2)] {
+            let (asked, on) = (Flag::new(), there.clone());
+            let raise = asked.clone();
+            here.post(move |()| {
+                on.post(move |()| count());
+                raise.raise();
+            });
+            asked.wait();
+        }
+        drop((here, there));
+        explored(|| {
+            go.raise();
+            trustees.shutdown();
+        });
+        let [closure, first, second] = ran.counts();
+        assert_eq!((closure, first), (1, 1));
+        assert!(second <= 1, "it finds no room, and perhaps no trustee");
+        drop(ClientGuard::new());
+    });
+}

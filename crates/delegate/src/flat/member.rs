@@ -196,6 +196,8 @@ impl Member {
             } else if idle < looks + YIELDS {
                 thread::yield_now();
             } else {
+                // On one CPU it sleeps before it has looked so often.
+                target.ring();
                 self.sleep(done);
             }
         }

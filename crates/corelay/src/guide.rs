@@ -10,6 +10,9 @@ struct QuickStart;
 #[doc = include_str!("../../../docs/guide/choosing-a-method.md")]
 struct ChoosingAMethod;
 
+#[doc = include_str!("../../../docs/guide/flat-teams.md")]
+struct FlatTeams;
+
 #[doc = include_str!("../../../docs/guide/guarantees.md")]
 struct Guarantees;
 

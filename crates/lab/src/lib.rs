@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`cli`] | the program `corelay`: flags, bad input, exit codes |
 //! | [`comparison`] | somebody's own structure, compared in the same way |
+//! | [`course`] | effects shown rather than measured |
 //! | [`method`] | the ways of sharing |
 //! | [`workload`] | what the threads do |
 //! | [`measure`] | samples on machines that move under you |
@@ -18,6 +19,7 @@
 
 pub mod cli;
 pub mod comparison;
+pub mod course;
 pub mod machine;
 pub mod measure;
 pub mod method;

@@ -7,6 +7,9 @@ use corelay_sync::facade::atomic::AtomicBool;
 use corelay_topology::{Facts, Order, Placement, Topology};
 use std::sync::Arc;
 
+/// What this program was built from.
+pub(super) const COMMIT: &str = env!("CORELAY_COMMIT");
+
 /// The machine that this process runs on.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -29,6 +32,11 @@ impl Host {
             machine,
             interrupted,
         }
+    }
+
+    /// Set by Ctrl-C.
+    pub(crate) fn interrupted(&self) -> &AtomicBool {
+        &self.interrupted
     }
 
     /// A rig with one thread for each of `threads`, placed by `order`.
@@ -82,7 +90,7 @@ impl Host {
         Results {
             schema: SCHEMA,
             machine,
-            commit: env!("CORELAY_COMMIT").to_owned(),
+            commit: COMMIT.to_owned(),
             command: command_line(),
             runs,
         }
@@ -97,7 +105,7 @@ fn program() -> String {
 }
 
 /// The command line, quoted where a shell would need it.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let quote = |arg: String| {
         let plain = |c: char| c.is_alphanumeric() || "-_=+:,./@%^".contains(c);
         if !arg.is_empty() && arg.chars().all(plain) {

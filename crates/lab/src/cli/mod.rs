@@ -6,6 +6,7 @@
 mod bench;
 pub(crate) mod compare;
 pub(crate) mod host;
+mod lab;
 mod latency_table;
 mod list;
 mod machine;
@@ -37,6 +38,7 @@ struct Cli {
 enum Command {
     Compare(compare::Args),
     Bench(bench::Args),
+    Lab(lab::Args),
     Machine(machine::Args),
     Reach(reach::Args),
 }
@@ -69,6 +71,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),
         Command::Reach(args) => reach::run(args),
     };

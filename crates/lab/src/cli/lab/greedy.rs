@@ -1,0 +1,269 @@
+//! `corelay lab greedy`: who gets nothing while a member of a flat team asks only itself.
+
+use crate::cli::Exit;
+use crate::cli::host::Host;
+use crate::cli::list::number;
+use crate::cli::output::{self, Target};
+use crate::course::greedy::{
+    self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
+};
+use crate::plot::grouped;
+use crate::schema::Machine;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use corelay::Policy;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Members that `--members` can name: beyond that it is a slip of the fingers.
+const MAX_MEMBERS: u64 = 1024;
+
+/// Show the greedy client: a member of a flat team that asks only itself, and its victims
+///
+/// One member makes requests to an object of its own, the others (the victims) to the same
+/// object. Counted, not timed: after so many steps of the greedy member, how many requests
+/// of its victims has it answered? That depends on when it serves, which is its policy.
+/// Leaves a picture (greedy.svg) and the counts (greedy.json) in a folder.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Policies: queue, blocked, fast-path, bound:N, doorbell, adaptive
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "queue,blocked,fast-path,bound:64,doorbell,adaptive",
+        value_parser = policies
+    )]
+    policy: Policies,
+
+    /// Members of the team: the greedy one, and victims
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 3,
+          value_parser = number(FEWEST_MEMBERS as u64..=MAX_MEMBERS))]
+    members: u64,
+
+    /// Requests that the greedy member makes to its own object
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 100_000,
+          value_parser = number(1..=MOST_STEPS))]
+    steps: u64,
+
+    /// Folder for greedy.svg and greedy.json; made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "corelay-report")]
+    out: PathBuf,
+
+    /// Print the counts as JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Policies(Vec<Policy>);
+
+fn policies(text: &str) -> Result<Policies, String> {
+    let mut policies = Vec::new();
+    for name in text.split(',') {
+        let policy = name.trim().parse().map_err(|error| format!("{error}"))?;
+        if !policies.contains(&policy) {
+            policies.push(policy);
+        }
+    }
+    Ok(Policies(policies))
+}
+
+/// What the file holds.
+#[derive(Serialize)]
+struct Output<'a> {
+    machine: &'a Machine,
+    commit: &'a str,
+    command: &'a str,
+    #[serde(flatten)]
+    scenario: Scenario,
+    /// Requests that a victim has in flight before it waits.
+    window: usize,
+    /// Steps between two rests of the greedy member.
+    rest: u64,
+    policies: Vec<Told<'a>>,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    starved: bool,
+}
+
+pub(super) fn run(args: Args) -> Result<Exit, String> {
+    let open = |name| Target::open(&args.out.join(name));
+    if args.out.is_file() {
+        return Err(format!(
+            "--out {}: it is a file; a folder is needed",
+            args.out.display()
+        ));
+    }
+    let host = Host::look();
+    let (picture, data) = std::fs::create_dir_all(&args.out)
+        .and_then(|()| Ok((open("greedy.svg")?, open("greedy.json")?)))
+        .map_err(|error| args.unwritable(&error))?;
+    let members = args.members as usize;
+    if members > host.machine.cpus {
+        eprintln!(
+            "warning: {members} members share {}: they take turns, which changes when they ask \
+             and not who is starved",
+            cpus(host.machine.cpus)
+        );
+    }
+    let (records, exit) = args.play(&host)?;
+    if !records.is_empty() {
+        args.deliver(&host, &records, picture, data)?;
+    }
+    Ok(exit)
+}
+
+fn cpus(n: usize) -> String {
+    match n {
+        1 => "1 CPU".to_owned(),
+        n => format!("{n} CPUs"),
+    }
+}
+
+impl Args {
+    fn scenario(&self) -> Scenario {
+        Scenario {
+            members: self.members as usize,
+            steps: self.steps,
+        }
+    }
+
+    fn unwritable(&self, error: &std::io::Error) -> String {
+        format!(
+            "--out {}: the folder cannot be written: {error}",
+            self.out.display()
+        )
+    }
+
+    /// One policy after the other; what was played before Ctrl-C is kept.
+    fn play(&self, host: &Host) -> Result<(Vec<Record>, Exit), String> {
+        let steps = self.steps * self.policy.0.len() as u64;
+        // Some 80 µs for a rest, and 100 steps between two.
+        let expected = Duration::from_nanos(steps.saturating_mul(1_000));
+        let bar = output::progress(steps, expected);
+        let mut records = Vec::new();
+        let mut exit = Exit::Fine;
+        for &policy in &self.policy.0 {
+            bar.set_message(policy.to_string());
+            let tick = |steps| bar.inc(steps);
+            match self.scenario().play(policy, host.interrupted(), &tick) {
+                Ok(record) => records.push(record),
+                Err(Fault::Start(error)) => return Err(format!("--members: {error}")),
+                Err(Fault::Interrupted) => {
+                    exit = Exit::Interrupted;
+                    break;
+                }
+                Err(Fault::Wrong(sentence)) => {
+                    bar.suspend(|| eprintln!("{policy}: wrong result: {sentence}"));
+                    exit = Exit::Wrong;
+                }
+            }
+        }
+        bar.finish_and_clear();
+        Ok((records, exit))
+    }
+
+    fn deliver(
+        &self,
+        host: &Host,
+        records: &[Record],
+        picture: Target,
+        data: Target,
+    ) -> Result<(), String> {
+        let told = |record| Told {
+            starved: Record::is_starved(record),
+            record,
+        };
+        let (commit, command) = (crate::cli::host::COMMIT, crate::cli::host::command_line());
+        let json = serde_json::to_string_pretty(&Output {
+            machine: &host.machine,
+            commit,
+            command: &command,
+            scenario: self.scenario(),
+            window: WINDOW,
+            rest: REST,
+            policies: records.iter().map(told).collect(),
+        });
+        let json = json.map_err(|error| error.to_string())? + "\n";
+        let svg = greedy::picture(self.scenario(), records);
+        data.write(json.as_bytes())
+            .and_then(|()| picture.write(svg.as_bytes()))
+            .map_err(|error| self.unwritable(&error))?;
+        if self.json {
+            return output::say(&json);
+        }
+        output::say(&self.text(records))
+    }
+
+    fn text(&self, records: &[Record]) -> String {
+        let mut text = format!("{}\n\n", table(records));
+        for record in records {
+            let _ = writeln!(text, "{}", self.sentence(record));
+        }
+        let _ = writeln!(
+            text,
+            "\nThe clock is the greedy member's steps. After every {REST} of them it stops, under \
+             each policy, until\nevery victim waits with {WINDOW} requests in flight, and sleeps a \
+             moment; it serves nobody meanwhile.\nThe picture is {}",
+            self.out.join("greedy.svg").display()
+        );
+        text
+    }
+
+    fn sentence(&self, record: &Record) -> String {
+        let (policy, steps) = (&record.policy, grouped(self.steps));
+        if record.is_starved() {
+            return format!(
+                "{policy}: starved, the victims got no answer in {steps} steps, not before the \
+                 greedy member's function had ended."
+            );
+        }
+        let longest = match record.longest {
+            1 => "each step was followed by one".to_owned(),
+            n => format!("none for {} steps at most", grouped(n)),
+        };
+        format!(
+            "{policy}: the victims got {} answers in {steps} steps, {longest}.",
+            grouped(record.answered())
+        )
+    }
+}
+
+/// Answers to all victims after quarters of the steps.
+fn table(records: &[Record]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "answers after",
+        "1/4",
+        "1/2",
+        "3/4",
+        "all steps",
+        "fewest",
+        "most",
+        "longest without",
+    ]);
+    for record in records {
+        let last = record.marks.len() - 1;
+        let at = |quarter: usize| grouped(record.marks[last * quarter / 4].total());
+        let each = &record.marks[last].answered;
+        let ends = [each.iter().min(), each.iter().max()];
+        let ends = ends.map(|n| grouped(n.copied().unwrap_or(0)));
+        let mut row = vec![record.policy.clone()];
+        row.extend([at(1), at(2), at(3), at(4)]);
+        row.extend(ends);
+        row.push(grouped(record.longest));
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

@@ -231,9 +231,9 @@ impl Builder {
 
     /// Observes the trustees and their clients more closely, for
     /// [`Trustees::report`]: how often answers were ready, requests without room, latencies,
-    /// the slowest closures. Ordinarily not. Latencies and closures are sampled, one in 64,
-    /// and nothing is done per request: the lab's targets allow it 3 % of the throughput of
-    /// `apply_then`.
+    /// the slowest closures. Ordinarily not. Latencies and closures are sampled, and nothing
+    /// is done per request: the lab's targets allow it 3 % of the throughput of `apply_then`.
+    /// What is measured, and how often, is in [`crate::report`].
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, barrier};

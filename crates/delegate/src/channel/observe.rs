@@ -95,3 +95,42 @@ impl Client {
         observer.answers(tail, is_alone_done);
     }
 }
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use crate::{Trustees, barrier};
+
+    #[test]
+    fn queues_are_known_wherever_they_go() {
+        let trustees = Trustees::dedicated(1).observe(true).start();
+        let trustees = trustees.expect("threads");
+        let t = trustees.entrust(0u64);
+        let client = t.client("test");
+        let known = || {
+            let counts = client.observer.as_deref().expect("observed").counts();
+            // Relaxed: our own.
+            [0, 1, 2].map(|queue: usize| counts.queues[queue].load(super::Ordering::Relaxed))
+        };
+        let actual = || {
+            let rings = client.rings();
+            let queues = [
+                rings.requests.at(0),
+                rings.answers.at(0),
+                client.callbacks.at(0),
+            ];
+            queues.map(|queue| queue.addr())
+        };
+        let first = actual();
+        assert_eq!(known(), first);
+        for _ in 0..10_000 {
+            t.apply_then(|n| *n += 1, |()| ());
+            assert_eq!(known(), actual());
+        }
+        barrier().expect("all well");
+        let last = actual();
+        assert!(
+            (0..3).all(|queue| last[queue] != first[queue]),
+            "all have grown"
+        );
+    }
+}

@@ -132,7 +132,7 @@ pub struct ClientReport {
 #[non_exhaustive]
 pub struct ClientObserved {
     /// Times that the client looked for answers while a callback waited for one. A wait
-    /// counts once, however long it looks.
+    /// counts once, however long it looks. Calls that wait, and futures, are not among them.
     pub polls: u64,
     /// Polls that found the oldest one's answer ready.
     pub ready: u64,

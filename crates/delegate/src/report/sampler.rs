@@ -153,11 +153,6 @@ impl Sampler {
         let Spent { work, cost } = self.mean.get();
         (cost / (work.max(SHORTEST) * SHARE)).clamp(1.0, 1e6) as u32
     }
-
-    #[cfg(test)]
-    fn samples(&self) -> &Samples {
-        &self.samples
-    }
 }
 
 /// Requests of a batch that is timed.
@@ -209,7 +204,7 @@ mod tests {
             }
             let found = sampler.one_in();
             assert!(found.abs_diff(one_in) <= 1, "{laps} of {took} ns: {found}");
-            let taken = sampler.samples().all()[0];
+            let taken = sampler.samples.all()[0];
             assert_eq!(taken.samples, 3_000 * laps);
             assert_eq!(taken.longest, Duration::from_nanos(took) / 3);
         }
@@ -234,7 +229,7 @@ mod tests {
         lap.end(name, 2);
         lap.end(name, 0);
         lap.end(name, 1);
-        assert_eq!(sampler.samples().all()[0].samples, 3);
+        assert_eq!(sampler.samples.all()[0].samples, 3);
     }
 
     /// A report that looks holds nobody up.

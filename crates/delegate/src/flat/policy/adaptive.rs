@@ -1,12 +1,11 @@
 //! `adaptive`: finds the balance between client and server by itself, which the thesis leaves
 //! open.
 //!
-//! **When to serve.** After a number of requests, its *interval*. A pass that has found a
-//! quarter as much work as the member itself has made meanwhile was late: the interval halves.
-//! One that has found nothing was for nothing: it doubles. In between it stays. So a member
-//! that is asked much serves often, one that is asked nothing hardly looks, and either takes a
-//! few passes to change its ways. Whoever waits rings the doorbell, so that a long interval is
-//! nobody's wait.
+//! **When to serve.** Whoever has waited for long rings the doorbell. Besides, it serves after a
+//! number of requests, its *interval*. A ring says that the interval was too long: it halves.
+//! A pass without one doubles it. So members that keep each other busy serve when they have to
+//! wait anyway, many requests at a time, which costs the least; one that the others wait for,
+//! because it asks mostly itself, serves as often as they need it.
 //!
 //! **Which way to its own objects.** Run at once, a request costs less than through the ring.
 //! But where requests to own objects and to others' alternate, the processor guesses wrong
@@ -17,9 +16,9 @@ use super::{Schedule, Seat};
 use std::cell::Cell;
 
 /// Requests between two passes. A pass that finds nothing costs a look at a line or two for
-/// each client: at the longest interval a few per cent of the cheapest requests.
+/// each client.
 const SHORTEST: u32 = 16;
-const LONGEST: u32 = 128;
+const LONGEST: u32 = 1024;
 
 /// Requests after which the way to own objects is chosen anew.
 const STRETCH: u32 = 512;
@@ -27,6 +26,8 @@ const STRETCH: u32 = 512;
 pub(crate) struct Adaptive {
     interval: Cell<u32>,
     left: Cell<u32>,
+    /// The pass that is due answers a ring.
+    rung: Cell<bool>,
     /// Of this stretch: requests to own objects, and all.
     own: Cell<u32>,
     all: Cell<u32>,
@@ -38,6 +39,7 @@ impl Adaptive {
         Self {
             interval: Cell::new(SHORTEST),
             left: Cell::new(SHORTEST),
+            rung: Cell::new(false),
             own: Cell::new(0),
             all: Cell::new(0),
             is_direct: Cell::new(true),
@@ -69,19 +71,17 @@ impl Schedule for Adaptive {
         }
         let left = self.left.get().saturating_sub(requests);
         self.left.set(left);
-        left == 0 || seat.has_rung()
+        self.rung.set(seat.has_rung());
+        left == 0 || self.rung.get()
     }
 
     #[inline]
-    fn served(&self, ran: u32) {
+    fn served(&self) {
         let interval = self.interval.get();
-        let made = interval - self.left.get().min(interval);
-        let next = if ran == 0 {
-            interval * 2
-        } else if ran >= made / 4 {
+        let next = if self.rung.get() {
             interval / 2
         } else {
-            interval
+            interval * 2
         };
         let next = next.clamp(SHORTEST, LONGEST);
         self.interval.set(next);

@@ -200,8 +200,8 @@ where
             }
             return true;
         }
-        // SAFETY: the handle keeps the object; nothing borrows.
         let sent = with_client(&self.trust, (f, then), patience, |client, (f, then)| {
+            // SAFETY: the handle keeps the object; nothing borrows.
             unsafe { client.issue::<T, F, R, C>(self.trust.header(), f, then, patience) }
                 .map_err(|(refusal, f, then)| (refusal, (f, then)))
         });

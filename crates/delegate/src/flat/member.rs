@@ -195,7 +195,7 @@ impl Member {
                 continue;
             }
             idle += 1;
-            if idle % RING_AFTER == 0 {
+            if idle.is_multiple_of(RING_AFTER) {
                 target.ring();
             }
             if idle < looks {

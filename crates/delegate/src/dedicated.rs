@@ -86,7 +86,8 @@ impl Trustees {
 
     /// Serves what was accepted, drops the values on their trustees and ends them. Later
     /// requests are refused as `Closed`. Callbacks that this or other threads have not run
-    /// yet stay with them. What each trustee has counted comes back.
+    /// yet stay with them. What each trustee has counted comes back. A member of a flat team
+    /// that ends trustees serves meanwhile.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, TryPostError};

@@ -72,4 +72,7 @@ pub use session::TrustSession;
 pub use trust::Trust;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]
-pub use {flat::seat::checked::Doorbell, future::checked};
+pub use {
+    flat::seat::checked::{Doorbell, Jobs},
+    future::checked,
+};

@@ -6,7 +6,7 @@
 
 mod model;
 
-use corelay_delegate::{ClientGuard, Doorbell, Policy, Team, Trust, Trustees};
+use corelay_delegate::{ClientGuard, Doorbell, Jobs, Policy, Team, Trust, Trustees};
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
@@ -228,5 +228,22 @@ fn no_ring_is_lost() {
         let heard = hears_of_it();
         waits.join().unwrap();
         assert!(heard || hears_of_it());
+    });
+}
+
+/// What jobs have done is there for whoever has waited for them, though it has not slept.
+#[test]
+fn the_end_of_jobs_publishes_what_they_did() {
+    scene(|| {
+        let jobs = Arc::new(Jobs::new(1));
+        let done = Arc::new(AtomicUsize::new(0));
+        let (ended, count) = (jobs.clone(), done.clone());
+        let thread = thread::spawn(move || {
+            count.store(1, Ordering::Relaxed);
+            ended.end();
+        });
+        jobs.wait();
+        assert_eq!(done.load(Ordering::Relaxed), 1);
+        thread.join().unwrap();
     });
 }

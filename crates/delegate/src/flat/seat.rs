@@ -173,10 +173,10 @@ impl Round {
     }
 }
 
-/// A doorbell without a member, for the models.
+/// Parts of it without a member, for the models.
 #[cfg(any(corelay_loom, corelay_shuttle))]
 pub(crate) mod checked {
-    use super::Seat;
+    use super::{Round, Seat};
 
     /// See [`Seat`].
     pub struct Doorbell(Seat);
@@ -196,6 +196,26 @@ pub(crate) mod checked {
         /// The member; true where it is to serve.
         pub fn hear(&self) -> bool {
             self.0.hear()
+        }
+    }
+
+    /// See [`Round`].
+    pub struct Jobs(Round);
+
+    impl Jobs {
+        /// So many are to end.
+        pub fn new(jobs: usize) -> Self {
+            Self(Round::new(jobs))
+        }
+
+        /// One has ended.
+        pub fn end(&self) {
+            self.0.one_less();
+        }
+
+        /// Waits for all.
+        pub fn wait(&self) {
+            self.0.wait();
         }
     }
 }

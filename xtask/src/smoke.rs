@@ -63,7 +63,14 @@ const LOADS: &[&str] = &[
 ];
 
 /// Its methods, and what its runs say beside what all runs do.
-const UNDER_LOAD: &[&str] = &["mutex", "channel", "tokio", "trust", "trust-then"];
+const UNDER_LOAD: &[&str] = &[
+    "mutex",
+    "channel",
+    "tokio",
+    "trust",
+    "trust-then",
+    "flat-adaptive",
+];
 const LOAD: &[&str] = &["offered", "achieved", "generator", "limit", "late", "cpus"];
 const PERCENTILES: &[&str] = &["p50", "p99", "p999", "max"];
 

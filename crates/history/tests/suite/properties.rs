@@ -162,7 +162,7 @@ fn agrees_with_brute_force<M: Model>(model: &M, operation: impl Fn(&mut Rng) -> 
     }
     let (right, wrong) = (right.get(), wrong.get());
     assert!(
-        right > cases / 10 && wrong > cases / 10,
+        right > cases / 20 && wrong > cases / 20,
         "{right} right, {wrong} wrong"
     );
 }

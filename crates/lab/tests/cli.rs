@@ -217,7 +217,14 @@ fn loads_are_offered_and_what_became_of_them_is_said() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     let results = results(&file);
-    let methods = ["mutex", "channel", "tokio", "trust", "trust-then"];
+    let methods = [
+        "mutex",
+        "channel",
+        "tokio",
+        "trust",
+        "trust-then",
+        "flat-adaptive",
+    ];
     assert_eq!(results.runs.len(), 2 * methods.len());
     for (run, method) in results.runs.iter().zip(methods.iter().flat_map(|m| [m, m])) {
         assert_eq!((run.workload.as_str(), &*run.method), ("latency", *method));

@@ -273,7 +273,7 @@ mod tests {
                 }
             });
         let runs = runs(&tallies.contest(true));
-        assert_eq!(runs.len(), 12 + 2 * 10);
+        assert_eq!(runs.len(), 13 + 2 * 11);
         for run in runs {
             assert!(run.correct, "{run:?}");
             assert_eq!(run.workload, "tallies");

@@ -188,7 +188,8 @@ impl Member {
                 continue;
             }
             idle += 1;
-            if idle.is_multiple_of(RING_AFTER) {
+            // Who gives its CPU away rings first: whom it waits for may be next on that CPU.
+            if idle.is_multiple_of(RING_AFTER) || idle >= looks {
                 target.ring();
             }
             if idle < looks {
@@ -196,8 +197,6 @@ impl Member {
             } else if idle < looks + YIELDS {
                 thread::yield_now();
             } else {
-                // On one CPU it sleeps before it has looked so often.
-                target.ring();
                 self.sleep(done);
             }
         }

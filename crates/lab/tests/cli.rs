@@ -102,7 +102,10 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     bench(&["--seed", "x"], &["--seed", "`x`"]);
     bench(&["--seed", "2^64"], &["--seed", "`2^64`"]);
     refused(&["reach", "delegate", "--blocks", "-5"], &["--blocks"]);
-    refused(&["reach", "everything"], &["everything", "delegate"]);
+    refused(
+        &["reach", "everything"],
+        &["everything", "delegate", "flat"],
+    );
     bench(&["--no-such-flag"], &["--no-such-flag"]);
     refused(&["bench"], &["fetch-add", "latency"]);
     refused(&["bench", "quicksort"], &["quicksort", "fetch-add"]);

@@ -78,6 +78,16 @@ fn bench_keeps_what_was_measured() {
 }
 
 #[test]
+fn a_play_that_is_not_over_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = "lab greedy --policy adaptive,fast-path --steps 1000000000 --out";
+    let mut args: Vec<&str> = flags.split(' ').collect();
+    args.push(folder.path().to_str().unwrap());
+    assert_eq!(interrupted(&args, folder.path()), Some(130));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn compare_still_writes_its_report() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["compare", "--out", folder.path().to_str().unwrap()];

@@ -197,7 +197,8 @@ impl Member {
                 continue;
             }
             idle += 1;
-            if idle.is_multiple_of(RING_AFTER) {
+            // Who gives its CPU away rings first: whom it waits for may be next on that CPU.
+            if idle.is_multiple_of(RING_AFTER) || idle >= looks {
                 target.ring();
             }
             if idle < looks {

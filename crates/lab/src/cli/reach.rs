@@ -4,11 +4,10 @@ use crate::cli::host::Host;
 use crate::cli::list::number;
 use crate::cli::{Exit, output};
 use crate::measure::plan::Item;
+use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
-use crate::reach;
-use crate::schema::Mode;
-use crate::workload::point::Point;
-use crate::workload::random::Choice;
+use crate::reach::{self, Outcome};
+use crate::schema::{Mode, Run};
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
 
@@ -41,78 +40,106 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Area {
+    /// Dedicated trustees, against locks, atomics and channels
     Delegate,
+    /// Flat teams: `adaptive` against the best fixed policy on six loads
+    Flat,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
-    let Area::Delegate = args.area;
     let host = Host::look();
+    let area = match args.area {
+        Area::Delegate => reach::Area::delegate(),
+        Area::Flat => reach::Area::flat(host.machine.cpus),
+    };
     let order = Order::default();
-    let mut rig = host.rig(&order, 2)?;
+    let mut rig = host.rig(&order, area.threads)?;
     if let Some(why) = rig.no_probe() {
         output::say(&format!("no target can be measured here: {why}\n"))?;
         return Ok(Exit::Fine);
     }
-    let placement = host.place(&order, 2)?;
-    let mut session = Session::new();
-    for method in reach::METHODS {
-        let point = Point {
-            threads: 2,
-            servers: 1,
-            vars: 1,
-            window: 256,
-            load: None,
-            choice: Choice::Uniform,
-            seed: 1,
-            placement: placement.cpus().into(),
-        };
-        session.add(
-            Item {
-                method,
-                point,
-                notes: vec![],
-            },
-            &rig.patience(None),
-        )?;
-    }
-    let timing = Timing::of(Duration::from_millis(args.slice));
-    let (start, limit) = (Instant::now(), Duration::from_secs(args.limit));
-    let bar = output::progress(args.limit, limit);
-    bar.set_message("measuring");
-    session.warm_up(&rig, Duration::from_millis(50), || {});
-    let enough = |session: &Session, rig: &_| {
-        [Mode::Near, Mode::Far]
-            .iter()
-            .all(|&m| session.blocks(rig, m) >= args.blocks as usize)
-    };
-    while start.elapsed() < limit && !rig.is_interrupted() && !enough(&session, &rig) {
-        session.round(&mut rig, timing, Some(start + limit), || {});
-        bar.set_position(start.elapsed().as_secs());
-    }
-    bar.finish_and_clear();
-    let runs = session.finish(&rig, timing);
+    let placement = host.place(&order, area.threads)?;
+    let runs = args.measure(&mut rig, &area, placement.cpus())?;
     rig.save();
     if let Some(wrong) = runs.iter().find(|run| !run.correct) {
         output::say(&format!("{}: {}\n", wrong.method, wrong.notes.join("; ")))?;
         return Ok(Exit::Wrong);
     }
-    let outcomes = reach::judge(&reach::targets(), &runs, args.blocks as usize);
-    let mut missed = false;
-    for outcome in &outcomes {
-        missed |= outcome.is_met() == Some(false);
-        output::say(&format!("{outcome}\n"))?;
+    let mut missed = say_outcomes(&reach::judge(&area.targets, &runs, args.blocks as usize))?;
+    if let Area::Delegate = args.area {
+        missed |= say_idle()?;
     }
-    if let Some(share) = reach::idle(Duration::from_secs(2)) {
-        let met = share <= 0.001;
-        missed |= !met;
-        let verdict = if met { "pass" } else { "MISS" };
-        let what = "idle trustee: share of a CPU";
-        output::say(&format!(
-            "{what:34} {:5} <= 0.001  {share:>24.5}  over 2 s      {verdict}\n",
-            ""
-        ))?;
+    say_figures(&runs)?;
+    Ok(match (missed, rig.is_interrupted()) {
+        (_, true) => Exit::Interrupted,
+        (true, false) => Exit::Wrong,
+        (false, false) => Exit::Fine,
+    })
+}
+
+impl Args {
+    /// Rounds, until both modes have occurred often enough or time is up.
+    fn measure(
+        &self,
+        rig: &mut Rig,
+        area: &reach::Area,
+        placement: &[Option<usize>],
+    ) -> Result<Vec<Run>, String> {
+        let mut session = Session::new();
+        for &method in &area.methods {
+            let item = Item {
+                method,
+                point: area.point(placement.into()),
+                notes: vec![],
+            };
+            session.add(item, &rig.patience(None))?;
+        }
+        let timing = Timing::of(Duration::from_millis(self.slice));
+        let (start, limit) = (Instant::now(), Duration::from_secs(self.limit));
+        let bar = output::progress(self.limit, limit);
+        bar.set_message("measuring");
+        session.warm_up(rig, Duration::from_millis(50), || {});
+        let enough = |session: &Session, rig: &_| {
+            [Mode::Near, Mode::Far]
+                .iter()
+                .all(|&m| session.blocks(rig, m) >= self.blocks as usize)
+        };
+        while start.elapsed() < limit && !rig.is_interrupted() && !enough(&session, rig) {
+            session.round(rig, timing, Some(start + limit), || {});
+            bar.set_position(start.elapsed().as_secs());
+        }
+        bar.finish_and_clear();
+        Ok(session.finish(rig, timing))
     }
-    for run in &runs {
+}
+
+/// A line for each; true where one is missed.
+fn say_outcomes(outcomes: &[Outcome]) -> Result<bool, String> {
+    let width = outcomes.iter().map(|o| o.what.len()).max().unwrap_or(0);
+    for outcome in outcomes {
+        output::say(&format!("{outcome:width$}\n"))?;
+    }
+    Ok(outcomes.iter().any(|o| o.is_met() == Some(false)))
+}
+
+/// True where the target is missed.
+fn say_idle() -> Result<bool, String> {
+    let Some(share) = reach::idle(Duration::from_secs(2)) else {
+        return Ok(false);
+    };
+    let met = share <= 0.001;
+    let verdict = if met { "pass" } else { "MISS" };
+    output::say(&format!(
+        "{:38} {:5} <= 0.001  {share:>24.5}  over 2 s      {verdict}\n",
+        "idle trustee: share of a CPU", ""
+    ))?;
+    Ok(!met)
+}
+
+/// What all contenders did, those that belong together next to each other.
+fn say_figures(runs: &[Run]) -> Result<(), String> {
+    let width = runs.iter().map(|run| run.method.len()).max().unwrap_or(0);
+    for run in runs {
         let figure = |mode| match run.by_mode.get(&mode) {
             Some(s) => format!(
                 "{:.2} [{:.2}, {:.2}] n={}",
@@ -122,13 +149,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         };
         let (near, far) = (figure(Mode::Near), figure(Mode::Far));
         output::say(&format!(
-            "  {:18} near {near:34} far {far} Mops\n",
+            "  {:width$} near {near:34} far {far} Mops\n",
             run.method
         ))?;
     }
-    Ok(match (missed, rig.is_interrupted()) {
-        (_, true) => Exit::Interrupted,
-        (true, false) => Exit::Wrong,
-        (false, false) => Exit::Fine,
-    })
+    Ok(())
 }

@@ -4,10 +4,14 @@
 //! multiple of the threads (D18). Members ask by `apply_then`, as `trust-then` does, their own
 //! variables included.
 //!
+//! Whom a member asks, and how steadily, can be something else: a [load](super::load), for
+//! targets only.
+//!
 //! The threads of the crew only hand their clients over and sleep: the team's members, on the
 //! same CPUs, do the work.
 
-use crate::method::trust::{asynchronous, total};
+use crate::method::load::{Load, pause};
+use crate::method::trust::{asynchronous, asynchronous_with, total};
 use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
 use crate::workload::operation::{LINE_BYTES, Line, Workload};
@@ -20,40 +24,40 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Requests between two passes of `flat-bound`.
-const BOUND: u32 = 64;
+pub(crate) const BOUND: u32 = 64;
 
 pub(crate) const fn queue<W: Workload>() -> Method<W> {
     method("flat-queue", |w, p, patience| {
-        start(w, p, patience, Policy::Queue)
+        start(w, p, patience, Policy::Queue, Load::Uniform)
     })
 }
 pub(crate) const fn blocked<W: Workload>() -> Method<W> {
     method("flat-blocked", |w, p, patience| {
-        start(w, p, patience, Policy::Blocked)
+        start(w, p, patience, Policy::Blocked, Load::Uniform)
     })
 }
 pub(crate) const fn fast_path<W: Workload>() -> Method<W> {
     method("flat-fast-path", |w, p, patience| {
-        start(w, p, patience, Policy::FastPath)
+        start(w, p, patience, Policy::FastPath, Load::Uniform)
     })
 }
 pub(crate) const fn bound<W: Workload>() -> Method<W> {
     method("flat-bound", |w, p, patience| {
-        start(w, p, patience, Policy::Bound(BOUND))
+        start(w, p, patience, Policy::Bound(BOUND), Load::Uniform)
     })
 }
 pub(crate) const fn doorbell<W: Workload>() -> Method<W> {
     method("flat-doorbell", |w, p, patience| {
-        start(w, p, patience, Policy::Doorbell)
+        start(w, p, patience, Policy::Doorbell, Load::Uniform)
     })
 }
 pub(crate) const fn adaptive<W: Workload>() -> Method<W> {
     method("flat-adaptive", |w, p, patience| {
-        start(w, p, patience, Policy::Adaptive)
+        start(w, p, patience, Policy::Adaptive, Load::Uniform)
     })
 }
 
-const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Method<W> {
+pub(crate) const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Method<W> {
     // As of dedicated delegation.
     let bytes = size_of::<Line<W::Object>>() + 3 * LINE_BYTES + size_of::<Trust<Line<W::Object>>>();
     Method {
@@ -65,19 +69,26 @@ const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Meth
     }
 }
 
-fn start<W: Workload>(
+pub(crate) fn start<W: Workload>(
     workload: W,
     point: &Point,
     patience: &Patience,
     policy: Policy,
+    load: Load,
 ) -> Result<Box<dyn Contender>, String> {
-    Ok(Box::new(Flat::start(workload, point, patience, policy)?))
+    let flat = Flat::start(workload, point, patience, policy, load)?;
+    Ok(Box::new(flat))
 }
+
+type Variables<W> = Box<[Trust<Line<<W as Workload>::Object>>]>;
 
 struct Flat<W: Workload> {
     workload: W,
+    load: Load,
     // Handles go before their trustees do.
-    variables: Box<[Trust<Line<W::Object>>]>,
+    variables: Variables<W>,
+    /// Those that each member chooses among; nothing where all choose among all.
+    chosen: Vec<Variables<W>>,
     /// Until the end.
     team: Option<Team>,
     meeting: Mutex<Meeting>,
@@ -105,6 +116,7 @@ impl<W: Workload> Flat<W> {
         point: &Point,
         patience: &Patience,
         policy: Policy,
+        load: Load,
     ) -> Result<Self, String> {
         // A placement pins all threads or none.
         let places = point.placement.iter().take(point.threads);
@@ -122,10 +134,17 @@ impl<W: Workload> Flat<W> {
             let objects = repeat_with(|| Line(workload.object()));
             variables.extend(team.entrust_all(objects.take(some)));
         }
+        let of = |member| {
+            let vars = load.variables(member, team.len(), variables.len())?;
+            Some(vars.iter().map(|&var| variables[var].clone()).collect())
+        };
+        let chosen = (0..team.len()).map_while(of).collect();
         drop(client);
         Ok(Self {
             workload,
+            load,
             variables: variables.into(),
+            chosen,
             team: Some(team),
             meeting: Mutex::default(),
             is_over: Condvar::new(),
@@ -141,6 +160,16 @@ impl<W: Workload> Flat<W> {
         self.meeting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A member asks by the load.
+    fn ask(&self, member: usize, client: Client) -> u64 {
+        let (workload, all) = (self.workload, &self.variables);
+        match self.chosen.get(member) {
+            Some(chosen) => asynchronous(workload, chosen, client.among(chosen.len())),
+            None if self.load.has_pauses() => asynchronous_with(workload, all, client, pause()),
+            None => asynchronous(workload, all, client),
+        }
+    }
+
     /// The last of the crew to arrive has the team work.
     fn lead(&self, clients: Vec<Option<Client>>) -> Option<Vec<u64>> {
         let team = self.team.as_ref().expect("nobody asks after the end");
@@ -149,7 +178,7 @@ impl<W: Workload> Flat<W> {
             team.run(|me| {
                 let client = clients[me.number()].lock().ok().and_then(|mut c| c.take());
                 let client = client.expect("one for each member");
-                asynchronous(self.workload, &self.variables, client)
+                self.ask(me.number(), client)
             })
         };
         catch_unwind(AssertUnwindSafe(run)).ok()
@@ -194,6 +223,7 @@ impl<W: Workload> Contender for Flat<W> {
 
     fn end(&mut self) -> Vec<Trustee> {
         self.variables = Box::default();
+        self.chosen.clear();
         let counted = self.team.take().map_or_else(Vec::new, Team::shutdown);
         counted.iter().map(Trustee::from).collect()
     }

@@ -22,6 +22,7 @@ pub mod atomic;
 pub(crate) mod broken;
 pub mod channel;
 pub mod flat;
+pub mod load;
 pub mod lock;
 pub mod noop;
 pub mod on_schedule;

@@ -225,10 +225,21 @@ impl From<&Metrics> for Trustee {
 
 /// Asks by `apply_then`; each operation counts when its callback has run. On a schedule each
 /// is issued when it is due, and answers are taken between arrivals.
+#[inline]
 pub(super) fn asynchronous<W: Workload>(
     workload: W,
     variables: &[Trust<Line<W::Object>>],
     client: Client,
+) -> u64 {
+    asynchronous_with(workload, variables, client, || {})
+}
+
+/// The same; where requests follow each other at once, `after` is called behind each.
+pub(super) fn asynchronous_with<W: Workload>(
+    workload: W,
+    variables: &[Trust<Line<W::Object>>],
+    client: Client,
+    mut after: impl FnMut(),
 ) -> u64 {
     let mut operations = client.operations(workload);
     let mut next = || Line::request(operations());
@@ -248,6 +259,7 @@ pub(super) fn asynchronous<W: Workload>(
     ANSWERED.set((0, 0));
     let asked = client.drive(|var| {
         variables[var].apply_then(next(), answered);
+        after();
         0
     });
     settle();

@@ -2,13 +2,23 @@
 
 use super::Bound::{AtLeast, AtMost};
 use super::Figure::{Mops, Ns, Rtt};
-use super::Target;
+use super::{Area, Target};
 use crate::measure::cpu::process_cpu_s;
 use crate::method::{Method, atomic, channel, lock, tokio, trust};
 use std::time::{Duration, Instant};
 
-/// The contenders, all on one variable with two threads.
-pub const METHODS: [Method; 11] = [
+/// One variable, two threads.
+pub(super) fn area() -> Area {
+    Area {
+        methods: METHODS.to_vec(),
+        targets: targets(),
+        threads: 2,
+        vars: 1,
+        window: 256,
+    }
+}
+
+const METHODS: [Method; 11] = [
     atomic::METHOD,
     lock::mutex(),
     channel::pipelined(),
@@ -22,8 +32,7 @@ pub const METHODS: [Method; 11] = [
     trust::FUTURES,
 ];
 
-/// What is promised.
-pub fn targets() -> Vec<Target> {
+fn targets() -> Vec<Target> {
     let both = |what, top, bottom, bound| Target {
         what,
         top,

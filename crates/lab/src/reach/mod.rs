@@ -6,12 +6,59 @@
 //! no pass.
 
 mod delegate;
+mod flat;
 
 use crate::measure::stats::{self, Interval};
+use crate::method::Method;
 use crate::schema::{Mode, Run};
+use crate::workload::point::Point;
+use crate::workload::random::Choice;
 use std::fmt;
+use std::slice;
+use std::sync::Arc;
 
-pub use delegate::{METHODS, idle, targets};
+pub use delegate::idle;
+
+/// What is measured together, and what is promised of it.
+#[derive(Clone, Debug)]
+pub struct Area {
+    /// The contenders.
+    pub methods: Vec<Method>,
+    /// The promises.
+    pub targets: Vec<Target>,
+    /// All threads, servers included.
+    pub threads: usize,
+    /// Shared variables.
+    pub vars: u64,
+    /// Requests in flight per client and trustee.
+    pub window: usize,
+}
+
+impl Area {
+    /// Dedicated delegation.
+    pub fn delegate() -> Self {
+        delegate::area()
+    }
+
+    /// Flat teams, on a machine of so many CPUs.
+    pub fn flat(cpus: usize) -> Self {
+        flat::area(cpus)
+    }
+
+    /// Where its contenders are measured.
+    pub fn point(&self, placement: Arc<[Option<usize>]>) -> Point {
+        Point {
+            threads: self.threads,
+            servers: 1,
+            vars: self.vars,
+            window: self.window,
+            load: None,
+            choice: Choice::Uniform,
+            seed: 1,
+            placement,
+        }
+    }
+}
 
 /// One figure of a ratio.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +69,33 @@ pub enum Figure {
     Ns(&'static str),
     /// The round trip around the samples of a method, in nanoseconds.
     Rtt(&'static str),
+    /// Throughput of that one of several methods which has the largest median in the mode.
+    Best(&'static [&'static str]),
+}
+
+impl Figure {
+    /// The methods that it may speak of.
+    pub fn methods(&self) -> &[&'static str] {
+        match self {
+            Self::Mops(method) | Self::Ns(method) | Self::Rtt(method) => slice::from_ref(method),
+            Self::Best(methods) => methods,
+        }
+    }
+
+    /// With the method that it speaks of in this mode; `None` where one of several has no
+    /// sample, so that nobody knows which is the best.
+    fn settled(self, runs: &[Run], mode: Mode) -> Option<Self> {
+        let Self::Best(methods) = self else {
+            return Some(self);
+        };
+        let median = |&method| {
+            let median = stats::median(&values(Self::Mops(method), runs, mode))?;
+            Some((method, median))
+        };
+        let medians: Option<Vec<_>> = methods.iter().map(median).collect();
+        let best = medians?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        best.map(|(method, _)| Self::Mops(method))
+    }
 }
 
 /// What a ratio is to be.
@@ -59,8 +133,10 @@ pub struct Outcome {
     pub bound: Bound,
     /// The ratio, where the mode was seen often enough.
     pub ratio: Option<Interval>,
-    /// Blocks of this mode: the fewer of the two figures'.
+    /// Blocks of this mode: the fewest of the figures' methods.
     pub blocks: usize,
+    /// The best of several, where the target is against that.
+    pub best: Option<&'static str>,
 }
 
 impl Bound {
@@ -97,9 +173,10 @@ impl fmt::Display for Outcome {
         };
         write!(
             f,
-            "{:34} {mode:5} {:>8}  ",
+            "{:what$} {mode:5} {:>8}  ",
             self.what,
-            self.bound.to_string()
+            self.bound.to_string(),
+            what = f.width().unwrap_or(0)
         )?;
         match self.ratio {
             None => write!(f, "{:>24}  {:>4} blocks  not seen", "", self.blocks),
@@ -110,28 +187,37 @@ impl fmt::Display for Outcome {
                     "MISS"
                 };
                 let value = format!("{ratio:.3} [{low:.3}, {high:.3}]");
-                write!(f, "{value:>24}  {:>4} blocks  {verdict}", self.blocks)
+                write!(f, "{value:>24}  {:>4} blocks  {verdict}", self.blocks)?;
+                match self.best {
+                    Some(best) => write!(f, "  the best: {best}"),
+                    None => Ok(()),
+                }
             }
         }
     }
 }
 
-/// Judges `targets` by the samples of `runs`, each mode with at least `blocks` of both
-/// figures.
+/// Judges `targets` by the samples of `runs`, each mode with at least `blocks` of every
+/// method that a figure may speak of.
 pub fn judge(targets: &[Target], runs: &[Run], blocks: usize) -> Vec<Outcome> {
     let judged = |target: &Target, mode: Mode, bound: Bound| {
-        let (top, bottom) = (
-            values(target.top, runs, mode),
-            values(target.bottom, runs, mode),
-        );
-        let fewer = top.len().min(bottom.len());
-        let ratio = stats::ratio_ci(&top, &bottom).filter(|_| fewer >= blocks);
+        let figures = [target.top, target.bottom];
+        let methods = figures.iter().flat_map(Figure::methods);
+        let seen = methods.map(|method| values(Figure::Mops(method), runs, mode).len());
+        let fewest = seen.min().unwrap_or(0);
+        let settled = figures.map(|figure| figure.settled(runs, mode));
+        let [top, bottom] = settled.map(|f| f.map_or(vec![], |f| values(f, runs, mode)));
+        let best = match (target.bottom, settled[1]) {
+            (Figure::Best(_), Some(Figure::Mops(best))) => Some(best),
+            _ => None,
+        };
         Outcome {
             what: target.what,
             mode,
             bound,
-            ratio,
-            blocks: fewer,
+            ratio: stats::ratio_ci(&top, &bottom).filter(|_| fewest >= blocks),
+            blocks: fewest,
+            best,
         }
     };
     targets
@@ -141,13 +227,13 @@ pub fn judge(targets: &[Target], runs: &[Run], blocks: usize) -> Vec<Outcome> {
 }
 
 fn values(figure: Figure, runs: &[Run], mode: Mode) -> Vec<f64> {
-    let (Figure::Mops(method) | Figure::Ns(method) | Figure::Rtt(method)) = figure;
-    let run = runs.iter().find(|run| run.method == method && run.correct);
+    let method = |run: &&Run| figure.methods() == [run.method.as_str()];
+    let run = runs.iter().find(method).filter(|run| run.correct);
     let samples = run.into_iter().flat_map(|run| &run.samples);
     samples
         .filter(|sample| sample.mode == mode)
         .filter_map(|sample| match figure {
-            Figure::Mops(_) => Some(sample.mops),
+            Figure::Mops(_) | Figure::Best(_) => Some(sample.mops),
             Figure::Ns(_) => Some(1e3 / sample.mops),
             Figure::Rtt(_) => sample.rtt_ns,
         })
@@ -226,6 +312,37 @@ mod tests {
         wrong.correct = false;
         let runs = [wrong, run("b", Mode::Near, &[10.0; 30])];
         assert_eq!(judge(&[TWICE], &runs, 30)[0].is_met(), None);
+    }
+
+    #[test]
+    fn the_best_is_found_in_each_mode_and_needs_all_to_be_seen() {
+        let best = Target {
+            bottom: Figure::Best(&["b", "c"]),
+            near: Bound::AtLeast(0.9),
+            far: Bound::AtLeast(0.9),
+            ..TWICE
+        };
+        let both = |method, near: &[f64], far: &[f64]| {
+            let mut run_of = run(method, Mode::Near, near);
+            run_of.samples.extend(run(method, Mode::Far, far).samples);
+            run_of
+        };
+        let runs = [
+            both("a", &[20.0; 30], &[20.0; 30]),
+            both("b", &[10.0; 30], &[25.0; 30]),
+            both("c", &[20.0; 30], &[10.0; 29]),
+        ];
+        let outcomes = judge(&[best], &runs, 29);
+        let seen = |n: usize| (outcomes[n].best, outcomes[n].is_met(), outcomes[n].blocks);
+        assert_eq!(seen(0), (Some("c"), Some(true), 30));
+        assert_eq!(seen(1), (Some("b"), Some(false), 29));
+        let said = format!("{:20}", outcomes[1]);
+        assert!(said.starts_with("a / b                far"), "{said}");
+        assert!(said.ends_with("MISS  the best: b"), "{said}");
+        // `b` has enough, but `c` might have been better.
+        assert_eq!(judge(&[best], &runs, 30)[1].is_met(), None);
+        let outcome = &judge(&[best], &runs[..2], 1)[0];
+        assert_eq!((outcome.best, outcome.is_met()), (None, None));
     }
 
     #[test]

@@ -203,6 +203,17 @@ impl Client {
         Self { arrivals, ..self }
     }
 
+    /// The same, which chooses among `vars` variables, each with the same probability.
+    ///
+    /// # Panics
+    /// Where `vars` is 0.
+    pub fn among(mut self, vars: usize) -> Self {
+        assert!(vars > 0, "a client chooses among at least one variable");
+        let vars = vars as u64;
+        self.stream.law = Law::Uniform { vars };
+        self
+    }
+
     /// Divides the client among `n` tasks, each with its own stream and without a schedule.
     pub fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
         (0..n).map(move |_| {

@@ -8,7 +8,7 @@ use crate::course::greedy::{
     self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
 };
 use crate::plot::grouped;
-use crate::schema::Machine;
+use crate::schema::{Machine, SCHEMA};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use corelay::Policy;
 use serde::Serialize;
@@ -72,6 +72,7 @@ fn policies(text: &str) -> Result<Policies, String> {
 /// What the file holds.
 #[derive(Serialize)]
 struct Output<'a> {
+    schema: u32,
     machine: &'a Machine,
     commit: &'a str,
     command: &'a str,
@@ -112,8 +113,9 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         );
     }
     let (records, exit) = args.play(&host)?;
-    if !records.is_empty() {
-        args.deliver(&host, &records, picture, data)?;
+    match records.is_empty() {
+        false => args.deliver(&host, &records, picture, data)?,
+        true => eprintln!("nothing was left: no policy was played to the end"),
     }
     Ok(exit)
 }
@@ -181,6 +183,7 @@ impl Args {
         };
         let (commit, command) = (crate::cli::host::COMMIT, crate::cli::host::command_line());
         let json = serde_json::to_string_pretty(&Output {
+            schema: SCHEMA,
             machine: &host.machine,
             commit,
             command: &command,

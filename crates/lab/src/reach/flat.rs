@@ -1,0 +1,174 @@
+//! The targets of flat teams: the policy that finds the balance by itself against the best of
+//! the fixed ones, on six loads; and flat delegation against `fetch_add`.
+//!
+//! | load | a member chooses among |
+//! |---|---|
+//! | all-local | its own variables |
+//! | all-remote | the others' |
+//! | uniform | all |
+//! | one-hot-member | those of the first member, who does so too |
+//! | slow-operations | all, and each operation computes for about a microsecond |
+//! | bursts | all; after each 256 requests it computes for about 20 µs without a call of corelay |
+//!
+//! The best fixed policy is found in the same run, separately near and far, and the luckiest of
+//! five is a harder rival than each of them: the ratio errs against `adaptive`.
+
+use super::Bound::AtLeast;
+use super::Figure::{Best, Mops};
+use super::{Area, Target};
+use crate::method::{Method, atomic, flat, load::Load};
+use crate::workload::slow::Slow;
+use corelay::Policy;
+
+/// Beyond so many members nothing is promised.
+const MOST_MEMBERS: usize = 8;
+
+/// One load: each policy on it, and what is promised of them.
+struct Row {
+    contenders: [Method; 6],
+    target: Target,
+}
+
+/// A load by name: what it is, and, where the operation is not that of fetch-add, the workload.
+macro_rules! row {
+    ($name:literal, $load:expr) => {
+        row!($name, $load, |add| add)
+    };
+    ($name:literal, $load:expr, |$add:ident| $workload:expr) => {{
+        macro_rules! contender {
+            ($policy:literal, $chosen:expr) => {
+                flat::method(concat!($policy, "/", $name), |$add, point, patience| {
+                    flat::start($workload, point, patience, $chosen, $load)
+                })
+            };
+        }
+        Row {
+            contenders: [
+                contender!("flat-queue", Policy::Queue),
+                contender!("flat-blocked", Policy::Blocked),
+                contender!("flat-fast-path", Policy::FastPath),
+                contender!("flat-bound", Policy::Bound(flat::BOUND)),
+                contender!("flat-doorbell", Policy::Doorbell),
+                contender!("flat-adaptive", Policy::Adaptive),
+            ],
+            target: Target {
+                what: concat!("adaptive / best fixed, ", $name),
+                top: Mops(concat!("flat-adaptive/", $name)),
+                bottom: Best(&[
+                    concat!("flat-queue/", $name),
+                    concat!("flat-blocked/", $name),
+                    concat!("flat-fast-path/", $name),
+                    concat!("flat-bound/", $name),
+                    concat!("flat-doorbell/", $name),
+                ]),
+                near: AtLeast(0.95),
+                far: AtLeast(0.95),
+            },
+        }
+    }};
+}
+
+const ROWS: [Row; 6] = [
+    row!("all-local", Load::AllLocal),
+    row!("all-remote", Load::AllRemote),
+    row!("uniform", Load::Uniform),
+    row!("one-hot-member", Load::OneHotMember),
+    row!("slow-operations", Load::Uniform, |_add| Slow),
+    row!("bursts", Load::Bursts),
+];
+
+const FETCH_ADD: Target = Target {
+    what: "flat all-remote (adaptive, window 64) / fetch_add, 1,024 variables",
+    top: Mops("flat-adaptive/all-remote"),
+    bottom: Mops("atomic"),
+    near: AtLeast(0.8),
+    far: AtLeast(0.8),
+};
+
+/// Measured with as many members as there are `cpus`, from 2 to 8.
+pub(super) fn area(cpus: usize) -> Area {
+    let (mut methods, mut targets) = (vec![atomic::METHOD], Vec::new());
+    for row in ROWS {
+        methods.extend(row.contenders);
+        targets.push(row.target);
+    }
+    targets.push(FETCH_ADD);
+    Area {
+        methods,
+        targets,
+        threads: cpus.clamp(2, MOST_MEMBERS),
+        vars: 1024,
+        window: 64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::plan::Item;
+    use crate::measure::rig::Rig;
+    use crate::measure::session::{Session, Timing};
+    use crate::method::Patience;
+    use std::collections::HashSet;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn all_policies_are_right_under_all_loads() {
+        for threads in [2, 3] {
+            let area = Area { threads, ..area(2) };
+            let mut rig = Rig::new(&vec![None; threads], &[], "test", Arc::default()).unwrap();
+            let mut session = Session::new();
+            for &method in &area.methods {
+                let item = Item {
+                    method,
+                    point: area.point(vec![None; threads].into()),
+                    notes: vec![],
+                };
+                session.add(item, &Patience::default()).unwrap();
+            }
+            let timing = Timing {
+                sample: Duration::from_millis(2),
+                warm: Duration::from_millis(1),
+            };
+            session.round(&mut rig, timing, None, || {});
+            let runs = session.finish(&rig, timing);
+            assert_eq!(runs.len(), 37);
+            for run in runs {
+                assert!(run.correct && run.median_mops > 0.0, "{run:?}");
+                if run.method == "atomic" {
+                    continue;
+                }
+                assert_eq!((run.trustees.len(), run.params.window), (threads, 64));
+                // Members whose objects nobody asked for have run nothing but the check.
+                let asked: u64 = run.trustees[1..].iter().map(|t| t.requests).sum();
+                let is_hot = run.method.ends_with("/one-hot-member");
+                assert!(!is_hot || asked <= run.params.vars, "{run:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_target_speaks_of_methods_that_are_there() {
+        let area = area(64);
+        assert_eq!(area.threads, 8);
+        let names: HashSet<_> = area.methods.iter().map(Method::name).collect();
+        assert_eq!(names.len(), 37, "no name twice");
+        assert_eq!(area.targets.len(), 7);
+        for target in &area.targets {
+            for figure in [target.top, target.bottom] {
+                assert!(figure.methods().iter().all(|name| names.contains(name)));
+            }
+        }
+        for row in &ROWS {
+            let Best(fixed) = row.target.bottom else {
+                panic!("{:?}", row.target)
+            };
+            let names = row.contenders.map(|method| method.name());
+            assert_eq!(fixed, &names[..5]);
+            let of = |name: &str| name.split_once('/').unwrap().1.to_owned();
+            assert!(names.iter().all(|name| of(name) == of(names[0])));
+            assert!(row.target.what.ends_with(&of(names[0])));
+        }
+    }
+}

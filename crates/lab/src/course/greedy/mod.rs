@@ -15,8 +15,9 @@
 //!
 //! Threads that do not get a CPU look like victims too. So after every [`REST`] steps the
 //! greedy member, under every policy alike, stops until each victim waits for it again, and
-//! sleeps for a moment, without a call of corelay: it serves nobody then. Thus the record does
-//! not depend on the number of CPUs; only a rung doorbell may be heard a rest later.
+//! sleeps for a moment, without a call of corelay: it serves nobody then. Thus each victim has
+//! [`WINDOW`] requests to be answered between two rests, on one CPU as on many, and more where
+//! it is quick enough to ask again.
 
 mod board;
 mod picture;

@@ -4,11 +4,11 @@
 //! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
 
 use corelay::locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
-use corelay::{Session, Shared, Trustees};
+use corelay::{Policy, Session, Shared, Team, Trustees};
 use corelay_history::model::{counter, map};
 use corelay_history::{Failure, History, Recorder, check};
 use std::collections::BTreeMap;
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
 
 /// For each way of sharing a module with both tests: its name, what it needs to be there,
 /// and how it shares a value.
@@ -21,14 +21,16 @@ macro_rules! ways {
             fn counters() {
                 let needs = $needs;
                 let ($at_hand, $value) = (&needs, 0);
-                check_counter(&$share);
+                let shared = $share;
+                THREADS.iter().for_each(|&n| check_counter(&shared, &Threads(n)));
             }
 
             #[test]
             fn maps() {
                 let needs = $needs;
                 let ($at_hand, $value) = (&needs, BTreeMap::new());
-                check_map(&$share);
+                let shared = $share;
+                THREADS.iter().for_each(|&n| check_map(&shared, &Threads(n)));
             }
         }
     )*};
@@ -44,6 +46,72 @@ ways! {
     dedicated: Trustees::dedicated(1).start().unwrap(), |trustees, value| trustees.entrust(value);
 }
 
+/// Members of flat teams make the calls, and serve them.
+mod flat {
+    use super::*;
+
+    const POLICIES: [Policy; 6] = [
+        Policy::Queue,
+        Policy::Blocked,
+        Policy::FastPath,
+        Policy::Bound(16),
+        Policy::Doorbell,
+        Policy::Adaptive,
+    ];
+
+    fn each_team(check: impl Fn(&Team)) {
+        for (policy, members) in POLICIES.iter().flat_map(|&p| THREADS.map(|n| (p, n))) {
+            let team = Trustees::flat(members).policy(policy);
+            check(&team.start().expect("threads"));
+        }
+    }
+
+    #[test]
+    fn counters() {
+        each_team(|team| check_counter(&team.entrust(0), team));
+    }
+
+    #[test]
+    fn maps() {
+        each_team(|team| check_map(&team.entrust(BTreeMap::new()), team));
+    }
+}
+
+/// Who makes the calls.
+trait Crew {
+    fn size(&self) -> usize;
+
+    /// Each runs `work` with its number.
+    fn work(&self, work: &(dyn Fn(usize) + Sync));
+}
+
+/// So many threads.
+struct Threads(usize);
+
+impl Crew for Threads {
+    fn size(&self) -> usize {
+        self.0
+    }
+
+    fn work(&self, work: &(dyn Fn(usize) + Sync)) {
+        std::thread::scope(|s| {
+            for number in 0..self.0 {
+                s.spawn(move || work(number));
+            }
+        });
+    }
+}
+
+impl Crew for Team {
+    fn size(&self) -> usize {
+        self.len()
+    }
+
+    fn work(&self, work: &(dyn Fn(usize) + Sync)) {
+        self.run(|me| work(me.number()));
+    }
+}
+
 /// Threads at once; also more than there may be CPUs, so that they are interrupted in their
 /// calls.
 const THREADS: [usize; 2] = [2, 4];
@@ -56,35 +124,31 @@ fn calls() -> u64 {
     ((500.0 * factor) as u64).max(1)
 }
 
-fn check_counter(shared: &impl Counters) {
-    for threads in THREADS {
-        let before = shared.session().apply(|count| *count);
-        let history = record_counter(shared, threads);
-        check(&counter::Counter::new(before), &history).unwrap();
-    }
+fn check_counter(shared: &impl Counters, crew: &impl Crew) {
+    let before = shared.session().apply(|count| *count);
+    let history = record_counter(shared, crew);
+    check(&counter::Counter::new(before), &history).unwrap();
 }
 
-fn check_map<S: Shared<Value = BTreeMap<u64, u64>> + Sync>(shared: &S) {
+fn check_map<S: Shared<Value = BTreeMap<u64, u64>> + Sync>(shared: &S, crew: &impl Crew) {
     use map::Operation::{self, Get, Insert, Remove};
-    for threads in THREADS {
-        shared.session().apply(BTreeMap::clear);
-        let history = record(shared, threads, |session, recorder, n| {
-            let key = n % 3;
-            let operation = match n / 3 % 3 {
-                0 => Insert(key, n),
-                1 => Get(key),
-                _ => Remove(key),
-            };
-            recorder.record(operation, |operation: &Operation<u64, u64>| {
-                session.apply(|map| match operation {
-                    Get(key) => map.get(key).copied(),
-                    Insert(key, value) => map.insert(*key, *value),
-                    Remove(key) => map.remove(key),
-                })
-            });
+    shared.session().apply(BTreeMap::clear);
+    let history = record(shared, crew, |session, recorder, n| {
+        let key = n % 3;
+        let operation = match n / 3 % 3 {
+            0 => Insert(key, n),
+            1 => Get(key),
+            _ => Remove(key),
+        };
+        recorder.record(operation, |operation: &Operation<u64, u64>| {
+            session.apply(|map| match operation {
+                Get(key) => map.get(key).copied(),
+                Insert(key, value) => map.insert(*key, *value),
+                Remove(key) => map.remove(key),
+            })
         });
-        check(&map::Map::new(), &history).unwrap();
-    }
+    });
+    check(&map::Map::new(), &history).unwrap();
 }
 
 /// A shared counter.
@@ -93,10 +157,10 @@ impl<S: Shared<Value = i64> + Sync> Counters for S {}
 
 fn record_counter(
     shared: &impl Counters,
-    threads: usize,
+    crew: &impl Crew,
 ) -> History<counter::Operation, counter::Output> {
     use counter::{Operation, Output};
-    record(shared, threads, |session, recorder, n| {
+    record(shared, crew, |session, recorder, n| {
         if n % 4 == 0 {
             recorder.record(Operation::Read, |_| {
                 Output::Value(session.apply(|count| *count))
@@ -116,26 +180,28 @@ fn record_counter(
 /// differ among all.
 fn record<S: Shared + Sync, O: Send, R: Send>(
     shared: &S,
-    threads: usize,
+    crew: &impl Crew,
     call: impl Fn(&mut S::Session<'_>, &mut Recorder<O, R>, u64) + Sync,
 ) -> History<O, R> {
-    let mut recorders: Vec<_> = (0..threads)
-        .map(|_| Recorder::with_capacity(calls() as usize))
+    let threads = crew.size();
+    let recorders: Vec<_> = (0..threads)
+        .map(|_| Mutex::new(Recorder::with_capacity(calls() as usize)))
         .collect();
     let all = Barrier::new(threads);
-    std::thread::scope(|s| {
-        for (thread, recorder) in (0..).zip(&mut recorders) {
-            let (call, all) = (&call, &all);
-            s.spawn(move || {
-                let mut session = shared.session();
-                all.wait();
-                for n in 0..calls() {
-                    call(&mut session, recorder, n * threads as u64 + thread);
-                }
-            });
+    crew.work(&|thread| {
+        let mut recorder = recorders[thread].lock().expect("its own");
+        let mut session = shared.session();
+        all.wait();
+        for n in 0..calls() {
+            call(
+                &mut session,
+                &mut recorder,
+                n * threads as u64 + thread as u64,
+            );
         }
     });
-    let history: History<_, _> = recorders.into_iter().collect();
+    let recorders = recorders.into_iter().map(Mutex::into_inner);
+    let history: History<_, _> = recorders.map(|r| r.expect("nobody panics")).collect();
     assert_eq!(history.len() as u64, threads as u64 * calls());
     history
 }
@@ -164,7 +230,7 @@ fn replicas_that_nobody_synchronises_are_found_out() {
         }
     }
 
-    let history = record_counter(&Replicas(0), 2);
+    let history = record_counter(&Replicas(0), &Threads(2));
     let failure = check(&counter::Counter::new(0), &history).unwrap_err();
     assert!(matches!(failure, Failure::NotLinearizable(_)), "{failure}");
 }

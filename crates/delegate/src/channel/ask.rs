@@ -7,11 +7,12 @@
 //! have been consumed by a closure that panicked. The client has no callback for such a
 //! request and takes no answer. It counts in the window until it has been executed.
 
-use super::client::{Client, Patience, Refusal, Room};
+use super::client::{Client, Patience, Refusal};
 use super::label::Label;
 use super::lane::Lane;
 use super::request::{Cursors, Packed, Vtable, read_label};
 use super::ring::MAX_CAPTURE_WORDS;
+use super::room::Room;
 use super::word::{Position, is_past, step};
 use crate::future::{ApplyFuture, Kept, SlotPtr};
 use crate::object::{Header, Object};

@@ -1,39 +1,28 @@
-//! The client's side of a channel: issuing. `reap.rs` has the rest.
-//!
-//! **Room.** The client stands at `position`; everything before `free_from` may be used
-//! again. A request is done with when it has been executed and, if it has a callback, that
-//! has been taken out.
-//!
-//! **Limit.** The fast path ends at `limit`: at the next publication, at the window or at
-//! the end of the room, whichever comes first. Everything else, reaping and waiting too,
-//! happens in `make_room`.
+//! The client's side of a channel: issuing. `room.rs` sees to room, `call.rs` to calls that
+//! wait, `reap.rs` to answers.
 
+use super::Channel;
 use super::callbacks::Callbacks;
 use super::label::Label;
 use super::lone::Lone;
 use super::pace::Pace;
 use super::reap::Reaper;
-use super::request::{Call, Callback, Frame, Post, Then};
-use super::ring::{FIRST_UNITS, JUMP_UNITS, Rings, SPARE, View};
+use super::request::{Call, Callback, Post, Then};
+use super::ring::{FIRST_UNITS, Rings, View};
+use super::room::Room;
 use super::word::{Mail, Position, is_past, step};
-use super::{Channel, jump};
 use crate::flat::member;
 use crate::object::Header;
 use crate::report::observer::Observer;
 use crate::serving::Serving;
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
+use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{Ordering, load_own};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint};
-use corelay_sync::{Backoff, prefetch_write};
-use std::any::Any;
 use std::cell::Cell;
 use std::rc::Rc;
-
-/// Requests between two publications of a busy client. Between 32 and 128 the figures of
-/// the reference machine hardly differ.
-const PUBLISH_EVERY: u32 = 64;
 
 /// A request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,41 +56,32 @@ impl Patience {
     }
 }
 
-pub(super) enum Room {
-    /// Write the request; publish the mail behind it.
-    Here,
-    /// There is none, and none can be made in a callback.
-    NotInCallback,
-    /// There is none.
-    None,
-}
-
 /// A client's half of a channel. It stays on its thread, and on lines of its own.
 #[repr(align(128))]
 pub(crate) struct Client {
     // What every request touches, together.
-    channel: *const Channel,
-    requests: Cell<View>,
-    limit: Cell<u32>,
+    pub(super) channel: *const Channel,
+    pub(super) requests: Cell<View>,
+    pub(super) limit: Cell<u32>,
     pub(super) callbacks: Callbacks,
     pub(crate) trustee: Arc<Shared>,
 
     pub(super) reaper: Reaper,
     pub(super) lone: Lone,
 
-    rings: Cell<*mut Rings>,
-    mail: Cell<Mail>,
-    publish_every: Cell<u32>,
-    pace: Pace,
-    window: u32,
-    max_units: u32,
+    pub(super) rings: Cell<*mut Rings>,
+    pub(super) mail: Cell<Mail>,
+    pub(super) publish_every: Cell<u32>,
+    pub(super) pace: Pace,
+    pub(super) window: u32,
+    pub(super) max_units: u32,
     pub(crate) thread: Rc<ThreadState>,
     /// The trustee is this thread's own, a member of a flat team.
-    own: bool,
+    pub(super) own: bool,
     /// A call is in the mail line, and its caller waits.
-    calling: Cell<bool>,
+    pub(super) calling: Cell<bool>,
     /// The trustee had ended before the channel was announced.
-    never_announced: Cell<bool>,
+    pub(super) never_announced: Cell<bool>,
     pub(super) owned: Arc<Channel>,
     /// Counts, where the trustee is observed.
     pub(super) observer: Option<Box<Observer>>,
@@ -455,7 +435,7 @@ impl Client {
 
     /// Rouses the trustee; false where it has ended instead, and its last tail is known.
     #[cold]
-    fn rouse_or_learn_that_it_is_gone(&self) -> bool {
+    pub(super) fn rouse_or_learn_that_it_is_gone(&self) -> bool {
         if self.trustee.rouse_if_needed() {
             return true;
         }
@@ -477,134 +457,6 @@ impl Client {
             self.channel().mail.word.store(mail.0, Ordering::Release);
         }
     }
-
-    /// Calls `f` and waits for its result.
-    ///
-    /// # Safety
-    /// `object` is an `Object<T>` of this client's trustee and alive while the call lasts.
-    #[inline(always)]
-    pub(crate) unsafe fn call<T, F, R>(
-        &self,
-        object: *mut Header,
-        f: F,
-    ) -> Result<Result<R, Box<dyn Any + Send>>, F>
-    where
-        F: FnOnce(&mut T) -> R,
-    {
-        if self.own && self.runs_at_once() {
-            // SAFETY: just asked; the rest is the caller's duty.
-            return Ok(unsafe { self.run_own::<T, F, R>(object, f) });
-        }
-        let reaped = self.has_callbacks() && !self.thread.in_callback();
-        if reaped {
-            self.reap();
-        }
-        // SAFETY: the caller's duties.
-        let outcome = unsafe { self.call_holding::<T, F, R>(object, f) }?;
-        if reaped && outcome.is_ok() {
-            self.thread.raise_held();
-        }
-        Ok(outcome)
-    }
-
-    /// As [`call`](Self::call), without running callbacks or raising their panics.
-    ///
-    /// # Safety
-    /// As [`call`](Self::call).
-    #[inline(always)]
-    pub(super) unsafe fn call_holding<T, F, R>(
-        &self,
-        object: *mut Header,
-        f: F,
-    ) -> Result<Result<R, Box<dyn Any + Send>>, F>
-    where
-        F: FnOnce(&mut T) -> R,
-    {
-        if self.lone.is_pending() {
-            self.clear_line();
-        }
-        let mut frame = Call::<T, F, R>::frame();
-        // SAFETY: the line is ours: this thread has no other lone call in this channel,
-        // and the frame stays until the answer below.
-        let mail = unsafe { self.send_call(object, f, &mut frame) };
-        if !self.accept_call(mail) {
-            // SAFETY: not run, and never will be.
-            return Err(unsafe { Call::<T, F, R>::take(self.call_record()) });
-        }
-        self.calling.set(true);
-        let done = self.await_done(mail);
-        self.calling.set(false);
-        if done.is_fault() {
-            // SAFETY: answered with a fault.
-            Ok(Err(unsafe { take_fault(self.call_record()) }))
-        } else {
-            // SAFETY: answered without a fault.
-            Ok(Ok(unsafe { Call::<T, F, R>::result(self.call_record()) }))
-        }
-    }
-
-    /// The call in the mail line.
-    #[inline(always)]
-    pub(super) fn call_record(&self) -> *mut u64 {
-        let mail = &self.channel().mail;
-        mail.shadow.write(0, 1);
-        mail.call.with_mut(|call| call.cast::<u64>())
-    }
-
-    /// Sends a lone call behind all that has been issued.
-    ///
-    /// # Safety
-    /// As [`call`](Self::call). No other lone call is under way in this channel, and the
-    /// frame stays where it is until the call has been answered or taken back.
-    #[inline(always)]
-    pub(super) unsafe fn send_call<T, F, R>(
-        &self,
-        object: *mut Header,
-        f: F,
-        frame: &mut Frame<F, R>,
-    ) -> Mail
-    where
-        F: FnOnce(&mut T) -> R,
-    {
-        // SAFETY: the caller's duties.
-        unsafe { Call::<T, F, R>::write(self.call_record(), object, f, frame) };
-        let mail = self.mail.get().with_next_call(self.position().cursor());
-        self.mail.set(mail);
-        // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every
-        // record before it.
-        self.channel().mail.word.store(mail.0, Ordering::Release);
-        mail
-    }
-
-    /// Makes sure that the call of `mail` will be run; false where it never will be.
-    #[inline(always)]
-    pub(super) fn accept_call(&self, mail: Mail) -> bool {
-        self.trustee.is_awake() || self.accept_call_slowly(mail)
-    }
-
-    #[cold]
-    fn accept_call_slowly(&self, mail: Mail) -> bool {
-        self.rouse_or_learn_that_it_is_gone()
-            // Acquire: pairs with the Release of `Lane::run_call`.
-            || Mail(self.channel().mail.done.load(Ordering::Acquire)).answers(mail)
-    }
-
-    #[inline(always)]
-    fn await_done(&self, mail: Mail) -> Mail {
-        let mut done = Mail(0);
-        self.wait_until(|| {
-            // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
-            done = Mail(self.channel().mail.done.load(Ordering::Acquire));
-            if done.answers(mail) {
-                return true;
-            }
-            prefetch_write(&raw const self.channel().mail.word);
-            false
-        });
-        done
-    }
-
-    // ---- waiting ----
 
     /// Spins, then yields, then sleeps until `done`. Runs no callbacks.
     #[inline(always)]
@@ -640,193 +492,6 @@ impl Client {
             }
         }
     }
-
-    // ---- room ----
-
-    /// Everything before it may be used again.
-    fn free_from(&self) -> Position {
-        let tail = self.reaper.tail();
-        match self.oldest_callback() {
-            Some(at) if !is_past(at.cursor(), tail.cursor()) => at,
-            _ => tail,
-        }
-    }
-
-    /// Units of the request ring that may not be used again.
-    fn used(&self) -> usize {
-        let at = self.position().cursor();
-        at.wrapping_sub(self.free_from().cursor()) as usize
-    }
-
-    /// Requests in flight, by what is known of the tail.
-    fn in_flight(&self) -> u32 {
-        let in_ring = self
-            .position()
-            .count()
-            .wrapping_sub(self.free_from().count());
-        in_ring + u32::from(self.lone.is_pending())
-    }
-
-    /// True where the trustee is this thread's own.
-    #[inline(always)]
-    pub(super) fn is_own(&self) -> bool {
-        self.own
-    }
-
-    /// True while a caller waits for the call in the mail line: on a member, which serves
-    /// meanwhile, closures may ask for something.
-    pub(super) fn is_calling(&self) -> bool {
-        self.calling.get()
-    }
-
-    /// True where nothing is in flight, by what is known of the tail.
-    #[inline(always)]
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.reaper.tail() == self.position()
-            && self.callbacks.is_empty(self.reaper.reaped())
-            && !self.lone.is_pending()
-            && !self.calling.get()
-    }
-
-    /// True where the client makes its requests so far apart that each is published at once.
-    #[inline(always)]
-    pub(super) fn is_slow(&self) -> bool {
-        self.publish_every.get() == 1
-    }
-
-    /// Room for a request of `units`, after growing if that is allowed.
-    fn has_room(&self, units: usize) -> bool {
-        loop {
-            if self.in_flight() >= self.window || !self.callbacks.has_room() {
-                return false;
-            }
-            let used = self.used();
-            let have = self.requests.get().units() as usize;
-            if used + units + SPARE <= have {
-                return true;
-            }
-            // Not for the last eighth of the window: twice the memory would be cycled
-            // through the caches for it. But rings that are too small for the request even
-            // when empty grow beyond any limit: a bound on memory must not become a hang.
-            let worth = self.in_flight() < self.window - self.window / 8;
-            let allowed = worth && have < self.max_units as usize;
-            let too_small = units + SPARE > have;
-            if used + JUMP_UNITS + 1 > have || !(allowed || too_small) {
-                return false;
-            }
-            self.grow();
-        }
-    }
-
-    /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
-    /// Panics of callbacks are held until the request has been accepted.
-    pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
-        // Several publications to a window: its requests are in flight, not in our hands.
-        let most = PUBLISH_EVERY.min(self.window / 4).max(1);
-        let made = self.publish_every.get();
-        self.publish_every.set(self.pace.next(made, most));
-        if !patience.is_trustees() {
-            member::has_made(made, self.own);
-        }
-        self.stop_fast_path();
-        if self.thread.in_callback() || patience.is_trustees() {
-            self.reaper.look(self.channel());
-            if !self.has_room(units) {
-                self.observe_failed_pop();
-                return match patience {
-                    Patience::Try | Patience::Inside => Room::None,
-                    Patience::Wait | Patience::Hold => Room::NotInCallback,
-                    Patience::Last => {
-                        self.exceed_window(units);
-                        Room::Here
-                    }
-                };
-            }
-        } else {
-            self.reap();
-            self.move_callbacks();
-            let mut has_room = self.has_room(units);
-            if !has_room {
-                self.observe_failed_pop();
-            }
-            while !has_room {
-                self.flush();
-                if patience == Patience::Try {
-                    return Room::None;
-                }
-                self.await_progress();
-                self.reap();
-                self.move_callbacks();
-                has_room = self.has_room(units);
-            }
-        }
-        self.set_limit(units);
-        Room::Here
-    }
-
-    /// Room for a request of `units` beyond the window. Not while callbacks run.
-    fn exceed_window(&self, units: usize) {
-        self.move_callbacks();
-        while self.used() + units + SPARE > self.requests.get().units() as usize {
-            self.grow();
-            self.move_callbacks();
-        }
-    }
-
-    fn move_callbacks(&self) {
-        let before = self.callbacks.at(0);
-        let moved = self.callbacks.make_room(self.reaper.reaped());
-        self.reaper.callbacks_moved(moved);
-        if self.callbacks.at(0) != before {
-            self.tell_queues();
-        }
-    }
-
-    /// No fast path before `make_room` has been asked.
-    pub(crate) fn stop_fast_path(&self) {
-        self.limit.set(self.position().cursor());
-    }
-
-    /// Lets the fast path go on behind the next request, of `units`, until it is time to
-    /// publish, or the window or the room might end. A request takes a unit at least, so as
-    /// many units as the window has left never hold too many requests.
-    fn set_limit(&self, units: usize) {
-        let (free, at) = (self.free_from(), self.position());
-        let every = self.publish_every.get();
-        let units = units as u32;
-        let more = (units * (every - 1)).min(self.window - self.in_flight() - 1);
-        let left =
-            self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
-        let ahead = (units + more).min(left);
-        self.limit.set(at.cursor().wrapping_add(ahead));
-        // The next batch's lines, taken back from the trustee all at once.
-        for unit in (8..=ahead).step_by(8) {
-            prefetch_write(self.requests.get().at(at.cursor().wrapping_add(unit)));
-        }
-        self.pace.restart();
-    }
-
-    /// Goes over to rings of twice the size, by a request that tells the trustee.
-    fn grow(&self) {
-        let larger = Box::into_raw(Rings::new(self.requests.get().units() as usize * 2));
-        let at = self.position();
-        self.rings().touch_request(at.cursor(), JUMP_UNITS);
-        // SAFETY: SPARE units are kept free for this record.
-        unsafe { jump::write_request(self.requests.get().at(at.cursor()), larger) };
-        let end = self.callbacks.end();
-        // SAFETY: checked by `has_room`.
-        unsafe { jump::write_callback(self.callbacks.at(end), at, larger) };
-        self.callbacks.set_end(end + jump::CALLBACK_UNITS as u32);
-        self.reaper.add(larger);
-        self.rings.set(larger);
-        self.requests.set(self.rings().requests);
-        self.tell_queues();
-        if !self.advance(at.after(jump::STEP)) {
-            // Closed or not: where the jump will not be run, the request that follows will
-            // be refused.
-            self.rouse_or_learn_that_it_is_gone();
-        }
-    }
 }
 
 impl Drop for Client {
@@ -850,17 +515,4 @@ impl Drop for Client {
             drop(unsafe { Arc::from_raw(announced) });
         }
     }
-}
-
-/// Takes what went wrong with a lone call.
-///
-/// # Safety
-/// `record` holds one that has been answered with a fault, which has not been taken yet.
-#[cold]
-pub(super) unsafe fn take_fault(record: *mut u64) -> Box<dyn Any + Send> {
-    let boxed = record.wrapping_add(2);
-    // SAFETY: a fault leaves the boxed payload in the first word.
-    let payload = unsafe { boxed.cast::<*mut Box<dyn Any + Send>>().read() };
-    // SAFETY: from `Box::into_raw` in `Lane::run_call`.
-    *unsafe { Box::from_raw(payload) }
 }

@@ -16,7 +16,8 @@
 //! and goes before all later ones.
 
 use super::MAIL_WORDS;
-use super::client::{Client, Refusal, take_fault};
+use super::call::take_fault;
+use super::client::{Client, Refusal};
 use super::request::{Call, Callback};
 use super::word::Mail;
 use crate::object::Header;

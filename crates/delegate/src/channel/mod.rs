@@ -29,6 +29,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod by_call;
+mod call;
 mod callbacks;
 pub(crate) mod client;
 mod jump;
@@ -40,6 +41,7 @@ mod pace;
 pub(crate) mod reap;
 pub(crate) mod request;
 pub(crate) mod ring;
+mod room;
 mod suspend;
 pub(crate) mod word;
 

@@ -1,0 +1,216 @@
+//! Room for requests: in the ring, in the window, in the queue of callbacks.
+//!
+//! The client stands at `position`; everything before `free_from` may be used again. A request
+//! is done with when it has been executed and, if it has a callback, that has been taken out.
+//!
+//! **Limit.** The fast path ends at `limit`: at the next publication, at the window or at the
+//! end of the room, whichever comes first. Everything else, reaping and waiting too, happens
+//! in [`make_room`](Client::make_room).
+
+use super::client::{Client, Patience};
+use super::jump;
+use super::ring::{JUMP_UNITS, Rings, SPARE};
+use super::word::{Position, is_past};
+use crate::flat::member;
+use corelay_sync::prefetch_write;
+
+/// Requests between two publications of a busy client. Between 32 and 128 the figures of
+/// the reference machine hardly differ.
+const PUBLISH_EVERY: u32 = 64;
+
+/// Whether a request finds room.
+pub(super) enum Room {
+    /// Write the request; publish the mail behind it.
+    Here,
+    /// There is none, and none can be made in a callback.
+    NotInCallback,
+    /// There is none.
+    None,
+}
+
+impl Client {
+    /// Everything before it may be used again.
+    fn free_from(&self) -> Position {
+        let tail = self.reaper.tail();
+        match self.oldest_callback() {
+            Some(at) if !is_past(at.cursor(), tail.cursor()) => at,
+            _ => tail,
+        }
+    }
+
+    /// Units of the request ring that may not be used again.
+    fn used(&self) -> usize {
+        let at = self.position().cursor();
+        at.wrapping_sub(self.free_from().cursor()) as usize
+    }
+
+    /// Requests in flight, by what is known of the tail.
+    fn in_flight(&self) -> u32 {
+        let in_ring = self
+            .position()
+            .count()
+            .wrapping_sub(self.free_from().count());
+        in_ring + u32::from(self.lone.is_pending())
+    }
+
+    /// True where the trustee is this thread's own.
+    #[inline(always)]
+    pub(super) fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// True while a caller waits for the call in the mail line: on a member, which serves
+    /// meanwhile, closures may ask for something.
+    pub(super) fn is_calling(&self) -> bool {
+        self.calling.get()
+    }
+
+    /// True where nothing is in flight, by what is known of the tail.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.reaper.tail() == self.position()
+            && self.callbacks.is_empty(self.reaper.reaped())
+            && !self.lone.is_pending()
+            && !self.calling.get()
+    }
+
+    /// True where the client makes its requests so far apart that each is published at once.
+    #[inline(always)]
+    pub(super) fn is_slow(&self) -> bool {
+        self.publish_every.get() == 1
+    }
+
+    /// Room for a request of `units`, after growing if that is allowed.
+    fn has_room(&self, units: usize) -> bool {
+        loop {
+            if self.in_flight() >= self.window || !self.callbacks.has_room() {
+                return false;
+            }
+            let used = self.used();
+            let have = self.requests.get().units() as usize;
+            if used + units + SPARE <= have {
+                return true;
+            }
+            // Not for the last eighth of the window: twice the memory would be cycled
+            // through the caches for it. But rings that are too small for the request even
+            // when empty grow beyond any limit: a bound on memory must not become a hang.
+            let worth = self.in_flight() < self.window - self.window / 8;
+            let allowed = worth && have < self.max_units as usize;
+            let too_small = units + SPARE > have;
+            if used + JUMP_UNITS + 1 > have || !(allowed || too_small) {
+                return false;
+            }
+            self.grow();
+        }
+    }
+
+    /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
+    /// Panics of callbacks are held until the request has been accepted.
+    pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
+        // Several publications to a window: its requests are in flight, not in our hands.
+        let most = PUBLISH_EVERY.min(self.window / 4).max(1);
+        let made = self.publish_every.get();
+        self.publish_every.set(self.pace.next(made, most));
+        if !patience.is_trustees() {
+            member::has_made(made, self.own);
+        }
+        self.stop_fast_path();
+        if self.thread.in_callback() || patience.is_trustees() {
+            self.reaper.look(self.channel());
+            if !self.has_room(units) {
+                self.observe_failed_pop();
+                return match patience {
+                    Patience::Try | Patience::Inside => Room::None,
+                    Patience::Wait | Patience::Hold => Room::NotInCallback,
+                    Patience::Last => {
+                        self.exceed_window(units);
+                        Room::Here
+                    }
+                };
+            }
+        } else {
+            self.reap();
+            self.move_callbacks();
+            let mut has_room = self.has_room(units);
+            if !has_room {
+                self.observe_failed_pop();
+            }
+            while !has_room {
+                self.flush();
+                if patience == Patience::Try {
+                    return Room::None;
+                }
+                self.await_progress();
+                self.reap();
+                self.move_callbacks();
+                has_room = self.has_room(units);
+            }
+        }
+        self.set_limit(units);
+        Room::Here
+    }
+
+    /// Room for a request of `units` beyond the window. Not while callbacks run.
+    fn exceed_window(&self, units: usize) {
+        self.move_callbacks();
+        while self.used() + units + SPARE > self.requests.get().units() as usize {
+            self.grow();
+            self.move_callbacks();
+        }
+    }
+
+    fn move_callbacks(&self) {
+        let before = self.callbacks.at(0);
+        let moved = self.callbacks.make_room(self.reaper.reaped());
+        self.reaper.callbacks_moved(moved);
+        if self.callbacks.at(0) != before {
+            self.tell_queues();
+        }
+    }
+
+    /// No fast path before `make_room` has been asked.
+    pub(crate) fn stop_fast_path(&self) {
+        self.limit.set(self.position().cursor());
+    }
+
+    /// Lets the fast path go on behind the next request, of `units`, until it is time to
+    /// publish, or the window or the room might end. A request takes a unit at least, so as
+    /// many units as the window has left never hold too many requests.
+    fn set_limit(&self, units: usize) {
+        let (free, at) = (self.free_from(), self.position());
+        let every = self.publish_every.get();
+        let units = units as u32;
+        let more = (units * (every - 1)).min(self.window - self.in_flight() - 1);
+        let left =
+            self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
+        let ahead = (units + more).min(left);
+        self.limit.set(at.cursor().wrapping_add(ahead));
+        // The next batch's lines, taken back from the trustee all at once.
+        for unit in (8..=ahead).step_by(8) {
+            prefetch_write(self.requests.get().at(at.cursor().wrapping_add(unit)));
+        }
+        self.pace.restart();
+    }
+
+    /// Goes over to rings of twice the size, by a request that tells the trustee.
+    fn grow(&self) {
+        let larger = Box::into_raw(Rings::new(self.requests.get().units() as usize * 2));
+        let at = self.position();
+        self.rings().touch_request(at.cursor(), JUMP_UNITS);
+        // SAFETY: SPARE units are kept free for this record.
+        unsafe { jump::write_request(self.requests.get().at(at.cursor()), larger) };
+        let end = self.callbacks.end();
+        // SAFETY: checked by `has_room`.
+        unsafe { jump::write_callback(self.callbacks.at(end), at, larger) };
+        self.callbacks.set_end(end + jump::CALLBACK_UNITS as u32);
+        self.reaper.add(larger);
+        self.rings.set(larger);
+        self.requests.set(self.rings().requests);
+        self.tell_queues();
+        if !self.advance(at.after(jump::STEP)) {
+            // Closed or not: where the jump will not be run, the request that follows will
+            // be refused.
+            self.rouse_or_learn_that_it_is_gone();
+        }
+    }
+}

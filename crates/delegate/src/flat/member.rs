@@ -178,8 +178,8 @@ impl Member {
     #[inline]
     pub(super) fn has_made(&self, requests: u32, own: bool) {
         if self.policy.is_due(requests, own, &self.shared.seat) {
-            self.pass(false);
-            self.policy.served();
+            let ran = self.pass(false);
+            self.policy.served(ran);
         }
     }
 

@@ -52,8 +52,8 @@ pub(crate) const BARE: Method = method("trust-bare", 0, |w, p, patience| {
 pub(crate) const METRICS: Method = method("trust-metrics", 0, |w, p, patience| {
     Ok(Box::new(Delegated::start(w, p, patience, How::Metrics)?))
 });
-/// `apply_async` with 64 futures in flight: asked for together, awaited in order. For targets
-/// only.
+/// `apply_async` with 64 futures in flight: the oldest is awaited when another one is asked for.
+/// For targets only.
 pub(crate) const FUTURES: Method = method("trust-futures", FLYING, |w, p, patience| {
     Ok(Box::new(Delegated::start(w, p, patience, How::Futures)?))
 });
@@ -171,17 +171,18 @@ impl<W: Workload> Contender for Delegated<W> {
                 })
             }
             How::Futures => {
-                let mut flying = Vec::with_capacity(FLYING);
+                let mut flying: [_; FLYING] = [const { None }; FLYING];
+                let mut oldest = 0;
                 let asked = client.drive(|var| {
-                    flying.push(variables[var].apply_async(next()));
-                    if flying.len() == FLYING {
-                        let answers = flying.drain(..).map(|future| block_on(future).number());
-                        answers.fold(0, u64::wrapping_add)
-                    } else {
-                        0
-                    }
+                    let asked = Some(variables[var].apply_async(next()));
+                    let answered = std::mem::replace(&mut flying[oldest], asked);
+                    oldest = (oldest + 1) % FLYING;
+                    answered.map_or(0, |future| block_on(future).number())
                 });
-                flying.into_iter().for_each(|future| _ = block_on(future));
+                flying
+                    .into_iter()
+                    .flatten()
+                    .for_each(|future| _ = block_on(future));
                 asked
             }
             How::Post => {

@@ -1,11 +1,11 @@
 //! `adaptive`: finds the balance between client and server by itself, which the thesis leaves
 //! open.
 //!
-//! **When to serve.** Whoever has waited for long rings the doorbell. Besides, it serves after a
-//! number of requests, its *interval*. A ring says that the interval was too long: it halves.
-//! A pass without one doubles it. So members that keep each other busy serve when they have to
-//! wait anyway, many requests at a time, which costs the least; one that the others wait for,
-//! because it asks mostly itself, serves as often as they need it.
+//! **When to serve.** After a number of requests, its *interval*, ordinarily as many as make a
+//! good batch. Whoever has waited for long rings: then at once, and where two passes running
+//! answer a ring, the interval halves; once is no pattern. A pass that has found nothing doubles
+//! it, so that a member that nobody asks hardly looks; the first that finds something brings it
+//! back.
 //!
 //! **Which way to its own objects.** Run at once, a request costs less than through the ring.
 //! But where requests to own objects and to others' alternate, the processor guesses wrong
@@ -15,21 +15,23 @@
 use super::{Schedule, Seat};
 use std::cell::Cell;
 
-/// Requests between two passes. A pass that finds nothing costs a look at a line or two for
-/// each client.
+/// Requests between two passes.
 const SHORTEST: u32 = 16;
-const LONGEST: u32 = 1024;
+const USUAL: u32 = 64;
+/// A pass that finds nothing costs a look at a line or two for each client.
+const LONGEST: u32 = 512;
 
 /// Requests after which the way to own objects is chosen anew.
 const STRETCH: u32 = 512;
 
 pub(crate) struct Adaptive {
     interval: Cell<u32>,
-    left: Cell<u32>,
-    /// The pass that is due answers a ring.
+    /// Requests until the interval is over: 0 or less when it is.
+    left: Cell<i32>,
+    /// The last pass answered a ring.
     rung: Cell<bool>,
-    /// Of this stretch: requests to own objects, and all.
-    own: Cell<u32>,
+    /// Of this stretch: requests to others' objects, and all as of the last pass.
+    others: Cell<u32>,
     all: Cell<u32>,
     is_direct: Cell<bool>,
 }
@@ -38,9 +40,9 @@ impl Adaptive {
     pub(super) fn new() -> Self {
         Self {
             interval: Cell::new(SHORTEST),
-            left: Cell::new(SHORTEST),
+            left: Cell::new(SHORTEST as i32),
             rung: Cell::new(false),
-            own: Cell::new(0),
+            others: Cell::new(0),
             all: Cell::new(0),
             is_direct: Cell::new(true),
         }
@@ -48,8 +50,8 @@ impl Adaptive {
 
     #[cold]
     fn choose_way(&self) {
-        let (own, all) = (self.own.take(), self.all.take());
-        let alternates = own > all / 8 && own < all - all / 8;
+        let (others, all) = (self.others.take(), self.all.take());
+        let alternates = others > all / 8 && others < all - all / 8;
         self.is_direct.set(!alternates);
     }
 }
@@ -62,29 +64,32 @@ impl Schedule for Adaptive {
 
     #[inline(always)]
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool {
-        let all = self.all.get() + requests;
-        self.all.set(all);
-        self.own
-            .set(self.own.get() + if own { requests } else { 0 });
-        if all >= STRETCH {
-            self.choose_way();
+        if !own {
+            self.others.set(self.others.get() + requests);
         }
-        let left = self.left.get().saturating_sub(requests);
+        let left = self.left.get() - requests as i32;
         self.left.set(left);
-        self.rung.set(seat.has_rung());
-        left == 0 || self.rung.get()
+        left <= 0 || seat.has_rung()
     }
 
-    #[inline]
-    fn served(&self) {
-        let interval = self.interval.get();
-        let next = if self.rung.get() {
-            interval / 2
-        } else {
-            interval * 2
+    fn served(&self, ran: u32) {
+        let (interval, left) = (self.interval.get(), self.left.get());
+        self.all
+            .set(self.all.get() + (interval as i32 - left) as u32);
+        if self.all.get() >= STRETCH {
+            self.choose_way();
+        }
+        // Before its time: somebody has rung.
+        let rung = left > 0;
+        let again = self.rung.replace(rung) && rung;
+        let next = match (rung, ran) {
+            (true, _) if again => interval / 2,
+            (true, _) => interval,
+            (false, 0) => interval * 2,
+            (false, _) => (interval * 2).min(USUAL),
         };
         let next = next.clamp(SHORTEST, LONGEST);
         self.interval.set(next);
-        self.left.set(next);
+        self.left.set(next as i32);
     }
 }

@@ -48,7 +48,7 @@ pub enum Policy {
     /// As `FastPath`, and when somebody who waits for it has rung its doorbell.
     Doorbell,
     /// As `Doorbell`, and after a number of requests that it finds by itself: fewer while
-    /// others ring, more while they do not. Requests to own objects run at once while
+    /// others ring, more while passes find nothing. Requests to own objects run at once while
     /// the member asks mostly itself or mostly others, and go through a ring where the two
     /// alternate.
     #[default]
@@ -67,8 +67,10 @@ pub(crate) trait Schedule {
     /// true where it is time to serve.
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool;
 
-    /// The pass that was due is over.
-    fn served(&self) {}
+    /// The pass that was due has run so many requests.
+    fn served(&self, ran: u32) {
+        let _ = ran;
+    }
 }
 
 /// One of them; which is known when the member starts.
@@ -106,8 +108,8 @@ impl Schedule for Chosen {
     }
 
     #[inline(always)]
-    fn served(&self) {
-        each!(self, policy => policy.served());
+    fn served(&self, ran: u32) {
+        each!(self, policy => policy.served(ran));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The parameters of a run, whatever its workload.
 //!
 //! Members of a flat team have as many variables each, so the number of variables is rounded
-//! up to a multiple of the threads (D18, flat).
+//! up to a multiple of the threads (D18, flat); not where operations arrive on a schedule.
 //!
 //! Fewer variables than trustees leave trustees without work, so their number is reduced
 //! to the number of variables (D18, dedicated); the freed threads become clients, so that
@@ -43,6 +43,10 @@ impl Point {
         if method.kind() == Kind::Flat {
             let (threads, asked) = (self.threads as u64, self.vars);
             self.servers = 0;
+            if self.load.is_some() {
+                // Latency is compared with the others', on the same hot variable.
+                return None;
+            }
             self.vars = asked.next_multiple_of(threads);
             return (self.vars > asked).then(|| {
                 format!(

@@ -107,8 +107,9 @@ impl Client {
     /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
     /// Panics of callbacks are held until the request has been accepted.
     pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
-        // Several publications to a window: its requests are in flight, not in our hands.
-        let most = PUBLISH_EVERY.min(self.window / 4).max(1);
+        // Several publications to a window: its requests are in flight, not in our hands. But
+        // two together even in the smallest windows, where there are requests enough.
+        let most = PUBLISH_EVERY.min(self.window / 4).max(2);
         let made = self.publish_every.get();
         self.publish_every.set(self.pace.next(made, most));
         if !patience.is_trustees() {

@@ -52,14 +52,21 @@ pub(crate) const BARE: Method = method("trust-bare", 0, |w, p, patience| {
 pub(crate) const METRICS: Method = method("trust-metrics", 0, |w, p, patience| {
     Ok(Box::new(Delegated::start(w, p, patience, How::Metrics)?))
 });
+/// `apply_then` with 64 requests in flight. For targets only.
+pub(crate) const THEN_64: Method = method("trust-then-64", 64, |w, p, patience| {
+    Ok(Box::new(Delegated::start(w, p, patience, How::Then)?))
+});
 /// `apply_async` with 64 futures in flight: the oldest is awaited when another one is asked for.
 /// For targets only.
-pub(crate) const FUTURES: Method = method("trust-futures", FLYING, |w, p, patience| {
-    Ok(Box::new(Delegated::start(w, p, patience, How::Futures)?))
+pub(crate) const FUTURES_64: Method = method("trust-futures-64", 0, |w, p, patience| {
+    let how = How::Futures { flying: 64 };
+    Ok(Box::new(Delegated::start(w, p, patience, how)?))
 });
-
-/// Futures in flight.
-const FLYING: usize = 64;
+/// The same with 256. For targets only.
+pub(crate) const FUTURES_256: Method = method("trust-futures-256", 0, |w, p, patience| {
+    let how = How::Futures { flying: 256 };
+    Ok(Box::new(Delegated::start(w, p, patience, how)?))
+});
 
 const fn method<W: Workload>(
     name: &'static str,
@@ -87,7 +94,7 @@ enum How {
     Lone,
     Bare,
     Metrics,
-    Futures,
+    Futures { flying: usize },
 }
 
 struct Delegated<W: Workload> {
@@ -170,13 +177,16 @@ impl<W: Workload> Contender for Delegated<W> {
                     0
                 })
             }
-            How::Futures => {
-                let mut flying: [_; FLYING] = [const { None }; FLYING];
+            How::Futures { flying } => {
+                let mut flying: Box<[_]> = repeat_with(|| None).take(flying).collect();
                 let mut oldest = 0;
                 let asked = client.drive(|var| {
                     let asked = Some(variables[var].apply_async(next()));
                     let answered = std::mem::replace(&mut flying[oldest], asked);
-                    oldest = (oldest + 1) % FLYING;
+                    oldest += 1;
+                    if oldest == flying.len() {
+                        oldest = 0;
+                    }
                     answered.map_or(0, |future| block_on(future).number())
                 });
                 flying

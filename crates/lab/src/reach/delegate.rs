@@ -18,7 +18,7 @@ pub(super) fn area() -> Area {
     }
 }
 
-const METHODS: [Method; 11] = [
+const METHODS: [Method; 13] = [
     atomic::METHOD,
     lock::mutex(),
     channel::pipelined(),
@@ -29,7 +29,9 @@ const METHODS: [Method; 11] = [
     trust::LONE,
     trust::BARE,
     trust::METRICS,
-    trust::FUTURES,
+    trust::THEN_64,
+    trust::FUTURES_64,
+    trust::FUTURES_256,
 ];
 
 fn targets() -> Vec<Target> {
@@ -109,7 +111,21 @@ fn targets() -> Vec<Target> {
         ),
         both(
             "64 futures in flight / apply_then",
-            Mops("trust-futures"),
+            Mops("trust-futures-64"),
+            then,
+            AtLeast(0.4),
+        ),
+        // The target compares 64 in flight with a window of 256. Where a round trip is long,
+        // that tells of the number in flight more than of futures: like with like, too.
+        both(
+            "64 futures / apply_then, 64 in flight",
+            Mops("trust-futures-64"),
+            Mops("trust-then-64"),
+            AtLeast(0.4),
+        ),
+        both(
+            "256 futures in flight / apply_then",
+            Mops("trust-futures-256"),
             then,
             AtLeast(0.4),
         ),

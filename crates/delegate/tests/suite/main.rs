@@ -23,6 +23,7 @@ mod promise_08_lifetime;
 mod promise_09_clients;
 mod promise_10_idle;
 mod promise_11_shutdown;
+mod report;
 mod rings;
 mod stress;
 mod support;

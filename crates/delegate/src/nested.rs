@@ -17,7 +17,9 @@
 //! every window, so it waits for no room. It may have to wait for the end of another one, which
 //! has closed between our look and our request: only that one knows whether it has run it. It
 //! had not closed when we looked, and we had: whoever waits so closed earlier than whom it
-//! waits for, by the barriers of `Trustee::close`, and there is no circle of such.
+//! waits for, by the barriers of `Trustee::close`, and there is no circle of such. What the
+//! destructors of values ask for after that is sent when the trustee has said that it is gone:
+//! it may wait for room then, since no trustee waits for it.
 
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::error::discard_payload;
@@ -116,7 +118,8 @@ pub(crate) fn send_last(serving: &Serving) {
     serving.nested.set(false);
 }
 
-/// The thread's trustee has ended: sends what is left, waiting for room.
+/// The thread's trustee has ended: sends what the destructors of its values have asked for
+/// behind [`send_last`], waiting for room.
 pub(crate) fn finish() {
     send_all(None, Patience::Hold);
 }

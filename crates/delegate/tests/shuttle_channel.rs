@@ -9,9 +9,12 @@
 //! is printed, to be replayed with `shuttle::replay`.
 #![cfg(corelay_shuttle)]
 
+mod schedules;
+
 use corelay_delegate::{
     ClientGuard, Trust, Trustees, TryApplyThenError, TryPostError, barrier, poll,
 };
+use schedules::model;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
@@ -21,16 +24,6 @@ use std::rc::Rc;
 
 /// Schedules per test, where the environment does not say.
 const SCHEDULES: usize = 2_000;
-
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    let schedules = match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
-        Ok(asked) => asked
-            .parse()
-            .expect("CORELAY_SHUTTLE_ITERATIONS is a number of schedules"),
-        Err(_) => SCHEDULES,
-    };
-    shuttle::check_random(f, schedules);
-}
 
 /// What each client's requests have left behind, in the order in which they ran.
 #[derive(Default)]
@@ -123,32 +116,34 @@ fn mixed(trustees: usize, clients: u64, window: usize, requests: u64, origin: (u
 
 #[test]
 fn every_kind_in_order_in_a_window_of_one() {
-    model(|| mixed(1, 4, 1, 6, (0, 0)));
+    model(SCHEDULES, || mixed(1, 4, 1, 6, (0, 0)));
 }
 
 #[test]
 fn every_kind_in_order_in_a_window_of_two() {
-    model(|| mixed(2, 3, 2, 6, (0, 0)));
+    model(SCHEDULES, || mixed(2, 3, 2, 6, (0, 0)));
 }
 
 #[test]
 fn every_kind_in_order_of_six_clients() {
-    model(|| mixed(1, 6, 4, 8, (0, 0)));
+    model(SCHEDULES, || mixed(1, 6, 4, 8, (0, 0)));
 }
 
 #[test]
 fn positions_wrap_in_flight() {
-    model(|| mixed(1, 3, 4, 12, (u32::MAX - 6, u32::MAX - 5)));
+    model(SCHEDULES, || {
+        mixed(1, 3, 4, 12, (u32::MAX - 6, u32::MAX - 5))
+    });
 }
 
 #[test]
 fn the_count_wraps_alone() {
-    model(|| mixed(1, 3, 4, 12, (0, u32::MAX - 5)));
+    model(SCHEDULES, || mixed(1, 3, 4, 12, (0, u32::MAX - 5)));
 }
 
 #[test]
 fn rings_grow_while_others_are_served() {
-    model(|| {
+    model(SCHEDULES, || {
         let trustees = Trustees::dedicated(1)
             .window(4)
             .origin(u32::MAX - 20, 0)
@@ -207,7 +202,7 @@ impl Drop for Watched {
 fn an_object_goes_once_and_after_its_requests() {
     const CLIENTS: usize = 4;
     const POSTS: usize = 3;
-    model(|| {
+    model(SCHEDULES, || {
         let (drops, ran_before) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let trustees = Trustees::dedicated(1).window(4).start().unwrap();
         // It keeps the trustee busy when the other one has gone.
@@ -264,7 +259,7 @@ struct Tally {
 fn shutdown_runs_what_was_accepted() {
     const CLIENTS: usize = 4;
     const TRIES: usize = 6;
-    model(|| {
+    model(SCHEDULES, || {
         let trustees = Trustees::dedicated(1).window(2).start().unwrap();
         let (posted, issued) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let value = trustees.entrust(());
@@ -334,7 +329,7 @@ fn shutdown_runs_what_was_accepted() {
 
 #[test]
 fn clients_come_and_go() {
-    model(|| {
+    model(SCHEDULES, || {
         let trustees = Trustees::dedicated(2).window(2).start().unwrap();
         let totals = [trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64)];
         let threads: Vec<_> = (0..3)
@@ -386,7 +381,7 @@ fn chain(value: Trust<u64>, left: u64, done: Rc<Cell<u64>>) {
 fn callbacks_issue() {
     const STEPS: u64 = 4;
     for window in [1, 2, 4] {
-        model(move || {
+        model(SCHEDULES, move || {
             let trustees = Trustees::dedicated(1).window(window).start().unwrap();
             let value = trustees.entrust(0u64);
             let threads: Vec<_> = (0..3)

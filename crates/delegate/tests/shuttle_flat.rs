@@ -2,10 +2,13 @@
 //! random, by every kind of request, while they serve.
 #![cfg(corelay_shuttle)]
 
+mod schedules;
+
 use corelay_delegate::{
     ClientGuard, Policy, Trust, Trustees, TryApplyThenError, TryPostError, barrier, poll,
 };
 use corelay_sync::Futex;
+use schedules::{asked_or, model};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -16,19 +19,6 @@ use std::rc::Rc;
 
 /// Schedules per test, where the environment does not say.
 const SCHEDULES: usize = 500;
-
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    shuttle::check_random(f, schedules(SCHEDULES));
-}
-
-fn schedules(usual: usize) -> usize {
-    match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
-        Ok(asked) => asked
-            .parse()
-            .expect("CORELAY_SHUTTLE_ITERATIONS is a number of schedules"),
-        Err(_) => usual,
-    }
-}
 
 const POLICIES: [Policy; 6] = [
     Policy::Queue,
@@ -205,33 +195,33 @@ fn run(members: usize, window: usize, outside: usize, requests: u64) {
 
 #[test]
 fn two_members_in_a_window_of_two() {
-    model(|| run(2, 2, 1, 12));
+    model(SCHEDULES, || run(2, 2, 1, 12));
 }
 
 #[test]
 fn two_members_in_a_window_of_one() {
-    model(|| run(2, 1, 0, 10));
+    model(SCHEDULES, || run(2, 1, 0, 10));
 }
 
 #[test]
 fn three_members_and_two_outside() {
-    model(|| run(3, 2, 2, 8));
+    model(SCHEDULES, || run(3, 2, 2, 8));
 }
 
 #[test]
 fn eight_members() {
-    model(|| run(8, 2, 1, 6));
+    model(SCHEDULES, || run(8, 2, 1, 6));
 }
 
 #[test]
 fn sixteen_members() {
-    model(|| run(16, 3, 0, 4));
+    model(SCHEDULES, || run(16, 3, 0, 4));
 }
 
 /// Closures of a trustee have asked something of the member that ends it, and waits.
 #[test]
 fn a_member_serves_while_it_ends_trustees() {
-    model(|| {
+    model(SCHEDULES, || {
         let policy = POLICIES[thread_rng().gen_range(0..POLICIES.len())];
         let team = Trustees::flat(1).policy(policy).start().unwrap();
         team.run(|me| {
@@ -290,5 +280,5 @@ fn a_member_that_dozes_misses_nobody() {
         team.shutdown();
     };
     // Three threads that stand still at the right moment: schedules with few changes find it.
-    shuttle::check_pct(dozes, schedules(20 * SCHEDULES), 3);
+    shuttle::check_pct(dozes, asked_or(20 * SCHEDULES), 3);
 }

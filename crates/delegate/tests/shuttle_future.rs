@@ -2,7 +2,10 @@
 //! await, drop, and hand futures on. `shuttle_channel` says how to run it.
 #![cfg(corelay_shuttle)]
 
+mod schedules;
+
 use corelay_delegate::{ApplyFuture, AsyncError, ClientGuard, Trustees, TryApplyAsyncError};
+use schedules::model;
 use shuttle::future::block_on;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
@@ -13,16 +16,6 @@ use std::task::{Context, Waker};
 
 /// Schedules per test, where the environment does not say.
 const SCHEDULES: usize = 2_000;
-
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    let schedules = match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
-        Ok(asked) => asked
-            .parse()
-            .expect("CORELAY_SHUTTLE_ITERATIONS is a number of schedules"),
-        Err(_) => SCHEDULES,
-    };
-    shuttle::check_random(f, schedules);
-}
 
 /// Counts drops.
 struct Counted(Arc<AtomicUsize>);
@@ -37,7 +30,7 @@ impl Drop for Counted {
 fn futures_are_awaited_dropped_and_handed_on() {
     const ASKERS: u64 = 3;
     const FUTURES: u64 = 5;
-    model(|| {
+    model(SCHEDULES, || {
         let trustees = Trustees::dedicated(1).window(2).start().unwrap();
         let value = trustees.entrust(0u64);
         let drops = Arc::new(AtomicUsize::new(0));
@@ -83,7 +76,7 @@ fn futures_are_awaited_dropped_and_handed_on() {
 
 #[test]
 fn panics_reach_their_futures() {
-    model(|| {
+    model(SCHEDULES, || {
         let trustees = Trustees::dedicated(1).window(4).start().unwrap();
         let value = trustees.entrust(0u64);
         let fine = value.apply_async(|n| *n);
@@ -102,7 +95,7 @@ fn panics_reach_their_futures() {
 
 #[test]
 fn shutdown_completes_what_was_accepted() {
-    model(|| {
+    model(SCHEDULES, || {
         let trustees = Trustees::dedicated(1).window(2).start().unwrap();
         let value = trustees.entrust(0u64);
         let askers: Vec<_> = (0..2)

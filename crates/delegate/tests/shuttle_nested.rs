@@ -2,7 +2,10 @@
 //! shuttle: see `shuttle_channel` for how.
 #![cfg(corelay_shuttle)]
 
+mod schedules;
+
 use corelay_delegate::{ClientGuard, Trust, Trustees, TryApplyThenError, TryPostError, barrier};
+use schedules::model;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +13,6 @@ use shuttle::thread;
 
 /// Schedules per test, where the environment does not say.
 const SCHEDULES: usize = 1_000;
-
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    let schedules = match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
-        Ok(asked) => asked
-            .parse()
-            .expect("CORELAY_SHUTTLE_ITERATIONS is a number of schedules"),
-        Err(_) => SCHEDULES,
-    };
-    shuttle::check_random(f, schedules);
-}
 
 /// Counts itself, from its making to its end: what is queued must neither be lost nor leak.
 struct Token(Arc<Tally>);
@@ -122,20 +115,20 @@ fn chains(n: usize, window: usize, clients: usize, ends_early: bool) {
 
 #[test]
 fn two_trustees_with_room_for_one() {
-    model(|| chains(2, 1, 2, false));
+    model(SCHEDULES, || chains(2, 1, 2, false));
 }
 
 #[test]
 fn four_trustees_with_room_for_two() {
-    model(|| chains(4, 2, 3, false));
+    model(SCHEDULES, || chains(4, 2, 3, false));
 }
 
 #[test]
 fn trustees_end_in_the_midst_of_it() {
-    model(|| chains(2, 1, 2, true));
+    model(SCHEDULES, || chains(2, 1, 2, true));
 }
 
 #[test]
 fn many_trustees_end_in_the_midst_of_it() {
-    model(|| chains(6, 2, 4, true));
+    model(SCHEDULES, || chains(6, 2, 4, true));
 }

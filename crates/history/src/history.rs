@@ -85,10 +85,14 @@ impl<O, R> Call<O, R> {
 /// ```
 ///
 /// # What the stamps say
-/// Between threads a call precedes another if it returned *before* the other was invoked;
-/// where the two stamps are equal the calls overlap. Within a thread equal stamps are order
-/// too: of two calls the first precedes the second unless it returned later than the
-/// second was invoked.
+/// A call precedes another if it returned *before* the other was invoked; where the two
+/// stamps are equal the calls overlap. But between calls of one thread on one object (one
+/// [key](crate::Model::key)) equal stamps are order too: the first precedes the second unless
+/// it returned later than the second was invoked.
+///
+/// Of one thread's calls on *different* objects, equal stamps say nothing. They are rare with
+/// the counters of x86-64, which tick many times between two calls; those of aarch64 may stand
+/// still over several. Why it must be so is told where [keys](crate::Model::key) are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History<O, R> {
     threads: Vec<Vec<Call<O, R>>>,

@@ -44,7 +44,10 @@
 //! * **No false accusation**, as long as the model is right and stamps are what
 //!   [`ticks`](corelay_sync::ticks()) promises: intervals are never too short, and equal
 //!   stamps count as overlap. See [`Recorder`].
-//! * **No false acquittal.** `Ok` means that an order was found that explains every call.
+//! * **No false acquittal.** `Ok` means that there is an order that explains every call, and
+//!   keeps all that [the stamps say](History#what-the-stamps-say). Where a thread's call on one
+//!   object returns at the very stamp at which its next one, on another object, is invoked,
+//!   they do not say which came first.
 //! * **Calls that never returned** may have taken effect at any time after they began, or
 //!   not. A panic in a recorded call leaves it so.
 //! * **A counterexample proves.** What is left of the history has no explanation, so neither

@@ -21,10 +21,10 @@
 //! line to carry what one call does to another. With the shared counter it holds by the
 //! memory model alone.
 //!
-//! Within a thread the order is known without stamps. Equal ones mean order there
-//! ([`History`](crate::History)), so a call that returns at the very stamp at which a later
-//! one of its thread was invoked, and thus overlaps it, is noted as returning one later:
-//! the interval grows, which is allowed.
+//! Within a thread the order is known without stamps. Equal ones mean order there, between
+//! calls of one object ([`History`](crate::History)), so a call that returns at the very
+//! stamp at which a later one of its thread was invoked, and thus overlaps it, is noted as
+//! returning one later: the interval grows, which is allowed.
 //!
 //! Stamps are fences. What shows only because a store of one operation is still in its
 //! core's buffer when the next operation of the same thread begins does not show in a

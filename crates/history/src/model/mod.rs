@@ -68,8 +68,16 @@ pub trait Model {
     fn step(&self, state: &mut Self::State, operation: &Self::Operation) -> Self::Output;
 
     /// The object that `operation` is for. A history is linearizable exactly if the calls of
-    /// each object are (Herlihy and Wing's locality), so each is checked by itself, which
-    /// takes far less.
+    /// each object are, so each is checked by itself, which takes far less.
+    ///
+    /// That is locality (Herlihy and Wing, 1990, section 3.2). Its proof puts the objects'
+    /// orders together to one, and needs that what precedes between objects is an order of
+    /// *intervals*: where `a` precedes `b`, `c` does not precede `b`, and `c` precedes `d`,
+    /// `a` precedes `d`. What returned at a lesser stamp than the other was invoked at is
+    /// such an order. Of what one thread does at equal stamps its program would still tell the
+    /// order; but if that counted between objects, each could be right by itself and the
+    /// whole wrong. So it counts within an object only, as [`History`](crate::History) says.
+    /// Where it must count, use one key for all, or let the clock tick between the calls.
     fn key(&self, operation: &Self::Operation) -> Self::Key;
 
     /// True only if `operation`, when it answers `output`, leaves *every* state as it is: a

@@ -1,6 +1,6 @@
 //! Histories from the literature, and the classic mistakes.
 
-use crate::support::{history, refuted};
+use crate::support::{brute_force, history, refuted};
 use corelay_history::model::queue::Operation::{Dequeue, Enqueue};
 use corelay_history::model::queue::Output::{Dequeued, Enqueued};
 use corelay_history::model::{counter, map, queue, register, stack};
@@ -235,4 +235,38 @@ fn equal_stamps_overlap_between_threads_and_are_order_within_one() {
     };
     check(&register::Register::new(0), &read(B)).unwrap();
     refuted(&register::Register::new(0), &read(A));
+}
+
+/// Each key is right by itself, and one order explains the whole: in it B's insertion of 0
+/// follows that of 1, which is invoked at the very stamp at which the first returns.
+#[test]
+fn equal_stamps_within_a_thread_are_no_order_between_keys() {
+    use map::Operation::*;
+    let going_on = |[b_ended, b_next]: [u64; 2], [c_ended, c_next]: [u64; 2]| {
+        history([
+            (A, Remove(1), 0..=30, Some(1)),
+            (B, Insert(0, 1), 0..=b_ended, None),
+            (B, Insert(1, 1), b_next..=40, Some(1)),
+            (C, Insert(1, 1), 0..=10, None),
+            (C, Get(1), 11..=c_ended, None),
+            (C, Get(0), c_next..=50, None),
+        ])
+    };
+    let map = map::Map::new();
+    let tied = going_on([20, 20], [20, 20]);
+    check(&map, &tied).unwrap();
+    assert!(brute_force(&map, &tied));
+    // Pulled apart, whichever thread goes on first.
+    for (b, c) in [
+        ([20, 21], [20, 21]),
+        ([18, 19], [20, 21]),
+        ([20, 21], [18, 19]),
+    ] {
+        let apart = going_on(b, c);
+        assert!(!brute_force(&map, &apart));
+        refuted(&map, &apart);
+    }
+    // What gives way is the order of different keys only.
+    let one_key = history([(B, Insert(0, 1), 0..=20, None), (B, Get(0), 20..=40, None)]);
+    refuted(&map, &one_key);
 }

@@ -131,7 +131,8 @@ pub(crate) fn replaced<O: Clone, R: Clone>(
 /// The return of a call that may take effect, with its output, or not at all.
 pub(crate) const OPEN: u64 = u64::MAX;
 
-/// Tries every order. Knows nothing of keys: a state for each.
+/// Tries every order of the whole history, that objects can be checked by themselves
+/// unknown to it.
 pub(crate) fn brute_force<M: Model>(model: &M, history: &HistoryOf<M>) -> bool {
     let calls: Vec<(usize, usize, &CallOf<M>)> = (0..history.threads())
         .flat_map(|t| {
@@ -165,7 +166,9 @@ fn try_all<M: Model>(
         .filter(open)
         .filter(|&i| {
             let others = (0..calls.len()).filter(open);
-            !others.into_iter().any(|j| precedes(calls[j], calls[i]))
+            !others
+                .into_iter()
+                .any(|j| precedes(model, calls[j], calls[i]))
         })
         .collect();
     for i in candidates {
@@ -191,13 +194,18 @@ fn try_all<M: Model>(
     false
 }
 
-/// By the stamps, or within a thread.
-fn precedes<O, R>(
-    (thread_a, index_a, a): (usize, usize, &Call<O, R>),
-    (thread_b, index_b, b): (usize, usize, &Call<O, R>),
+/// By the stamps; where they are equal, within a thread and an object.
+fn precedes<M: Model>(
+    model: &M,
+    (thread_a, index_a, a): (usize, usize, &CallOf<M>),
+    (thread_b, index_b, b): (usize, usize, &CallOf<M>),
 ) -> bool {
     let Some(ended) = a.ended() else {
         return false;
     };
-    ended < b.invoked() || (thread_a == thread_b && index_a < index_b && ended == b.invoked())
+    let follows = || {
+        let one_object = model.key(a.operation()) == model.key(b.operation());
+        thread_a == thread_b && index_a < index_b && one_object
+    };
+    ended < b.invoked() || (ended == b.invoked() && follows())
 }

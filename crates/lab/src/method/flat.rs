@@ -11,14 +11,15 @@
 //! same CPUs, do the work.
 
 use crate::method::load::{Load, pause};
-use crate::method::trust::{asynchronous, asynchronous_with, total};
+use crate::method::trust::{
+    Variables, asynchronous, asynchronous_with, bytes_per_var, entrusted, total,
+};
 use crate::method::{Contender, Kind, Method, Patience};
 use crate::schema::Trustee;
-use crate::workload::operation::{LINE_BYTES, Line, Workload};
+use crate::workload::operation::Workload;
 use crate::workload::point::Point;
 use crate::workload::random::Client;
-use corelay::{ClientGuard, Policy, Team, Trust, Trustees};
-use std::iter::repeat_with;
+use corelay::{Policy, Team, Trustees};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -58,13 +59,11 @@ pub(crate) const fn adaptive<W: Workload>() -> Method<W> {
 }
 
 pub(crate) const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Method<W> {
-    // As of dedicated delegation.
-    let bytes = size_of::<Line<W::Object>>() + 3 * LINE_BYTES + size_of::<Trust<Line<W::Object>>>();
     Method {
         name,
         kind: Kind::Flat,
         window: 0,
-        bytes_per_var: bytes as u64,
+        bytes_per_var: bytes_per_var::<W>(),
         build,
     }
 }
@@ -79,8 +78,6 @@ pub(crate) fn start<W: Workload>(
     let flat = Flat::start(workload, point, patience, policy, load)?;
     Ok(Box::new(flat))
 }
-
-type Variables<W> = Box<[Trust<Line<<W as Workload>::Object>>]>;
 
 struct Flat<W: Workload> {
     workload: W,
@@ -107,9 +104,6 @@ struct Meeting {
     panicked: bool,
 }
 
-/// Variables given to the members before the clock is looked at again.
-const AT_ONCE: usize = 1 << 14;
-
 impl<W: Workload> Flat<W> {
     fn start(
         workload: W,
@@ -126,24 +120,16 @@ impl<W: Workload> Flat<W> {
             .pin(places.copied().flatten())
             .start()
             .map_err(|error| format!("--threads: {error}"))?;
-        let client = ClientGuard::new();
-        let mut variables = Vec::with_capacity(point.vars_len());
-        while variables.len() < point.vars_len() {
-            patience.check()?;
-            let some = AT_ONCE.min(point.vars_len() - variables.len());
-            let objects = repeat_with(|| Line(workload.object()));
-            variables.extend(team.entrust_all(objects.take(some)));
-        }
+        let variables = entrusted(&team, workload, point, patience)?;
         let of = |member| {
             let vars = load.variables(member, team.len(), variables.len())?;
             Some(vars.iter().map(|&var| variables[var].clone()).collect())
         };
         let chosen = (0..team.len()).map_while(of).collect();
-        drop(client);
         Ok(Self {
             workload,
             load,
-            variables: variables.into(),
+            variables,
             chosen,
             team: Some(team),
             meeting: Mutex::default(),

@@ -73,15 +73,11 @@ const fn method<W: Workload>(
     window: usize,
     build: super::Build<W>,
 ) -> Method<W> {
-    // An object on its trustee, which is the variable and its bookkeeping as the allocator
-    // rounds them (four lines of fetch-add, by the process's size at 2^20 variables); and a
-    // handle.
-    let bytes = size_of::<Line<W::Object>>() + 3 * LINE_BYTES + size_of::<Trust<Line<W::Object>>>();
     Method {
         name,
         kind: Kind::Dedicated,
         window,
-        bytes_per_var: bytes as u64,
+        bytes_per_var: bytes_per_var::<W>(),
         build,
     }
 }
@@ -102,13 +98,10 @@ struct Delegated<W: Workload> {
     how: How,
     clients: Range<usize>,
     // Handles go before their trustees do.
-    variables: Box<[Trust<Line<W::Object>>]>,
+    variables: Variables<W>,
     /// Until the end.
     trustees: Option<Trustees>,
 }
-
-/// Variables given to the trustees before the clock is looked at again.
-const AT_ONCE: usize = 1 << 14;
 
 impl<W: Workload> Delegated<W> {
     fn start(workload: W, point: &Point, patience: &Patience, how: How) -> Result<Self, String> {
@@ -121,22 +114,11 @@ impl<W: Workload> Delegated<W> {
             .pin(places.copied().flatten())
             .start()
             .map_err(|error| format!("--servers: {error}"))?;
-        // This thread asks for nothing while samples are taken: the trustees need not look
-        // at its channels.
-        let client = ClientGuard::new();
-        let mut variables = Vec::with_capacity(point.vars_len());
-        while variables.len() < point.vars_len() {
-            patience.check()?;
-            let some = AT_ONCE.min(point.vars_len() - variables.len());
-            let objects = repeat_with(|| Line(workload.object()));
-            variables.extend(trustees.entrust_all(objects.take(some)));
-        }
-        drop(client);
         Ok(Self {
             workload,
             how,
             clients: point.servers..point.threads,
-            variables: variables.into(),
+            variables: entrusted(&trustees, workload, point, patience)?,
             trustees: Some(trustees),
         })
     }
@@ -232,6 +214,40 @@ impl From<&Metrics> for Trustee {
             panics: counted.panics,
         }
     }
+}
+
+/// Handles of all variables.
+pub(super) type Variables<W> = Box<[Trust<Line<<W as Workload>::Object>>]>;
+
+/// What a variable takes: an object on its trustee, which is the variable and its bookkeeping
+/// as the allocator rounds them (four lines of fetch-add, by the process's size at 2^20
+/// variables); and a handle.
+pub(super) const fn bytes_per_var<W: Workload>() -> u64 {
+    let object = size_of::<Line<W::Object>>() + 3 * LINE_BYTES;
+    (object + size_of::<Trust<Line<W::Object>>>()) as u64
+}
+
+/// Variables given to the trustees before the clock is looked at again.
+const AT_ONCE: usize = 1 << 14;
+
+/// Gives the variables to the trustees in turn.
+pub(super) fn entrusted<W: Workload>(
+    trustees: &Trustees,
+    workload: W,
+    point: &Point,
+    patience: &Patience,
+) -> Result<Variables<W>, String> {
+    // This thread asks for nothing while samples are taken: the trustees need not look at its
+    // channels.
+    let _client = ClientGuard::new();
+    let mut variables = Vec::with_capacity(point.vars_len());
+    while variables.len() < point.vars_len() {
+        patience.check()?;
+        let some = AT_ONCE.min(point.vars_len() - variables.len());
+        let objects = repeat_with(|| Line(workload.object()));
+        variables.extend(trustees.entrust_all(objects.take(some)));
+    }
+    Ok(variables.into())
 }
 
 /// Asks by `apply_then`; each operation counts when its callback has run. On a schedule each

@@ -1,18 +1,14 @@
 //! Reports: what they say, and that nobody waits for them.
 
-#![cfg(not(any(corelay_loom, corelay_shuttle)))]
-
-#[path = "suite/support.rs"]
-#[allow(dead_code)] // What the other tests use as well.
-mod support;
-
+use crate::support::{
+    Gate, hold_up, hold_up_from_elsewhere, panic_of, scaled, start, until, watchdog,
+};
 use corelay_delegate::report::{ClientReport, State, TrusteeReport};
 use corelay_delegate::{Builder, ClientGuard, Reporter, Trust, Trustees, barrier, poll};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use support::{Gate, hold_up, hold_up_from_elsewhere, panic_of, scaled, start, until, watchdog};
 
 fn observed() -> Builder {
     Trustees::dedicated(1).observe(true)

@@ -1,16 +1,20 @@
 //! `adaptive`: finds the balance between client and server by itself, which the thesis leaves
 //! open.
 //!
-//! **When to serve.** After a number of requests, its *interval*, ordinarily as many as make a
-//! good batch. Whoever has waited for long rings: then at once, and where two passes running
-//! answer a ring, the interval halves; once is no pattern. A pass that has found nothing doubles
-//! it, so that a member that nobody asks hardly looks; the first that finds something brings it
-//! back.
-//!
 //! **Which way to its own objects.** Run at once, a request costs less than through the ring.
 //! But where requests to own objects and to others' alternate, the processor guesses wrong
 //! which of the two ways comes next, and that costs more than the ring does: then all go the
 //! same way. What share its own requests have is counted over some hundreds.
+//!
+//! **When to serve.** Where its own requests go through the ring, hardly ever: the ring is full
+//! soon, and then all are served in one large batch. Who serves earlier, because it is asked to,
+//! lets the others go ahead, and waits for them later (measured with bursts).
+//!
+//! Where they run at once or are few, nothing else would make a member serve. Then it does after
+//! a number of requests, its *interval*, ordinarily as many as make a good batch. Whoever has
+//! waited for long rings: then soon, and where two passes running answer a ring, the interval
+//! halves; once is no pattern. A pass that has found nothing doubles it, so that a member that
+//! nobody asks hardly looks; the first that finds something brings it back.
 
 use super::{Schedule, Seat};
 use std::cell::Cell;
@@ -21,12 +25,17 @@ const USUAL: u32 = 64;
 /// A pass that finds nothing costs a look at a line or two for each client.
 const LONGEST: u32 = 512;
 
+/// Own requests between two looks at the bell: where they run at once, each look would be felt.
+const LOOK_EVERY: i32 = 64;
+
 /// Requests after which the way to own objects is chosen anew.
 const STRETCH: u32 = 512;
 
 pub(crate) struct Adaptive {
     interval: Cell<u32>,
-    /// Requests until the interval is over: 0 or less when it is.
+    /// Requests since the last pass, up to the last look.
+    made: Cell<u32>,
+    /// Own requests until the next look: 0 or less when it is time.
     left: Cell<i32>,
     /// The last pass answered a ring.
     rung: Cell<bool>,
@@ -40,11 +49,26 @@ impl Adaptive {
     pub(super) fn new() -> Self {
         Self {
             interval: Cell::new(SHORTEST),
-            left: Cell::new(SHORTEST as i32),
+            made: Cell::new(0),
+            left: Cell::new(LOOK_EVERY),
             rung: Cell::new(false),
             others: Cell::new(0),
             all: Cell::new(0),
             is_direct: Cell::new(true),
+        }
+    }
+
+    /// Apart, so that own requests that run at once pay for a countdown only.
+    #[inline(never)]
+    fn look(&self, seat: &Seat) -> bool {
+        let since = LOOK_EVERY - self.left.replace(LOOK_EVERY);
+        let made = self.made.get() + since.cast_unsigned();
+        self.made.set(made);
+        if self.is_direct.get() {
+            made >= self.interval.get() || seat.has_rung()
+        } else {
+            // Often enough that a change of load is noticed.
+            made >= LONGEST
         }
     }
 
@@ -64,23 +88,25 @@ impl Schedule for Adaptive {
 
     #[inline(always)]
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool {
+        let left = self.left.get() - requests.cast_signed();
+        self.left.set(left);
+        if own && left > 0 {
+            return false;
+        }
         if !own {
             self.others.set(self.others.get() + requests);
         }
-        let left = self.left.get() - requests as i32;
-        self.left.set(left);
-        left <= 0 || seat.has_rung()
+        self.look(seat)
     }
 
     fn served(&self, ran: u32) {
-        let (interval, left) = (self.interval.get(), self.left.get());
-        self.all
-            .set(self.all.get() + (interval as i32 - left) as u32);
+        let (interval, made) = (self.interval.get(), self.made.take());
+        self.all.set(self.all.get() + made);
         if self.all.get() >= STRETCH {
             self.choose_way();
         }
         // Before its time: somebody has rung.
-        let rung = left > 0;
+        let rung = made < interval;
         let again = self.rung.replace(rung) && rung;
         let next = match (rung, ran) {
             (true, _) if again => interval / 2,
@@ -88,8 +114,6 @@ impl Schedule for Adaptive {
             (false, 0) => interval * 2,
             (false, _) => (interval * 2).min(USUAL),
         };
-        let next = next.clamp(SHORTEST, LONGEST);
-        self.interval.set(next);
-        self.left.set(next as i32);
+        self.interval.set(next.clamp(SHORTEST, LONGEST));
     }
 }

@@ -10,7 +10,7 @@
 //! | [`fast_path`] | runs at once | never |
 //! | [`bound`] | runs at once | after every so many requests |
 //! | [`doorbell`] | runs at once | when somebody who waits has rung |
-//! | [`adaptive`] | runs at once, or travels where others' requests come between | when somebody has rung, and as often as it pays |
+//! | [`adaptive`] | runs at once, or travels where others' requests come between | where they run at once: when somebody has rung, and as often as it pays |
 
 mod adaptive;
 mod blocked;
@@ -47,10 +47,10 @@ pub enum Policy {
     Bound(u32),
     /// As `FastPath`, and when somebody who waits for it has rung its doorbell.
     Doorbell,
-    /// As `Doorbell`, and after a number of requests that it finds by itself: fewer while
-    /// others ring, more while passes find nothing. Requests to own objects run at once while
-    /// the member asks mostly itself or mostly others, and go through a ring where the two
-    /// alternate.
+    /// While the member asks mostly itself or mostly others, as `Doorbell` (looking at the bell
+    /// every 64 requests to own objects), and after a number of requests that it finds by itself:
+    /// fewer while others ring, more while passes find nothing. Where the two alternate, requests
+    /// to own objects go through a ring, and it serves as `Blocked` does, or after 512 requests.
     #[default]
     Adaptive,
 }

@@ -22,8 +22,9 @@ use std::cell::Cell;
 /// Requests between two passes.
 const SHORTEST: u32 = 16;
 const USUAL: u32 = 64;
-/// A pass that finds nothing costs a look at a line or two for each client.
-const LONGEST: u32 = 512;
+/// A pass that finds nothing costs a look at a line or two for each client, and who waits
+/// rings.
+const LONGEST: u32 = 4096;
 
 /// Own requests between two looks at the bell: where they run at once, each look would be felt.
 const LOOK_EVERY: i32 = 64;
@@ -67,8 +68,8 @@ impl Adaptive {
         if self.is_direct.get() {
             made >= self.interval.get() || seat.has_rung()
         } else {
-            // Often enough that a change of load is noticed.
-            made >= LONGEST
+            // So that a change of load is noticed.
+            made >= STRETCH
         }
     }
 

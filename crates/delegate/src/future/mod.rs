@@ -170,7 +170,7 @@ impl<R> ApplyFuture<R> {
 impl<R> Future for ApplyFuture<R> {
     type Output = Result<R, AsyncError>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let waiter = self
             .waiter
@@ -179,11 +179,7 @@ impl<R> Future for ApplyFuture<R> {
         let had_waker = waiter.has_waker();
         let Some(state) = waiter.poll(context.waker()) else {
             if !had_waker {
-                // Where this is the thread that asked, what it has not published yet is
-                // looked for at once. The trustee would find it by itself, a little later.
-                for_each_client(Client::flush);
-                // And a member may have been asked itself.
-                serve_once();
+                hurry();
             }
             return Poll::Pending;
         };
@@ -192,6 +188,14 @@ impl<R> Future for ApplyFuture<R> {
         // SAFETY: complete, and forgotten by us.
         Poll::Ready(unsafe { Self::take(slot, state) })
     }
+}
+
+/// Where this is the thread that asked, what it has not published yet is looked for at once. The
+/// trustee would find it by itself, a little later. And a member may have been asked itself.
+#[inline(never)]
+fn hurry() {
+    for_each_client(Client::flush);
+    serve_once();
 }
 
 impl<R> Drop for ApplyFuture<R> {

@@ -196,8 +196,8 @@ impl<T> Trust<T> {
     ///
     /// The request runs even if this thread never calls corelay again. The callback runs
     /// inside a later call of this thread: [`poll`](crate::poll),
-    /// [`barrier`](crate::barrier), or a request; of a busy client every 64th request
-    /// looks for answers. Where the window is full, the call waits and runs callbacks.
+    /// [`barrier`](crate::barrier), or a request; of a busy client one in a third of
+    /// the window looks for answers. Where the window is full, the call waits and runs callbacks.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, barrier};

@@ -34,8 +34,10 @@ fn a_stream_is_answered_in_order() {
     model(|| {
         let trustees = trustees();
         let value = trustees.entrust(0u64);
-        let seen = Rc::new(Cell::new(0u64));
-        for i in 1..=2 {
+        // A first `apply_then` would go alone, by the mail line.
+        value.post(|v| *v += 1);
+        let seen = Rc::new(Cell::new(1u64));
+        for i in 2..=3 {
             let seen = Rc::clone(&seen);
             let expected = seen.clone();
             value.apply_then(
@@ -51,7 +53,7 @@ fn a_stream_is_answered_in_order() {
             );
         }
         barrier().unwrap();
-        assert_eq!(seen.get(), 2);
+        assert_eq!(seen.get(), 3);
         drop(value);
         drop(ClientGuard::new());
         trustees.shutdown();

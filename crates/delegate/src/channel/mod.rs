@@ -16,7 +16,7 @@
 //! ```
 //!
 //! **Streams.** A request is written into the request ring and the *head* is advanced at
-//! once; the *mail* word, which the trustee polls, is advanced every 64 requests and at
+//! once; the *mail* word, which the trustee polls, is advanced three times a window and at
 //! once when the client is slow. A trustee that has been idle for a while looks at the
 //! heads too (the *live tail*), so that no accepted request waits for its client. The
 //! trustee writes results into the answer ring and then advances *tail* once per batch.

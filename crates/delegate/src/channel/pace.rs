@@ -1,6 +1,6 @@
 //! How many requests a client puts together before it publishes them.
 //!
-//! A busy client publishes every 64 requests: each publication costs the trustee a line.
+//! A busy client publishes three times a window: each publication costs the trustee a line.
 //! A slow one publishes each request at once, and looks at its answers each time. Which
 //! of the two it is shows in the time that its own work takes between two publications: not
 //! what it waits for room, or serves others meanwhile.

@@ -5,8 +5,8 @@ use corelay_delegate::{Builder, ClientGuard, Trust, Trustees, barrier, poll};
 use corelay_sync::{Issue, Session, Shared};
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -288,4 +288,26 @@ fn promise_04_each_trustee_by_itself() {
     for (t, sequence) in &objects {
         assert_eq!(t.apply(|n| *n), sequence.issued.get());
     }
+}
+
+/// What goes to one trustee says nothing of what goes to another: a request issued later runs
+/// first there.
+#[test]
+fn promise_04_no_order_across_trustees() {
+    let _watch = watchdog();
+    let trustees = start(Trustees::dedicated(2));
+    let (one, other) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, ()));
+    let gate = Gate::new();
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let log = |what: &'static str| {
+        let ran = Arc::clone(&ran);
+        move |(): &mut ()| ran.lock().unwrap().push(what)
+    };
+    let closed = gate.clone();
+    one.post(move |()| closed.wait());
+    one.post(log("issued first"));
+    other.apply(log("issued second"));
+    gate.open();
+    barrier().unwrap();
+    assert_eq!(*ran.lock().unwrap(), ["issued second", "issued first"]);
 }

@@ -241,7 +241,7 @@ impl Shared {
         // Relaxed: a figure.
         match self.state.word().load(Ordering::Relaxed) {
             AWAKE | AWAKE_FENCED => State::Awake,
-            DROWSY | ASLEEP => State::Asleep,
+            DROWSY | ASLEEP | DOZING => State::Asleep,
             _ => State::Closing,
         }
     }

@@ -77,7 +77,8 @@ pub struct TrusteeReport {
 pub enum State {
     /// It serves, or looks for something to serve.
     Awake,
-    /// It sleeps until there is something to serve.
+    /// It sleeps until there is something to serve; a member of a flat team also until it has the
+    /// answer that its function waits for.
     Asleep,
     /// It runs what it has accepted and then ends.
     Closing,

@@ -305,6 +305,7 @@ pub(crate) struct Trustee {
     passes: u64,
     found: u64,
     sleeps: u64,
+    rings: u64,
     retired: RefCell<Vec<*mut Header>>,
     since_look: u32,
     job: Option<Job>,
@@ -323,6 +324,7 @@ impl Trustee {
             passes: 0,
             found: 0,
             sleeps: 0,
+            rings: 0,
             retired: RefCell::new(Vec::new()),
             since_look: 0,
             job: None,
@@ -416,6 +418,11 @@ impl Trustee {
             self.read_inbox();
         }
         u32::from(has_news)
+    }
+
+    /// The member has found its doorbell rung.
+    pub(crate) fn count_ring(&mut self) {
+        self.rings += 1;
     }
 
     /// Sends what closures have asked for and what found no room then.
@@ -576,13 +583,14 @@ impl Trustee {
             .contain(|| unsafe { Header::drop_value(header) });
     }
 
-    fn publish_metrics(&self) {
+    pub(crate) fn publish_metrics(&self) {
         self.shared.counters.store(&Metrics {
             requests: self.serving.requests.get(),
             batches: self.serving.batches.get(),
             passes: self.passes,
             passes_with_work: self.found,
             sleeps: self.sleeps,
+            rings: self.rings,
             panics: self.serving.panics.get(),
         });
     }

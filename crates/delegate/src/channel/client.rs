@@ -480,7 +480,10 @@ impl Client {
         }
         let mut backoff = Backoff::new();
         while !done() {
-            self.trustee.ring();
+            // Who gives its CPU away rings first: whom it waits for may be next on that CPU.
+            if backoff.is_yielding() {
+                self.trustee.ring();
+            }
             if backoff.is_yielding() && backoff.yields() >= YIELDS {
                 self.channel().sleeper.sleep(None, || {
                     // Behind the sleeper's barrier: see `Seat::hear`.

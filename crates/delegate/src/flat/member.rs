@@ -85,8 +85,14 @@ pub(crate) fn wait_for_end(trustee: &Shared) {
 }
 
 /// Runs a job on the thread of `trustee`.
-pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
+pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     let shared = Arc::clone(trustee.shared());
+    if shared.seat.hear() {
+        // Rung while the trustee's own loop served: as behind any ring, but it is none of this
+        // function's.
+        trustee.pass(false, u32::MAX);
+        trustee.send_nested();
+    }
     let sleeper = Sleeper::current();
     shared.seat.set_sleeper(std::sync::Arc::clone(&sleeper));
     let member = Member {
@@ -107,7 +113,11 @@ pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
         discard_payload(guarded(finish_clients).err());
     }
     MEMBER.with(|m| m.set(std::ptr::null()));
-    let trustee = member.trustee.into_inner();
+    let mut trustee = member.trustee.into_inner();
+    // Whoever has rung is served by the trustee's own loop from here on.
+    if member.shared.seat.hear() {
+        trustee.count_ring();
+    }
     job.end(ended.err());
     trustee
 }
@@ -161,6 +171,7 @@ impl Member {
         // Who has rung has published by mail, and perhaps gone to sleep, and does not ring again:
         // everything, then.
         let batch = if self.shared.seat.hear() {
+            trustee.count_ring();
             u32::MAX
         } else {
             self.shared.settings.batch
@@ -222,6 +233,10 @@ impl Member {
     /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
     /// or another client has said AWAKE, and the same holds for that one's wake-up.
     fn sleep(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
+        // Before a sleep, as in `Trustee::sleep`. Borrowed where a pass waits.
+        if let (false, Ok(trustee)) = (MODEL, self.trustee.try_borrow()) {
+            trustee.publish_metrics();
+        }
         self.shared.doze();
         self.sleeper.sleep(None, || {
             // Behind the sleeper's barrier: see `Seat::hear`.

@@ -86,8 +86,11 @@ impl Trustees {
 
     /// Serves what was accepted, drops the values on their trustees and ends them. Later
     /// requests are refused as `Closed`. Callbacks that this or other threads have not run
-    /// yet stay with them. What each trustee has counted comes back. A member of a flat team
-    /// that ends trustees serves meanwhile.
+    /// yet stay with them. What each trustee has counted comes back.
+    ///
+    /// The trustees' threads have ended then. A member of a flat team, which serves while it
+    /// waits, does not wait for the destructors of thread-locals on these threads: they may ask
+    /// it for something yet.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, TryPostError};
@@ -121,7 +124,11 @@ impl Trustees {
                     // by themselves.
                     continue;
                 }
-                wait_for_end(&member.shared);
+                if wait_for_end(&member.shared) {
+                    // Thread-locals of that thread may still ask this one for something when
+                    // they are dropped, and nobody serves in a join: it ends by itself.
+                    continue;
+                }
                 if thread.join().is_err() {
                     // A trustee never unwinds; requests it has not answered may borrow.
                     std::process::abort();

@@ -116,7 +116,7 @@ pub(crate) struct Shared {
     /// The registry as an object. Set before the trustee starts.
     home: AtomicPtr<Header>,
     close: Node,
-    /// Its thread asks for nothing more.
+    /// Its thread asks for nothing more, but for destructors of thread-locals.
     pub(crate) ended: Token,
     pub(crate) seat: Seat,
 }

@@ -75,13 +75,14 @@ pub(crate) fn wait_until(target: &Shared, done: &mut dyn FnMut() -> bool) -> boo
 
 /// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
 /// thread-locals, where this thread is a member: what closures there have asked of it must
-/// run first.
-pub(crate) fn wait_for_end(trustee: &Shared) {
+/// run first. False at once where it is none.
+pub(crate) fn wait_for_end(trustee: &Shared) -> bool {
     with_member(|member| {
         // SAFETY: only one thread ends a trustee, and it stays here until the token is set.
         unsafe { trustee.ended.subscribe(member.sleeper.waker()) };
         member.wait_until(trustee, &mut || trustee.ended.is_set());
-    });
+    })
+    .is_some()
 }
 
 /// Runs a job on the thread of `trustee`.

@@ -57,7 +57,6 @@ fn hop(objects: &Arc<Vec<Trust<()>>>, tally: &Arc<Tally>, left: u32) {
         match objects[to].try_post(run) {
             Ok(()) => true,
             Err(TryPostError::Full(_) | TryPostError::Closed(_)) => false,
-            Err(other) => panic!("{other}"),
         }
     } else {
         let token = Token::new(tally);
@@ -68,7 +67,6 @@ fn hop(objects: &Arc<Vec<Trust<()>>>, tally: &Arc<Tally>, left: u32) {
                 true
             }
             Err(TryApplyThenError::Full(..) | TryApplyThenError::Closed(..)) => false,
-            Err(other) => panic!("{other}"),
         }
     };
     if taken {

@@ -204,7 +204,7 @@ impl Member {
         };
         let mut idle = 0u32;
         while !done() {
-            if self.pass(idle % HEADS_AFTER == HEADS_AFTER - 1) > 0 {
+            if self.pass((idle + 1).is_multiple_of(HEADS_AFTER)) > 0 {
                 idle = 0;
                 continue;
             }

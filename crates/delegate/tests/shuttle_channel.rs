@@ -9,6 +9,7 @@
 //! is printed, to be replayed with `shuttle::replay`.
 #![cfg(corelay_shuttle)]
 
+#[path = "../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
 use corelay_delegate::{

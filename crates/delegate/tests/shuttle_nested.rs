@@ -2,6 +2,7 @@
 //! shuttle: see `shuttle_channel` for how.
 #![cfg(corelay_shuttle)]
 
+#[path = "../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
 use corelay_delegate::{ClientGuard, Trust, Trustees, TryApplyThenError, TryPostError, barrier};

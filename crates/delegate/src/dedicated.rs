@@ -306,11 +306,12 @@ impl Builder {
         Ok(trustees)
     }
 
-    fn start_one(&self, i: usize) -> Result<Member, StartError> {
+    /// Of the `i`th trustee.
+    pub(crate) fn settings(&self, i: usize) -> Settings {
         let can_spin = !MODEL && !Backoff::new().is_yielding();
         // A member serves while it waits, and soon.
         let looks = if self.policy.is_some() { 4 } else { 128 };
-        let settings = Settings {
+        Settings {
             window: self.window as u32,
             batch: self.batch as u32,
             spin: self.spin,
@@ -321,7 +322,11 @@ impl Builder {
             policy: self.policy,
             observe: self.observe,
             cpu: self.cpus.get(i).copied(),
-        };
+        }
+    }
+
+    fn start_one(&self, i: usize) -> Result<Member, StartError> {
+        let settings = self.settings(i);
         let name = format!("{}-{i}", self.name);
         let shared = Arc::new(Shared::new(settings, name.clone()));
         let home = Object::new(Registry::default(), Arc::clone(&shared));

@@ -225,26 +225,17 @@ impl Member {
         }
     }
 
-    /// Sleeps until there is an answer or something to serve.
-    ///
-    /// **Nothing is missed.** The member says DOZING, then that its thread sleeps, passes the
-    /// heavy barrier, and looks at its answer, at every head, and whether it still dozes. A
-    /// client publishes, passes the light barrier, and looks at the state. Where it sees
-    /// DOZING it says AWAKE and wakes the thread: which sleeps, or will see that it dozes no
-    /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
-    /// or another client has said AWAKE, and the same holds for that one's wake-up.
+    /// Sleeps until there is an answer or something to serve: see [`Shared::doze`].
     fn sleep(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
         // Before a sleep, as in `Trustee::sleep`. Borrowed where a pass waits.
         if let (false, Ok(trustee)) = (MODEL, self.trustee.try_borrow()) {
             trustee.publish_metrics();
         }
-        self.shared.doze();
-        self.sleeper.sleep(None, || {
+        self.shared.doze(&self.sleeper, || {
             // Behind the sleeper's barrier: see `Seat::hear`.
             target.ring();
-            done() || self.pass(true) > 0 || !self.shared.is_dozing()
+            done() || self.pass(true) > 0
         });
-        self.shared.get_up();
     }
 }
 

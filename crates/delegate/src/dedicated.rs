@@ -86,8 +86,11 @@ impl Trustees {
 
     /// Serves what was accepted, drops the values on their trustees and ends them. Later
     /// requests are refused as `Closed`. Callbacks that this or other threads have not run
-    /// yet stay with them. What each trustee has counted comes back. A member of a flat team
-    /// that ends trustees serves meanwhile.
+    /// yet stay with them. What each trustee has counted comes back.
+    ///
+    /// The trustees' threads have ended then. A member of a flat team, which serves while it
+    /// waits, does not wait for the destructors of thread-locals on these threads: they may ask
+    /// it for something yet.
     ///
     /// ```
     /// # use corelay_delegate::{Trustees, TryPostError};
@@ -121,7 +124,11 @@ impl Trustees {
                     // by themselves.
                     continue;
                 }
-                wait_for_end(&member.shared);
+                if wait_for_end(&member.shared) {
+                    // Thread-locals of that thread may still ask this one for something when
+                    // they are dropped, and nobody serves in a join: it ends by itself.
+                    continue;
+                }
                 if thread.join().is_err() {
                     // A trustee never unwinds; requests it has not answered may borrow.
                     std::process::abort();
@@ -299,11 +306,12 @@ impl Builder {
         Ok(trustees)
     }
 
-    fn start_one(&self, i: usize) -> Result<Member, StartError> {
+    /// Of the `i`th trustee.
+    pub(crate) fn settings(&self, i: usize) -> Settings {
         let can_spin = !MODEL && !Backoff::new().is_yielding();
         // A member serves while it waits, and soon.
         let looks = if self.policy.is_some() { 4 } else { 128 };
-        let settings = Settings {
+        Settings {
             window: self.window as u32,
             batch: self.batch as u32,
             spin: self.spin,
@@ -314,7 +322,11 @@ impl Builder {
             policy: self.policy,
             observe: self.observe,
             cpu: self.cpus.get(i).copied(),
-        };
+        }
+    }
+
+    fn start_one(&self, i: usize) -> Result<Member, StartError> {
+        let settings = self.settings(i);
         let name = format!("{}-{i}", self.name);
         let shared = Arc::new(Shared::new(settings, name.clone()));
         let home = Object::new(Registry::default(), Arc::clone(&shared));

@@ -73,6 +73,6 @@ pub use trust::Trust;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]
 pub use {
-    flat::seat::checked::{Doorbell, Jobs},
+    flat::seat::checked::{Doorbell, Dozer, Jobs},
     future::checked,
 };

@@ -18,6 +18,12 @@ pub struct Metrics {
     pub passes_with_work: u64,
     /// Times that the trustee slept.
     pub sleeps: u64,
+    /// Times that a member of a flat team found its doorbell rung: at a pass that its function
+    /// made, or at the function's end. Whoever has looked for an answer in vain for some
+    /// microseconds rings, because the function does not serve, a closure takes long, or the
+    /// member's thread has no CPU. Several who wait at a time count once, and so does all the
+    /// time that a function blocks without calling corelay. Always 0 for a dedicated trustee.
+    pub rings: u64,
     /// Closures and destructors that panicked.
     pub panics: u64,
 }
@@ -25,7 +31,7 @@ pub struct Metrics {
 /// [`Metrics`] as their trustee last published them: when idle, now and then when busy, and at
 /// its end.
 #[derive(Default)]
-pub(crate) struct Counters(CachePadded<[AtomicU64; 6]>);
+pub(crate) struct Counters(CachePadded<[AtomicU64; 7]>);
 
 impl Counters {
     pub(crate) fn store(&self, m: &Metrics) {
@@ -35,6 +41,7 @@ impl Counters {
             m.passes,
             m.passes_with_work,
             m.sleeps,
+            m.rings,
             m.panics,
         ];
         for (counter, now) in self.0.iter().zip(now) {
@@ -45,14 +52,22 @@ impl Counters {
 
     pub(crate) fn load(&self) -> Metrics {
         // Relaxed: as above.
-        let [requests, batches, passes, passes_with_work, sleeps, panics] =
-            [0, 1, 2, 3, 4, 5].map(|i: usize| self.0[i].load(Ordering::Relaxed));
+        let [
+            requests,
+            batches,
+            passes,
+            passes_with_work,
+            sleeps,
+            rings,
+            panics,
+        ] = [0, 1, 2, 3, 4, 5, 6].map(|i: usize| self.0[i].load(Ordering::Relaxed));
         Metrics {
             requests,
             batches,
             passes,
             passes_with_work,
             sleeps,
+            rings,
             panics,
         }
     }

@@ -41,7 +41,7 @@ use crate::trust::Trust;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
-use corelay_sync::wait::Token;
+use corelay_sync::wait::{Sleeper, Token};
 use corelay_sync::{Backoff, CachePadded, Futex, barrier};
 use std::cell::RefCell;
 use std::mem::offset_of;
@@ -116,7 +116,7 @@ pub(crate) struct Shared {
     /// The registry as an object. Set before the trustee starts.
     home: AtomicPtr<Header>,
     close: Node,
-    /// Its thread asks for nothing more.
+    /// Its thread asks for nothing more, but for destructors of thread-locals.
     pub(crate) ended: Token,
     pub(crate) seat: Seat,
 }
@@ -179,7 +179,7 @@ impl Shared {
             if matches!(seen, CLOSED | GONE) {
                 return false;
             }
-            // Release: pairs with the Acquire of `Trustee::sleep` and `get_up`; what was
+            // Release: pairs with the Acquire of `Trustee::sleep` and `doze`; what was
             // published before is seen in the next pass.
             match state.compare_exchange(seen, awake(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => {
@@ -195,22 +195,23 @@ impl Shared {
         }
     }
 
-    /// The member's thread is about to sleep in its own sleeper.
-    pub(crate) fn doze(&self) {
+    /// The member's thread sleeps in its own sleeper, unless `look` finds its answer, or
+    /// something to serve at any head. It may return early.
+    ///
+    /// **Nothing is missed.** The member says DOZING, then that its thread sleeps, passes the
+    /// heavy barrier, and looks at its answer, at every head, and whether it still dozes. A
+    /// client publishes, passes the light barrier, and looks at the state. Where it sees
+    /// DOZING it says AWAKE and wakes the thread: which sleeps, or will see that it dozes no
+    /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
+    /// or another client has said AWAKE, and the same holds for that one's wake-up.
+    pub(crate) fn doze(&self, sleeper: &Sleeper, look: impl FnOnce() -> bool) {
+        let state = self.state.word();
         // Relaxed: ordered by the barrier of the sleeper. An exchange, as in `Trustee::sleep`.
-        self.state.word().swap(DOZING, Ordering::Relaxed);
-    }
-
-    /// False where a client has roused the member since it dozes.
-    pub(crate) fn is_dozing(&self) -> bool {
-        // Relaxed: ordered by the barrier of the sleeper.
-        self.state.word().load(Ordering::Relaxed) == DOZING
-    }
-
-    /// The member's thread is awake again.
-    pub(crate) fn get_up(&self) {
+        state.swap(DOZING, Ordering::Relaxed);
+        // Relaxed: as above.
+        sleeper.sleep(None, || look() || state.load(Ordering::Relaxed) != DOZING);
         // Acquire: pairs with the Release of `rouse_if_needed`.
-        self.state.word().swap(awake(), Ordering::Acquire);
+        state.swap(awake(), Ordering::Acquire);
     }
 
     /// Somebody waits for the trustee: where it is a member that has other work, it may want
@@ -241,7 +242,7 @@ impl Shared {
         // Relaxed: a figure.
         match self.state.word().load(Ordering::Relaxed) {
             AWAKE | AWAKE_FENCED => State::Awake,
-            DROWSY | ASLEEP => State::Asleep,
+            DROWSY | ASLEEP | DOZING => State::Asleep,
             _ => State::Closing,
         }
     }
@@ -305,6 +306,7 @@ pub(crate) struct Trustee {
     passes: u64,
     found: u64,
     sleeps: u64,
+    rings: u64,
     retired: RefCell<Vec<*mut Header>>,
     since_look: u32,
     job: Option<Job>,
@@ -323,6 +325,7 @@ impl Trustee {
             passes: 0,
             found: 0,
             sleeps: 0,
+            rings: 0,
             retired: RefCell::new(Vec::new()),
             since_look: 0,
             job: None,
@@ -416,6 +419,11 @@ impl Trustee {
             self.read_inbox();
         }
         u32::from(has_news)
+    }
+
+    /// The member has found its doorbell rung.
+    pub(crate) fn count_ring(&mut self) {
+        self.rings += 1;
     }
 
     /// Sends what closures have asked for and what found no room then.
@@ -576,13 +584,14 @@ impl Trustee {
             .contain(|| unsafe { Header::drop_value(header) });
     }
 
-    fn publish_metrics(&self) {
+    pub(crate) fn publish_metrics(&self) {
         self.shared.counters.store(&Metrics {
             requests: self.serving.requests.get(),
             batches: self.serving.batches.get(),
             passes: self.passes,
             passes_with_work: self.found,
             sleeps: self.sleeps,
+            rings: self.rings,
             panics: self.serving.panics.get(),
         });
     }

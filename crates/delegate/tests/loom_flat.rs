@@ -6,7 +6,7 @@
 
 mod model;
 
-use corelay_delegate::{ClientGuard, Doorbell, Jobs, Policy, Team, Trust, Trustees};
+use corelay_delegate::{ClientGuard, Doorbell, Dozer, Jobs, Policy, Team, Trust, Trustees};
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
@@ -231,6 +231,31 @@ fn no_ring_is_lost() {
     });
 }
 
+/// One client comes to look at the state when its request has been served already, finds the
+/// member about to doze, and wakes a thread that does not sleep yet. Another one then finds it
+/// awake, and relies on that.
+#[test]
+fn a_wake_up_too_early_for_one_is_not_lost_for_the_other() {
+    scene(|| {
+        let member = Arc::new(Dozer::default());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let roused = member.clone();
+        let served = thread::spawn(move || roused.rouse());
+        let (roused, ask) = (member.clone(), asked.clone());
+        let asks = thread::spawn(move || {
+            // Relaxed: the barriers order it, as they do in `Shared::doze`.
+            ask.store(1, Ordering::Relaxed);
+            roused.rouse();
+        });
+        let is_asked = || asked.load(Ordering::Relaxed) == 1;
+        while !is_asked() {
+            member.doze(is_asked);
+        }
+        served.join().unwrap();
+        asks.join().unwrap();
+    });
+}
+
 /// What jobs have done is there for whoever has waited for them, though it has not slept.
 #[test]
 fn the_end_of_jobs_publishes_what_they_did() {
@@ -244,6 +269,28 @@ fn the_end_of_jobs_publishes_what_they_did() {
         });
         jobs.wait();
         assert_eq!(done.load(Ordering::Relaxed), 1);
+        thread.join().unwrap();
+    });
+}
+
+/// The same where it finds the round over at its first look: it has heard of the end before,
+/// by something that orders nothing.
+#[test]
+fn the_end_of_jobs_publishes_what_they_did_to_who_comes_late() {
+    scene(|| {
+        let jobs = Arc::new(Jobs::new(1));
+        let done: Arc<[AtomicUsize; 2]> = Arc::default();
+        let (ended, count) = (jobs.clone(), done.clone());
+        let thread = thread::spawn(move || {
+            count[0].store(1, Ordering::Relaxed);
+            ended.end();
+            count[1].store(1, Ordering::Relaxed);
+        });
+        while done[1].load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        jobs.wait();
+        assert_eq!(done[0].load(Ordering::Relaxed), 1);
         thread.join().unwrap();
     });
 }

@@ -2,6 +2,7 @@
 //! random, by every kind of request, while they serve.
 #![cfg(corelay_shuttle)]
 
+#[path = "../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
 use corelay_delegate::{

@@ -2,6 +2,7 @@
 //! await, drop, and hand futures on. `shuttle_channel` says how to run it.
 #![cfg(corelay_shuttle)]
 
+#[path = "../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
 use corelay_delegate::{ApplyFuture, AsyncError, ClientGuard, Trustees, TryApplyAsyncError};

@@ -6,7 +6,7 @@
 //!           by_mode: { near|far: ModeSummary }, samples: [Sample],
 //!           trustees?: [Trustee], notes? }
 //! Sample  { mops, mode, rtt_ns, per_thread, cpu_s }
-//! Trustee { requests, batches, passes, passes_with_work, sleeps, panics }
+//! Trustee { requests, batches, passes, passes_with_work, sleeps, rings, panics }
 //! ```
 //!
 //! Throughput is in Mops (10^6 operations per second of wall time), latency in
@@ -257,6 +257,8 @@ pub struct Trustee {
     pub passes_with_work: u64,
     /// Times that it slept.
     pub sleeps: u64,
+    /// Times that a member of a flat team found its doorbell rung, by others who had waited.
+    pub rings: u64,
     /// Closures and destructors that panicked.
     pub panics: u64,
 }
@@ -360,6 +362,7 @@ mod tests {
             passes: 3,
             passes_with_work: 4,
             sleeps: 5,
+            rings: 6,
             panics: u64::MAX,
         };
         let written = results(vec![counted, Trustee::default()]);

@@ -29,6 +29,9 @@ pub struct Backoff {
 /// machine a pause takes 10 to 20 ns, so yielding starts after about 2 µs.
 const SPIN_STEPS: u32 = 6;
 
+/// Rounds of yielding after which who can sleep does.
+const YIELDS: u32 = 64;
+
 impl Backoff {
     /// Starts anew. On a machine (or affinity mask, or quota) of one CPU it yields at once.
     #[inline]
@@ -73,6 +76,13 @@ impl Backoff {
     #[inline]
     pub fn yields(&self) -> u32 {
         self.step.saturating_sub(self.limit)
+    }
+
+    /// True once [`wait`](Self::wait) has yielded 64 times: who can sleep does so now. In the
+    /// models at once.
+    #[inline]
+    pub fn is_spent(&self) -> bool {
+        self.is_yielding() && (MODEL || self.yields() >= YIELDS)
     }
 
     /// Back to the shortest pause.

@@ -9,8 +9,11 @@
 //! deadlock; a failing schedule is printed, to be replayed with `shuttle::replay`.
 #![cfg(corelay_shuttle)]
 
+mod schedules;
+
 use corelay_sync::Futex;
 use corelay_sync::wait::{Sleeper, Token, wait};
+use schedules::model;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
@@ -18,22 +21,12 @@ use shuttle::thread;
 /// Schedules per test, where the environment does not say.
 const SCHEDULES: usize = 5_000;
 
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    let schedules = match std::env::var("CORELAY_SHUTTLE_ITERATIONS") {
-        Ok(asked) => asked
-            .parse()
-            .expect("CORELAY_SHUTTLE_ITERATIONS is a number of schedules"),
-        Err(_) => SCHEDULES,
-    };
-    shuttle::check_random(f, schedules);
-}
-
 /// Rounds of tokens: each waiter's is set by whichever notifier comes first.
 #[test]
 fn every_waiter_has_its_token_set() {
     const WAITERS: usize = 3;
     const ROUNDS: usize = 2;
-    model(|| {
+    model(SCHEDULES, || {
         let tokens: Arc<Vec<Token>> =
             Arc::new((0..WAITERS * ROUNDS).map(|_| Token::new()).collect());
         let done = Arc::new(AtomicU32::new(0));
@@ -79,7 +72,7 @@ unsafe impl Send for Lent {}
 #[test]
 fn tokens_follow_each_other_in_one_place() {
     const ROUNDS: usize = 3;
-    model(|| {
+    model(SCHEDULES, || {
         let waiters: Vec<_> = (0..3)
             .map(|_| {
                 thread::spawn(|| {
@@ -117,7 +110,7 @@ fn tokens_follow_each_other_in_one_place() {
 fn a_sleeper_misses_no_event_of_many() {
     const WAKERS: usize = 4;
     const EVENTS: u32 = 3;
-    model(|| {
+    model(SCHEDULES, || {
         let events: Arc<Vec<AtomicU32>> =
             Arc::new((0..WAKERS).map(|_| AtomicU32::new(0)).collect());
         let sleeper = Sleeper::current();
@@ -151,7 +144,7 @@ fn a_sleeper_misses_no_event_of_many() {
 fn a_futex_wakes_all_that_wait_for_their_turn() {
     const THREADS: u32 = 4;
     const ROUNDS: u32 = 2;
-    model(|| {
+    model(SCHEDULES, || {
         let futex = Arc::new(Futex::new(0));
         let threads: Vec<_> = (0..THREADS)
             .map(|me| {
@@ -184,7 +177,7 @@ fn a_futex_wakes_all_that_wait_for_their_turn() {
 #[test]
 fn a_futex_wakes_one_for_each_change() {
     const SLEEPERS: u32 = 4;
-    model(|| {
+    model(SCHEDULES, || {
         let tickets = Arc::new(Futex::new(0));
         let sleepers: Vec<_> = (0..SLEEPERS)
             .map(|_| {

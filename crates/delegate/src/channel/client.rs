@@ -19,8 +19,8 @@ use crate::thread::ThreadState;
 use crate::trustee::Shared;
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{Ordering, load_own};
+use corelay_sync::facade::hint;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::facade::{MODEL, hint};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -473,15 +473,17 @@ impl Client {
 
     #[cold]
     fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
-        const YIELDS: u32 = if MODEL { 0 } else { 64 };
         self.observe_wait();
         if member::wait_until(&self.trustee, done) {
             return;
         }
         let mut backoff = Backoff::new();
         while !done() {
-            self.trustee.ring();
-            if backoff.is_yielding() && backoff.yields() >= YIELDS {
+            // Who gives its CPU away rings first: whom it waits for may be next on that CPU.
+            if backoff.is_yielding() {
+                self.trustee.ring();
+            }
+            if backoff.is_spent() {
                 self.channel().sleeper.sleep(None, || {
                     // Behind the sleeper's barrier: see `Seat::hear`.
                     self.trustee.ring();

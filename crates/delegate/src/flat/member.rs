@@ -75,18 +75,25 @@ pub(crate) fn wait_until(target: &Shared, done: &mut dyn FnMut() -> bool) -> boo
 
 /// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
 /// thread-locals, where this thread is a member: what closures there have asked of it must
-/// run first.
-pub(crate) fn wait_for_end(trustee: &Shared) {
+/// run first. False at once where it is none.
+pub(crate) fn wait_for_end(trustee: &Shared) -> bool {
     with_member(|member| {
         // SAFETY: only one thread ends a trustee, and it stays here until the token is set.
         unsafe { trustee.ended.subscribe(member.sleeper.waker()) };
         member.wait_until(trustee, &mut || trustee.ended.is_set());
-    });
+    })
+    .is_some()
 }
 
 /// Runs a job on the thread of `trustee`.
-pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
+pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     let shared = Arc::clone(trustee.shared());
+    if shared.seat.hear() {
+        // Rung while the trustee's own loop served: as behind any ring, but it is none of this
+        // function's.
+        trustee.pass(false, u32::MAX);
+        trustee.send_nested();
+    }
     let sleeper = Sleeper::current();
     shared.seat.set_sleeper(std::sync::Arc::clone(&sleeper));
     let member = Member {
@@ -107,7 +114,11 @@ pub(crate) fn work(trustee: Trustee, job: Job) -> Trustee {
         discard_payload(guarded(finish_clients).err());
     }
     MEMBER.with(|m| m.set(std::ptr::null()));
-    let trustee = member.trustee.into_inner();
+    let mut trustee = member.trustee.into_inner();
+    // Whoever has rung is served by the trustee's own loop from here on.
+    if member.shared.seat.hear() {
+        trustee.count_ring();
+    }
     job.end(ended.err());
     trustee
 }
@@ -161,6 +172,7 @@ impl Member {
         // Who has rung has published by mail, and perhaps gone to sleep, and does not ring again:
         // everything, then.
         let batch = if self.shared.seat.hear() {
+            trustee.count_ring();
             u32::MAX
         } else {
             self.shared.settings.batch
@@ -192,7 +204,7 @@ impl Member {
         };
         let mut idle = 0u32;
         while !done() {
-            if self.pass(idle % HEADS_AFTER == HEADS_AFTER - 1) > 0 {
+            if self.pass((idle + 1).is_multiple_of(HEADS_AFTER)) > 0 {
                 idle = 0;
                 continue;
             }
@@ -213,22 +225,17 @@ impl Member {
         }
     }
 
-    /// Sleeps until there is an answer or something to serve.
-    ///
-    /// **Nothing is missed.** The member says DOZING, then that its thread sleeps, passes the
-    /// heavy barrier, and looks at its answer, at every head, and whether it still dozes. A
-    /// client publishes, passes the light barrier, and looks at the state. Where it sees
-    /// DOZING it says AWAKE and wakes the thread: which sleeps, or will see that it dozes no
-    /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
-    /// or another client has said AWAKE, and the same holds for that one's wake-up.
+    /// Sleeps until there is an answer or something to serve: see [`Shared::doze`].
     fn sleep(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
-        self.shared.doze();
-        self.sleeper.sleep(None, || {
+        // Before a sleep, as in `Trustee::sleep`. Borrowed where a pass waits.
+        if let (false, Ok(trustee)) = (MODEL, self.trustee.try_borrow()) {
+            trustee.publish_metrics();
+        }
+        self.shared.doze(&self.sleeper, || {
             // Behind the sleeper's barrier: see `Seat::hear`.
             target.ring();
-            done() || self.pass(true) > 0 || !self.shared.is_dozing()
+            done() || self.pass(true) > 0
         });
-        self.shared.get_up();
     }
 }
 

@@ -177,6 +177,9 @@ impl Round {
 #[cfg(any(corelay_loom, corelay_shuttle))]
 pub(crate) mod checked {
     use super::{Round, Seat};
+    use crate::dedicated::Trustees;
+    use crate::trustee::Shared;
+    use corelay_sync::wait::Sleeper;
 
     /// See [`Seat`].
     pub struct Doorbell(Seat);
@@ -196,6 +199,32 @@ pub(crate) mod checked {
         /// The member; true where it is to serve.
         pub fn hear(&self) -> bool {
             self.0.hear()
+        }
+    }
+
+    /// What others know of a member: see [`Shared::doze`].
+    pub struct Dozer(Shared);
+
+    impl Default for Dozer {
+        fn default() -> Self {
+            Self(Shared::new(
+                Trustees::dedicated(1).settings(0),
+                String::new(),
+            ))
+        }
+    }
+
+    impl Dozer {
+        /// The member's thread: sleeps, unless it finds something.
+        pub fn doze(&self, look: impl FnOnce() -> bool) {
+            let sleeper = Sleeper::current();
+            self.0.seat.set_sleeper(std::sync::Arc::clone(&sleeper));
+            self.0.doze(&sleeper, look);
+        }
+
+        /// A client that has published something.
+        pub fn rouse(&self) {
+            assert!(self.0.rouse_if_needed(), "it has not closed");
         }
     }
 

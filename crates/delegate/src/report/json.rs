@@ -15,7 +15,8 @@ impl Report {
     /// ```text
     /// Report   { nodes, trustees: [Trustee] }
     /// Trustee  { name, state: awake|asleep|closing|shut_down, cpu, node,
-    ///            metrics: { requests, batches, passes, passes_with_work, sleeps, panics },
+    ///            metrics: { requests, batches, passes, passes_with_work, sleeps, rings,
+    ///                       panics },
     ///            saturation, requests_per_batch, objects: [{ name, type_name, node }],
     ///            unnamed: [{ type_name, count, places: Places }], clients: [Client], gone,
     ///            window, observed: null | { samples,
@@ -195,6 +196,7 @@ impl Value for crate::Metrics {
             ("passes", &self.passes),
             ("passes_with_work", &self.passes_with_work),
             ("sleeps", &self.sleeps),
+            ("rings", &self.rings),
             ("panics", &self.panics),
         ]);
     }

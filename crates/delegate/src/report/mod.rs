@@ -12,6 +12,7 @@
 //! | figure | how it comes about |
 //! |---|---|
 //! | saturation, requests per batch | every pass and batch is counted; published when the trustee idles and every 64 passes with work |
+//! | rings | counted where a member of a flat team finds its doorbell rung; published as above |
 //! | queue depth | the difference of two counters, when the report is made |
 //! | ready rate, failed pops, waits | *observed*: counted by each client where it looks for answers, finds no room, waits |
 //! | latency | *observed*: one `apply_then` in 64 of those that leave the client's fast path, at random, is timed until the client sees its answer |
@@ -77,7 +78,8 @@ pub struct TrusteeReport {
 pub enum State {
     /// It serves, or looks for something to serve.
     Awake,
-    /// It sleeps until there is something to serve.
+    /// It sleeps until there is something to serve; a member of a flat team also until it has the
+    /// answer that its function waits for.
     Asleep,
     /// It runs what it has accepted and then ends.
     Closing,

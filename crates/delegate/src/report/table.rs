@@ -61,13 +61,14 @@ impl TrusteeReport {
         writeln!(
             f,
             "  {} requests in {} batches ({} each); of {} passes {} found work; {} sleeps, \
-             {} panics",
+             {} rings, {} panics",
             counted.requests,
             counted.batches,
             figure(self.requests_per_batch(), ""),
             counted.passes,
             percent(self.saturation()),
             counted.sleeps,
+            counted.rings,
             counted.panics,
         )
     }
@@ -257,6 +258,7 @@ mod tests {
                 passes: 400,
                 passes_with_work: 100,
                 sleeps: 2,
+                rings: 4,
                 panics: 1,
             },
             objects: vec![ObjectReport {
@@ -321,7 +323,7 @@ mod tests {
             trustees: vec![trustee()],
         };
         let expected = r#"owner-0: awake, pinned to CPU 3, node 1
-  300 requests in 100 batches (3.0 each); of 400 passes 25.0 % found work; 2 sleeps, 1 panics
+  300 requests in 100 batches (3.0 each); of 400 passes 25.0 % found work; 2 sleeps, 4 rings, 1 panics
   owns 21 objects
     "hits \"of\" the day", u64, node 1
     20 without a name, bool; of 16: 3 on node 0, 12 on node 1, of 1 nobody knows

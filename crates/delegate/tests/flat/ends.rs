@@ -1,6 +1,7 @@
 //! The end of a run, and of a team.
 
 use crate::support::{POLICIES, each_team};
+use crate::watch::watchdog;
 use corelay_delegate::{Trust, TrustSession, Trustees, TryPostError};
 use corelay_sync::{Session, Shared};
 use std::cell::RefCell;
@@ -150,6 +151,49 @@ fn a_member_serves_while_it_ends_trustees() {
                 far.apply(move |_| to.post(|n| *n += 1));
                 dedicated.shutdown();
                 assert_eq!(mine.apply(|n| *n), 1);
+            }
+        });
+        run.expect("a thread");
+    }
+}
+
+thread_local! {
+    static LATE: RefCell<Option<AddsLate>> = const { RefCell::new(None) };
+}
+
+/// Kept by a trustee's thread: asks for one thing more at the thread's very end.
+struct AddsLate(Trust<u64>);
+
+impl Drop for AddsLate {
+    fn drop(&mut self) {
+        self.0.apply(|n| *n += 1);
+    }
+}
+
+/// Thread-locals of a trustee ask the member that ends it, when nothing but them is left of its
+/// thread: the member does not stand still for that thread, nor for what they ask.
+#[test]
+fn thread_locals_of_a_trustee_ask_the_member_that_ends_it() {
+    let _watch = watchdog();
+    for policy in POLICIES {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            for round in 1..=10u32 {
+                let mine = me.entrust(0u64);
+                let dedicated = Trustees::dedicated(2).start().expect("threads");
+                for trustee in 0..2 {
+                    let late = AddsLate(mine.clone());
+                    let far = dedicated.entrust_on(trustee, ());
+                    far.apply(move |()| LATE.set(Some(late)));
+                }
+                if round.is_multiple_of(2) {
+                    drop(dedicated);
+                } else {
+                    dedicated.shutdown();
+                }
+                // Perhaps not yet.
+                while mine.apply(|n| *n) < 2 {
+                    me.serve();
+                }
             }
         });
         run.expect("a thread");

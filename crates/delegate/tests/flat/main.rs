@@ -2,6 +2,7 @@
 //! every policy.
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+mod bell;
 mod ends;
 mod nesting;
 mod order;
@@ -13,3 +14,5 @@ mod support;
 #[path = "../../../sync/tests/toy/mod.rs"]
 mod toy;
 mod waiting;
+#[path = "../watch/mod.rs"]
+mod watch;

@@ -31,3 +31,5 @@ mod stress;
 mod support;
 #[path = "../../../sync/tests/toy/mod.rs"]
 mod toy;
+#[path = "../watch/mod.rs"]
+mod watch;

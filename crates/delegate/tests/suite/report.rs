@@ -515,6 +515,7 @@ fn json_is_json() {
     let (metrics, made) = (&trustee["metrics"], &report.trustees[0].metrics);
     assert_eq!(metrics["requests"], made.requests);
     assert_eq!(metrics["passes_with_work"], made.passes_with_work);
+    assert_eq!(metrics["rings"], made.rings);
     assert_near(&trustee["saturation"], report.trustees[0].saturation());
     let observed = report.trustees[0].clients[0].observed.expect("observed");
     let counts = &trustee["clients"][0]["observed"];

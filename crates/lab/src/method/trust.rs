@@ -211,6 +211,7 @@ impl From<&Metrics> for Trustee {
             passes: counted.passes,
             passes_with_work: counted.passes_with_work,
             sleeps: counted.sleeps,
+            rings: counted.rings,
             panics: counted.panics,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{NoSwitch, Sleeper, Token, poll_sources};
 use crate::Backoff;
-use crate::facade::{MODEL, thread_local};
+use crate::facade::thread_local;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -121,13 +121,12 @@ pub fn spawn(task: Task) -> Result<(), Task> {
 }
 
 fn wait_on_thread(token: &Token) {
-    const YIELDS: u32 = if MODEL { 0 } else { 64 };
     let sleeper = Sleeper::current();
     let mut subscribed = false;
     let mut backoff = Backoff::new();
     while !token.is_set() {
         poll_sources();
-        if backoff.is_yielding() && backoff.yields() >= YIELDS {
+        if backoff.is_spent() {
             if !subscribed {
                 // SAFETY: this thread is the one waiter, and it stays until the token is set.
                 unsafe { token.subscribe(sleeper.waker()) };

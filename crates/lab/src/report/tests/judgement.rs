@@ -279,6 +279,15 @@ fn an_interrupted_run_says_what_is_missing() {
 }
 
 #[test]
+fn what_was_left_out_is_told_on_the_terminal_and_on_the_page() {
+    let mut results = Recipe::default().cook();
+    let sentence = "tokio under load: the time was over before its first sample";
+    results.machine.unavailable.push(sentence.into());
+    assert!(verdict(&results).to_string().contains(sentence));
+    assert!(html(&results).contains(sentence));
+}
+
+#[test]
 fn strangers_are_drawn_and_not_judged() {
     let results = strangers();
     let told = verdict(&results);

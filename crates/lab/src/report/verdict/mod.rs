@@ -48,6 +48,8 @@ pub struct Verdict {
     pub latency: Vec<Latency>,
     /// What holds for the whole file.
     pub notes: Vec<String>,
+    /// What could not be had or was left out, and why. The page has it with the machine.
+    pub unavailable: Vec<String>,
 }
 
 /// The verdict on one workload with one distribution, at the most threads that have a CPU
@@ -131,6 +133,7 @@ pub fn verdict(results: &Results) -> Verdict {
         sections,
         latency: groups.iter().filter_map(latency::latency).collect(),
         notes: notes::on_file(results),
+        unavailable: results.machine.unavailable.clone(),
     }
 }
 

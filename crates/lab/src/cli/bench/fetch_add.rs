@@ -60,10 +60,14 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let host = Host::look();
     let mut items = Vec::new();
     for place in common.places(&host, &args.vars)? {
-        items.extend(methods.iter().map(|&method| Item {
-            method,
-            point: place.point.clone(),
-            notes: place.notes.clone(),
+        items.extend(methods.iter().map(|&method| {
+            let (mut point, mut notes) = (place.point.clone(), place.notes.clone());
+            notes.extend(point.even_out(&method));
+            Item {
+                method,
+                point,
+                notes,
+            }
         }));
     }
     let mut bench = common.open(&host, &items)?;

@@ -1,6 +1,7 @@
 //! Latency under load, on the page and in words.
 
 use super::*;
+use crate::cli::latency_table;
 use crate::schema::Run;
 
 fn told(results: &Results) -> Vec<String> {
@@ -105,6 +106,27 @@ fn a_machine_that_bears_nothing_is_said_to() {
             .iter()
             .any(|s| s.starts_with("Other programs: "))
     );
+    // Where there are more threads than CPUs, it may have been with each other.
+    crowded.machine.cpus = 2;
+    crowded
+        .runs
+        .iter_mut()
+        .for_each(|run| run.params.threads = 8);
+    let told = self::told(&crowded);
+    assert!(
+        told.iter()
+            .any(|s| s.starts_with("More threads than CPUs: "))
+    );
+    assert!(
+        !told.iter().any(|s| s.starts_with("Other programs")),
+        "{told:?}"
+    );
+    let table = latency_table::of(&crowded);
+    assert!(
+        table.contains("More threads than CPUs took turns"),
+        "{table}"
+    );
+    assert!(!table.contains("Other programs"), "{table}");
 }
 
 #[test]

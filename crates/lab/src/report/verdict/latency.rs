@@ -209,13 +209,21 @@ fn well_seen(run: &Run, mode: Mode) -> bool {
     Quantity::P99.samples(run, mode).len() >= FEWEST
 }
 
-/// How much of it other programs had a hand in.
+/// How much of it those who took the CPUs had a hand in.
 fn crowded(group: &Group<'_>) -> Option<String> {
     let crowded = |run: &&&Run| run.load.as_ref().is_some_and(limit::crowded);
     let (crowded, all) = (group.runs.iter().filter(crowded).count(), group.runs.len());
+    let who = match group.takes_turns {
+        true => "More threads than CPUs: clients were without a CPU",
+        false => "Other programs: they had the CPUs",
+    };
+    let whose = match group.takes_turns {
+        true => "the scheduler's",
+        false => "theirs",
+    };
     (crowded > 0).then(|| {
         format!(
-            "Other programs: they had the CPUs for part of the time in {crowded} of {}, whose latencies are theirs as much as the methods'.",
+            "{who} for part of the time in {crowded} of {}, whose latencies are {whose} as much as the methods'.",
             words::count(all as u64, "run", "runs")
         )
     })
@@ -272,6 +280,7 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
             let more = match above.map(|run| reached(run)) {
                 None => " (no more was offered)",
                 Some(Limit::Generator) => " (then the load's generator was in the way)",
+                Some(Limit::Cpus) => " (then its clients had no CPU)",
                 Some(_) => "",
             };
             Some(format!(

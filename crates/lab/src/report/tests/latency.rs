@@ -144,6 +144,9 @@ fn latency_over_load_is_the_second_picture_and_marks_what_was_not_borne() {
     let halo = |shape: &str| second.matches(&format!("<{shape} class=\"halo\"")).count();
     assert_eq!((halo("circle"), halo("path")), (5, 1));
     assert!(second.contains("saturated") && second.contains("generator-limited"));
+    // Only the lines of mutex and trust-then reach the side where the labels are.
+    let leads = |class: &str| second.matches(&format!("class=\"{class}\"")).count();
+    assert_eq!((leads("lead"), leads("lead away")), (2, 4));
     // Throughput is judged without these runs.
     let sections = verdict(&loaded(&[Mode::Near])).sections;
     assert_eq!(sections.len(), 1);

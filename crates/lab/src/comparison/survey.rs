@@ -19,7 +19,6 @@ use crate::measure::session::{Session, Timing};
 use crate::method::{Method, OnSchedule};
 use crate::schema::{Results, Run};
 use crate::workload::operation::Workload;
-use crate::workload::point::Point;
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -363,6 +362,7 @@ fn leave_out(left_out: &mut Vec<String>, what: &str, why: &str) {
 mod tests {
     use super::*;
     use crate::method::ON_SCHEDULE;
+    use crate::workload::point::Point;
     use crate::workload::random::Choice;
     use corelay_sync::facade::atomic::Ordering;
     use std::sync::Arc;

@@ -64,18 +64,7 @@ fn method_help() -> String {
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    if text == "all" {
-        return Ok(Methods(ON_SCHEDULE.to_vec()));
-    }
-    let mut methods: Vec<OnSchedule> = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        let entry = OnSchedule::named(name)
-            .map_err(|why| format!("{why}; there are {} (or all)", names(all())))?;
-        if methods.iter().all(|m| m.method.name() != name) {
-            methods.push(entry);
-        }
-    }
-    Ok(Methods(methods))
+    common::named(text, ON_SCHEDULE, |entry| &entry.method, OnSchedule::named).map(Methods)
 }
 
 /// Which loads are offered.

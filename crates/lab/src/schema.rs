@@ -180,9 +180,12 @@ pub enum Limit {
     None,
     /// The method: it was saturated.
     Method,
-    /// The generator: most of the time of an operation was its own, so that nothing is
-    /// known of what the method could have borne.
+    /// The generator: most of the time of an operation was its own, or it cannot issue as
+    /// much, so that nothing is known of what the method could have borne.
     Generator,
+    /// The clients had no CPU to issue on: other programs had them, or there are more
+    /// threads than CPUs. Nothing is known of the method either.
+    Cpus,
 }
 
 /// The parameters of a run. A workload adds its own under `extra`.

@@ -82,7 +82,11 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         &["--method", "magic"],
         &["--method", "`magic`", "atomic", "tokio"],
     );
-    bench(&["--method", ""], &["--method", "missing"]);
+    bench(&["--method", ""], &["--method", "empty"]);
+    bench(
+        &["--method", "atomic,all"],
+        &["--method", "`all` stands alone"],
+    );
     bench(&["--method", "mutex,"], &["--method", "missing"]);
     bench(&["--secs", "0"], &["--secs"]);
     bench(&["--secs", "-1"], &["--secs"]);
@@ -128,6 +132,11 @@ fn bad_input_under_load_gets_one_sentence_that_names_the_flag() {
     bench(&["--load", "10^6..10^4"], &["--load", "reversed"]);
     bench(&["--load", "sweep,100"], &["--load", "`sweep`"]);
     bench(&["--method", "magic"], &["--method", "`magic`", "mutex"]);
+    bench(&["--method", ""], &["--method", "empty"]);
+    bench(
+        &["--method", "all,mutex"],
+        &["--method", "`all` stands alone"],
+    );
     bench(&["--method", "trust-post"], &["--method", "no answer"]);
     bench(&["--method", "channel-pipelined"], &["--method", "batches"]);
     bench(&["--threads", "0"], &["--threads", "1..=1024"]);
@@ -166,6 +175,8 @@ fn places_that_cannot_be_written_are_refused_before_measuring() {
     // A file where the folder should be; root may write anywhere else.
     std::fs::write(inside("file"), "mine").unwrap();
     refused(&["compare", "--out", &inside("file")], &["--out", "a file"]);
+    #[cfg(unix)]
+    refused(&["compare", "--out", "/dev/null"], &["--out", "a file"]);
     refused(&["compare", "--out", &inside("file/deeper")], &["--out"]);
     assert_eq!(std::fs::read_to_string(inside("file")).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -143,7 +143,9 @@ fn bad_input_gets_one_sentence() {
         &["--policy", "generous"],
         &["--policy", "`generous`", "fast-path, bound:N", "adaptive"],
     );
-    refused(&["--policy", "queue,"], &["--policy", "``"]);
+    refused(&["--policy", ""], &["--policy", "empty"]);
+    refused(&["--policy", "queue,"], &["--policy", "missing"]);
+    refused(&["--policy", "bound"], &["--policy", "`bound`", "number"]);
     refused(&["--policy", "bound:0"], &["--policy", "`bound:0`"]);
     refused(&["--policy", "bound:65537"], &["`bound:65537`"]);
     refused(&["--greed"], &["--greed"]);

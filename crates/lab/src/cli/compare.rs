@@ -69,9 +69,8 @@ impl Args {
         let mut json = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
         json.push('\n');
         data.write(json.as_bytes())
-            .map_err(|error| self.unwritable(&error))?;
-        page.write(report::html(results).as_bytes())
-            .map_err(|error| self.unwritable(&error))?;
+            .and_then(|()| page.write(report::html(results).as_bytes()))
+            .map_err(|error| output::unwritable(&self.out, &error))?;
         if self.json {
             return output::say(&json);
         }
@@ -85,20 +84,11 @@ impl Args {
 
     /// The page and the raw results, opened before anything is measured.
     fn targets(&self) -> Result<(Target, Target), String> {
-        let open = |name| Target::open(&self.out.join(name));
-        if self.out.is_file() {
-            let out = self.out.display();
-            return Err(format!("--out {out}: it is a file; a folder is needed"));
-        }
-        std::fs::create_dir_all(&self.out)
-            .and_then(|()| Ok((open("index.html")?, open("results.json")?)))
-            .map_err(|error| self.unwritable(&error))
-    }
-
-    fn unwritable(&self, error: &std::io::Error) -> String {
-        format!(
-            "--out {}: the folder cannot be written: {error}",
-            self.out.display()
-        )
+        output::folder(&self.out)?;
+        let open = |name| {
+            Target::open(&self.out.join(name))
+                .map_err(|error| output::unwritable(&self.out, &error))
+        };
+        Ok((open("index.html")?, open("results.json")?))
     }
 }

@@ -56,16 +56,20 @@ pub(crate) fn of(results: &Results) -> String {
         "late: issued more than a microsecond after it was due, or never. CPUs: used by the whole \
          process; waiting: those in which the load's generators spun until the next arrival."
     );
-    if results
-        .runs
-        .iter()
-        .filter_map(|run| run.load.as_ref())
-        .any(limit::crowded)
-    {
-        text.push_str(
-            "Other programs had the CPUs for part of the time: more waiting than CPUs were used. \
-             Latencies are theirs, too.\n",
-        );
+    let crowded = |run: &&Run| run.load.as_ref().is_some_and(limit::crowded);
+    let takes_turns = |run: &Run| run.params.threads > results.machine.cpus.max(1);
+    for (turns, who, whose) in [
+        (false, "Other programs had the CPUs", "theirs"),
+        (true, "More threads than CPUs took turns", "the scheduler's"),
+    ] {
+        let mut runs = results.runs.iter().filter(crowded);
+        if runs.any(|run| takes_turns(run) == turns) {
+            let _ = writeln!(
+                text,
+                "{who} for part of the time: more waiting than CPUs were used. Latencies are \
+                 {whose}, too."
+            );
+        }
     }
     for (limit, words) in [
         (
@@ -74,8 +78,12 @@ pub(crate) fn of(results: &Results) -> String {
         ),
         (
             Limit::Generator,
-            "generator: the load's generator took more than half of each operation; \
-                            nothing is said of the method.",
+            "generator: the load's generator took more than half of each operation, or cannot \
+             issue as much; nothing is said of the method.",
+        ),
+        (
+            Limit::Cpus,
+            "cpus: clients had no CPU to issue on; nothing is said of the method.",
         ),
     ] {
         if results
@@ -123,6 +131,7 @@ fn row(run: &Run, mode: Mode, summary: Option<&ModeSummary>) -> Vec<String> {
             Limit::None => "",
             Limit::Method => "method",
             Limit::Generator => "generator",
+            Limit::Cpus => "cpus",
         }
         .to_owned(),
         if run.correct { "right" } else { "WRONG" }.to_owned(),

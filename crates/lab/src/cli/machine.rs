@@ -118,11 +118,9 @@ impl RoundTrip {
     fn new(cpus: (usize, usize), smallest_ns: f64, batches: &[f64]) -> Self {
         let total: f64 = batches.iter().sum();
         let share = |from: f64, to: f64| {
-            batches
-                .iter()
-                .filter(|&&ns| from < ns && ns <= to)
-                .sum::<f64>()
-                / total
+            let within = batches.iter().filter(|&&ns| from < ns && ns <= to);
+            // `sum` would say −0 where there is none.
+            within.fold(0.0, |sum, ns| sum + ns) / total
         };
         let (near, stalled) = (NEAR_FACTOR * smallest_ns, STALLED * smallest_ns);
         // Steps of the fourth root of two, so that near ends where a bin does.
@@ -182,6 +180,15 @@ impl RoundTrip {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_time_is_no_negative_time() {
+        let trip = RoundTrip::new((0, 1), 100.0, &[300.0]);
+        assert!(trip.near_share == 0.0 && trip.near_share.is_sign_positive());
+        let mut text = String::new();
+        trip.write(&mut text);
+        assert!(text.contains("near 0.0 % of the time"), "{text}");
+    }
 
     #[test]
     fn shares_are_shares_of_time() {

@@ -7,7 +7,7 @@ mod bench;
 pub(crate) mod compare;
 pub(crate) mod host;
 mod lab;
-mod latency_table;
+pub(crate) mod latency_table;
 mod list;
 mod machine;
 pub(crate) mod output;

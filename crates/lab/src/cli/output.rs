@@ -66,6 +66,26 @@ impl Target {
     }
 }
 
+/// Makes the folder of `--out` where it is not there.
+///
+/// # Errors
+/// A sentence that says why it cannot be.
+pub(crate) fn folder(out: &Path) -> Result<(), String> {
+    if out.exists() && !out.is_dir() {
+        let out = out.display();
+        return Err(format!("--out {out}: it is a file; a folder is needed"));
+    }
+    std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))
+}
+
+/// Why nothing can be left in the folder of `--out`, as a sentence.
+pub(crate) fn unwritable(out: &Path, error: &io::Error) -> String {
+    format!(
+        "--out {}: the folder cannot be written: {error}",
+        out.display()
+    )
+}
+
 /// A temporary file with the permissions that any new file has.
 fn new_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();

@@ -120,12 +120,25 @@ impl<W: Workload> Contest<W> {
         });
         let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
         let waves = plan::waves(sweep, available);
-        let (until, later) = (budget.throughput, budget.measured);
+        // Where the load's generators take turns with what they load, the figures would be
+        // the scheduler's.
+        let one_cpu = host.topology.cpus().len() == 1;
+        let (until, later) = match one_cpu {
+            true => (budget.measured, budget.measured),
+            false => (budget.throughput, budget.measured),
+        };
         runs.extend(self.measure(&mut rig, waves, until, &clock, &mut left_out));
-        let loads = self.climb(&mut rig, &host, quick, &fit, later, &clock)?;
-        let waves = plan::waves(loads, available);
-        let under_load = self.measure(&mut rig, waves, later, &clock, &mut left_out);
-        runs.extend(load::conclude(&self.on_schedule, under_load));
+        if !one_cpu {
+            let usual = |m: &&OnSchedule<W>| m.usual && fit.contains(m.method.name());
+            let methods: Vec<OnSchedule<W>> =
+                self.on_schedule.iter().filter(usual).copied().collect();
+            let items = self.climb(&methods, &mut rig, &host, quick, later, &clock)?;
+            let waves = plan::waves(items, available);
+            let under_load = self.measure(&mut rig, waves, later, &clock, &mut left_out);
+            let under_load = load::conclude(&methods, under_load);
+            left_out.extend(unseen(&methods, &under_load, rig.is_interrupted()));
+            runs.extend(under_load);
+        }
         let late = Instant::now().saturating_duration_since(budget.end);
         if !late.is_zero() {
             left_out.push(format!(
@@ -144,9 +157,10 @@ impl<W: Workload> Contest<W> {
                  method that loses operations would not be noticed"
             ));
         }
-        if host.topology.cpus().len() == 1 {
+        if one_cpu {
             let sentence = "one CPU: what cores do to each other (contention, round trips) cannot \
-                            be measured; the threads took turns";
+                            be measured, nor latency under load, whose generators need a CPU \
+                            of their own; the threads took turns";
             results.machine.unavailable.push(sentence.to_owned());
         }
         Ok(Surveyed {
@@ -194,29 +208,28 @@ impl<W: Workload> Contest<W> {
         wrong
     }
 
-    /// The usual methods of those that are `fit`, each at its loads: up to the first that it
-    /// does not bear.
+    /// The methods, each at its loads: up to the first that it does not bear. The low loads
+    /// come first, so that no method is missing where the time is short.
     fn climb(
         &self,
+        methods: &[OnSchedule<W>],
         rig: &mut Rig,
         host: &Host,
         quick: bool,
-        fit: &BTreeSet<&str>,
         until: Instant,
         clock: &Clock,
     ) -> Result<Vec<Item<W>>, String> {
         clock.say("climbing");
         let (point, notes, ladder) = sweep::latency(host, quick)?;
-        let usual = |m: &&OnSchedule<W>| m.usual && fit.contains(m.method.name());
-        let methods: Vec<OnSchedule<W>> = self.on_schedule.iter().filter(usual).copied().collect();
         // A third of the time at most; the rest is for measuring.
         let now = Instant::now();
-        let until = now + until.saturating_duration_since(now) / 3;
-        Ok(load::items(&methods, &point, &notes, |method| {
-            let loads = load::climb(self.workload, rig, method, &point, ladder, Some(until));
-            clock.tick();
-            loads
-        }))
+        let until = Some(now + until.saturating_duration_since(now) / 3);
+        let tick = || clock.tick();
+        let loads = load::climb(self.workload, rig, methods, &point, ladder, until, tick);
+        let mut items = load::items(methods, &point, &notes, &loads);
+        let is_generator = |name| methods.iter().any(|entry| entry.generator.name() == name);
+        items.sort_by_key(|item| (!is_generator(item.method.name()), item.point.load));
+        Ok(items)
     }
 
     fn measure(
@@ -251,6 +264,23 @@ impl<W: Workload> Contest<W> {
         }
         runs
     }
+}
+
+/// A sentence for each method without a sample under load.
+fn unseen<W>(methods: &[OnSchedule<W>], runs: &[Run], interrupted: bool) -> Vec<String> {
+    let why = match interrupted {
+        true => "interrupted",
+        false => "the time was over",
+    };
+    let names = methods.iter().map(|entry| entry.method.name());
+    let seen = |name: &str| {
+        runs.iter()
+            .any(|r| r.method == name && !r.samples.is_empty())
+    };
+    names
+        .filter(|name| !seen(name))
+        .map(|name| format!("{name} under load: {why} before its first sample"))
+        .collect()
 }
 
 /// Rounds that should fit, so that most points see each mood of the machine.
@@ -288,23 +318,103 @@ fn set_up<W: Workload>(
         let (name, vars) = (item.method.name(), item.point.vars as f64);
         let expected = seconds_per_var.get(name).copied().unwrap_or(0.0) * vars;
         let start = Instant::now();
-        let what = format!(
-            "{name} with {vars} variables and {} threads",
-            item.point.threads
-        );
+        let what = what(&item);
         if start + Duration::from_secs_f64(expected) > latest {
-            left_out.push(format!("{what}: setting it up would take too long"));
+            leave_out(left_out, &what, "setting it up would take too long");
             continue;
         }
         // One that is slower than it promised must not take the time of all others.
         let patience = rig.patience(Some(start + latest.saturating_duration_since(start) / 2));
         if let Err(sentence) = session.add(item, &patience) {
-            left_out.push(format!("{what}: {sentence}"));
+            leave_out(left_out, &what, &sentence);
         }
         // Small set-ups are all overhead and would frighten us.
         if vars >= 1000.0 {
             seconds_per_var.insert(name, start.elapsed().as_secs_f64() / vars);
         }
         clock.tick();
+    }
+}
+
+/// A contender in words: `trust with 64 variables and 2 threads`.
+fn what<W>(item: &Item<W>) -> String {
+    let name = item.method.name();
+    let vars = match item.point.vars {
+        1 => "1 variable".to_owned(),
+        n => format!("{n} variables"),
+    };
+    match item.point.load {
+        Some(_) if name.starts_with("generator") => "the generator of the load".to_owned(),
+        Some(_) => format!("{name} under load"),
+        None => format!("{name} with {vars} and {} threads", item.point.threads),
+    }
+}
+
+/// Says it once: what holds for one load of a method holds for the next.
+fn leave_out(left_out: &mut Vec<String>, what: &str, why: &str) {
+    let sentence = format!("{what}: {why}");
+    if !left_out.contains(&sentence) {
+        left_out.push(sentence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::ON_SCHEDULE;
+    use crate::workload::point::Point;
+    use crate::workload::random::Choice;
+    use corelay_sync::facade::atomic::Ordering;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_has_no_sample_under_load_is_named() {
+        let usual: Vec<OnSchedule> = ON_SCHEDULE.iter().filter(|m| m.usual).copied().collect();
+        let point = Point {
+            threads: 2,
+            servers: 1,
+            vars: 1,
+            window: 8,
+            load: None,
+            choice: Choice::Uniform,
+            seed: 1,
+            placement: vec![None; 2].into(),
+        };
+        let mut rig = Rig::new(&[None; 2], &[], "test", Default::default()).unwrap();
+        let mut session = Session::new();
+        // The generator, then the first two; there is no time for the second.
+        let items = load::items(&usual[..2], &point, &[], &[vec![1_000], vec![1_000]]);
+        assert_eq!(what(&items[0]), "the generator of the load");
+        assert_eq!(what(&items[1]), "mutex under load");
+        for item in items {
+            session.add(item, &rig.patience(None)).unwrap();
+        }
+        let interrupted = Arc::clone(&rig.interrupted);
+        let mut samples = 0;
+        session.round(&mut rig, Timing::of(Duration::from_millis(2)), None, || {
+            samples += 1;
+            // Relaxed: one thread only.
+            interrupted.store(samples == 2, Ordering::Relaxed);
+        });
+        let runs = session.finish(&rig, Timing::of(Duration::from_millis(2)));
+        assert_eq!(
+            unseen(&usual[..3], &load::conclude(&usual, runs), false),
+            [
+                "channel under load: the time was over before its first sample",
+                "tokio under load: the time was over before its first sample"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_said_once() {
+        let mut left_out = Vec::new();
+        for why in ["no thread", "no thread", "no memory"] {
+            leave_out(&mut left_out, "mutex under load", why);
+        }
+        assert_eq!(
+            left_out,
+            ["mutex under load: no thread", "mutex under load: no memory"]
+        );
     }
 }

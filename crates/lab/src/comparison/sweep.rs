@@ -10,7 +10,7 @@
 //! the number of variables (D18). The quick sweep takes fewer variables.
 //!
 //! Latency is measured with all threads on one variable, where they all meet, over loads
-//! up to the first that a method does not bear.
+//! up to the first that a method does not bear; not on one CPU.
 
 use super::Contest;
 use crate::cli::host::Host;

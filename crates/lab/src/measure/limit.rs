@@ -9,6 +9,11 @@
 //! issue G a second and A were achieved, then an operation took 1/A of a client's time,
 //! and 1/G of that was the generator's (times the clients, on both sides). Where A > G/2,
 //! that is more than half: the generator is in the way, and nothing is said of the method.
+//! Nor where more than G was offered: no method could have borne it.
+//!
+//! Or was it neither? Clients that wait for an arrival spin. Where they waited for longer
+//! than the process had a CPU, they were without one when operations became due, and what
+//! such a sample did not issue says nothing either.
 
 use crate::measure::stats;
 use crate::schema::{Arrivals, Limit, Load, Mode, Run, Sample};
@@ -18,8 +23,8 @@ const BORNE: f64 = 0.95;
 
 /// The load as offered, achieved and borne, by the samples that count.
 ///
-/// The limit is [`Limit::Method`] where it was not borne: what the generator can do is
-/// known only when all is measured, see [`tell_apart`].
+/// The generator is not blamed yet: what it can do is known only when all is measured, see
+/// [`tell_apart`].
 pub fn load(offered: u64, samples: &[Sample]) -> Load {
     let kept = || samples.iter().filter(|s| s.mode != Mode::Discarded);
     let arrivals = || kept().filter_map(|s| s.arrivals);
@@ -39,13 +44,20 @@ pub fn load(offered: u64, samples: &[Sample]) -> Load {
     }
 }
 
-/// [`Limit::None`] where the median sample bore its load, else [`Limit::Method`].
-pub fn limit<'a>(samples: impl Iterator<Item = &'a Sample>) -> Limit {
+/// [`Limit::None`] where the median sample bore its load, else [`Limit::Method`], or
+/// [`Limit::Cpus`] where the median of those whose clients had their CPUs did bear it.
+pub fn limit<'a>(samples: impl Iterator<Item = &'a Sample> + Clone) -> Limit {
     let served = |a: Arrivals| 1.0 - share(a.unserved, a.due);
-    let served: Vec<f64> = samples.filter_map(|s| s.arrivals).map(served).collect();
-    match stats::median(&served) {
-        Some(served) if served < BORNE => Limit::Method,
-        _ => Limit::None,
+    let borne = |crowded_too: bool| {
+        let counts =
+            |s: &&Sample| crowded_too || !s.arrivals.is_some_and(|a| lacked(a.waiting_s, s.cpu_s));
+        let arrivals = samples.clone().filter(counts).filter_map(|s| s.arrivals);
+        stats::median(&arrivals.map(served).collect::<Vec<_>>()).is_none_or(|m| m >= BORNE)
+    };
+    match (borne(true), borne(false)) {
+        (true, _) => Limit::None,
+        (false, true) => Limit::Cpus,
+        (false, false) => Limit::Method,
     }
 }
 
@@ -53,10 +65,16 @@ fn share(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
-/// Whether other programs had the CPUs: clients that wait for an arrival spin, so where
-/// they waited for longer than the whole process had a CPU, it was taken from them.
+/// Whether others had the CPUs, other programs or threads of our own: clients that wait for
+/// an arrival spin, so where they waited for longer than the whole process had a CPU, it was
+/// taken from them.
 pub fn crowded(load: &Load) -> bool {
-    load.waiting_cpus > CROWDED * load.cpus
+    lacked(load.waiting_cpus, load.cpus)
+}
+
+/// Clients waited without a CPU; never where the system does not say how much they had.
+fn lacked(waiting: f64, had: f64) -> bool {
+    had > 0.0 && waiting > CROWDED * had
 }
 
 /// Waiting beyond the CPU time used by this factor is no inaccuracy of the clocks.
@@ -68,8 +86,10 @@ pub fn tell_apart(run: &mut Run, generator: f64, stamp_ns: f64) {
     let Some(load) = &mut run.load else { return };
     load.generator = generator;
     load.stamp_ns = stamp_ns;
+    let offered = load.offered;
     let told = |limit, achieved| match limit {
         Limit::Method if achieved > generator / 2.0 => Limit::Generator,
+        Limit::Method | Limit::Cpus if offered > generator => Limit::Generator,
         limit => limit,
     };
     load.limit = told(load.limit, load.achieved);
@@ -129,6 +149,23 @@ mod tests {
     }
 
     #[test]
+    fn what_clients_without_a_cpu_did_not_issue_is_not_the_methods_doing() {
+        // On a quarter of a CPU, a client waited for the whole second.
+        let crowded = |unserved| {
+            let mut sample = sample(1_000, unserved, Mode::Near);
+            sample.cpu_s = 0.25;
+            sample.arrivals.as_mut().unwrap().waiting_s = 0.9;
+            sample
+        };
+        let alone = |unserved| sample(1_000, unserved, Mode::Near);
+        let limit = |samples: &[Sample]| load(1_000, samples).limit;
+        assert_eq!(limit(&[crowded(724)]), Limit::Cpus);
+        assert_eq!(limit(&[crowded(724), alone(0), crowded(724)]), Limit::Cpus);
+        assert_eq!(limit(&[crowded(724), alone(724)]), Limit::Method);
+        assert_eq!(limit(&[crowded(0)]), Limit::None);
+    }
+
+    #[test]
     fn clients_that_waited_without_a_cpu_were_crowded_out() {
         let load = |waiting_cpus| Load {
             cpus: 0.5,
@@ -161,6 +198,9 @@ mod tests {
         };
         assert_eq!(limit(5_000, 9_999.0), Limit::Generator);
         assert_eq!(limit(5_000, 10_001.0), Limit::Method);
+        // No generator of 9,000 a second can offer 10,000, however little is achieved.
+        assert_eq!(limit(9_900, 9_000.0), Limit::Generator);
+        assert_eq!(limit(9_900, 10_000.0), Limit::Method);
         // A load that was borne has no limit, however close the generator's own is.
         assert_eq!(limit(0, 10_000.0), Limit::None);
     }

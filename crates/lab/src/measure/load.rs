@@ -43,28 +43,37 @@ const STEP: Duration = Duration::from_millis(10);
 /// load too many than one that is missing.
 const ENOUGH: f64 = 0.75;
 
-/// The loads of `ladder` that the method bears, and the first that it clearly does not.
-/// Each is tried for a moment, the failing one again. Ends early when interrupted or at
-/// `until`.
+/// The loads of `ladder` that each method bears, and the first that it clearly does not, in
+/// the order of `methods`. Each is tried for a moment, the failing one again.
+///
+/// All methods try a load before one of them tries the next: where the time is over (at
+/// `until`, or when interrupted), all have climbed as far. The lowest load is everybody's.
 pub fn climb<W: Workload>(
     workload: W,
     rig: &mut Rig,
-    entry: &OnSchedule<W>,
+    methods: &[OnSchedule<W>],
     point: &Point,
     ladder: &[u64],
     until: Option<Instant>,
-) -> Vec<u64> {
+    mut tick: impl FnMut(),
+) -> Vec<Vec<u64>> {
     let over =
         |rig: &Rig| rig.is_interrupted() || until.is_some_and(|until| Instant::now() > until);
-    let mut climbed = Vec::new();
-    for &load in ladder {
-        if over(rig) {
-            break;
-        }
-        climbed.push(load);
-        if !bears(workload, rig, entry, point, load) && !bears(workload, rig, entry, point, load) {
-            break;
-        }
+    let mut climbed = vec![Vec::new(); methods.len()];
+    let mut climbing: Vec<usize> = (0..methods.len()).collect();
+    for (step, &load) in ladder.iter().enumerate() {
+        climbing.retain(|&i| {
+            if over(rig) {
+                if step == 0 {
+                    climbed[i].push(load);
+                }
+                return false;
+            }
+            climbed[i].push(load);
+            tick();
+            bears(workload, rig, &methods[i], point, load)
+                || bears(workload, rig, &methods[i], point, load)
+        });
     }
     climbed
 }
@@ -109,15 +118,16 @@ fn item<W: Copy>(entry: &OnSchedule<W>, point: &Point, notes: &[String], load: u
     }
 }
 
-/// The methods at a point, each at its loads, and the generators that they need.
+/// The methods at a point, each at its `loads` (in the same order), and the generators that
+/// they need.
 pub fn items<W: Copy>(
     methods: &[OnSchedule<W>],
     point: &Point,
     notes: &[String],
-    mut loads: impl FnMut(&OnSchedule<W>) -> Vec<u64>,
+    loads: &[Vec<u64>],
 ) -> Vec<Item<W>> {
     let mut items: Vec<Item<W>> = Vec::new();
-    for entry in methods {
+    for (entry, loads) in methods.iter().zip(loads) {
         let generator = Item {
             method: entry.generator,
             point: entry.generator_point(point),
@@ -127,11 +137,7 @@ pub fn items<W: Copy>(
         if items.iter().all(|known| key(known) != key(&generator)) {
             items.push(generator);
         }
-        items.extend(
-            loads(entry)
-                .into_iter()
-                .map(|load| item(entry, point, notes, load)),
-        );
+        items.extend(loads.iter().map(|&load| item(entry, point, notes, load)));
     }
     items
 }
@@ -162,4 +168,50 @@ pub fn conclude<W>(methods: &[OnSchedule<W>], runs: Vec<Run>) -> Vec<Run> {
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::ON_SCHEDULE;
+    use crate::workload::fetch_add::FetchAdd;
+    use crate::workload::random::Choice;
+    use corelay_sync::facade::atomic::Ordering;
+    use std::sync::Arc;
+
+    /// Climbs with the first three methods, interrupted in the step of that number.
+    fn climb(last: usize, until: Option<Instant>) -> Vec<Vec<u64>> {
+        let mut rig = Rig::new(&[None; 2], &[], "test", Arc::default()).unwrap();
+        let interrupted = Arc::clone(&rig.interrupted);
+        let point = Point {
+            threads: 2,
+            servers: 1,
+            vars: 1,
+            window: 8,
+            load: None,
+            choice: Choice::Uniform,
+            seed: 1,
+            placement: vec![None; 2].into(),
+        };
+        let mut steps = 0;
+        // So few operations that every machine bears them.
+        let ladder = [1, 2, 3];
+        let methods = &ON_SCHEDULE[..3];
+        super::climb(FetchAdd, &mut rig, methods, &point, &ladder, until, || {
+            steps += 1;
+            // Relaxed: one thread only.
+            interrupted.store(steps == last, Ordering::Relaxed);
+        })
+    }
+
+    #[test]
+    fn all_methods_try_a_load_before_one_tries_the_next() {
+        assert_eq!(climb(5, None), [vec![1, 2], vec![1, 2], vec![1]]);
+        assert_eq!(climb(100, None), vec![vec![1, 2, 3]; 3]);
+    }
+
+    #[test]
+    fn without_time_everybody_has_the_lowest_load() {
+        assert_eq!(climb(100, Some(Instant::now())), vec![vec![1]; 3]);
+    }
 }

@@ -431,7 +431,8 @@ mod tests {
         let point = Point {
             threads,
             servers: 1,
-            vars: 3,
+            // One at least for each member of a flat team.
+            vars: threads.max(3) as u64,
             window: 4,
             load: None,
             choice: Choice::Uniform,

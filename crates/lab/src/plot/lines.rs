@@ -13,7 +13,8 @@
 
 use super::svg::Frame;
 use super::{
-    LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count, style, trimmed,
+    BOLD_WIDTH, LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count,
+    style, trimmed,
 };
 use std::fmt::Write;
 
@@ -199,7 +200,7 @@ impl LinePlot<'_> {
         let area = Area {
             left: LEFT,
             top,
-            right: self.width - LEADER - letters as f64 * LETTER_WIDTH,
+            right: self.width - LEADER - letters as f64 * BOLD_WIDTH,
             bottom: top + inner,
         };
         let below = if self.shade.is_some() { 4.0 } else { 2.0 };
@@ -396,9 +397,15 @@ impl LinePlot<'_> {
             style::push_dash(out, series.style.dash);
             out.push_str("></path>");
             let x = area.right + LEADER - 6.0;
+            // A line that ends early must not seem to go on.
+            let lead = if area.right - end.0 > LEADER {
+                "lead away"
+            } else {
+                "lead"
+            };
             let _ = write!(
                 out,
-                r#"<path class="lead" d="M{:.1} {:.1}L{:.1} {:.1}L{:.1} {label_y:.1}"></path><text class="label" x="{:.1}" y="{:.1}">{}</text>"#,
+                r#"<path class="{lead}" d="M{:.1} {:.1}L{:.1} {:.1}L{:.1} {label_y:.1}"></path><text class="label" x="{:.1}" y="{:.1}">{}</text>"#,
                 end.0 + 4.0,
                 end.1,
                 area.right.max(end.0 + 4.0),

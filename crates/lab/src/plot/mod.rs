@@ -37,6 +37,9 @@ const LETTER: f64 = 15.0;
 /// Width of a letter, in units, taken generously: fonts differ.
 const LETTER_WIDTH: f64 = 0.58 * LETTER;
 
+/// The same of the bold letters of labels.
+const BOLD_WIDTH: f64 = 0.68 * LETTER;
+
 /// Where a picture will stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

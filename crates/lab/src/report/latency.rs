@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 pub(super) struct Group<'a> {
     workload: &'a str,
     pub(super) threads: usize,
+    /// More threads than CPUs.
+    pub(super) takes_turns: bool,
     pub(super) vars: u64,
     pub(super) dist: &'a str,
     pub(super) runs: Vec<&'a Run>,
@@ -97,6 +99,7 @@ impl<'a> Group<'a> {
     /// falling threads, each by rising variables.
     pub(super) fn all(results: &'a Results) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
+        let cpus = results.machine.cpus.max(1);
         for run in results.runs.iter().filter(|run| run.load.is_some()) {
             let (workload, threads, vars, dist) = (
                 run.workload.as_str(),
@@ -112,14 +115,14 @@ impl<'a> Group<'a> {
                 None => groups.push(Self {
                     workload,
                     threads,
+                    takes_turns: threads > cpus,
                     vars,
                     dist,
                     runs: vec![run],
                 }),
             }
         }
-        let cpus = results.machine.cpus.max(1);
-        groups.sort_by_key(|g| (g.threads > cpus, usize::MAX - g.threads, g.vars));
+        groups.sort_by_key(|g| (g.takes_turns, usize::MAX - g.threads, g.vars));
         groups
     }
 
@@ -180,6 +183,7 @@ pub(super) fn limit_words(limit: Limit) -> &'static str {
         Limit::None => "",
         Limit::Method => "saturated",
         Limit::Generator => "generator-limited",
+        Limit::Cpus => "crowded out",
     }
 }
 

@@ -208,11 +208,19 @@ impl Recipe {
 /// that grows as the load nears that.
 pub(super) fn under_load(modes: &[Mode], bears: fn(&str) -> (f64, f64)) -> Vec<Run> {
     let mut runs = Vec::new();
-    for method in ["mutex", "channel", "tokio", "trust", "trust-then"] {
+    for method in [
+        "mutex",
+        "channel",
+        "tokio",
+        "trust",
+        "trust-then",
+        "flat-adaptive",
+    ] {
         for load in [10_000, 100_000, 1_000_000, 2_000_000, 5_000_000, 20_000_000] {
             let (most, least_ns) = bears(method);
             let mut run = at_load(method, load, modes, most, least_ns);
-            let generator = if method == "trust-then" { 1e7 } else { 2.5e7 };
+            let calls_back = ["trust-then", "flat-adaptive"].contains(&method);
+            let generator = if calls_back { 1e7 } else { 2.5e7 };
             limit::tell_apart(&mut run, generator, 24.0);
             let borne = run.load.is_some_and(|l| l.limit == Limit::None);
             runs.push(run);
@@ -231,6 +239,7 @@ pub(super) fn small_loads(method: &str) -> (f64, f64) {
         "channel" => (8e5, 900.0),
         "tokio" => (4e5, 2_500.0),
         "trust" => (3e6, 210.0),
+        "flat-adaptive" => (3e6, 500.0),
         _ => (9e6, 320.0),
     }
 }

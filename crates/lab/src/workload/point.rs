@@ -1,7 +1,9 @@
 //! The parameters of a run, whatever its workload.
 //!
-//! Members of a flat team have as many variables each, so the number of variables is rounded
-//! up to a multiple of the threads (D18, flat); not where operations arrive on a schedule.
+//! Members of a flat team have as many variables each where `bench` measures throughput: the
+//! number of variables is rounded up to a multiple of the threads (D18, flat). Where methods
+//! are compared on the same variables (`compare`, and any load), it stays as it is, and some
+//! members have one more than others, or one has the only variable.
 //!
 //! Fewer variables than trustees leave trustees without work, so their number is reduced
 //! to the number of variables (D18, dedicated); the freed threads become clients, so that
@@ -40,22 +42,6 @@ impl Point {
     /// What is changed from what was asked for, so that the point makes sense; one
     /// sentence for the result where something was (D18).
     pub fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
-        if method.kind() == Kind::Flat {
-            let (threads, asked) = (self.threads as u64, self.vars);
-            self.servers = 0;
-            if self.load.is_some() {
-                // Latency is compared with the others', on the same hot variable.
-                return None;
-            }
-            self.vars = asked.next_multiple_of(threads);
-            return (self.vars > asked).then(|| {
-                format!(
-                    "variables rounded up from {asked} to {}, as many for each of {threads} \
-                     members",
-                    self.vars
-                )
-            });
-        }
         if !method.is_dedicated() {
             self.servers = 0;
             return None;
@@ -70,8 +56,52 @@ impl Point {
         })
     }
 
+    /// Gives each member of a flat team as many variables; one sentence for the result where
+    /// that takes more of them (D18).
+    pub fn even_out<W>(&mut self, method: &Method<W>) -> Option<String> {
+        let (threads, asked) = (self.threads as u64, self.vars);
+        if method.kind() == Kind::Flat {
+            self.vars = asked.next_multiple_of(threads);
+        }
+        (self.vars > asked).then(|| {
+            format!(
+                "variables rounded up from {asked} to {}, as many for each of {threads} members",
+                self.vars
+            )
+        })
+    }
+
     /// The variables as an index: bounded by [`MAX_VARS`] and by memory.
     pub fn vars_len(&self) -> usize {
         usize::try_from(self.vars).expect("the number of variables was checked against memory")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::METHODS;
+
+    #[test]
+    fn a_flat_team_has_the_variables_that_the_others_have_unless_they_are_evened_out() {
+        for method in METHODS {
+            let mut point = Point {
+                threads: 3,
+                servers: 2,
+                vars: 4,
+                window: 8,
+                load: None,
+                choice: Choice::Uniform,
+                seed: 1,
+                placement: vec![None; 3].into(),
+            };
+            assert_eq!(point.adjust(method), None);
+            assert_eq!(point.vars, 4, "{method:?}");
+            let told = point.even_out(method);
+            match method.kind() {
+                Kind::Flat => assert!(point.vars == 6 && told.unwrap().contains("from 4 to 6")),
+                _ => assert!(point.vars == 4 && told.is_none()),
+            }
+        }
     }
 }

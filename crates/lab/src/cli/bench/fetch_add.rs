@@ -34,24 +34,9 @@ fn method_help() -> String {
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    if text == "all" {
-        return Ok(Methods(METHODS.to_vec()));
-    }
-    let mut methods: Vec<Method> = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        let unknown = || {
-            let what = match name {
-                "" => "a name is missing".to_owned(),
-                _ => format!("there is no method `{name}`"),
-            };
-            format!("{what}; there are {} (or all)", names(METHODS.iter()))
-        };
-        let method = Method::named(name).ok_or_else(unknown)?;
-        if methods.iter().all(|m| m.name() != method.name()) {
-            methods.push(method);
-        }
-    }
-    Ok(Methods(methods))
+    let named =
+        |name: &str| Method::named(name).ok_or_else(|| format!("there is no method `{name}`"));
+    common::named(text, METHODS, |method| method, named).map(Methods)
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
@@ -60,10 +45,14 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let host = Host::look();
     let mut items = Vec::new();
     for place in common.places(&host, &args.vars)? {
-        items.extend(methods.iter().map(|&method| Item {
-            method,
-            point: place.point.clone(),
-            notes: place.notes.clone(),
+        items.extend(methods.iter().map(|&method| {
+            let (mut point, mut notes) = (place.point.clone(), place.notes.clone());
+            notes.extend(point.even_out(&method));
+            Item {
+                method,
+                point,
+                notes,
+            }
         }));
     }
     let mut bench = common.open(&host, &items)?;

@@ -64,18 +64,7 @@ fn method_help() -> String {
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    if text == "all" {
-        return Ok(Methods(ON_SCHEDULE.to_vec()));
-    }
-    let mut methods: Vec<OnSchedule> = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        let entry = OnSchedule::named(name)
-            .map_err(|why| format!("{why}; there are {} (or all)", names(all())))?;
-        if methods.iter().all(|m| m.method.name() != name) {
-            methods.push(entry);
-        }
-    }
-    Ok(Methods(methods))
+    common::named(text, ON_SCHEDULE, |entry| &entry.method, OnSchedule::named).map(Methods)
 }
 
 /// Which loads are offered.
@@ -101,7 +90,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     common.check_threads(methods.iter().map(|m| &m.method))?;
     let host = Host::look();
     let places = common.places(&host, &args.vars)?;
-    let each = |place: &Place| args.items(place, |_| vec![1]);
+    let each = |place: &Place| args.items(place, &vec![vec![1]; methods.len()]);
     let samples: Vec<Item> = places.iter().flat_map(each).collect();
     let mut bench = common.open(&host, &samples)?;
     let items = args.all_items(&mut bench.rig, &places);
@@ -116,28 +105,29 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
 
 impl Args {
     /// The methods at one place, each at its loads, and their generators.
-    fn items(&self, place: &Place, loads: impl FnMut(&OnSchedule) -> Vec<u64>) -> Vec<Item> {
+    fn items(&self, place: &Place, loads: &[Vec<u64>]) -> Vec<Item> {
         load::items(&self.method.0, &place.point, &place.notes, loads)
     }
 
     /// The same at all places; a sweep climbs with each method as far as it bears.
     fn all_items(&self, rig: &mut Rig, places: &[Place]) -> Vec<Item> {
-        let climbs = places.len() * self.method.0.len();
+        let methods = &self.method.0;
         let steps = match self.load {
-            Loads::Sweep => climbs as u64,
+            Loads::Sweep => (places.len() * methods.len() * LADDER.len()) as u64,
             Loads::List(_) => 0,
         };
-        let bar = output::progress(steps, Duration::from_millis(200).mul_f64(steps as f64));
+        let bar = output::progress(steps, Duration::from_millis(20).mul_f64(steps as f64));
         bar.set_message("climbing");
         let mut items = Vec::new();
         for place in places {
-            items.extend(self.items(place, |method| match &self.load {
-                Loads::List(list) => list.0.clone(),
+            let loads = match &self.load {
+                Loads::List(list) => vec![list.0.clone(); methods.len()],
                 Loads::Sweep => {
-                    bar.inc(1);
-                    load::climb(FetchAdd, rig, method, &place.point, LADDER, None)
+                    let (point, tick) = (&place.point, || bar.inc(1));
+                    load::climb(FetchAdd, rig, methods, point, LADDER, None, tick)
                 }
-            }));
+            };
+            items.extend(self.items(place, &loads));
         }
         bar.finish_and_clear();
         items

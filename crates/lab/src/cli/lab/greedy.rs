@@ -59,9 +59,18 @@ pub(super) struct Args {
 struct Policies(Vec<Policy>);
 
 fn policies(text: &str) -> Result<Policies, String> {
+    if text.trim().is_empty() {
+        return Err("the list is empty".to_owned());
+    }
     let mut policies = Vec::new();
-    for name in text.split(',') {
-        let policy = name.trim().parse().map_err(|error| format!("{error}"))?;
+    for name in text.split(',').map(str::trim) {
+        let policy = match name {
+            "" => return Err("a name is missing".to_owned()),
+            "bound" | "bound:" => {
+                return Err(format!("`{name}` lacks its number of requests: `bound:64`"));
+            }
+            name => name.parse().map_err(|error| format!("{error}"))?,
+        };
         if !policies.contains(&policy) {
             policies.push(policy);
         }
@@ -93,17 +102,12 @@ struct Told<'a> {
 }
 
 pub(super) fn run(args: Args) -> Result<Exit, String> {
-    let open = |name| Target::open(&args.out.join(name));
-    if args.out.is_file() {
-        return Err(format!(
-            "--out {}: it is a file; a folder is needed",
-            args.out.display()
-        ));
-    }
+    output::folder(&args.out)?;
+    let open = |name| {
+        Target::open(&args.out.join(name)).map_err(|error| output::unwritable(&args.out, &error))
+    };
+    let (picture, data) = (open("greedy.svg")?, open("greedy.json")?);
     let host = Host::look();
-    let (picture, data) = std::fs::create_dir_all(&args.out)
-        .and_then(|()| Ok((open("greedy.svg")?, open("greedy.json")?)))
-        .map_err(|error| args.unwritable(&error))?;
     let members = args.members as usize;
     if members > host.machine.cpus {
         eprintln!(
@@ -133,13 +137,6 @@ impl Args {
             members: self.members as usize,
             steps: self.steps,
         }
-    }
-
-    fn unwritable(&self, error: &std::io::Error) -> String {
-        format!(
-            "--out {}: the folder cannot be written: {error}",
-            self.out.display()
-        )
     }
 
     /// One policy after the other; what was played before Ctrl-C is kept.
@@ -196,7 +193,7 @@ impl Args {
         let svg = greedy::picture(self.scenario(), records);
         data.write(json.as_bytes())
             .and_then(|()| picture.write(svg.as_bytes()))
-            .map_err(|error| self.unwritable(&error))?;
+            .map_err(|error| output::unwritable(&self.out, &error))?;
         if self.json {
             return output::say(&json);
         }

@@ -103,7 +103,7 @@ fn heading(group: &Group<'_>, mode: Mode) -> String {
 fn legend(out: &mut String) {
     let _ = write!(
         out,
-        r#"<p class="fine">Operations arrive at random moments fixed beforehand (a Poisson process), and latency counts from the moment at which an operation was due. {}saturated: the method could not bear the load, and its latency grows with the length of a sample; {}generator-limited: the load's own generator took more than half of each operation, and nothing is said of the method. Such points may lie beyond the upper edge.</p>"#,
+        r#"<p class="fine">Operations arrive at random moments fixed beforehand (a Poisson process), and latency counts from the moment at which an operation was due. {}saturated: the method could not bear the load, and its latency grows with the length of a sample; {}nothing is said of the method: generator-limited, the load's own generator took more than half of each operation or cannot issue as much, or crowded out, its threads had no CPU to issue on. Such points may lie beyond the upper edge.</p>"#,
         Halo::Round.swatch(),
         Halo::Square.swatch()
     );
@@ -209,7 +209,7 @@ fn series(line: &Line<'_>, mode: Mode, quantity: Quantity, styles: &Styles) -> S
             halo: match limit {
                 Limit::None => Halo::None,
                 Limit::Method => Halo::Round,
-                Limit::Generator => Halo::Square,
+                Limit::Generator | Limit::Cpus => Halo::Square,
             },
         })
     };
@@ -256,7 +256,7 @@ fn description(series: &[Series], unit: &str) -> String {
         let limited = match last.halo {
             Halo::None => "",
             Halo::Round => " (saturated)",
-            Halo::Square => " (generator-limited)",
+            Halo::Square => " (nothing is said of the method)",
         };
         Some(format!(
             "{} from {} to {}{limited}",

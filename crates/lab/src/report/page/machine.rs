@@ -148,7 +148,7 @@ pub(super) fn how(results: &Results) -> Vec<String> {
     let lengths: BTreeSet<String> = results
         .runs
         .iter()
-        .map(|r| format!("{} ms", trimmed(r.params.secs * 1000.0)))
+        .map(|r| format!("{} ms", trimmed((r.params.secs * 1e5).round() / 100.0)))
         .collect();
     let lengths: Vec<String> = lengths.into_iter().collect();
     let seeds: BTreeSet<String> = results

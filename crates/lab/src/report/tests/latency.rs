@@ -1,6 +1,7 @@
 //! Latency under load, on the page and in words.
 
 use super::*;
+use crate::cli::latency_table;
 use crate::schema::Run;
 
 fn told(results: &Results) -> Vec<String> {
@@ -42,7 +43,7 @@ fn who_answers_sooner_is_said_for_each_load_and_mode() {
         "{light}"
     );
     let borne = sentence(&told, "Borne, near: ");
-    assert!(borne.contains("`trust` 2 M and"), "{borne}");
+    assert!(borne.contains("`trust` 2 M,"), "{borne}");
     let generator = "`trust-then` 5 M (then the load's generator was in the way)";
     assert!(borne.contains(generator), "{borne}");
     assert!(
@@ -54,6 +55,21 @@ fn who_answers_sooner_is_said_for_each_load_and_mode() {
         headline.contains("against the best lock or channel, `trust` loses at every load"),
         "{headline}"
     );
+}
+
+#[test]
+fn a_flat_team_that_answers_sooner_is_named() {
+    let quick = |method: &str| match method {
+        "flat-adaptive" => (1e8, 30.0),
+        m => small_loads(m),
+    };
+    let mut results = Recipe::default().cook();
+    results.runs.extend(under_load(&[Mode::Near], quick));
+    let later = sentence(&told(&results), "Later (near): ");
+    assert!(later.contains("`flat-adaptive` takes only"), "{later}");
+    let headline = verdict(&results).headline;
+    let wins = "; `flat-adaptive` wins at every load";
+    assert!(headline.contains(wins), "{headline}");
 }
 
 #[test]
@@ -90,6 +106,27 @@ fn a_machine_that_bears_nothing_is_said_to() {
             .iter()
             .any(|s| s.starts_with("Other programs: "))
     );
+    // Where there are more threads than CPUs, it may have been with each other.
+    crowded.machine.cpus = 2;
+    crowded
+        .runs
+        .iter_mut()
+        .for_each(|run| run.params.threads = 8);
+    let told = self::told(&crowded);
+    assert!(
+        told.iter()
+            .any(|s| s.starts_with("More threads than CPUs: "))
+    );
+    assert!(
+        !told.iter().any(|s| s.starts_with("Other programs")),
+        "{told:?}"
+    );
+    let table = latency_table::of(&crowded);
+    assert!(
+        table.contains("More threads than CPUs took turns"),
+        "{table}"
+    );
+    assert!(!table.contains("Other programs"), "{table}");
 }
 
 #[test]
@@ -105,8 +142,11 @@ fn latency_over_load_is_the_second_picture_and_marks_what_was_not_borne() {
     assert!(second.contains("million operations offered per second"));
     // Circles for saturated methods, a square for the one whose generator was in the way.
     let halo = |shape: &str| second.matches(&format!("<{shape} class=\"halo\"")).count();
-    assert_eq!((halo("circle"), halo("path")), (4, 1));
+    assert_eq!((halo("circle"), halo("path")), (5, 1));
     assert!(second.contains("saturated") && second.contains("generator-limited"));
+    // Only the lines of mutex and trust-then reach the side where the labels are.
+    let leads = |class: &str| second.matches(&format!("class=\"{class}\"")).count();
+    assert_eq!((leads("lead"), leads("lead away")), (2, 4));
     // Throughput is judged without these runs.
     let sections = verdict(&loaded(&[Mode::Near])).sections;
     assert_eq!(sections.len(), 1);

@@ -139,6 +139,13 @@ fn embedded_results_are_the_results() {
 }
 
 #[test]
+fn lengths_of_samples_are_rounded() {
+    let mut results = Recipe::default().cook();
+    results.runs[0].params.secs = 0.009_283_097;
+    assert!(html(&results).contains(" of 50 ms and 9.28 ms were taken"));
+}
+
+#[test]
 fn hostile_text_stays_text() {
     let page = html(&hostile());
     for markup in ["<script>alert", "<img", "<i>note", "<b>`x`", "<!-- ]]>"] {

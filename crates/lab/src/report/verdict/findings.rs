@@ -13,11 +13,11 @@ use std::fmt;
 pub enum Comparison {
     /// `trust` against whatever else waits for each answer.
     Waiting,
-    /// `trust-then` against whatever else answers later.
+    /// Delegation that answers later (`trust-then`, flat teams) against whatever else does.
     Later,
-    /// `trust-then` against what waits: not like with like.
+    /// Delegation that answers later against what waits: not like with like.
     LaterAgainstWaiting,
-    /// `trust-then` against `atomic`: not like with like.
+    /// Delegation that answers later against `atomic`: not like with like.
     LaterAgainstInstruction,
     /// `trust-post` against what waits or is one instruction: not like with like.
     OneWay,
@@ -33,13 +33,14 @@ impl Comparison {
         Self::OneWay,
     ];
 
-    /// corelay's side.
-    pub fn ours(self) -> &'static str {
-        match self {
-            Self::Waiting => "trust",
-            Self::Later | Self::LaterAgainstWaiting | Self::LaterAgainstInstruction => "trust-then",
-            Self::OneWay => "trust-post",
-        }
+    /// corelay's side: everybody of this form who is ours.
+    pub fn ours(self) -> Vec<&'static str> {
+        let form = match self {
+            Self::Waiting => Form::Waits,
+            Self::Later | Self::LaterAgainstWaiting | Self::LaterAgainstInstruction => Form::Later,
+            Self::OneWay => Form::OneWay,
+        };
+        names(|m| m.form == form && method::is_ours(m.name))
     }
 
     /// The other side: everybody of these forms who is not ours.
@@ -50,30 +51,30 @@ impl Comparison {
             Self::LaterAgainstInstruction => &[Form::Instruction],
             Self::OneWay => &[Form::Waits, Form::Instruction],
         };
-        let rival = |m: &&method::Method| forms.contains(&m.form) && !method::is_ours(m.name);
-        method::METHODS
-            .iter()
-            .filter(rival)
-            .map(|m| m.name)
-            .collect()
+        names(|m| forms.contains(&m.form) && !method::is_ours(m.name))
     }
 
     /// What is compared, in words.
     pub fn title(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting for each answer: `trust` and the best lock or channel",
-            Self::Later => "Answers later: `trust-then` and the best other asynchronous way",
+            Self::Later => "Answers later: delegation and the best other asynchronous way",
             Self::LaterAgainstWaiting => {
-                "Not like with like: `trust-then` (answer later) and the best lock or channel (answer now)"
+                "Not like with like: delegation (answer later) and the best lock or channel (answer now)"
             }
             Self::LaterAgainstInstruction => {
-                "Not like with like: `trust-then` (any code, answer later) and `atomic` (one instruction)"
+                "Not like with like: delegation (any code, answer later) and `atomic` (one instruction)"
             }
             Self::OneWay => {
                 "Not like with like: `trust-post` (no answer) and the best that answers at once"
             }
         }
     }
+}
+
+fn names(wanted: impl Fn(&method::Method) -> bool) -> Vec<&'static str> {
+    let methods = method::METHODS.iter().filter(|m| wanted(m));
+    methods.map(|m| m.name).collect()
 }
 
 /// Who won.
@@ -100,11 +101,11 @@ impl Outcome {
     /// How the figures under that heading are read.
     pub fn reading(self) -> &'static str {
         match self {
-            Self::Loses => "The rival named does so many times as much as delegation.",
+            Self::Loses => "The rival does so many times as much as the best of delegation.",
             Self::TooClose => {
-                "Delegation as a multiple of the rival named; the interval contains 1."
+                "The best of delegation as a multiple of the rival; the interval contains 1."
             }
-            Self::Wins => "Delegation does so many times as much as the rival named.",
+            Self::Wins => "The best of delegation does so many times as much as the rival.",
         }
     }
 }
@@ -114,10 +115,12 @@ impl Outcome {
 pub struct Finding {
     /// What is set against what.
     pub comparison: Comparison,
-    /// Where.
+    /// Where: the points of a level at which the same side is ahead.
     pub level: Level,
     /// In which mode; figures of different modes are never compared.
     pub mode: Mode,
+    /// The strongest of ours there.
+    pub ours: String,
     /// The strongest rival there.
     pub rival: String,
     /// Throughput of ours ÷ the rival's, with its 95 % interval.
@@ -146,40 +149,87 @@ impl Finding {
     }
 }
 
-/// Whoever is faster, as a multiple of the other: `` `ttas` 6.5 × `` where the rival does
-/// 6.5 times as much as ours, `` 6.5 × `ttas` `` where ours does 6.5 times as much.
+/// Whoever is faster, as a multiple of the other: `` `ttas` 6.5 × `trust` `` where the lock
+/// does 6.5 times as much.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rival = words::code(&self.rival);
+        let (ours, rival) = (words::code(&self.ours), words::code(&self.rival));
         let ratio = self.ratio.ratio;
         match self.outcome() {
-            Outcome::Loses => write!(f, "{rival} {}", words::times(ratio.recip())),
-            _ => write!(f, "{} {rival}", words::times(ratio)),
+            Outcome::Loses => write!(f, "{rival} {} {ours}", words::times(ratio.recip())),
+            _ => write!(f, "{ours} {} {rival}", words::times(ratio)),
         }
     }
 }
 
-/// Every finding that the samples allow.
+/// Ours and the rival that meet on some points: the strongest of each side.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) ours: &'static str,
+    pub(super) rival: &'static str,
+    /// Ours ÷ the rival's, in the middle.
+    middle: f64,
+}
+
+impl Pair {
+    /// Those who meet on `points`, where more is better or where `less` is.
+    pub(super) fn of(
+        judge: &Judge<'_>,
+        comparison: Comparison,
+        points: &[u64],
+        mode: Mode,
+        less: bool,
+    ) -> Option<Self> {
+        let rivals = comparison.rivals();
+        let sign = if less { -1.0 } else { 1.0 };
+        let by_middle = |a: &Self, b: &Self| (sign * a.middle).total_cmp(&(sign * b.middle));
+        let hardest = |ours| {
+            let meet = |&rival: &&'static str| {
+                let middle = judge.middle(points, mode, ours, rival)?;
+                Some(Self {
+                    ours,
+                    rival,
+                    middle,
+                })
+            };
+            rivals.iter().filter_map(meet).min_by(by_middle)
+        };
+        let ours = comparison.ours().into_iter();
+        ours.filter_map(hardest).max_by(by_middle)
+    }
+
+    /// Which of ours is ahead; `None` where the rival is.
+    fn ahead(self) -> Option<&'static str> {
+        (self.middle > 1.0).then_some(self.ours)
+    }
+}
+
+/// Every finding that the samples allow. What is ahead at one point of a level and behind at
+/// the next would be hidden in their mean, so only points with the same side ahead are
+/// spoken of together.
 pub(super) fn findings(judge: &Judge<'_>, levels: &[Level]) -> Vec<Finding> {
     let mut found = Vec::new();
     for comparison in Comparison::ALL {
         for level in levels {
             for mode in judge.modes() {
-                let ours = comparison.ours();
-                let middle = |rival| Some((judge.middle(&level.vars, mode, ours, rival)?, rival));
-                let rivals = comparison.rivals().into_iter().filter_map(middle);
-                let strongest = rivals.min_by(|a, b| a.0.total_cmp(&b.0));
-                let Some((_, rival)) = strongest else {
-                    continue;
-                };
-                if let Some(ratio) = judge.ratio(&level.vars, mode, ours, rival) {
-                    found.push(Finding {
-                        comparison,
-                        level: level.clone(),
-                        mode,
-                        rival: rival.to_owned(),
-                        ratio,
-                    });
+                let pair = |points: &[u64]| Pair::of(judge, comparison, points, mode, false);
+                let ahead = |&vars: &u64| Some((vars, pair(&[vars])?.ahead()));
+                let sides: Vec<_> = level.vars.iter().filter_map(ahead).collect();
+                for alike in sides.chunk_by(|a, b| a.1 == b.1) {
+                    let vars: Vec<u64> = alike.iter().map(|(vars, _)| *vars).collect();
+                    let Some(Pair { ours, rival, .. }) = pair(&vars) else {
+                        continue;
+                    };
+                    if let Some(ratio) = judge.ratio(&vars, mode, ours, rival) {
+                        found.push(Finding {
+                            comparison,
+                            level: Level { vars, ..*level },
+                            mode,
+                            ours: ours.to_owned(),
+                            rival: rival.to_owned(),
+                            ratio,
+                        });
+                    }
                 }
             }
         }

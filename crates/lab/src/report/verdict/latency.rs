@@ -1,12 +1,12 @@
 //! Latency under load, in words.
 
-use super::findings::{Comparison, Outcome};
+use super::findings::{Comparison, Outcome, Pair};
 use super::judge::{FEWEST, Judge};
 use crate::measure::limit;
 use crate::report::latency::{self, Group, Quantity, micros};
 use crate::report::words::{self, code};
 use crate::schema::{Limit, Mode, Run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The verdict on latency at one number of threads and variables.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,9 +18,10 @@ pub struct Latency {
 }
 
 /// Delegation's p99 latency against the best rival's at one load.
-struct Met<'a> {
+struct Met {
     load: u64,
-    rival: &'a str,
+    ours: &'static str,
+    rival: &'static str,
     ratio: f64,
     outcome: Outcome,
 }
@@ -46,7 +47,7 @@ pub(super) fn latency(group: &Group<'_>) -> Option<Latency> {
     for (comparison, lead) in TOLD {
         for &mode in &modes {
             let met = met(&judge, comparison, mode);
-            if let Some(sentence) = compared(comparison, &met) {
+            if let Some(sentence) = compared(&met) {
                 told.push(format!("{lead}{}: {sentence}", of_mode(mode)));
             }
         }
@@ -70,14 +71,15 @@ pub(super) fn headline(group: &Group<'_>) -> Option<String> {
     let mode = group.main_mode()?;
     let side = |comparison: Comparison| {
         let met = met(&judge, comparison, mode);
-        let (ours, at) = (code(comparison.ours()), |outcome| loads(&met, outcome));
-        let stands = |outcome, words: &str| {
-            let all = met.iter().all(|m| m.outcome == outcome);
-            match at(outcome) {
-                None => None,
-                Some(_) if all => Some(format!("{words} at every load that both bear")),
-                Some(at) => Some(format!("{words} at {at}")),
-            }
+        let mut subject = String::new();
+        let mut stands = |outcome, verb: &str| {
+            let at = loads(&met, outcome)?;
+            let ours = subject_of(&met, outcome, &mut subject);
+            Some(if met.iter().all(|m| m.outcome == outcome) {
+                format!("{ours}{verb} at every load that both bear")
+            } else {
+                format!("{ours}{verb} at {at}")
+            })
         };
         let told: Vec<String> = [
             stands(Outcome::Loses, "loses"),
@@ -87,7 +89,7 @@ pub(super) fn headline(group: &Group<'_>) -> Option<String> {
         .into_iter()
         .flatten()
         .collect();
-        (!told.is_empty()).then(|| format!("{ours} {}", words::and(&told)))
+        (!told.is_empty()).then(|| words::and(&told))
     };
     let told: Vec<String> = [Comparison::Waiting, Comparison::LaterAgainstWaiting]
         .into_iter()
@@ -117,16 +119,14 @@ fn judge<'a>(group: &Group<'a>) -> Judge<'a> {
     Judge::of(cells)
 }
 
-/// The comparison at each load, against the rival whose p99 is the shortest there.
-fn met<'a>(judge: &Judge<'a>, comparison: Comparison, mode: Mode) -> Vec<Met<'a>> {
-    let ours = comparison.ours();
+/// The comparison at each load: of ours and of the rivals that whose p99 is the shortest.
+fn met(judge: &Judge<'_>, comparison: Comparison, mode: Mode) -> Vec<Met> {
     let at = |load: u64| {
-        let middle = |rival| Some((judge.middle(&[load], mode, ours, rival)?, rival));
-        let rivals = comparison.rivals().into_iter().filter_map(middle);
-        let (_, rival) = rivals.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let Pair { ours, rival, .. } = Pair::of(judge, comparison, &[load], mode, true)?;
         let ratio = judge.ratio(&[load], mode, ours, rival)?;
         Some(Met {
             load,
+            ours,
             rival,
             ratio: ratio.ratio,
             // Less is better here.
@@ -140,7 +140,22 @@ fn met<'a>(judge: &Judge<'a>, comparison: Comparison, mode: Mode) -> Vec<Met<'a>
     judge.vars().into_iter().filter_map(at).collect()
 }
 
-fn compared(comparison: Comparison, met: &[Met<'_>]) -> Option<String> {
+/// Which of ours an outcome speaks of, with a space behind it; nothing where the outcome told
+/// before it spoke of the same.
+fn subject_of(met: &[Met], outcome: Outcome, before: &mut String) -> String {
+    let here = met.iter().filter(|m| m.outcome == outcome);
+    let ours: BTreeSet<&str> = here.map(|m| m.ours).collect();
+    let ours: Vec<String> = ours.into_iter().map(code).collect();
+    let subject = format!("{} ", words::or(&ours));
+    if subject == *before {
+        return String::new();
+    }
+    before.clone_from(&subject);
+    subject
+}
+
+fn compared(met: &[Met]) -> Option<String> {
+    let mut subject = String::new();
     let told: Vec<String> = [
         (Outcome::Loses, "takes"),
         (Outcome::Wins, "takes only"),
@@ -148,13 +163,14 @@ fn compared(comparison: Comparison, met: &[Met<'_>]) -> Option<String> {
     ]
     .into_iter()
     .filter_map(|(outcome, verb)| {
-        let here: Vec<&Met<'_>> = met.iter().filter(|m| m.outcome == outcome).collect();
+        let here: Vec<&Met> = met.iter().filter(|m| m.outcome == outcome).collect();
         let mut rivals: Vec<String> = here.iter().map(|m| code(m.rival)).collect();
         rivals.dedup();
         let at = loads(met, outcome)?;
         let rivals = words::or(&rivals);
+        let ours = subject_of(met, outcome, &mut subject);
         if outcome == Outcome::TooClose {
-            return Some(format!("{verb} {rivals} at {at}"));
+            return Some(format!("{ours}{verb} {rivals} at {at}"));
         }
         let least = here.iter().map(|m| m.ratio).fold(f64::INFINITY, f64::min);
         let most = here.iter().map(|m| m.ratio).fold(0.0, f64::max);
@@ -163,16 +179,15 @@ fn compared(comparison: Comparison, met: &[Met<'_>]) -> Option<String> {
             (a, b) => format!("{a}–{b}"),
         };
         Some(format!(
-            "{verb} {factor} the p99 latency of {rivals} at {at}"
+            "{ours}{verb} {factor} the p99 latency of {rivals} at {at}"
         ))
     })
     .collect();
-    let ours = code(comparison.ours());
-    (!told.is_empty()).then(|| format!("{ours} {} operations per second.", words::and(&told)))
+    (!told.is_empty()).then(|| format!("{} operations per second.", words::and(&told)))
 }
 
 /// The loads of an outcome, neighbours as ranges: `10 k–1 M and 5 M`.
-fn loads(met: &[Met<'_>], outcome: Outcome) -> Option<String> {
+fn loads(met: &[Met], outcome: Outcome) -> Option<String> {
     let runs = met.chunk_by(|a, b| a.outcome == b.outcome);
     let ranges: Vec<String> = runs
         .filter(|run| run[0].outcome == outcome)
@@ -194,13 +209,21 @@ fn well_seen(run: &Run, mode: Mode) -> bool {
     Quantity::P99.samples(run, mode).len() >= FEWEST
 }
 
-/// How much of it other programs had a hand in.
+/// How much of it those who took the CPUs had a hand in.
 fn crowded(group: &Group<'_>) -> Option<String> {
     let crowded = |run: &&&Run| run.load.as_ref().is_some_and(limit::crowded);
     let (crowded, all) = (group.runs.iter().filter(crowded).count(), group.runs.len());
+    let who = match group.takes_turns {
+        true => "More threads than CPUs: clients were without a CPU",
+        false => "Other programs: they had the CPUs",
+    };
+    let whose = match group.takes_turns {
+        true => "the scheduler's",
+        false => "theirs",
+    };
     (crowded > 0).then(|| {
         format!(
-            "Other programs: they had the CPUs for part of the time in {crowded} of {}, whose latencies are theirs as much as the methods'.",
+            "{who} for part of the time in {crowded} of {}, whose latencies are {whose} as much as the methods'.",
             words::count(all as u64, "run", "runs")
         )
     })
@@ -257,6 +280,7 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
             let more = match above.map(|run| reached(run)) {
                 None => " (no more was offered)",
                 Some(Limit::Generator) => " (then the load's generator was in the way)",
+                Some(Limit::Cpus) => " (then its clients had no CPU)",
                 Some(_) => "",
             };
             Some(format!(

@@ -1,8 +1,9 @@
 //! Levels of contention: few variables, some, many, more than the caches hold.
 //!
-//! A sentence per measured point would be a table; a level gathers the points that behave
-//! alike for a reason: the chance that two threads meet (SPEC D20), and whether the
-//! variables fit into the caches (D22).
+//! A sentence per measured point would be a table; a level gathers the points that should
+//! behave alike for a reason: the chance that two threads meet (SPEC D20), and whether the
+//! variables fit into the caches (D22). Where they do not, what is found about a level
+//! [is divided](super::findings).
 
 use crate::model::{contention, residency};
 use crate::report::words;

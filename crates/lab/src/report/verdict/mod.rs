@@ -32,7 +32,8 @@ use super::latency::Group;
 use super::{method, words};
 use crate::schema::{Machine, Results};
 use crate::workload::fetch_add;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// What a results file says, in words. [`Display`](std::fmt::Display) prints it for a
 /// terminal of 88 columns or more; names of methods stand in `backticks` in the sentences
@@ -48,6 +49,8 @@ pub struct Verdict {
     pub latency: Vec<Latency>,
     /// What holds for the whole file.
     pub notes: Vec<String>,
+    /// What could not be had or was left out, and why. The page has it with the machine.
+    pub unavailable: Vec<String>,
 }
 
 /// The verdict on one workload with one distribution, at the most threads that have a CPU
@@ -131,6 +134,7 @@ pub fn verdict(results: &Results) -> Verdict {
         sections,
         latency: groups.iter().filter_map(latency::latency).collect(),
         notes: notes::on_file(results),
+        unavailable: results.machine.unavailable.clone(),
     }
 }
 
@@ -215,26 +219,62 @@ fn headline(sections: &[Section], one_cpu: bool, delegated: bool) -> String {
     }
 }
 
-/// One comparison over all levels, as a sentence: where it loses, wins, cannot be told.
+/// Neighbouring points of the same outcome.
+struct Span {
+    /// `None` where it differs by mode.
+    outcome: Option<Outcome>,
+    /// Which of ours, where one of several wins.
+    winners: Vec<String>,
+    vars: Vec<u64>,
+}
+
+impl Span {
+    fn by(&self) -> String {
+        match self.winners.as_slice() {
+            [] => String::new(),
+            winners => format!(" ({})", words::or(winners)),
+        }
+    }
+}
+
+/// For instance `64–512 (flat-adaptive)`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", words::range(&self.vars), self.by())
+    }
+}
+
+/// One comparison over all points, as a sentence: where it loses, wins, cannot be told.
 fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<String> {
-    let mut by_level: BTreeMap<&[u64], Vec<Outcome>> = BTreeMap::new();
+    let mut by_point: BTreeMap<u64, Vec<&Finding>> = BTreeMap::new();
     for f in section
         .findings
         .iter()
         .filter(|f| f.comparison == comparison)
     {
-        by_level.entry(&f.level.vars).or_default().push(f.outcome());
+        for &vars in &f.level.vars {
+            by_point.entry(vars).or_default().push(f);
+        }
     }
-    // Neighbouring levels of the same outcome become one range; `None` differs by mode.
-    let mut spans: Vec<(Option<Outcome>, Vec<u64>)> = Vec::new();
-    for (vars, outcomes) in by_level {
-        let agreed = outcomes
-            .iter()
-            .all(|o| *o == outcomes[0])
-            .then(|| outcomes[0]);
+    // Neighbours of the same outcome become one range; `None` differs by mode. Where one of
+    // several of ours wins, which it is belongs to the outcome.
+    let mut spans: Vec<Span> = Vec::new();
+    for (vars, found) in by_point {
+        let first = found[0].outcome();
+        let outcome = found.iter().all(|f| f.outcome() == first).then_some(first);
+        let named = outcome == Some(Outcome::Wins) && comparison.ours().len() > 1;
+        let winners: BTreeSet<&str> = found.iter().map(|f| f.ours.as_str()).collect();
+        let winners = winners.into_iter().filter(|_| named).map(words::code);
+        let winners: Vec<String> = winners.collect();
         match spans.last_mut() {
-            Some((outcome, span)) if *outcome == agreed => span.extend(vars),
-            _ => spans.push((agreed, vars.to_vec())),
+            Some(span) if span.outcome == outcome && span.winners == winners => {
+                span.vars.push(vars);
+            }
+            _ => spans.push(Span {
+                outcome,
+                winners,
+                vars: vec![vars],
+            }),
         }
     }
     let everywhere = spans.len() == 1;
@@ -257,30 +297,27 @@ fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<Strin
     ];
     let mut told: Vec<String> = Vec::new();
     for (outcome, full, short) in verbs {
-        let ranges: Vec<String> = spans
-            .iter()
-            .filter(|s| s.0 == outcome)
-            .map(|s| words::range(&s.1))
-            .collect();
+        let here = || spans.iter().filter(|s| s.outcome == outcome);
+        let ranges: Vec<String> = here().map(Span::to_string).collect();
         if ranges.is_empty() {
             continue;
         }
         // The rival and the unit are named once.
-        let unit = if ranges == ["1"] {
+        let unit = if here().all(|s| s.vars == [1]) {
             "variable"
         } else {
             "variables"
         };
         told.push(match (everywhere, told.is_empty()) {
-            (true, _) => format!("{full} everywhere"),
+            (true, _) => format!("{full} everywhere{}", spans[0].by()),
             (_, true) => format!("{full} on {} {unit}", words::and(&ranges)),
             _ => format!("{short} on {}", words::and(&ranges)),
         });
     }
     let differing: Vec<String> = spans
         .iter()
-        .filter(|s| s.0.is_none())
-        .map(|s| words::range(&s.1))
+        .filter(|s| s.outcome.is_none())
+        .map(Span::to_string)
         .collect();
     let differing = words::and(&differing);
     match (told.is_empty(), differing.is_empty()) {

@@ -28,7 +28,8 @@ impl fmt::Display for Verdict {
                 &latency.told,
             )?;
         }
-        list(f, "Please note", &self.notes)
+        list(f, "Please note", &self.notes)?;
+        list(f, "Unavailable", &self.unavailable)
     }
 }
 

@@ -242,7 +242,7 @@ fn uncontended(e: &Evidence<'_>) -> Option<String> {
     let level = &lost.first()?.level;
     let waits = lost
         .iter()
-        .any(|f| f.comparison == Comparison::LaterAgainstWaiting);
+        .any(|f| f.comparison == Comparison::LaterAgainstWaiting && f.level == *level);
     let which = if waits {
         "synchronous and asynchronous delegation"
     } else {

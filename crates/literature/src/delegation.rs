@@ -50,6 +50,13 @@ pub unsafe trait Protocol: Send + Sync + Sized + sealed::Sealed {
     #[doc(hidden)]
     unsafe fn client(&self, index: usize) -> Self::Client;
 
+    /// The client is about to go: brings what it has asked for to an end.
+    ///
+    /// # Safety
+    /// `client` was made for these lines, and is not used afterwards.
+    #[doc(hidden)]
+    unsafe fn leave(&self, _client: &mut Self::Client) {}
+
     /// Looks at every request line once and executes what it finds.
     ///
     /// # Safety
@@ -279,6 +286,25 @@ pub struct Client<P: Protocol, T> {
     seat: Seat<P, T>,
 }
 
+impl<P: Protocol, T> Client<P, T> {
+    /// Lines and state by server, and the objects.
+    #[inline(always)]
+    pub(crate) fn parts(&mut self) -> (&[P], &mut [P::Client], &Objects<T>) {
+        let Inner { lines, objects, .. } = &*self.seat.inner;
+        (lines, &mut self.states, objects)
+    }
+}
+
+impl<P: Protocol, T> Drop for Client<P, T> {
+    fn drop(&mut self) {
+        let (lines, states, _) = self.parts();
+        for (lines, state) in lines.iter().zip(states) {
+            // SAFETY: it was made for these lines, and goes now.
+            unsafe { lines.leave(state) };
+        }
+    }
+}
+
 struct Seat<P: Protocol, T> {
     index: usize,
     inner: Arc<Inner<P, T>>,
@@ -302,10 +328,10 @@ impl<P: Blocking, T> Client<P, T> {
     where
         O: FnOnce(&mut T) -> u64 + Send,
     {
-        let inner = &*self.seat.inner;
-        let (server, object) = inner.objects.at(var);
+        let (lines, states, objects) = self.parts();
+        let (server, object) = objects.at(var);
         // SAFETY: the state was made for these lines, and the object is in their server's row.
-        unsafe { inner.lines[server].call(&mut self.states[server], object, operation) }
+        unsafe { lines[server].call(&mut states[server], object, operation) }
     }
 }
 

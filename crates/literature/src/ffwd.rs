@@ -14,16 +14,9 @@
 //! group's response lines: two lines are modified for up to 15 answers. Between two batches
 //! all copies of these lines are shared.
 //!
-//! # States of a client's request
-//! | its toggle, its bit in the response | meaning | who may touch the rest of the line |
-//! |---|---|---|
-//! | equal | nothing is asked for, or the answer is there | the client |
-//! | different | a request, not yet answered | the server |
-//!
 //! # Proof sketch
-//! *The line has one owner.* The client turns its toggle when the two are equal, the server
-//! turns the bit when they differ, and each only after it has done with the line. The
-//! Release of one turn and the Acquire of the look that finds it order these accesses.
+//! *The request line has one owner* by its toggle and the client's bit in the response: see
+//! [the line](crate::line).
 //! *An answer is the right one.* A copy writes every answer of the group again, also those
 //! that clients are reading. Such a client's toggles are equal, so it has asked for nothing
 //! since, and the buffer still has the same answer. Answers are therefore atomic words, and
@@ -34,11 +27,11 @@
 
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Blocking, Delegation, Protocol, Work};
+use crate::line::RequestLine;
 use crate::request::Request;
 use crate::wait::Wait;
-use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
-use std::mem::MaybeUninit;
 
 /// Clients that share response lines.
 const GROUP: usize = 15;
@@ -66,16 +59,6 @@ pub struct FfwdLines {
     responses: Box<[ResponseLines]>,
 }
 
-/// Written by its client.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct RequestLine {
-    /// 0 or 1.
-    toggle: AtomicU64,
-    /// Whose it is says the toggle.
-    request: UnsafeCell<MaybeUninit<Request>>,
-}
-
 /// Written by the server.
 #[derive(Debug)]
 #[repr(C, align(128))]
@@ -87,16 +70,7 @@ struct ResponseLines {
 
 // The models' atomics and cells are larger.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-const _: () = {
-    assert!(size_of::<RequestLine>() == 64 && align_of::<RequestLine>() == 64);
-    assert!(size_of::<ResponseLines>() == 128 && align_of::<ResponseLines>() == 128);
-};
-
-// SAFETY: a request belongs to one side at a time (the module's proof sketch). What it carries
-// is `Send` (`Request::new`).
-unsafe impl Sync for FfwdLines {}
-// SAFETY: as above.
-unsafe impl Send for FfwdLines {}
+const _: () = assert!(size_of::<ResponseLines>() == 128 && align_of::<ResponseLines>() == 128);
 
 /// What the server is going to answer a group.
 #[doc(hidden)]
@@ -125,16 +99,12 @@ unsafe impl Protocol for FfwdLines {
     type Client = FfwdClient;
 
     fn new((): (), clients: usize) -> Self {
-        let request = |_| RequestLine {
-            toggle: AtomicU64::new(0),
-            request: UnsafeCell::new(MaybeUninit::uninit()),
-        };
         let response = |_| ResponseLines {
             toggles: AtomicU64::new(0),
             answers: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Self {
-            requests: (0..clients).map(request).collect(),
+            requests: (0..clients).map(|_| RequestLine::new()).collect(),
             responses: (0..clients.div_ceil(GROUP)).map(response).collect(),
         }
     }
@@ -146,7 +116,7 @@ unsafe impl Protocol for FfwdLines {
     unsafe fn client(&self, index: usize) -> FfwdClient {
         FfwdClient {
             index,
-            toggle: load_own(&self.requests[index].toggle),
+            toggle: self.requests[index].own_toggle(),
         }
     }
 
@@ -157,15 +127,9 @@ unsafe impl Protocol for FfwdLines {
         for ((requests, responses), buffer) in groups.zip(buffers) {
             let asked = work.requests;
             for (client, line) in requests.iter().enumerate() {
-                // Acquire: pairs with the Release in `call`; the line is ours, and its request
-                // is there.
-                let toggle = line.toggle.load(Ordering::Acquire);
-                if toggle != (buffer.toggles >> client) & 1 {
-                    let request = line.request.with(|request| {
-                        // SAFETY: the toggles differ, so the client has written a request and
-                        // leaves it alone until they are equal.
-                        unsafe { request.cast::<Request>().read() }
-                    });
+                let answered = (buffer.toggles >> client) & 1;
+                // SAFETY: we are the server (our caller); `copy` turns what the buffer has.
+                if let Some(request) = unsafe { line.look(answered) } {
                     // SAFETY: the object is ours (our caller); the buffered toggle is turned
                     // below, so this request is not found again.
                     buffer.answers[client] = unsafe { request.run() };
@@ -215,13 +179,9 @@ unsafe impl Blocking for FfwdLines {
         O: FnOnce(&mut T) -> u64 + Send,
     {
         let line = &self.requests[client.index];
-        line.request.with_mut(|request| {
-            // SAFETY: the toggles are equal between calls, so the line is ours.
-            unsafe { (*request).write(Request::new(object, operation)) };
-        });
         client.toggle ^= 1;
-        // Release: pairs with the Acquire in `pass`; publishes the request.
-        line.toggle.store(client.toggle, Ordering::Release);
+        // SAFETY: we are the client (our caller); between calls the toggles are equal.
+        unsafe { line.ask(Request::new(object, operation), client.toggle) };
 
         let (group, client_bit) = (client.index / GROUP, client.index % GROUP);
         let responses = &self.responses[group];
@@ -259,8 +219,7 @@ mod tests {
             };
             let asking: Vec<_> = (0..clients).map(ask).collect();
             for line in &lines.requests {
-                // Relaxed: nothing is read behind it; the pass looks for itself.
-                while line.toggle.load(Ordering::Relaxed) == 0 {
+                while !line.is_turned() {
                     thread::yield_now();
                 }
             }

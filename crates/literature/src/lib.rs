@@ -7,6 +7,7 @@
 //! | type | request | answer | source |
 //! |---|---|---|---|
 //! | [`Ffwd`] | a line per client | two lines for 15 clients, written at once | Roghanchi, Eriksson and Basu 2017 |
+//! | [`AsyncLines`] | N lines per client, a pending queue before them | 16 bytes for each line | the thesis on asynchronous delegation |
 //!
 //! ```
 //! use corelay_literature::Ffwd;
@@ -43,6 +44,8 @@
 //! # Guarantees
 //! * **Requests.** What a client has asked for runs once, on the server of its object, as long
 //!   as that server runs. An operation and its captures are a function pointer and five words.
+//! * **Order.** A client that waits has its own. [`AsyncLines`] keeps a client's order, per server,
+//!   with one line and breaks it with more.
 //! * **Panic.** The papers have no word for it: an operation that panics aborts the process.
 //! * **Memory.** Sizes and alignment of lines are the papers', checked when this is compiled.
 //!   Nothing is placed by memory node.
@@ -55,6 +58,8 @@
 
 mod delegation;
 mod ffwd;
+mod line;
+mod lines;
 mod objects;
 mod request;
 mod seats;
@@ -62,3 +67,4 @@ mod wait;
 
 pub use delegation::{Blocking, Busy, Client, Delegation, Protocol, Served, Server};
 pub use ffwd::{Ffwd, FfwdLines};
+pub use lines::{Asked, AsyncLines, PairLines, Shape, ShapeError};

@@ -434,6 +434,7 @@ mod tests {
             vars: 3,
             window: 4,
             load: None,
+            lines: Default::default(),
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; threads].into(),

@@ -151,6 +151,7 @@ impl Common {
                     vars,
                     window: self.window as usize,
                     load: None,
+                    lines: Default::default(),
                     choice: self.dist,
                     seed: self.seed,
                     placement: placement.cpus().into(),

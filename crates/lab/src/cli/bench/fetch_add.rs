@@ -5,7 +5,10 @@ use crate::cli::host::Host;
 use crate::cli::list::List;
 use crate::cli::{Exit, table};
 use crate::measure::plan::Item;
+use crate::method::literature::lines;
 use crate::method::{METHODS, Method};
+use crate::workload::point::Point;
+use corelay_literature::Shape;
 
 /// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
 ///
@@ -26,18 +29,25 @@ pub(crate) struct Args {
     common: Common,
 }
 
+/// Methods, each with the request lines it may have.
 #[derive(Clone, Debug)]
-struct Methods(Vec<Method>);
+struct Methods(Vec<(Method, Shape)>);
 
 fn method_help() -> String {
-    format!("Methods to compare, of {}; or `all`", names(METHODS.iter()))
+    format!(
+        "Methods to compare, of {}; or `all`. With parameters: async-lines:N (request lines per \
+         client and server; 16 if not said), async-lines:NxL (and a pending queue of L; 2N if \
+         not said), async-lines:N-direct (no queue)",
+        names(METHODS.iter())
+    )
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
     if text == "all" {
-        return Ok(Methods(METHODS.to_vec()));
+        let plain = METHODS.iter().map(|&method| (method, Shape::default()));
+        return Ok(Methods(plain.collect()));
     }
-    let mut methods: Vec<Method> = Vec::new();
+    let mut methods: Vec<(Method, Shape)> = Vec::new();
     for name in text.split(',').map(str::trim) {
         let unknown = || {
             let what = match name {
@@ -46,8 +56,11 @@ fn methods(text: &str) -> Result<Methods, String> {
             };
             format!("{what}; there are {} (or all)", names(METHODS.iter()))
         };
-        let method = Method::named(name).ok_or_else(unknown)?;
-        if methods.iter().all(|m| m.name() != method.name()) {
+        let method = match lines::with_parameters(name) {
+            Some(read) => read?,
+            None => (Method::named(name).ok_or_else(unknown)?, Shape::default()),
+        };
+        if methods.iter().all(|(m, _)| m.name() != method.0.name()) {
             methods.push(method);
         }
     }
@@ -56,13 +69,16 @@ fn methods(text: &str) -> Result<Methods, String> {
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let (common, methods) = (&args.common, &args.method.0);
-    common.check_threads(methods.iter())?;
+    common.check_threads(methods.iter().map(|(method, _)| method))?;
     let host = Host::look();
     let mut items = Vec::new();
     for place in common.places(&host, &args.vars)? {
-        items.extend(methods.iter().map(|&method| Item {
+        items.extend(methods.iter().map(|&(method, lines)| Item {
             method,
-            point: place.point.clone(),
+            point: Point {
+                lines,
+                ..place.point.clone()
+            },
             notes: place.notes.clone(),
         }));
     }

@@ -1,9 +1,10 @@
 //! Protocols whose clients wait for each answer.
 
 use super::servers::Servers;
+use super::{bytes_per_var, total};
 use crate::method::{Build, Contender, Kind, Method};
 use crate::schema::Trustee;
-use crate::workload::operation::{Answer, LINE_BYTES, Operation, Workload};
+use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay_literature::{Blocking, Delegation, FfwdLines};
@@ -23,12 +24,6 @@ const fn method<W: Workload>(name: &'static str, build: Build<W>) -> Method<W> {
         bytes_per_var: bytes_per_var::<W>(),
         build,
     }
-}
-
-/// What a variable takes: the lines of its object, and where it is.
-const fn bytes_per_var<W: Workload>() -> u64 {
-    let object = size_of::<W::Object>().next_multiple_of(LINE_BYTES);
-    (object + size_of::<u64>()) as u64
 }
 
 struct Waiting<W: Workload, P: Blocking> {
@@ -58,6 +53,7 @@ impl<W: Workload, P: Blocking> Contender for Waiting<W, P> {
     }
 
     fn client(&self, client: Client) -> u64 {
+        let _serving = self.servers.serve();
         let mut asking = self.delegation.client(client.index);
         let asking = asking.as_mut().expect("a client runs on one thread");
         let mut next = client.operations(self.workload);
@@ -72,20 +68,6 @@ impl<W: Workload, P: Blocking> Contender for Waiting<W, P> {
     }
 
     fn end(&mut self) -> Vec<Trustee> {
-        self.servers.end()
+        self.servers.end().iter().map(Trustee::from).collect()
     }
-}
-
-/// See [`Contender::total`].
-fn total<W: Workload, P: corelay_literature::Protocol>(
-    workload: W,
-    delegation: &Delegation<P, W::Object>,
-) -> Result<u64, String> {
-    let mut total = Ok(0);
-    let looked = delegation.inspect(|object| {
-        if let Ok(sum) = total {
-            total = workload.check(object).map(|seen| sum + seen);
-        }
-    });
-    looked.map_err(|busy| busy.to_string()).and(total)
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const MODELLED: &[&str] = &[
     "sync",
     "clock",
+    "literature",
     "locks",
     "delegate",
     "fibre",

@@ -6,7 +6,8 @@
 //!           by_mode: { near|far: ModeSummary }, samples: [Sample],
 //!           trustees?: [Trustee], notes? }
 //! Sample  { mops, mode, rtt_ns, per_thread, cpu_s }
-//! Trustee { requests, batches, passes, passes_with_work, sleeps, rings, panics }
+//! Trustee { requests, batches, passes, passes_with_work, sleeps, rings, panics, asked? }
+//! Asked   { polls, ready, pops, failed_pops, flushes, depths, timed, latency_ns }
 //! ```
 //!
 //! Throughput is in Mops (10^6 operations per second of wall time), latency in
@@ -264,6 +265,31 @@ pub struct Trustee {
     pub rings: u64,
     /// Closures and destructors that panicked.
     pub panics: u64,
+    /// What clients have counted while they asked it, where they have request lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
+}
+
+/// What the clients of a server with request lines have counted. All but the last are counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Asked {
+    /// Looks at a response while a request was in flight.
+    pub polls: u64,
+    /// Those that found the answer: the response-ready rate is `ready / polls`.
+    pub ready: u64,
+    /// Lines that were free for a request from the pending queue.
+    pub pops: u64,
+    /// Those that got none.
+    pub failed_pops: u64,
+    /// Passes over all lines.
+    pub flushes: u64,
+    /// Requests in the queue at the beginning of these passes: `depths / flushes` on average.
+    pub depths: u64,
+    /// Requests that were timed.
+    pub timed: u64,
+    /// From issuing them to their callbacks, in nanoseconds, all together.
+    pub latency_ns: u64,
 }
 
 /// One slice of measuring.
@@ -367,6 +393,10 @@ mod tests {
             sleeps: 5,
             rings: 6,
             panics: u64::MAX,
+            asked: Some(Asked {
+                polls: 7,
+                ..Asked::default()
+            }),
         };
         let written = results(vec![counted, Trustee::default()]);
         let text = serde_json::to_string_pretty(&written).unwrap();

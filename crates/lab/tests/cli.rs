@@ -87,6 +87,13 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         &["--method", "atomic,all"],
         &["--method", "`all` stands alone"],
     );
+    bench(
+        &["--method", "async-lines:0"],
+        &["--method", "`async-lines:0`", "1 to 1024"],
+    );
+    bench(&["--method", "ffwd:2"], &["--method", "`ffwd:2`"]);
+    refused(&["lab", "order", "--lines", "0"], &["--lines", "1..=512"]);
+    refused(&["lab", "order", "--requests", "0"], &["--requests"]);
     bench(&["--method", "mutex,"], &["--method", "missing"]);
     bench(&["--secs", "0"], &["--secs"]);
     bench(&["--secs", "-1"], &["--secs"]);

@@ -21,7 +21,14 @@ const STANDARD_LIBRARY: &[&str] = &["libstd-rust-web-dev:arm64"];
 
 /// The crates whose tests are run.
 const CRATES: &[&str] = &[
-    "topology", "sync", "history", "clock", "locks", "delegate", "fibre",
+    "topology",
+    "sync",
+    "history",
+    "clock",
+    "literature",
+    "locks",
+    "delegate",
+    "fibre",
 ];
 
 /// Tests that start their own program again: without the emulator it does not run.

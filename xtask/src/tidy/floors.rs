@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("sync", 1),
     ("history", 2),
     ("clock", 2),
+    ("literature", 2),
     ("locks", 2),
     ("delegate", 2),
     ("fibre", 2),

@@ -229,6 +229,7 @@ mod tests {
             vars: 2,
             window: 8,
             load,
+            lines: Default::default(),
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; 3].into(),

@@ -81,6 +81,7 @@ fn point(threads: usize, vars: u64, cpus: &[Option<usize>]) -> Point {
         vars,
         window: 256,
         load: None,
+        lines: Default::default(),
         choice: Choice::Uniform,
         seed: 1,
         placement: cpus.into(),

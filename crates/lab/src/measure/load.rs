@@ -188,6 +188,7 @@ mod tests {
             servers: 1,
             vars: 1,
             window: 8,
+            lines: Default::default(),
             load: None,
             choice: Choice::Uniform,
             seed: 1,

@@ -104,6 +104,7 @@ mod tests {
             vars,
             window: 256,
             load: None,
+            lines: Default::default(),
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; threads].into(),

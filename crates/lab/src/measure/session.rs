@@ -435,6 +435,7 @@ mod tests {
             vars: threads.max(3) as u64,
             window: 4,
             load: None,
+            lines: Default::default(),
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; threads].into(),

@@ -9,6 +9,7 @@
 //! | `tokio` | an actor task behind `mpsc`, answers by `oneshot`, 64 tasks ([`tokio`]) | all are workers of the runtime |
 //! | `trust`, `trust-then`, `trust-post` | delegation to dedicated trustees ([`trust`]) | `servers` trustees, the others are clients |
 //! | `flat-adaptive`, `flat-queue`, `flat-blocked`, `flat-fast-path`, `flat-bound`, `flat-doorbell` | delegation among members of a team, by policy ([`flat`]) | all are clients and trustees |
+//! | `ffwd`, `async-lines` | delegation as the literature has it ([`literature`]) | `servers` servers, the others are clients |
 //!
 //! Where operations arrive on a schedule (the workload `latency`), [`ON_SCHEDULE`] lists the
 //! methods that can.
@@ -22,6 +23,7 @@ pub mod atomic;
 pub(crate) mod broken;
 pub mod channel;
 pub mod flat;
+pub mod literature;
 pub mod load;
 pub mod lock;
 pub mod noop;
@@ -140,7 +142,7 @@ pub const fn any<W: Workload>() -> [Method<W>; 13] {
 
 /// All methods of fetch-add, in the order of tables.
 pub static METHODS: &[Method] = &{
-    let mut all = [atomic::METHOD; 19];
+    let mut all = [atomic::METHOD; 21];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(13);
     any_workload.copy_from_slice(&any());
@@ -150,12 +152,15 @@ pub static METHODS: &[Method] = &{
         flat::fast_path(),
         flat::bound(),
         flat::doorbell(),
+        literature::ffwd(),
+        literature::async_lines(),
     ]);
     all
 };
 
 /// Those that `compare` compares: without the fixed policies of flat teams, which concern
-/// whoever chooses among them.
+/// whoever chooses among them, and without the literature's channels, which concern whoever
+/// builds one.
 pub fn usual() -> &'static [Method] {
     METHODS.split_at(14).0
 }

@@ -129,9 +129,20 @@ thread_local! {
     static ANSWERED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
+/// Runs `ask`, which says how many operations it has asked for, and returns how many callbacks
+/// have run.
+pub(super) fn counting(ask: impl FnOnce() -> u64) -> u64 {
+    ANSWERED.set((0, 0));
+    let asked = ask();
+    let (count, sum) = ANSWERED.get();
+    std::hint::black_box(sum);
+    assert_eq!(count, asked, "callbacks run and operations asked for");
+    count
+}
+
 /// What a callback does with its answer.
 #[inline(always)]
-fn answered(answer: impl Answer) {
+pub(super) fn answered(answer: impl Answer) {
     let (count, sum) = ANSWERED.get();
     ANSWERED.set((count + 1, sum.wrapping_add(answer.number())));
 }
@@ -213,6 +224,7 @@ impl From<&Metrics> for Trustee {
             sleeps: counted.sleeps,
             rings: counted.rings,
             panics: counted.panics,
+            asked: None,
         }
     }
 }
@@ -284,17 +296,15 @@ pub(super) fn asynchronous_with<W: Workload>(
             settle,
         );
     }
-    ANSWERED.set((0, 0));
-    let asked = client.drive(|var| {
-        variables[var].apply_then(next(), answered);
-        after();
-        0
-    });
-    settle();
-    let (count, sum) = ANSWERED.get();
-    std::hint::black_box(sum);
-    assert_eq!(count, asked, "callbacks run and operations asked for");
-    count
+    counting(|| {
+        let asked = client.drive(|var| {
+            variables[var].apply_then(next(), answered);
+            after();
+            0
+        });
+        settle();
+        asked
+    })
 }
 
 /// See [`Contender::total`].

@@ -53,6 +53,7 @@ impl Area {
             vars: self.vars,
             window: self.window,
             load: None,
+            lines: Default::default(),
             choice: Choice::Uniform,
             seed: 1,
             placement,

@@ -11,6 +11,7 @@
 
 use crate::method::{Kind, Method};
 use crate::workload::random::Choice;
+use corelay_literature::Shape;
 use std::sync::Arc;
 
 /// The largest number of variables: 2^32 objects of a line each are 256 GiB.
@@ -30,6 +31,8 @@ pub struct Point {
     /// Operations per second that arrive at all clients together (the workload
     /// [`latency`](super::latency)); `None` where each follows the one before at once.
     pub load: Option<u64>,
+    /// Request lines and pending queue, for the method that has them.
+    pub lines: Shape,
     /// How variables are chosen.
     pub choice: Choice,
     /// Seed of the generators.
@@ -90,6 +93,7 @@ mod tests {
                 servers: 2,
                 vars: 4,
                 window: 8,
+                lines: Default::default(),
                 load: None,
                 choice: Choice::Uniform,
                 seed: 1,

@@ -26,7 +26,7 @@ pub(super) struct Common {
     #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
     threads: List,
 
-    /// Trustees of dedicated delegation, among the threads; other methods ignore it
+    /// Trustees (servers) of dedicated delegation, among the threads; other methods ignore it
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
           value_parser = number(1..=MAX_THREADS - 1))]
     servers: u64,
@@ -185,6 +185,7 @@ impl Common {
                     vars,
                     window: self.window as usize,
                     load: None,
+                    lines: Default::default(),
                     choice: self.dist,
                     seed: self.seed,
                     placement: placement.cpus().into(),

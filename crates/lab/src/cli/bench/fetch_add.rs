@@ -5,7 +5,9 @@ use crate::cli::host::Host;
 use crate::cli::list::List;
 use crate::cli::{Exit, table};
 use crate::measure::plan::Item;
+use crate::method::literature::lines;
 use crate::method::{METHODS, Method};
+use corelay_literature::Shape;
 
 /// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
 ///
@@ -26,27 +28,43 @@ pub(crate) struct Args {
     common: Common,
 }
 
+/// Methods, each with the request lines it may have.
 #[derive(Clone, Debug)]
-struct Methods(Vec<Method>);
+struct Methods(Vec<(Method, Shape)>);
 
 fn method_help() -> String {
-    format!("Methods to compare, of {}; or `all`", names(METHODS.iter()))
+    format!(
+        "Methods to compare, of {}; or `all`. With parameters: async-lines:N (request lines per \
+         client and server; 16 if not said), async-lines:NxL (and a pending queue of L; 2N if \
+         not said), async-lines:N-direct (no queue)",
+        names(METHODS.iter())
+    )
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    let named =
-        |name: &str| Method::named(name).ok_or_else(|| format!("there is no method `{name}`"));
-    common::named(text, METHODS, |method| method, named).map(Methods)
+    let plain: Vec<_> = METHODS
+        .iter()
+        .map(|&method| (method, Shape::default()))
+        .collect();
+    let named = |name: &str| match lines::with_parameters(name) {
+        Some(read) => read,
+        None => match Method::named(name) {
+            Some(method) => Ok((method, Shape::default())),
+            None => Err(format!("there is no method `{name}`")),
+        },
+    };
+    common::named(text, &plain, |(method, _)| method, named).map(Methods)
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let (common, methods) = (&args.common, &args.method.0);
-    common.check_threads(methods.iter())?;
+    common.check_threads(methods.iter().map(|(method, _)| method))?;
     let host = Host::look();
     let mut items = Vec::new();
     for place in common.places(&host, &args.vars)? {
-        items.extend(methods.iter().map(|&method| {
+        items.extend(methods.iter().map(|&(method, lines)| {
             let (mut point, mut notes) = (place.point.clone(), place.notes.clone());
+            point.lines = lines;
             notes.extend(point.even_out(&method));
             Item {
                 method,

@@ -1,6 +1,7 @@
 //! `corelay lab`: effects shown rather than measured.
 
 mod greedy;
+mod order;
 
 use crate::cli::Exit;
 use clap::Subcommand;
@@ -15,9 +16,12 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     Greedy(greedy::Args),
+    Order(order::Args),
 }
 
 pub(super) fn run(args: Args) -> Result<Exit, String> {
-    let What::Greedy(args) = args.what;
-    greedy::run(args)
+    match args.what {
+        What::Greedy(args) => greedy::run(args),
+        What::Order(args) => order::run(args),
+    }
 }

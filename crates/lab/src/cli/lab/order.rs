@@ -1,0 +1,114 @@
+//! `corelay lab order`: what request lines do to the order of a client's requests.
+
+use crate::cli::Exit;
+use crate::cli::list::{List, Numbers, number};
+use crate::cli::output;
+use crate::course::order::{self, Live, MOST_REQUESTS, SHOWN};
+use crate::plot::grouped;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use corelay_literature::Shape;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Show how request lines keep or break the order of one client's requests
+///
+/// First with the server stepped by hand, as in the thesis's figure of the race; then live:
+/// a server on a thread of its own, and the requests counted that are executed after one which
+/// was issued later. With one line there are none; with more there may be, and how many is a
+/// matter of luck.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Request lines between the client and the server
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1,2,4,16", value_parser = lines)]
+    lines: List,
+
+    /// Requests that the client issues in each live run
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 100_000,
+          value_parser = number(1..=MOST_REQUESTS))]
+    requests: u64,
+
+    /// Print the orders and counts as JSON instead of the text
+    #[arg(long)]
+    json: bool,
+}
+
+fn lines(text: &str) -> Result<List, String> {
+    Numbers {
+        bounds: 1..=Shape::MOST as u64 / 2,
+        word: None,
+    }
+    .list(text)
+}
+
+#[derive(Serialize)]
+struct Output {
+    by_hand: Vec<ByHand>,
+    live: Vec<Live>,
+}
+
+#[derive(Serialize)]
+struct ByHand {
+    lines: usize,
+    executed: Vec<u64>,
+}
+
+pub(super) fn run(args: Args) -> Result<Exit, String> {
+    let lines = || args.lines.0.iter().map(|&lines| lines as usize);
+    let by_hand = |lines| ByHand {
+        lines,
+        executed: order::by_hand(lines),
+    };
+    let shapes = lines().flat_map(|lines| [Shape::direct(lines), Shape::queue(lines, 2 * lines)]);
+    let live =
+        |shape: Result<Shape, _>| order::live(shape.expect("bounded by `lines`"), args.requests);
+    let output = Output {
+        by_hand: lines()
+            .filter(|&lines| lines <= SHOWN)
+            .map(by_hand)
+            .collect(),
+        live: shapes.map(live).collect(),
+    };
+    let lost = |live: &Live| live.executed != args.requests;
+    let broken = |live: &Live| live.lines == 1 && live.overtaken > 0;
+    let is_wrong = output.live.iter().any(|live| lost(live) || broken(live));
+    output::say(&match args.json {
+        true => serde_json::to_string_pretty(&output).map_err(|error| error.to_string())? + "\n",
+        false => text(&output),
+    })?;
+    Ok(if is_wrong { Exit::Wrong } else { Exit::Fine })
+}
+
+fn text(output: &Output) -> String {
+    let mut text = String::new();
+    if !output.by_hand.is_empty() {
+        text += "By hand: the client writes to all lines but the last, the server looks at them, \
+                 the client\ngoes on, the server looks again. It has executed\n";
+    }
+    for ByHand { lines, executed } in &output.by_hand {
+        let numbers: Vec<_> = executed.iter().map(u64::to_string).collect();
+        let word = if *lines == 1 { "line: " } else { "lines:" };
+        let _ = writeln!(text, "  with {lines} {word} {}", numbers.join(" "));
+    }
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["lines", "queue", "executed", "after a later one"]);
+    for live in &output.live {
+        table.add_row([
+            live.lines.to_string(),
+            live.queue
+                .map_or("direct".to_owned(), |queue| queue.to_string()),
+            grouped(live.executed),
+            grouped(live.overtaken),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let _ = writeln!(
+        text,
+        "\nLive, one client and a server on a thread:\n{table}"
+    );
+    text
+}

@@ -1,0 +1,204 @@
+//! The thesis's request lines.
+//!
+//! On the command line `async-lines` has the thesis's 16 lines per pair and a pending queue of
+//! 32; `async-lines:N` has N lines and a queue of 2N, `async-lines:NxL` a queue of L, and
+//! `async-lines:N-direct` none.
+
+use super::servers::Servers;
+use super::total;
+use crate::measure::memory::available_bytes;
+use crate::method::trust::{answered, counting};
+use crate::method::{Contender, Kind, Method};
+use crate::schema::Trustee;
+use crate::workload::operation::{Answer, Operation, Workload};
+use crate::workload::point::Point;
+use crate::workload::random::Client;
+use corelay_literature::{Asked, AsyncLines, Shape};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+const NAME: &str = "async-lines";
+
+pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
+    Method {
+        name: NAME,
+        kind: Kind::Dedicated,
+        window: 48,
+        bytes_per_var: super::bytes_per_var::<W>(),
+        build: |w, p, _| Lines::start(w, p),
+    }
+}
+
+/// The method and its shape where `text` names one with parameters.
+///
+/// # Errors
+/// A clause that says what is wrong with the parameters.
+pub(crate) fn with_parameters(text: &str) -> Option<Result<(Method, Shape), String>> {
+    let parameters = text.strip_prefix(NAME)?.strip_prefix(':')?;
+    let shape = shape(parameters).map_err(|why| {
+        format!(
+            "`{text}`: {why}; write {NAME}:N, {NAME}:NxL or {NAME}:N-direct, such as {NAME}:4x8"
+        )
+    });
+    Some(shape.map(|shape| {
+        // A few bytes for each name on a command line, for as long as the program runs.
+        let name: &'static str = String::leak(text.to_owned());
+        let window = shape.lines() + shape.pending().unwrap_or(0);
+        let method = Method {
+            name,
+            window,
+            ..async_lines()
+        };
+        (method, shape)
+    }))
+}
+
+fn shape(parameters: &str) -> Result<Shape, String> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = digits.then(|| text.parse().ok()).flatten();
+        number.ok_or_else(|| format!("`{text}` is no number that fits here"))
+    };
+    let shape = match parameters.split_once('x') {
+        Some((lines, queue)) => Shape::queue(number(lines)?, number(queue)?),
+        None => match parameters.strip_suffix("-direct") {
+            Some(lines) => Shape::direct(number(lines)?),
+            None => {
+                let lines: usize = number(parameters)?;
+                Shape::queue(lines, lines.saturating_mul(2).min(Shape::MOST))
+            }
+        },
+    };
+    shape.map_err(|error| error.to_string())
+}
+
+struct Lines<W: Workload> {
+    workload: W,
+    clients: Range<usize>,
+    delegation: AsyncLines<W::Object, fn(u64)>,
+    servers: Servers,
+    /// What all clients have counted, by server.
+    asked: Mutex<Vec<Asked>>,
+}
+
+impl<W: Workload> Lines<W> {
+    fn start(workload: W, point: &Point) -> Result<Box<dyn Contender>, String> {
+        let clients = point.servers..point.threads;
+        check_memory(point)?;
+        let objects = (0..point.vars).map(|_| workload.object());
+        let (delegation, servers) =
+            AsyncLines::shaped(point.lines, point.servers, clients.len(), objects);
+        Ok(Box::new(Self {
+            workload,
+            clients,
+            delegation,
+            asked: Mutex::new(vec![Asked::default(); servers.len()]),
+            servers: Servers::start(NAME, servers, point)?,
+        }))
+    }
+}
+
+/// Lines and queues of all pairs fit into half of what is available.
+fn check_memory(point: &Point) -> Result<(), String> {
+    let shape = point.lines;
+    let queue = shape.pending().unwrap_or(0);
+    let pairs = (point.servers * (point.threads - point.servers)) as u64;
+    // A request line, its response, and what a client keeps of it; a request that waits.
+    let bytes = pairs * (shape.lines() * (64 + 16 + 40) + queue * 88) as u64;
+    match available_bytes() {
+        Some(available) if bytes > available / 2 => Err(format!(
+            "--method: {} request lines and a queue of {queue} for each of {pairs} pairs would \
+             take {} MiB, and {} MiB are available",
+            shape.lines(),
+            bytes >> 20,
+            available >> 20
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl<W: Workload> Contender for Lines<W> {
+    fn clients(&self) -> Range<usize> {
+        self.clients.clone()
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        let _serving = self.servers.serve();
+        let mut asking = self.delegation.client(client.index);
+        let asking = asking.as_mut().expect("a client runs on one thread");
+        let mut next = client.operations(self.workload);
+        let count = counting(|| {
+            let asked = client.drive(|var| {
+                let operation = next();
+                let run = move |object: &mut W::Object| operation.run(object).number();
+                asking.issue(var, run, answered);
+                0
+            });
+            asking.barrier();
+            asked
+        });
+        let mut sums = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.iter_mut()
+            .zip(asking.asked())
+            .for_each(|(sum, asked)| *sum += asked);
+        count
+    }
+
+    fn total(&self) -> Result<u64, String> {
+        total(self.workload, &self.delegation)
+    }
+
+    fn end(&mut self) -> Vec<Trustee> {
+        let asked = std::mem::take(self.asked.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let served = self.servers.end();
+        let told = served.iter().zip(asked).map(|(served, asked)| Trustee {
+            asked: Some(asked.into()),
+            ..Trustee::from(served)
+        });
+        told.collect()
+    }
+}
+
+impl From<Asked> for crate::schema::Asked {
+    fn from(asked: Asked) -> Self {
+        Self {
+            polls: asked.polls,
+            ready: asked.ready,
+            pops: asked.pops,
+            failed_pops: asked.failed_pops,
+            flushes: asked.flushes,
+            depths: asked.depths,
+            timed: asked.timed,
+            latency_ns: u64::try_from(asked.latency.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read() {
+        let read = |text| {
+            with_parameters(text).map(|read| {
+                read.map(|(method, shape)| {
+                    assert_eq!(method.name(), text);
+                    (shape.lines(), shape.pending(), method.window(1))
+                })
+            })
+        };
+        assert_eq!(read("async-lines:4"), Some(Ok((4, Some(8), 12))));
+        assert_eq!(read("async-lines:16x64"), Some(Ok((16, Some(64), 80))));
+        assert_eq!(read("async-lines:1-direct"), Some(Ok((1, None, 1))));
+        assert_eq!(read("async-lines:1024"), Some(Ok((1024, Some(1024), 2048))));
+        assert_eq!(read("async-lines"), None);
+        assert_eq!(read("async"), None);
+        for text in [
+            "", "0", "4x0", "1025", "4x", "x4", "-direct", "4-queue", "+4", "4x1025",
+        ] {
+            let wrong = read(String::leak(format!("async-lines:{text}"))).unwrap();
+            assert!(wrong.as_ref().unwrap_err().contains("such as"), "{wrong:?}");
+        }
+    }
+}

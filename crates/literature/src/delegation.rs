@@ -1,0 +1,358 @@
+//! Objects behind a protocol: the safe face of all of them.
+
+use crate::objects::Objects;
+use crate::seats::Seats;
+use crate::wait::Wait;
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::sync::Arc;
+use std::fmt;
+
+pub(crate) mod sealed {
+    /// Keeps [`Protocol`](super::Protocol) inside this crate.
+    pub trait Sealed {}
+}
+
+/// The lines between one server and its clients. Implemented by this crate's protocols alone.
+///
+/// # Safety
+/// * A request is executed inside [`pass`](Self::pass), and once.
+/// * What its client did before it asked happens before the execution, which happens before
+///   what the client does once it has the answer.
+/// * Where [`is_quiet`](Self::is_quiet) is true, every execution happens before what its caller
+///   does next.
+pub unsafe trait Protocol: Send + Sync + Sized + sealed::Sealed {
+    /// What can be set.
+    #[doc(hidden)]
+    type Setting: Copy + Default;
+
+    /// The server's own state.
+    #[doc(hidden)]
+    type Server: Send;
+
+    /// A client's own state.
+    #[doc(hidden)]
+    type Client;
+
+    /// Lines for so many clients.
+    #[doc(hidden)]
+    fn new(setting: Self::Setting, clients: usize) -> Self;
+
+    /// The state of a server that has served nothing yet.
+    #[doc(hidden)]
+    fn server(&self) -> Self::Server;
+
+    /// The state of client `index`, whoever it was before.
+    ///
+    /// # Safety
+    /// Nobody else is client `index` of these lines until this state is dropped, and what the
+    /// one before did happens before this call.
+    #[doc(hidden)]
+    unsafe fn client(&self, index: usize) -> Self::Client;
+
+    /// The client is about to go: brings what it has asked for to an end.
+    ///
+    /// # Safety
+    /// `client` was made for these lines, and is not used afterwards.
+    #[doc(hidden)]
+    unsafe fn leave(&self, _client: &mut Self::Client) {}
+
+    /// Looks at every request line once and executes what it finds.
+    ///
+    /// # Safety
+    /// `server` is the only state that was made for these lines, and the objects that the
+    /// requests are about are alive and touched by nobody else meanwhile.
+    #[doc(hidden)]
+    unsafe fn pass(&self, server: &mut Self::Server) -> Work;
+
+    /// True where no request of any client is on its way.
+    ///
+    /// # Safety
+    /// Nobody is a client of these lines, and what clients did happens before this call.
+    #[doc(hidden)]
+    unsafe fn is_quiet(&self) -> bool;
+}
+
+/// A protocol whose clients wait for each answer.
+///
+/// # Safety
+/// [`call`](Self::call) returns when its request has been executed, and not before.
+pub unsafe trait Blocking: Protocol {
+    /// Asks, waits, and returns the answer.
+    ///
+    /// # Safety
+    /// `client` was made for these lines, whose server alone executes requests about `object`.
+    #[doc(hidden)]
+    unsafe fn call<T, O>(
+        &self,
+        client: &mut Self::Client,
+        object: &UnsafeCell<T>,
+        operation: O,
+    ) -> u64
+    where
+        O: FnOnce(&mut T) -> u64 + Send;
+}
+
+/// What a pass has found.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    pub(crate) requests: u64,
+    pub(crate) batches: u64,
+}
+
+/// What a server has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Requests executed.
+    pub requests: u64,
+    /// Times that answers were written: each is a hand-over of the lines they lie on.
+    pub batches: u64,
+    /// Passes over all request lines.
+    pub passes: u64,
+    /// Passes that found a request; the share of them is the server's saturation.
+    pub passes_with_work: u64,
+}
+
+/// Objects that are shared by protocol `P`: see [`Ffwd`](crate::Ffwd).
+///
+/// The number of servers and clients is fixed. Whoever makes a delegation gets the servers to
+/// run them on threads of its own; clients come and go.
+pub struct Delegation<P: Protocol, T> {
+    inner: Arc<Inner<P, T>>,
+}
+
+struct Inner<P: Protocol, T> {
+    /// Of each server.
+    lines: Box<[P]>,
+    objects: Objects<T>,
+    seats: Seats,
+}
+
+// SAFETY: an object is touched by requests, which the one server of its lines executes one
+// after the other (`Server` is not shared, and there is one), or by `inspect`, while there are
+// none. Either may be on any thread, so it has to be `Send` and need not be `Sync`.
+unsafe impl<P: Protocol, T: Send> Sync for Inner<P, T> {}
+
+impl<P: Protocol, T> Delegation<P, T> {
+    /// Gives `objects` to so many servers in turn, with lines for so many clients.
+    ///
+    /// The servers do nothing until they are [run](Server::run).
+    ///
+    /// # Panics
+    /// Where there is no server.
+    pub fn new(
+        servers: usize,
+        clients: usize,
+        objects: impl IntoIterator<Item = T>,
+    ) -> (Self, Vec<Server<P, T>>) {
+        Self::with(P::Setting::default(), servers, clients, objects)
+    }
+
+    /// The same, with a protocol that is set.
+    pub(crate) fn with(
+        setting: P::Setting,
+        servers: usize,
+        clients: usize,
+        objects: impl IntoIterator<Item = T>,
+    ) -> (Self, Vec<Server<P, T>>) {
+        assert!(servers > 0, "objects need a server; ask for one at least");
+        let inner = Arc::new(Inner {
+            lines: (0..servers).map(|_| P::new(setting, clients)).collect(),
+            objects: Objects::new(servers, objects),
+            seats: Seats::new(clients),
+        });
+        let server = |index| Server {
+            state: P::server(&inner.lines[index]),
+            served: Served::default(),
+            index,
+            inner: Arc::clone(&inner),
+        };
+        let servers = (0..servers).map(server).collect();
+        (Self { inner }, servers)
+    }
+
+    /// Client `index`, from 0; `None` while somebody else is.
+    ///
+    /// # Panics
+    /// Where there are no lines for a client of that number.
+    pub fn client(&self, index: usize) -> Option<Client<P, T>> {
+        self.inner.seats.take(index).then(|| {
+            // SAFETY: we have the seat, which is given back when the state is gone; whoever
+            // had it before released it to us.
+            let state = |lines: &P| unsafe { lines.client(index) };
+            Client {
+                states: self.inner.lines.iter().map(state).collect(),
+                seat: Seat {
+                    index,
+                    inner: Arc::clone(&self.inner),
+                },
+            }
+        })
+    }
+
+    /// The lines of a server.
+    #[cfg(test)]
+    pub(crate) fn lines(&self, server: usize) -> &P {
+        &self.inner.lines[server]
+    }
+
+    /// Looks at every object, in the order in which they were given. There must be no client
+    /// and no request on its way.
+    ///
+    /// # Errors
+    /// [`Busy`] where there is.
+    pub fn inspect(&self, look: impl FnMut(&T)) -> Result<(), Busy> {
+        let _seats = self.inner.seats.take_all().ok_or(Busy)?;
+        // SAFETY: we have all seats.
+        let is_quiet = |lines: &P| unsafe { lines.is_quiet() };
+        if !self.inner.lines.iter().all(is_quiet) {
+            return Err(Busy);
+        }
+        let mut look = look;
+        for object in self.inner.objects.all() {
+            object.with(|object| {
+                // SAFETY: no request is on its way, and nobody can make one while we have the
+                // seats; what was executed happened before.
+                look(unsafe { &*object });
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A client exists, or has gone with requests on their way: see [`Delegation::inspect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a client exists, or a request is on its way")
+    }
+}
+
+impl std::error::Error for Busy {}
+
+/// The server's half: whoever has it is the thread that owns its objects.
+pub struct Server<P: Protocol, T> {
+    state: P::Server,
+    served: Served,
+    index: usize,
+    inner: Arc<Inner<P, T>>,
+}
+
+impl<P: Protocol, T: Send> Server<P, T> {
+    /// Looks at every request line once and executes what it finds; returns how many.
+    pub fn pass(&mut self) -> u64 {
+        // SAFETY: there is one `Server` for each of the lines, and we have it; requests about
+        // its row of objects come by its lines only, and the objects live as long as we do.
+        let work = unsafe { self.inner.lines[self.index].pass(&mut self.state) };
+        self.served.requests += work.requests;
+        self.served.batches += work.batches;
+        self.served.passes += 1;
+        self.served.passes_with_work += u64::from(work.requests > 0);
+        work.requests
+    }
+
+    /// Serves until `stop` is true and all that was asked for before has been executed.
+    ///
+    /// A client that asks after that waits for ever: stop when they are gone.
+    pub fn run(&mut self, stop: &AtomicBool) {
+        let mut wait = Wait::new();
+        loop {
+            // Acquire: pairs with the Release of whoever stops us; what was asked for before
+            // that is seen by the pass below.
+            let is_last = stop.load(Ordering::Acquire);
+            if self.pass() > 0 {
+                wait = Wait::new();
+            } else if is_last {
+                return;
+            } else {
+                wait.again();
+            }
+        }
+    }
+
+    /// What it has counted so far.
+    pub fn served(&self) -> Served {
+        self.served
+    }
+}
+
+/// A thread's way to the objects. It may go from thread to thread, and is one client.
+pub struct Client<P: Protocol, T> {
+    /// For each server; gone before the seat is free.
+    states: Box<[P::Client]>,
+    seat: Seat<P, T>,
+}
+
+impl<P: Protocol, T> Client<P, T> {
+    /// Lines and state by server, and the objects.
+    #[inline(always)]
+    pub(crate) fn parts(&mut self) -> (&[P], &mut [P::Client], &Objects<T>) {
+        let Inner { lines, objects, .. } = &*self.seat.inner;
+        (lines, &mut self.states, objects)
+    }
+}
+
+impl<P: Protocol, T> Drop for Client<P, T> {
+    fn drop(&mut self) {
+        let (lines, states, _) = self.parts();
+        for (lines, state) in lines.iter().zip(states) {
+            // SAFETY: it was made for these lines, and goes now.
+            unsafe { lines.leave(state) };
+        }
+    }
+}
+
+struct Seat<P: Protocol, T> {
+    index: usize,
+    inner: Arc<Inner<P, T>>,
+}
+
+impl<P: Protocol, T> Drop for Seat<P, T> {
+    fn drop(&mut self) {
+        self.inner.seats.leave(self.index);
+    }
+}
+
+impl<P: Blocking, T> Client<P, T> {
+    /// Has the server of object `var` do `operation` on it, and waits for the answer.
+    ///
+    /// It waits as long as that server does not [run](Server::run).
+    ///
+    /// # Panics
+    /// Where there is no object of that number. A panic of the operation aborts the process.
+    #[inline]
+    pub fn apply<O>(&mut self, var: usize, operation: O) -> u64
+    where
+        O: FnOnce(&mut T) -> u64 + Send,
+    {
+        let (lines, states, objects) = self.parts();
+        let (server, object) = objects.at(var);
+        // SAFETY: the state was made for these lines, and the object is in their server's row.
+        unsafe { lines[server].call(&mut states[server], object, operation) }
+    }
+}
+
+impl<P: Protocol, T> fmt::Debug for Delegation<P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delegation").finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol, T> fmt::Debug for Server<P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("served", &self.served)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Protocol, T> fmt::Debug for Client<P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("index", &self.seat.index)
+            .finish_non_exhaustive()
+    }
+}

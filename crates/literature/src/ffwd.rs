@@ -1,0 +1,246 @@
+//! ffwd (Roghanchi, Eriksson and Basu, "ffwd: delegation is (much) faster than you think",
+//! SOSP 2017): a request line per client and server, answers for 15 clients at once.
+//!
+//! ```text
+//!                 byte 0        8                                       64
+//! request line         | toggle | function and six words               |   the client's
+//!
+//!                 byte 0        8                                      128
+//! response lines       | 15     | 15 answers                           |   the server's
+//!                      | toggles|  (two lines for a group of clients)  |
+//! ```
+//! The server looks at the groups in turn. It executes what a group asks for, keeps the
+//! answers and the turned toggles in a buffer of its own, and then copies the buffer to the
+//! group's response lines: two lines are modified for up to 15 answers. Between two batches
+//! all copies of these lines are shared.
+//!
+//! # Proof sketch
+//! *The request line has one owner* by its toggle and the client's bit in the response: see
+//! [the line](crate::line).
+//! *An answer is the right one.* A copy writes every answer of the group again, also those
+//! that clients are reading. Such a client's toggles are equal, so it has asked for nothing
+//! since, and the buffer still has the same answer. Answers are therefore atomic words, and
+//! the toggles are written behind them.
+//!
+//! Departures: every word of a request is loaded, however many the function takes; a copy is
+//! as long as the group has clients.
+
+use crate::delegation::sealed::Sealed;
+use crate::delegation::{Blocking, Delegation, Protocol, Work};
+use crate::line::RequestLine;
+use crate::request::Request;
+use crate::wait::Wait;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+use corelay_sync::facade::cell::UnsafeCell;
+
+/// Clients that share response lines.
+const GROUP: usize = 15;
+
+/// Objects behind [ffwd's lines](FfwdLines): see [`Delegation`].
+///
+/// ```
+/// use corelay_literature::Ffwd;
+///
+/// let (hits, mut servers) = Ffwd::new(1, 1, [40_u64]);
+/// std::thread::scope(|s| {
+///     let asking = s.spawn(|| hits.client(0).unwrap().apply(0, |hits: &mut u64| *hits + 2));
+///     while servers[0].pass() == 0 {}
+///     assert_eq!(asking.join().unwrap(), 42);
+/// });
+/// ```
+pub type Ffwd<T> = Delegation<FfwdLines, T>;
+
+/// The lines between a server and its clients, as ffwd has them.
+#[derive(Debug)]
+pub struct FfwdLines {
+    /// One for each client, one behind the other, as a prefetcher likes it.
+    requests: Box<[RequestLine]>,
+    /// One for each group of clients.
+    responses: Box<[ResponseLines]>,
+}
+
+/// Written by the server.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct ResponseLines {
+    /// Bit `i` is that of the group's client `i`.
+    toggles: AtomicU64,
+    answers: [AtomicU64; GROUP],
+}
+
+// The models' atomics and cells are larger.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+const _: () = assert!(size_of::<ResponseLines>() == 128 && align_of::<ResponseLines>() == 128);
+
+/// What the server is going to answer a group.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Buffer {
+    toggles: u64,
+    answers: [u64; GROUP],
+}
+
+/// A client's own state.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FfwdClient {
+    index: usize,
+    /// As in its request line.
+    toggle: u64,
+}
+
+impl Sealed for FfwdLines {}
+
+// SAFETY: see the module's proof sketch.
+unsafe impl Protocol for FfwdLines {
+    type Setting = ();
+    /// A buffer for each group.
+    type Server = Box<[Buffer]>;
+    type Client = FfwdClient;
+
+    fn new((): (), clients: usize) -> Self {
+        let response = |_| ResponseLines {
+            toggles: AtomicU64::new(0),
+            answers: std::array::from_fn(|_| AtomicU64::new(0)),
+        };
+        Self {
+            requests: (0..clients).map(|_| RequestLine::new()).collect(),
+            responses: (0..clients.div_ceil(GROUP)).map(response).collect(),
+        }
+    }
+
+    fn server(&self) -> Box<[Buffer]> {
+        vec![Buffer::default(); self.responses.len()].into()
+    }
+
+    unsafe fn client(&self, index: usize) -> FfwdClient {
+        FfwdClient {
+            index,
+            toggle: self.requests[index].own_toggle(),
+        }
+    }
+
+    #[inline]
+    unsafe fn pass(&self, buffers: &mut Box<[Buffer]>) -> Work {
+        let mut work = Work::default();
+        let groups = self.requests.chunks(GROUP).zip(&self.responses);
+        for ((requests, responses), buffer) in groups.zip(buffers) {
+            let asked = work.requests;
+            for (client, line) in requests.iter().enumerate() {
+                let answered = (buffer.toggles >> client) & 1;
+                // SAFETY: we are the server (our caller); `copy` turns what the buffer has.
+                if let Some(request) = unsafe { line.look(answered) } {
+                    // SAFETY: the object is ours (our caller); the buffered toggle is turned
+                    // below, so this request is not found again.
+                    buffer.answers[client] = unsafe { request.run() };
+                    buffer.toggles ^= 1 << client;
+                    work.requests += 1;
+                }
+            }
+            if work.requests > asked {
+                responses.copy(buffer, requests.len());
+                work.batches += 1;
+            }
+        }
+        work
+    }
+
+    unsafe fn is_quiet(&self) -> bool {
+        // Clients wait for their answers: where there is none, there is no request.
+        true
+    }
+}
+
+impl ResponseLines {
+    /// Answers the group's `clients` clients.
+    #[inline(always)]
+    fn copy(&self, buffer: &Buffer, clients: usize) {
+        for (answer, value) in self.answers.iter().zip(&buffer.answers).take(clients) {
+            // Relaxed: published by the toggles below.
+            answer.store(*value, Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire in `call`; the answers are there, and the lines of
+        // their requests are their clients' again.
+        self.toggles.store(buffer.toggles, Ordering::Release);
+    }
+}
+
+// SAFETY: `call` returns when the toggles are equal again, which the server makes them behind
+// the execution.
+unsafe impl Blocking for FfwdLines {
+    #[inline]
+    unsafe fn call<T, O>(
+        &self,
+        client: &mut FfwdClient,
+        object: &UnsafeCell<T>,
+        operation: O,
+    ) -> u64
+    where
+        O: FnOnce(&mut T) -> u64 + Send,
+    {
+        let line = &self.requests[client.index];
+        client.toggle ^= 1;
+        // SAFETY: we are the client (our caller); between calls the toggles are equal.
+        unsafe { line.ask(Request::new(object, operation), client.toggle) };
+
+        let (group, client_bit) = (client.index / GROUP, client.index % GROUP);
+        let responses = &self.responses[group];
+        let mut wait = None;
+        // Acquire: pairs with the Release in `copy`; the answer is there, what the server did
+        // is seen, and the line is ours again.
+        while (responses.toggles.load(Ordering::Acquire) >> client_bit) & 1 != client.toggle {
+            wait.get_or_insert_with(Wait::new).again();
+        }
+        // Relaxed: the toggles published it; it stays until we ask again.
+        responses.answers[client_bit].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::Served;
+    use std::thread;
+
+    /// Each of so many clients asks once, and all have asked before the server's one pass,
+    /// which is returned with the answers.
+    fn one_pass(clients: usize) -> (Work, Vec<u64>) {
+        let (hits, mut servers) = Ffwd::new(1, clients, [0_u64]);
+        let (server, lines) = (&mut servers[0], hits.lines(0));
+        thread::scope(|s| {
+            let ask = |index| {
+                let mut client = hits.client(index).unwrap();
+                s.spawn(move || {
+                    client.apply(0, |hits: &mut u64| {
+                        *hits += 1;
+                        *hits
+                    })
+                })
+            };
+            let asking: Vec<_> = (0..clients).map(ask).collect();
+            for line in &lines.requests {
+                while !line.is_turned() {
+                    thread::yield_now();
+                }
+            }
+            server.pass();
+            let Served {
+                requests, batches, ..
+            } = server.served();
+            let answers = asking.into_iter().map(|asking| asking.join().unwrap());
+            (Work { requests, batches }, answers.collect())
+        })
+    }
+
+    #[test]
+    fn a_group_is_answered_by_one_copy() {
+        // Two modified lines for 15 answers, four for 16.
+        for (clients, batches) in [(1, 1), (15, 1), (16, 2), (31, 3)] {
+            let (work, mut answers) = one_pass(clients);
+            assert_eq!(work.requests, clients as u64);
+            assert_eq!(work.batches, batches, "{clients} clients");
+            answers.sort_unstable();
+            assert!(answers.into_iter().eq(1..=clients as u64));
+        }
+    }
+}

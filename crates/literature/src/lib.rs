@@ -1,0 +1,70 @@
+//! Delegation as the literature has it, so that corelay's own channel is always measured
+//! beside it.
+//!
+//! A *server* is the thread that owns objects, a *client* asks it for operations on them. The
+//! papers differ in the lines by which requests and answers travel:
+//!
+//! | type | request | answer | source |
+//! |---|---|---|---|
+//! | [`Ffwd`] | a line per client | two lines for 15 clients, written at once | Roghanchi, Eriksson and Basu 2017 |
+//! | [`AsyncLines`] | N lines per client, a pending queue before them | 16 bytes for each line | the thesis on asynchronous delegation |
+//!
+//! ```
+//! use corelay_literature::Ffwd;
+//! use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+//!
+//! // Two servers with two counters each, and lines for one client.
+//! let (counters, servers) = Ffwd::new(2, 1, [0_u64; 4]);
+//! let stop = AtomicBool::new(false);
+//! std::thread::scope(|s| {
+//!     for mut server in servers {
+//!         let stop = &stop;
+//!         s.spawn(move || server.run(stop));
+//!     }
+//!     let mut client = counters.client(0).unwrap();
+//!     for var in [0, 1, 2, 3, 3] {
+//!         client.apply(var, |count: &mut u64| {
+//!             *count += 1;
+//!             *count
+//!         });
+//!     }
+//!     stop.store(true, Ordering::Release);
+//! });
+//! let mut seen = Vec::new();
+//! counters.inspect(|count| seen.push(*count)).unwrap();
+//! assert_eq!(seen, [1, 1, 1, 2]);
+//! ```
+//!
+//! # When not to use it
+//! In programs: use `corelay`. These protocols are kept as small as the papers have them, to
+//! be measured. A server never sleeps, the number of clients is fixed, an answer is one word,
+//! and the limits of the sources hold: no delegation from inside a delegated operation, no
+//! blocking there.
+//!
+//! # Guarantees
+//! * **Requests.** What a client has asked for runs once, on the server of its object, as long
+//!   as that server runs. An operation and its captures are a function pointer and five words.
+//! * **Order.** A client that waits has its own. [`AsyncLines`] keeps a client's order, per server,
+//!   with one line and breaks it with more.
+//! * **Panic.** The papers have no word for it: an operation that panics aborts the process.
+//! * **Memory.** Sizes and alignment of lines are the papers', checked when this is compiled.
+//!   Nothing is placed by memory node.
+//! * **Cost.** No atomic read-modify-write for any request; one when a client comes.
+//!
+//! # How it works
+//! A protocol is a file: its lines, the server's pass over them, the client's half.
+//! [`Delegation`] puts objects behind it, and is the safe face of them all. Each ordering is
+//! listed in `mutants.toml` with the model that fails when it is weakened.
+
+mod delegation;
+mod ffwd;
+mod line;
+mod lines;
+mod objects;
+mod request;
+mod seats;
+mod wait;
+
+pub use delegation::{Blocking, Busy, Client, Delegation, Protocol, Served, Server};
+pub use ffwd::{Ffwd, FfwdLines};
+pub use lines::{Asked, AsyncLines, PairLines, Shape, ShapeError};

@@ -1,0 +1,285 @@
+//! The client's half: pending queue, in-flight array, and what it counts.
+
+use super::queue::Queue;
+use super::{PairLines, Shape};
+use crate::delegation::Client;
+use crate::line::RequestLine;
+use crate::request::Request;
+use crate::wait::Wait;
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
+
+/// Of the requests of a client and server one in so many is timed.
+const TIMED_ONE_IN: u64 = 64;
+
+/// What a client has counted (the thesis's figures over the length of the queue).
+///
+/// The response-ready rate is `ready / polls`, the share of failed pops `failed_pops / pops`,
+/// the mean depth of a queue `depths / flushes`, the mean latency `latency / timed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Looks at a response while a request was in flight.
+    pub polls: u64,
+    /// Those that found the answer.
+    pub ready: u64,
+    /// Lines that were free for a request from the queue.
+    pub pops: u64,
+    /// Those that got none, for the queue was empty.
+    pub failed_pops: u64,
+    /// Passes over the lines of a server, while the queue was there to fill them.
+    pub flushes: u64,
+    /// Requests in the queue at the beginning of these passes.
+    pub depths: u64,
+    /// Requests that were timed.
+    pub timed: u64,
+    /// From issuing them to their callbacks.
+    pub latency: Duration,
+}
+
+impl AddAssign for Asked {
+    fn add_assign(&mut self, other: Self) {
+        self.polls += other.polls;
+        self.ready += other.ready;
+        self.pops += other.pops;
+        self.failed_pops += other.failed_pops;
+        self.flushes += other.flushes;
+        self.depths += other.depths;
+        self.timed += other.timed;
+        self.latency += other.latency;
+    }
+}
+
+/// What a client keeps of a request in flight.
+#[derive(Debug)]
+struct InFlight<C> {
+    then: C,
+    /// When it was issued, where it is timed.
+    issued: Option<Instant>,
+}
+
+/// A client's own state for one server.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct LinesClient<C> {
+    index: usize,
+    /// Of the request lines, as in them.
+    toggles: Box<[u64]>,
+    /// By line: what is to be done with its answer.
+    in_flight: Box<[Option<InFlight<C>>]>,
+    pending: Queue<(Request, InFlight<C>)>,
+    /// Written directly: the line of the next request.
+    next: usize,
+    issued: u64,
+    asked: Asked,
+}
+
+impl<C: FnOnce(u64)> LinesClient<C> {
+    pub(super) fn new(shape: Shape, index: usize, lines: &[RequestLine]) -> Self {
+        Self {
+            index,
+            toggles: lines.iter().map(RequestLine::own_toggle).collect(),
+            in_flight: lines.iter().map(|_| None).collect(),
+            pending: Queue::new(shape.pending().unwrap_or(0)),
+            next: 0,
+            issued: 0,
+            asked: Asked::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn track(&mut self, then: C) -> InFlight<C> {
+        let is_timed = self.issued.is_multiple_of(TIMED_ONE_IN);
+        self.issued += 1;
+        InFlight {
+            then,
+            issued: is_timed.then(Instant::now),
+        }
+    }
+
+    /// True where the line is free. An answer that has come goes to its callback, which finds
+    /// the line free again, also if it panics.
+    ///
+    /// # Safety
+    /// This is a client of `lines`.
+    #[inline(always)]
+    unsafe fn reap(&mut self, lines: &PairLines<C>, line: usize) -> bool {
+        let response = lines.response(self.index, line);
+        // SAFETY: we are its client, and this is our toggle.
+        let answer = unsafe { response.look(self.toggles[line]) };
+        let Some(answer) = answer else {
+            self.asked.polls += 1;
+            return false;
+        };
+        if let Some(InFlight { then, issued }) = self.in_flight[line].take() {
+            self.asked.polls += 1;
+            self.asked.ready += 1;
+            if let Some(issued) = issued {
+                self.asked.timed += 1;
+                self.asked.latency += issued.elapsed();
+            }
+            then(answer);
+        }
+        true
+    }
+
+    /// Puts a request on a line.
+    ///
+    /// # Safety
+    /// This is a client of `lines`, and the line is free.
+    #[inline(always)]
+    unsafe fn ask(
+        &mut self,
+        lines: &PairLines<C>,
+        line: usize,
+        (request, in_flight): (Request, InFlight<C>),
+    ) {
+        self.in_flight[line] = Some(in_flight);
+        self.toggles[line] ^= 1;
+        // SAFETY: we are its client, and the line is free (our caller).
+        unsafe { lines.requests(self.index)[line].ask(request, self.toggles[line]) };
+    }
+
+    /// Looks at every line once: takes what is answered, and gives free lines requests from
+    /// the queue. True where anything has moved.
+    ///
+    /// # Safety
+    /// This is a client of `lines`.
+    #[inline]
+    unsafe fn flush(&mut self, lines: &PairLines<C>) -> bool {
+        let ready = self.asked.ready;
+        let mut has_moved = false;
+        let has_queue = lines.shape.pending().is_some();
+        self.asked.flushes += u64::from(has_queue);
+        self.asked.depths += self.pending.len() as u64;
+        for line in 0..self.toggles.len() {
+            // SAFETY: our caller's.
+            if !unsafe { self.reap(lines, line) } || !has_queue {
+                continue;
+            }
+            self.asked.pops += 1;
+            if let Some(next) = self.pending.pop() {
+                // SAFETY: `reap` has found the line free.
+                unsafe { self.ask(lines, line, next) };
+                has_moved = true;
+            } else {
+                self.asked.failed_pops += 1;
+            }
+        }
+        has_moved || self.asked.ready > ready
+    }
+
+    /// True where nothing waits and nothing is in flight.
+    fn is_done(&self) -> bool {
+        self.pending.len() == 0 && self.in_flight.iter().all(Option::is_none)
+    }
+
+    /// Waits until all is executed and its callbacks have run.
+    ///
+    /// # Safety
+    /// This is a client of `lines`.
+    unsafe fn barrier(&mut self, lines: &PairLines<C>) {
+        let mut wait = Wait::new();
+        while !self.is_done() {
+            // SAFETY: our caller's.
+            if unsafe { self.flush(lines) } {
+                wait = Wait::new();
+            } else {
+                wait.again();
+            }
+        }
+    }
+
+    /// A barrier, at the end (the thesis's, before a client is joined).
+    ///
+    /// # Safety
+    /// This is a client of `lines`.
+    pub(super) unsafe fn leave(&mut self, lines: &PairLines<C>) {
+        // SAFETY: our caller's.
+        unsafe { self.barrier(lines) };
+    }
+}
+
+impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
+    /// Asks the server of object `var` for `operation`; `then` gets the answer, once, on this
+    /// thread, inside a later call.
+    ///
+    /// It waits where the pending queue is full or, written directly, the next line is taken.
+    ///
+    /// # Panics
+    /// Where there is no object of that number. With the panic of a callback, which may be
+    /// another request's; what was asked for stays asked for, but the request of a call that
+    /// panics is not. A panic of the operation aborts the process.
+    #[inline]
+    pub fn issue<O>(&mut self, var: usize, operation: O, then: C)
+    where
+        O: FnOnce(&mut T) -> u64 + Send + 'static,
+    {
+        let (lines, states, objects) = self.parts();
+        let (server, object) = objects.at(var);
+        let state = &mut states[server];
+        let mut item = (Request::new(object, operation), state.track(then));
+        let mut wait = None;
+        if lines[server].shape.pending().is_none() {
+            let line = state.next;
+            // SAFETY: the state was made for these lines.
+            while !unsafe { state.reap(&lines[server], line) } {
+                wait.get_or_insert_with(Wait::new).again();
+            }
+            state.next = if line + 1 < state.toggles.len() {
+                line + 1
+            } else {
+                0
+            };
+            // SAFETY: as above; `reap` has found the line free.
+            unsafe { state.ask(&lines[server], line, item) };
+            return;
+        }
+        while let Err(back) = states[server].pending.push(item) {
+            item = back;
+            if flush(lines, states) {
+                wait = None;
+            } else {
+                wait.get_or_insert_with(Wait::new).again();
+            }
+        }
+    }
+
+    /// Looks at every line of every server once: runs the callbacks of what is answered, and
+    /// puts waiting requests on free lines. True where anything has moved.
+    ///
+    /// # Panics
+    /// With the panic of a callback; the others' turn comes in a later call.
+    pub fn flush(&mut self) -> bool {
+        let (lines, states, _) = self.parts();
+        flush(lines, states)
+    }
+
+    /// Waits until all that this client has asked for is executed and its callbacks have run.
+    /// Dropping a client does so too.
+    ///
+    /// # Panics
+    /// As [`flush`](Self::flush).
+    pub fn barrier(&mut self) {
+        let (lines, states, _) = self.parts();
+        for (lines, state) in lines.iter().zip(states) {
+            // SAFETY: the state was made for these lines.
+            unsafe { state.barrier(lines) };
+        }
+    }
+
+    /// What it has counted, by server.
+    pub fn asked(&mut self) -> impl Iterator<Item = Asked> {
+        self.parts().1.iter().map(|state| state.asked)
+    }
+}
+
+/// See [`Client::flush`]: true where anything has moved.
+#[inline]
+fn flush<C: FnOnce(u64)>(lines: &[PairLines<C>], states: &mut [LinesClient<C>]) -> bool {
+    let mut has_moved = false;
+    for (lines, state) in lines.iter().zip(states) {
+        // SAFETY: each state was made for the lines of its place.
+        has_moved |= unsafe { state.flush(lines) };
+    }
+    has_moved
+}

@@ -1,0 +1,311 @@
+//! The request lines of the thesis on asynchronous delegation (its chapter "Asynchronous
+//! Delegation"): N lines for each pair of client and server, so that N requests are on their
+//! way, and before them a queue of requests that wait for a line.
+//!
+//! ```text
+//!   client                                                      server
+//!   issue ──► pending queue ──► request line 0, 1, … N−1  ───►  looks at all lines in turn,
+//!             (length L)        64 bytes each                   executes, answers each:
+//!   callback ◄── in-flight ◄─── response  0, 1, … N−1     ◄───  16 bytes: value, toggle
+//!                array
+//! ```
+//! *Queue.* A request goes into the queue. Where that is full, the client looks at its
+//! responses one by one: whatever is answered gives its callback a turn, and each line that is
+//! free takes a request from its queue. *Direct.* Without a queue each request goes to the line
+//! behind the last one's; where that is taken the client polls until it is answered.
+//!
+//! A line is free where its two toggles are equal: see [the line](crate::line).
+//!
+//! # Order
+//! With one line a server executes a client's requests in the order in which they were issued.
+//! With more it does not: it looks at lines in their order, and a client that goes on at the
+//! first line while its last one is not yet looked at is overtaken by itself (the thesis,
+//! section "Ordering Guarantees").
+//!
+//! Departures: the thesis looks at the lines of all servers when one queue is full, as here, and
+//! counts every free line as a response that is ready; here [`Asked::ready`] counts where
+//! something was in flight. A client's responses begin a line of their own.
+
+mod client;
+mod queue;
+
+pub use client::Asked;
+
+use client::LinesClient;
+
+use crate::delegation::sealed::Sealed;
+use crate::delegation::{Delegation, Protocol, Server, Work};
+use crate::line::RequestLine;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
+use corelay_sync::facade::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Objects behind [the thesis's lines](PairLines), with callbacks of type `C`: see
+/// [`Delegation`].
+///
+/// ```
+/// use corelay_literature::{AsyncLines, Shape};
+/// use std::cell::Cell;
+///
+/// let (hits, mut servers) = AsyncLines::shaped(Shape::queue(4, 8).unwrap(), 1, 1, [40_u64]);
+/// let answer = Cell::new(0);
+/// let mut client = hits.client(0).unwrap();
+/// client.issue(0, |hits: &mut u64| *hits + 2, |hits| answer.set(hits));
+/// // Put on the line, executed, and answered.
+/// client.flush();
+/// assert_eq!((servers[0].pass(), answer.get()), (1, 0));
+/// client.flush();
+/// assert_eq!(answer.get(), 42);
+/// ```
+pub type AsyncLines<T, C> = Delegation<PairLines<C>, T>;
+
+impl<T, C: FnOnce(u64)> AsyncLines<T, C> {
+    /// As [`new`](Self::new), with lines and queues of that shape.
+    pub fn shaped(
+        shape: Shape,
+        servers: usize,
+        clients: usize,
+        objects: impl IntoIterator<Item = T>,
+    ) -> (Self, Vec<Server<PairLines<C>, T>>) {
+        Self::with(shape, servers, clients, objects)
+    }
+}
+
+/// How many lines a pair has, and how long the queue before them is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    lines: usize,
+    /// 0 for none.
+    queue: usize,
+}
+
+impl Shape {
+    /// The most lines of a pair, and the longest queue.
+    pub const MOST: usize = 1024;
+
+    /// `lines` request lines per pair and a pending queue of `queue` requests, both from 1 to
+    /// [`MOST`](Self::MOST).
+    ///
+    /// # Errors
+    /// Where one of them lies outside.
+    pub const fn queue(lines: usize, queue: usize) -> Result<Self, ShapeError> {
+        if lines == 0 || lines > Self::MOST || queue == 0 || queue > Self::MOST {
+            return Err(ShapeError);
+        }
+        Ok(Self { lines, queue })
+    }
+
+    /// `lines` request lines per pair, from 1 to [`MOST`](Self::MOST), which are written
+    /// directly.
+    ///
+    /// # Errors
+    /// Where they lie outside.
+    pub const fn direct(lines: usize) -> Result<Self, ShapeError> {
+        if lines == 0 || lines > Self::MOST {
+            return Err(ShapeError);
+        }
+        Ok(Self { lines, queue: 0 })
+    }
+
+    /// Request lines per client and server.
+    pub const fn lines(self) -> usize {
+        self.lines
+    }
+
+    /// Length of the pending queue; `None` where requests are written directly.
+    pub const fn pending(self) -> Option<usize> {
+        if self.queue == 0 {
+            None
+        } else {
+            Some(self.queue)
+        }
+    }
+}
+
+impl Default for Shape {
+    /// The thesis's: 16 lines, and a queue of twice that.
+    fn default() -> Self {
+        Self {
+            lines: 16,
+            queue: 32,
+        }
+    }
+}
+
+/// Lines or queue out of range: see [`Shape`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeError;
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = Shape::MOST;
+        write!(f, "request lines and pending queue go from 1 to {most}")
+    }
+}
+
+impl std::error::Error for ShapeError {}
+
+/// The lines between a server and its clients, as the thesis has them.
+pub struct PairLines<C> {
+    shape: Shape,
+    /// A client's one behind the other, client by client.
+    requests: Box<[RequestLine]>,
+    /// The same, but that each client's begin a cache line.
+    responses: Box<[FourResponses]>,
+    callback: PhantomData<fn(C)>,
+}
+
+/// Written by the server, read by the client.
+#[derive(Debug)]
+#[repr(C)]
+struct Response {
+    /// Whose it is say the toggles.
+    value: UnsafeCell<u64>,
+    toggle: AtomicU64,
+}
+
+/// A line of responses.
+#[derive(Debug)]
+#[repr(align(64))]
+struct FourResponses([Response; 4]);
+
+// The models' atomics and cells are larger.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+const _: () = assert!(size_of::<Response>() == 16 && size_of::<FourResponses>() == 64);
+
+// SAFETY: a value is written by the server while the toggles differ and read by the client
+// while they are equal.
+unsafe impl Sync for Response {}
+
+impl<C> PairLines<C> {
+    /// The response to line `line` of client `client`.
+    #[inline(always)]
+    fn response(&self, client: usize, line: usize) -> &Response {
+        let first = client * self.shape.lines.div_ceil(4);
+        &self.responses[first + line / 4].0[line % 4]
+    }
+
+    /// The request lines of client `client`.
+    #[inline(always)]
+    fn requests(&self, client: usize) -> &[RequestLine] {
+        let first = client * self.shape.lines;
+        &self.requests[first..first + self.shape.lines]
+    }
+
+    fn clients(&self) -> usize {
+        self.requests.len() / self.shape.lines
+    }
+}
+
+impl Response {
+    /// The value, where the toggle is `toggle`.
+    ///
+    /// # Safety
+    /// The caller is the line's client and `toggle` that of its request.
+    #[inline(always)]
+    unsafe fn look(&self, toggle: u64) -> Option<u64> {
+        // Acquire: pairs with the Release in `answer`; the value is there, what the server did
+        // is seen, and both lines are the client's again.
+        (self.toggle.load(Ordering::Acquire) == toggle).then(|| {
+            self.value.with(|value| {
+                // SAFETY: the toggles are equal: the server leaves the value alone.
+                unsafe { *value }
+            })
+        })
+    }
+
+    /// Answers.
+    ///
+    /// # Safety
+    /// The caller is the server and has executed the line's request.
+    #[inline(always)]
+    unsafe fn answer(&self, value: u64) {
+        self.value.with_mut(|place| {
+            // SAFETY: the toggles differ: the client leaves the value alone.
+            unsafe { *place = value };
+        });
+        // Release: pairs with the Acquire in `look`; the value is there, and the request line
+        // is its client's again.
+        self.toggle
+            .store(load_own(&self.toggle) ^ 1, Ordering::Release);
+    }
+}
+
+impl<C> Sealed for PairLines<C> {}
+
+// SAFETY: see the module's text and that of the line.
+unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
+    type Setting = Shape;
+    type Server = ();
+    type Client = LinesClient<C>;
+
+    fn new(shape: Shape, clients: usize) -> Self {
+        let response = || Response {
+            value: UnsafeCell::new(0),
+            toggle: AtomicU64::new(0),
+        };
+        let four = |_| FourResponses(std::array::from_fn(|_| response()));
+        let lines = clients * shape.lines;
+        let fours = clients * shape.lines.div_ceil(4);
+        Self {
+            shape,
+            requests: (0..lines).map(|_| RequestLine::new()).collect(),
+            responses: (0..fours).map(four).collect(),
+            callback: PhantomData,
+        }
+    }
+
+    fn server(&self) {}
+
+    unsafe fn client(&self, index: usize) -> LinesClient<C> {
+        LinesClient::new(self.shape, index, self.requests(index))
+    }
+
+    unsafe fn leave(&self, client: &mut LinesClient<C>) {
+        // SAFETY: it is of these lines (our caller).
+        unsafe { client.leave(self) };
+    }
+
+    #[inline]
+    unsafe fn pass(&self, (): &mut ()) -> Work {
+        let mut work = Work::default();
+        for client in 0..self.clients() {
+            for (number, line) in self.requests(client).iter().enumerate() {
+                let response = self.response(client, number);
+                // SAFETY: we are the server (our caller), and turn that toggle below.
+                if let Some(request) = unsafe { line.look(load_own(&response.toggle)) } {
+                    // SAFETY: the object is ours (our caller); the toggle is turned below, so
+                    // this request is not found again.
+                    let value = unsafe { request.run() };
+                    // SAFETY: we are the server, and this is the value.
+                    unsafe { response.answer(value) };
+                    work.requests += 1;
+                }
+            }
+        }
+        // Each is answered on its own.
+        work.batches = work.requests;
+        work
+    }
+
+    unsafe fn is_quiet(&self) -> bool {
+        (0..self.clients()).all(|client| {
+            let mut lines = self.requests(client).iter().enumerate();
+            // SAFETY: nobody is a client, and we come after whoever was (our caller).
+            lines.all(|(number, line)| unsafe {
+                self.response(client, number)
+                    .look(line.own_toggle())
+                    .is_some()
+            })
+        })
+    }
+}
+
+impl<C> fmt::Debug for PairLines<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PairLines")
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! The objects, by server: each begins a line of its own.
+
+#![forbid(unsafe_code)]
+
+use corelay_sync::facade::cell::UnsafeCell;
+
+/// An object that begins on a line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Line<T>(UnsafeCell<T>);
+
+/// Where an object is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    server: u32,
+    index: u32,
+}
+
+/// Every server's objects lie in a row: the two-dimensional array of the thesis.
+#[derive(Debug)]
+pub(crate) struct Objects<T> {
+    rows: Box<[Box<[Line<T>]>]>,
+    places: Box<[Place]>,
+}
+
+impl<T> Objects<T> {
+    /// Gives the objects to the servers in turn.
+    pub(crate) fn new(servers: usize, objects: impl IntoIterator<Item = T>) -> Self {
+        let mut rows: Vec<Vec<_>> = (0..servers).map(|_| Vec::new()).collect();
+        let mut places = Vec::new();
+        for (number, object) in objects.into_iter().enumerate() {
+            let server = number % servers;
+            places.push(Place {
+                server: u32::try_from(server).expect("there are no 2^32 servers"),
+                index: u32::try_from(rows[server].len()).expect("at most 2^32 objects a server"),
+            });
+            rows[server].push(Line(UnsafeCell::new(object)));
+        }
+        Self {
+            rows: rows.into_iter().map(Vec::into_boxed_slice).collect(),
+            places: places.into(),
+        }
+    }
+
+    /// The server of an object, and where the object is.
+    ///
+    /// # Panics
+    /// Where there is no object of that number.
+    #[inline(always)]
+    pub(crate) fn at(&self, var: usize) -> (usize, &UnsafeCell<T>) {
+        let place = self.places[var];
+        let server = place.server as usize;
+        (server, &self.rows[server][place.index as usize].0)
+    }
+
+    /// All objects, in the order in which they came.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &UnsafeCell<T>> {
+        (0..self.places.len()).map(|var| self.at(var).1)
+    }
+}

@@ -1,0 +1,116 @@
+//! What a request carries: a function pointer and six words.
+//!
+//! ```text
+//! byte 0          8          16                                      56
+//!      | function | object   | the operation and its captures, 5 words |
+//! ```
+//! The sources delegate C functions of up to six words. An operation in Rust is a type with
+//! code and captures; here the code becomes a function, made for the pair of object and
+//! operation, and the captures become words.
+
+use corelay_sync::facade::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+
+/// A word that travels: what an operation does not fill stays as it is.
+pub(crate) type Word = MaybeUninit<u64>;
+
+/// A delegated function. The six words arrive in registers, as the sources have it; nothing
+/// unwinds out of it (a panic aborts the process).
+///
+/// # Safety
+/// To be called with the arguments of the request that names it, once, by whoever may touch
+/// the object.
+type Function = unsafe extern "C" fn(Word, Word, Word, Word, Word, Word) -> u64;
+
+/// A function and what it is called with.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Request {
+    function: Function,
+    arguments: [Word; 6],
+}
+
+impl Request {
+    /// Asks for `operation` on `object`.
+    #[inline(always)]
+    pub(crate) fn new<T, O>(object: &UnsafeCell<T>, operation: O) -> Self
+    where
+        O: FnOnce(&mut T) -> u64 + Send,
+    {
+        const {
+            assert!(
+                size_of::<O>() <= size_of::<[Word; 5]>() && align_of::<O>() <= align_of::<Word>(),
+                "an operation travels in five words"
+            );
+        }
+        let mut arguments = [Word::uninit(); 6];
+        let [first, captures @ ..] = &mut arguments;
+        first.write(std::ptr::from_ref(object).expose_provenance() as u64);
+        // SAFETY: five words are room enough for an `O`, and aligned for it.
+        unsafe { captures.as_mut_ptr().cast::<O>().write(operation) };
+        Self {
+            function: run::<T, O>,
+            arguments,
+        }
+    }
+
+    /// Does what is asked for.
+    ///
+    /// # Safety
+    /// The object is alive, nobody else touches it meanwhile, and no copy of this request
+    /// runs, or has run.
+    #[inline(always)]
+    pub(crate) unsafe fn run(self) -> u64 {
+        let [object, a, b, c, d, e] = self.arguments;
+        // SAFETY: `new` put them together; the rest is our caller's duty.
+        unsafe { (self.function)(object, a, b, c, d, e) }
+    }
+}
+
+/// The function of a request for an `O` on a `T`.
+///
+/// # Safety
+/// See [`Function`].
+unsafe extern "C" fn run<T, O>(object: Word, a: Word, b: Word, c: Word, d: Word, e: Word) -> u64
+where
+    O: FnOnce(&mut T) -> u64 + Send,
+{
+    let captures = [a, b, c, d, e];
+    // SAFETY: `Request::new` wrote an `O` there, and it is taken out once.
+    let operation = unsafe { captures.as_ptr().cast::<O>().read() };
+    // SAFETY: `Request::new` filled this word.
+    let object = unsafe { object.assume_init() };
+    let object = std::ptr::with_exposed_provenance::<UnsafeCell<T>>(object as usize);
+    // SAFETY: it is the object's, which is alive (our caller).
+    let object = unsafe { &*object };
+    object.with_mut(|object| {
+        // SAFETY: nobody else touches it (our caller), and the operation cannot keep it, for
+        // it must accept any lifetime.
+        operation(unsafe { &mut *object })
+    })
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_travel_as_words() {
+        let object = UnsafeCell::new(vec![1_u64]);
+        let (wide, narrow, name) = ([2_u64, 3], 4_u8, "five");
+        let request = Request::new(&object, move |list: &mut Vec<u64>| {
+            list.extend(wide);
+            list.push(u64::from(narrow));
+            list.push(name.len() as u64);
+            list.len() as u64
+        });
+        // SAFETY: the object is ours alone.
+        assert_eq!(unsafe { request.run() }, 5);
+        assert_eq!(object.into_inner(), [1, 2, 3, 4, 4]);
+    }
+
+    #[test]
+    fn a_request_leaves_a_word_of_its_line() {
+        assert_eq!(size_of::<Request>(), 56);
+    }
+}

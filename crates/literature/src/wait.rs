@@ -1,0 +1,43 @@
+//! How a client looks for its answer, and an idle server for requests.
+
+#![forbid(unsafe_code)]
+
+use corelay_sync::Backoff;
+use corelay_sync::facade::hint;
+
+/// Looks with one pause between them before the wait yields.
+///
+/// The papers' threads look for ever: they have a hardware thread each. An even pace is as
+/// theirs; on the reference machine it lasts some 20 µs, forty round trips between its CPUs
+/// at their slowest.
+const EVEN_LOOKS: u32 = 1024;
+
+/// The wait loop of both sides.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    looks: u32,
+    backoff: Backoff,
+}
+
+impl Wait {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self {
+            looks: 0,
+            backoff: Backoff::new(),
+        }
+    }
+
+    /// Waits a little after a look in vain. Where spinning cannot help (one CPU) it yields
+    /// at once.
+    #[inline]
+    pub(crate) fn again(&mut self) {
+        if self.looks >= EVEN_LOOKS || self.backoff.is_yielding() {
+            self.backoff.wait();
+            hint::in_vain(self.backoff.yields());
+        } else {
+            self.looks += 1;
+            hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! One test body over all protocols whose clients wait for each answer.
+
+#![cfg(not(any(corelay_loom, corelay_shuttle)))]
+
+mod common;
+
+use common::{add, for_all_protocols};
+use corelay_literature::{Blocking, Busy, Delegation, Served, Server};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+for_all_protocols!({
+    every_operation_counts,
+    more_clients_than_a_group,
+    clients_come_and_go,
+    a_seat_has_one_client,
+    a_server_that_is_stopped_serves_what_was_asked,
+    captures_and_borrows_travel,
+    objects_are_dropped_once,
+});
+
+/// Runs `clients` while servers serve; returns what they have counted.
+fn served<P, T>(servers: Vec<Server<P, T>>, clients: impl FnOnce()) -> Vec<Served>
+where
+    P: Blocking,
+    T: Send,
+{
+    let stop = AtomicBool::new(false);
+    thread::scope(|s| {
+        let run = |mut server: Server<P, T>| {
+            let stop = &stop;
+            s.spawn(move || {
+                server.run(stop);
+                server.served()
+            })
+        };
+        let servers: Vec<_> = servers.into_iter().map(run).collect();
+        clients();
+        stop.store(true, Ordering::Release);
+        servers.into_iter().map(|s| s.join().unwrap()).collect()
+    })
+}
+
+/// `clients` threads add one `times` each, to each of `objects` objects in turn; every answer
+/// of an object is given once.
+fn count<P: Blocking>(servers: usize, clients: usize, objects: usize, times: usize) {
+    let (counts, halves) = Delegation::<P, u64>::new(servers, clients, vec![0; objects]);
+    let served = served(halves, || {
+        let mut seen = vec![Vec::new(); objects];
+        thread::scope(|s| {
+            let work = |index| {
+                let counts = &counts;
+                s.spawn(move || {
+                    let mut client = counts.client(index).unwrap();
+                    let add = |i| (i % objects, add(&mut client, i % objects));
+                    (0..times).map(add).collect::<Vec<_>>()
+                })
+            };
+            let clients: Vec<_> = (0..clients).map(work).collect();
+            for client in clients {
+                for (object, answer) in client.join().unwrap() {
+                    seen[object].push(answer);
+                }
+            }
+        });
+        for seen in &mut seen {
+            let len = seen.len() as u64;
+            seen.sort_unstable();
+            assert!(seen.iter().copied().eq(0..len));
+        }
+        let mut totals = Vec::new();
+        counts.inspect(|count| totals.push(*count)).unwrap();
+        assert!(totals.into_iter().eq(seen.iter().map(|s| s.len() as u64)));
+    });
+    let requests: u64 = served.iter().map(|served| served.requests).sum();
+    assert_eq!(requests, (clients * times) as u64);
+    for Served {
+        requests,
+        batches,
+        passes,
+        passes_with_work,
+    } in served
+    {
+        assert!(passes_with_work <= batches && batches <= requests);
+        assert!(passes_with_work < passes);
+    }
+}
+
+fn every_operation_counts<P: Blocking>() {
+    for clients in 1..=4 {
+        count::<P>(2, clients, 3, 501);
+    }
+    count::<P>(1, 1, 1, 10_001);
+    count::<P>(3, 2, 1, 100);
+}
+
+fn more_clients_than_a_group<P: Blocking>() {
+    count::<P>(2, 17, 2, 21);
+    count::<P>(1, 31, 1, 11);
+}
+
+/// Clients end after an odd number of requests, and others begin where they have ended.
+fn clients_come_and_go<P: Blocking>() {
+    let (counts, servers) = Delegation::<P, u64>::new(2, 3, [0; 2]);
+    served(servers, || {
+        for round in 1..=20 {
+            thread::scope(|s| {
+                for index in 0..3 {
+                    let counts = &counts;
+                    s.spawn(move || {
+                        let mut client = counts.client(index).unwrap();
+                        (0..3).for_each(|_| _ = add(&mut client, 0));
+                        add(&mut client, 1);
+                    });
+                }
+            });
+            let mut totals = Vec::new();
+            counts.inspect(|count| totals.push(*count)).unwrap();
+            assert_eq!(totals, [9 * round, 3 * round]);
+        }
+    });
+}
+
+fn a_seat_has_one_client<P: Blocking>() {
+    let (counts, _servers) = Delegation::<P, u64>::new(1, 2, [7]);
+    let client = counts.client(1).unwrap();
+    assert!(counts.client(1).is_none());
+    assert_eq!(counts.inspect(|_| unreachable!()), Err(Busy));
+    drop(client);
+    // A look that was refused has taken no seat.
+    drop(counts.client(0).unwrap());
+    assert!(counts.inspect(|count| assert_eq!(*count, 7)).is_ok());
+    assert!(counts.client(1).is_some());
+}
+
+fn a_server_that_is_stopped_serves_what_was_asked<P: Blocking>() {
+    let (counts, mut servers) = Delegation::<P, u64>::new(1, 1, [5]);
+    let stop = AtomicBool::new(true);
+    thread::scope(|s| {
+        let asking = s.spawn(|| add(&mut counts.client(0).unwrap(), 0));
+        while servers[0].served().requests == 0 {
+            servers[0].run(&stop);
+        }
+        assert_eq!(asking.join().unwrap(), 5);
+    });
+}
+
+fn captures_and_borrows_travel<P: Blocking>() {
+    let (lists, servers) = Delegation::<P, Vec<u64>>::new(1, 1, [vec![1]]);
+    served(servers, || {
+        let (words, mut copy) = ([2_u64, 3], Vec::new());
+        let mut client = lists.client(0).unwrap();
+        let len = client.apply(0, |list| {
+            list.extend(words);
+            copy.clone_from(list);
+            list.len() as u64
+        });
+        assert_eq!((len, copy), (3, vec![1, 2, 3]));
+    });
+}
+
+/// Counts its drops.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn objects_are_dropped_once<P: Blocking>() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let dropped = || drops.load(Ordering::Relaxed);
+    let objects = (0..5).map(|_| Counted(drops.clone()));
+    let (delegation, servers) = Delegation::<P, Counted>::new(2, 1, objects);
+    let capture = Counted(drops.clone());
+    let mut client = delegation.client(0).unwrap();
+    served(servers, || {
+        client.apply(3, |_| {
+            drop(capture);
+            0
+        });
+        assert_eq!(dropped(), 1, "a capture, where the operation runs");
+    });
+    drop(delegation);
+    assert_eq!(dropped(), 1, "a client keeps the objects");
+    drop(client);
+    assert_eq!(dropped(), 6);
+}

@@ -422,7 +422,7 @@ fn params(point: &Point, timing: Timing, cpu: impl Fn(usize) -> Option<usize>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{METHODS, Method, ON_SCHEDULE, broken};
+    use crate::method::{Kind, METHODS, Method, ON_SCHEDULE, broken};
     use crate::workload::latency;
     use crate::workload::random::Choice;
     use corelay_sync::facade::atomic::Ordering;
@@ -480,9 +480,9 @@ mod tests {
                 assert_eq!(run.by_mode[&Mode::Unknown].n, 2);
                 assert_eq!(run.notes[0], "said before");
                 assert_eq!(run.params.placement, vec![None; threads]);
-                let servers = match &run.method {
-                    dedicated if dedicated.starts_with("trust") => 1,
-                    flat if flat.starts_with("flat") => threads,
+                let servers = match Method::named(&run.method).map(|m| m.kind()) {
+                    Some(Kind::Dedicated) => 1,
+                    Some(Kind::Flat) => threads,
                     _ => 0,
                 };
                 assert_eq!(run.trustees.len(), servers, "{}", run.method);

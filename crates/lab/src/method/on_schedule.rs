@@ -5,7 +5,7 @@
 //! [`Client::issue`](crate::workload::random::Client::issue). With each stands its
 //! generator: the same loop around nothing.
 
-use super::{Kind, Method, atomic, channel, flat, lock, noop, tokio, trust};
+use super::{Kind, Method, atomic, channel, flat, literature, lock, noop, tokio, trust};
 use crate::workload::fetch_add::FetchAdd;
 use crate::workload::latency::MAX_LOAD;
 use crate::workload::operation::Workload;
@@ -41,7 +41,7 @@ pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 11] {
 
 /// All of them that do fetch-add, in the order of tables.
 pub static ON_SCHEDULE: &[OnSchedule] = &{
-    let mut all = [waits(atomic::METHOD); 17];
+    let mut all = [waits(atomic::METHOD); 18];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(11);
     any_workload.copy_from_slice(&any_on_schedule());
@@ -51,6 +51,7 @@ pub static ON_SCHEDULE: &[OnSchedule] = &{
         with(flat::fast_path(), noop::calls_back()),
         with(flat::bound(), noop::calls_back()),
         with(flat::doorbell(), noop::calls_back()),
+        waits(literature::ffwd()),
     ]);
     all
 };
@@ -87,6 +88,11 @@ impl OnSchedule {
                 "`channel-pipelined` sends in batches of 64 and not when an operation is due"
                     .to_owned()
             }
+            "async-lines" => {
+                "`async-lines` has plain functions as callbacks, which do not know when an \
+                 operation was due"
+                    .to_owned()
+            }
             _ => format!("there is no method `{name}` with a latency"),
         })
     }
@@ -117,7 +123,9 @@ mod tests {
             match OnSchedule::named(method.name()) {
                 Ok(entry) => assert_eq!(entry.method.kind(), method.kind()),
                 Err(why) => assert!(
-                    why.contains("no answer") || why.contains("batches"),
+                    ["no answer", "batches", "callbacks"]
+                        .iter()
+                        .any(|word| why.contains(word)),
                     "{why}"
                 ),
             }

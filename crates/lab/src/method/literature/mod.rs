@@ -3,7 +3,8 @@
 //!
 //! * `ffwd`: one request in flight per client; 15 clients are answered at once.
 //! * `async-lines`: N request lines per client and server, and a queue before them; answers
-//!   come to a callback, as for `trust-then`. With parameters: see [`lines`].
+//!   come to a callback, as for `trust-then`. With parameters `async-lines:N`,
+//!   `async-lines:NxL` and `async-lines:N-direct`.
 //!
 //! The variables are spread over the servers in turn. A variable's operation travels as the
 //! papers' requests do: a function pointer, a pointer to the variable, and the operation's

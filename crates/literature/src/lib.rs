@@ -7,6 +7,7 @@
 //! | type | request | answer | source |
 //! |---|---|---|---|
 //! | [`Ffwd`] | a line per client | two lines for 15 clients, written at once | Roghanchi, Eriksson and Basu 2017 |
+//! | [`Rcl`] | a line per client: lock, context, function | in the same line, and in the client's frame | Lozi and others 2012 |
 //! | [`AsyncLines`] | N lines per client, a pending queue before them | 16 bytes for each line | the thesis on asynchronous delegation |
 //!
 //! ```
@@ -43,7 +44,8 @@
 //!
 //! # Guarantees
 //! * **Requests.** What a client has asked for runs once, on the server of its object, as long
-//!   as that server runs. An operation and its captures are a function pointer and five words.
+//!   as that server runs. An operation and its captures are a function pointer and five words
+//!   ([`Rcl`] leaves them in the client's frame, whatever their size).
 //! * **Order.** A client that waits has its own. [`AsyncLines`] keeps a client's order, per server,
 //!   with one line and breaks it with more.
 //! * **Panic.** The papers have no word for it: an operation that panics aborts the process.
@@ -61,6 +63,7 @@ mod ffwd;
 mod line;
 mod lines;
 mod objects;
+mod rcl;
 mod request;
 mod seats;
 mod wait;
@@ -68,3 +71,4 @@ mod wait;
 pub use delegation::{Blocking, Busy, Client, Delegation, Protocol, Served, Server};
 pub use ffwd::{Ffwd, FfwdLines};
 pub use lines::{Asked, AsyncLines, PairLines, Shape, ShapeError};
+pub use rcl::{Rcl, RclLines};

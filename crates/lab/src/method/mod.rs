@@ -9,7 +9,7 @@
 //! | `tokio` | an actor task behind `mpsc`, answers by `oneshot`, 64 tasks ([`tokio`]) | all are workers of the runtime |
 //! | `trust`, `trust-then`, `trust-post` | delegation to dedicated trustees ([`trust`]) | `servers` trustees, the others are clients |
 //! | `flat-adaptive`, `flat-queue`, `flat-blocked`, `flat-fast-path`, `flat-bound`, `flat-doorbell` | delegation among members of a team, by policy ([`flat`]) | all are clients and trustees |
-//! | `ffwd`, `async-lines` | delegation as the literature has it ([`literature`]) | `servers` servers, the others are clients |
+//! | `ffwd`, `rcl`, `async-lines` | delegation as the literature has it ([`literature`]) | `servers` servers, the others are clients |
 //!
 //! Where operations arrive on a schedule (the workload `latency`), [`ON_SCHEDULE`] lists the
 //! methods that can.
@@ -142,7 +142,7 @@ pub const fn any<W: Workload>() -> [Method<W>; 13] {
 
 /// All methods of fetch-add, in the order of tables.
 pub static METHODS: &[Method] = &{
-    let mut all = [atomic::METHOD; 21];
+    let mut all = [atomic::METHOD; 22];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(13);
     any_workload.copy_from_slice(&any());
@@ -153,6 +153,7 @@ pub static METHODS: &[Method] = &{
         flat::bound(),
         flat::doorbell(),
         literature::ffwd(),
+        literature::rcl(),
         literature::async_lines(),
     ]);
     all

@@ -41,7 +41,7 @@ pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 11] {
 
 /// All of them that do fetch-add, in the order of tables.
 pub static ON_SCHEDULE: &[OnSchedule] = &{
-    let mut all = [waits(atomic::METHOD); 18];
+    let mut all = [waits(atomic::METHOD); 19];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(11);
     any_workload.copy_from_slice(&any_on_schedule());
@@ -52,6 +52,7 @@ pub static ON_SCHEDULE: &[OnSchedule] = &{
         with(flat::bound(), noop::calls_back()),
         with(flat::doorbell(), noop::calls_back()),
         waits(literature::ffwd()),
+        waits(literature::rcl()),
     ]);
     all
 };

@@ -16,6 +16,7 @@ pub(crate) fn add<P: Blocking>(client: &mut Client<P, u64>, var: usize) -> u64 {
 macro_rules! for_all_protocols {
     ($bodies:tt) => {
         for_all_protocols!(ffwd FfwdLines $bodies);
+        for_all_protocols!(rcl RclLines $bodies);
     };
     ($module:ident $lines:ident { $($body:ident),* $(,)? }) => {
         mod $module {

@@ -7,13 +7,17 @@ use crate::schema::Trustee;
 use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
-use corelay_literature::{Blocking, Delegation, FfwdLines};
+use corelay_literature::{Blocking, Delegation, FfwdLines, RclLines};
 use std::ops::Range;
 
 pub(crate) const fn ffwd<W: Workload>() -> Method<W> {
     method("ffwd", |w, p, _| {
         Waiting::<W, FfwdLines>::start("ffwd", w, p)
     })
+}
+
+pub(crate) const fn rcl<W: Workload>() -> Method<W> {
+    method("rcl", |w, p, _| Waiting::<W, RclLines>::start("rcl", w, p))
 }
 
 const fn method<W: Workload>(name: &'static str, build: Build<W>) -> Method<W> {

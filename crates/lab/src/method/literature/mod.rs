@@ -2,6 +2,8 @@
 //! beside it.
 //!
 //! * `ffwd`: one request in flight per client; 15 clients are answered at once.
+//! * `rcl`: remote core locking, one request in flight per client, answered in its own line; an
+//!   operation's captures stay in the client's frame.
 //! * `async-lines`: N request lines per client and server, and a queue before them; answers
 //!   come to a callback, as for `trust-then`. With parameters `async-lines:N`,
 //!   `async-lines:NxL` and `async-lines:N-direct`.
@@ -14,7 +16,7 @@ mod blocking;
 pub(crate) mod lines;
 mod servers;
 
-pub(crate) use blocking::ffwd;
+pub(crate) use blocking::{ffwd, rcl};
 pub(crate) use lines::async_lines;
 
 use crate::workload::operation::{LINE_BYTES, Workload};

@@ -120,14 +120,11 @@ impl<W: Workload> Contest<W> {
         });
         let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
         let waves = plan::waves(sweep, available);
+        let (until, later) = (budget.throughput, budget.measured);
+        runs.extend(self.measure(&mut rig, waves, until, &clock, &mut left_out));
         // Where the load's generators take turns with what they load, the figures would be
         // the scheduler's.
         let one_cpu = host.topology.cpus().len() == 1;
-        let (until, later) = match one_cpu {
-            true => (budget.measured, budget.measured),
-            false => (budget.throughput, budget.measured),
-        };
-        runs.extend(self.measure(&mut rig, waves, until, &clock, &mut left_out));
         if !one_cpu {
             let usual = |m: &&OnSchedule<W>| m.usual && fit.contains(m.method.name());
             let methods: Vec<OnSchedule<W>> =

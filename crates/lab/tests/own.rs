@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// As `corelay compare` tells them, without `atomic`.
-const METHODS: [&str; 12] = [
+const METHODS: [&str; 13] = [
     "mutex",
     "parking-lot",
     "ttas",
@@ -20,6 +20,7 @@ const METHODS: [&str; 12] = [
     "trust",
     "trust-then",
     "trust-post",
+    "flat-adaptive",
 ];
 
 /// Enough for all of them to be set up and sampled where the machine is not too busy.

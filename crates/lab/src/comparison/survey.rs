@@ -120,14 +120,11 @@ impl<W: Workload> Contest<W> {
         });
         let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
         let waves = plan::waves(sweep, available);
+        let (until, later) = (budget.throughput, budget.measured);
+        runs.extend(self.measure(&mut rig, waves, until, &clock, &mut left_out));
         // Where the load's generators take turns with what they load, the figures would be
         // the scheduler's.
         let one_cpu = host.topology.cpus().len() == 1;
-        let (until, later) = match one_cpu {
-            true => (budget.measured, budget.measured),
-            false => (budget.throughput, budget.measured),
-        };
-        runs.extend(self.measure(&mut rig, waves, until, &clock, &mut left_out));
         if !one_cpu {
             let usual = |m: &&OnSchedule<W>| m.usual && fit.contains(m.method.name());
             let methods: Vec<OnSchedule<W>> =
@@ -136,7 +133,8 @@ impl<W: Workload> Contest<W> {
             let waves = plan::waves(items, available);
             let under_load = self.measure(&mut rig, waves, later, &clock, &mut left_out);
             let under_load = load::conclude(&methods, under_load);
-            left_out.extend(unseen(&methods, &under_load, rig.is_interrupted()));
+            let interrupted = rig.is_interrupted();
+            left_out.extend(unseen(&methods, &under_load, interrupted, &left_out));
             runs.extend(under_load);
         }
         let late = Instant::now().saturating_duration_since(budget.end);
@@ -266,8 +264,13 @@ impl<W: Workload> Contest<W> {
     }
 }
 
-/// A sentence for each method without a sample under load.
-fn unseen<W>(methods: &[OnSchedule<W>], runs: &[Run], interrupted: bool) -> Vec<String> {
+/// A sentence for each method without a sample under load, where none is said yet.
+fn unseen<W>(
+    methods: &[OnSchedule<W>],
+    runs: &[Run],
+    interrupted: bool,
+    said: &[String],
+) -> Vec<String> {
     let why = match interrupted {
         true => "interrupted",
         false => "the time was over",
@@ -279,7 +282,13 @@ fn unseen<W>(methods: &[OnSchedule<W>], runs: &[Run], interrupted: bool) -> Vec<
     };
     names
         .filter(|name| !seen(name))
-        .map(|name| format!("{name} under load: {why} before its first sample"))
+        .map(under_load)
+        .filter(|what| {
+            !said
+                .iter()
+                .any(|sentence| sentence.starts_with(what.as_str()))
+        })
+        .map(|what| format!("{what}: {why} before its first sample"))
         .collect()
 }
 
@@ -345,9 +354,13 @@ fn what<W>(item: &Item<W>) -> String {
     };
     match item.point.load {
         Some(_) if name.starts_with("generator") => "the generator of the load".to_owned(),
-        Some(_) => format!("{name} under load"),
+        Some(_) => under_load(name),
         None => format!("{name} with {vars} and {} threads", item.point.threads),
     }
+}
+
+fn under_load(name: &str) -> String {
+    format!("{name} under load")
 }
 
 /// Says it once: what holds for one load of a method holds for the next.
@@ -398,13 +411,13 @@ mod tests {
             interrupted.store(samples == 2, Ordering::Relaxed);
         });
         let runs = session.finish(&rig, Timing::of(Duration::from_millis(2)));
-        assert_eq!(
-            unseen(&usual[..3], &load::conclude(&usual, runs), false),
-            [
-                "channel under load: the time was over before its first sample",
-                "tokio under load: the time was over before its first sample"
-            ]
-        );
+        let runs = load::conclude(&usual, runs);
+        let unseen = |said: &[String]| unseen(&usual[..3], &runs, false, said);
+        let sentence =
+            |name| format!("{name} under load: the time was over before its first sample");
+        assert_eq!(unseen(&[]), [sentence("channel"), sentence("tokio")]);
+        let said = ["channel under load: no thread".to_owned()];
+        assert_eq!(unseen(&said), [sentence("tokio")]);
     }
 
     #[test]

@@ -152,6 +152,14 @@ fn a_tie_is_too_close_to_call() {
         .filter(|f| f.comparison == Comparison::Waiting && f.outcome() == Outcome::TooClose);
     assert!(close.count() > 0, "{:?}", section.findings);
     assert!(verdict.to_string().contains("Too close to call"));
+    // Who is ahead by chance divides no level.
+    let many: Vec<_> = section
+        .findings
+        .iter()
+        .filter(|f| f.level.kind == Kind::Many)
+        .collect();
+    let waiting = many.iter().filter(|f| f.comparison == Comparison::Waiting);
+    assert_eq!(waiting.count(), 1, "{many:?}");
     let advice = section
         .advice
         .iter()

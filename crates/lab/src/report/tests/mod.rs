@@ -5,7 +5,7 @@ mod latency;
 mod page;
 
 use super::synthetic::{ALL, Recipe, small_loads, small_machine, summed_up, under_load};
-use super::verdict::{Comparison, Need, Outcome};
+use super::verdict::{Comparison, Kind, Need, Outcome};
 use super::{html, picture, verdict};
 use crate::schema::{Mode, Results};
 use std::collections::BTreeMap;

@@ -206,31 +206,39 @@ impl Pair {
 
 /// Every finding that the samples allow. What is ahead at one point of a level and behind at
 /// the next would be hidden in their mean, so only points with the same side ahead are
-/// spoken of together.
+/// spoken of together, and those where the side is chance.
 pub(super) fn findings(judge: &Judge<'_>, levels: &[Level]) -> Vec<Finding> {
     let mut found = Vec::new();
     for comparison in Comparison::ALL {
         for level in levels {
             for mode in judge.modes() {
                 let pair = |points: &[u64]| Pair::of(judge, comparison, points, mode, false);
+                let finding = |vars: Vec<u64>| {
+                    let Pair { ours, rival, .. } = pair(&vars)?;
+                    Some(Finding {
+                        comparison,
+                        mode,
+                        ours: ours.to_owned(),
+                        rival: rival.to_owned(),
+                        ratio: judge.ratio(&vars, mode, ours, rival)?,
+                        level: Level { vars, ..*level },
+                    })
+                };
                 let ahead = |&vars: &u64| Some((vars, pair(&[vars])?.ahead()));
                 let sides: Vec<_> = level.vars.iter().filter_map(ahead).collect();
+                let mut here: Vec<Finding> = Vec::new();
                 for alike in sides.chunk_by(|a, b| a.1 == b.1) {
-                    let vars: Vec<u64> = alike.iter().map(|(vars, _)| *vars).collect();
-                    let Some(Pair { ours, rival, .. }) = pair(&vars) else {
-                        continue;
-                    };
-                    if let Some(ratio) = judge.ratio(&vars, mode, ours, rival) {
-                        found.push(Finding {
-                            comparison,
-                            level: Level { vars, ..*level },
-                            mode,
-                            ours: ours.to_owned(),
-                            rival: rival.to_owned(),
-                            ratio,
-                        });
+                    let vars = alike.iter().map(|(vars, _)| *vars).collect();
+                    let Some(next) = finding(vars) else { continue };
+                    let close = |f: &Finding| f.outcome() == Outcome::TooClose;
+                    let both = here.last().filter(|last| close(last) && close(&next));
+                    let both = both.map(|last| [&last.level.vars[..], &next.level.vars].concat());
+                    match both.and_then(finding).filter(close) {
+                        Some(both) => *here.last_mut().expect("one is close") = both,
+                        None => here.push(next),
                     }
                 }
+                found.extend(here);
             }
         }
     }

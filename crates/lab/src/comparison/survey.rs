@@ -1,7 +1,7 @@
 //! What `compare` measures, for any workload, as far as the clock allows.
 //!
 //! ```text
-//!   look at the machine ─ check each method ─ throughput ─ latency ─ results
+//!   look at the machine ─ check each method ─ latency ─ throughput ─ results
 //!   0 s                                       └ as the clock allows ┘ 60 s
 //! ```
 //!
@@ -48,8 +48,8 @@ pub(super) const QUICK: Duration = Duration::from_secs(30);
 struct Budget {
     /// Everything must be over.
     end: Instant,
-    /// Throughput must be measured.
-    throughput: Instant,
+    /// For latency.
+    latency: Duration,
     /// Measuring must be over: what is left is for checks, taking down and the report.
     measured: Instant,
 }
@@ -57,12 +57,11 @@ struct Budget {
 impl Budget {
     fn new(whole: Duration) -> Self {
         let start = Instant::now();
-        // A sixth is kept: it takes a second or two here, and must do on slower machines.
-        // Another is for latency.
+        // A quarter is kept: it takes a second or two here, and must do on slower machines.
         Self {
             end: start + whole,
-            throughput: start + whole * 4 / 6,
-            measured: start + whole * 5 / 6,
+            latency: whole / 6,
+            measured: start + whole * 3 / 4,
         }
     }
 }
@@ -119,24 +118,26 @@ impl<W: Workload> Contest<W> {
                 .is_ok()
         });
         let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
-        let waves = plan::waves(sweep, available);
-        let (until, later) = (budget.throughput, budget.measured);
-        runs.extend(self.measure(&mut rig, waves, until, &clock, &mut left_out));
-        // Where the load's generators take turns with what they load, the figures would be
-        // the scheduler's.
+        // Latency first: many contenders of throughput take long to check and to take down,
+        // for which only the end has time. Where the load's generators take turns with what
+        // they load, the figures would be the scheduler's.
         let one_cpu = host.topology.cpus().len() == 1;
+        let mut under_load = Vec::new();
         if !one_cpu {
+            let until = Instant::now() + budget.latency;
             let usual = |m: &&OnSchedule<W>| m.usual && fit.contains(m.method.name());
             let methods: Vec<OnSchedule<W>> =
                 self.on_schedule.iter().filter(usual).copied().collect();
-            let items = self.climb(&methods, &mut rig, &host, quick, later, &clock)?;
+            let items = self.climb(&methods, &mut rig, &host, quick, until, &clock)?;
             let waves = plan::waves(items, available);
-            let under_load = self.measure(&mut rig, waves, later, &clock, &mut left_out);
-            let under_load = load::conclude(&methods, under_load);
+            let measured = self.measure(&mut rig, waves, until, &clock, &mut left_out);
+            under_load = load::conclude(&methods, measured);
             let interrupted = rig.is_interrupted();
             left_out.extend(unseen(&methods, &under_load, interrupted, &left_out));
-            runs.extend(under_load);
         }
+        let waves = plan::waves(sweep, available);
+        runs.extend(self.measure(&mut rig, waves, budget.measured, &clock, &mut left_out));
+        runs.extend(under_load);
         let late = Instant::now().saturating_duration_since(budget.end);
         if !late.is_zero() {
             left_out.push(format!(

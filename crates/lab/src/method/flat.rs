@@ -1,7 +1,7 @@
 //! Flat delegation: every thread is client and trustee, by each policy.
 //!
-//! The variables are spread over the members in turn, so their number is rounded up to a
-//! multiple of the threads (D18). Members ask by `apply_then`, as `trust-then` does, their own
+//! The variables are spread over the members in turn; `bench fetch-add` rounds their number up to
+//! a multiple of the threads (D18). Members ask by `apply_then`, as `trust-then` does, their own
 //! variables included.
 //!
 //! Whom a member asks, and how steadily, can be something else: a [load](super::load), for

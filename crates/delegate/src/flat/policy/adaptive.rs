@@ -8,7 +8,9 @@
 //!
 //! **When to serve.** Where its own requests go through the ring, hardly ever: the ring is full
 //! soon, and then all are served in one large batch. Who serves earlier, because it is asked to,
-//! lets the others go ahead, and waits for them later (measured with bursts).
+//! lets the others go ahead, and waits for them later (measured with bursts). But a member that
+//! makes its requests so far apart that each is published by itself would fill no ring for long:
+//! it serves with each.
 //!
 //! Where they run at once or are few, nothing else would make a member serve. Then it does after
 //! a number of requests, its *interval*, ordinarily as many as make a good batch. Whoever has
@@ -26,8 +28,10 @@ const USUAL: u32 = 64;
 /// rings.
 const LONGEST: u32 = 4096;
 
-/// Own requests between two looks at the bell: where they run at once, each look would be felt.
+/// Own requests between two looks at all this, and between two looks at the bell: where they run
+/// at once, each look is felt.
 const LOOK_EVERY: i32 = 64;
+const BELL_EVERY: i32 = 8;
 
 /// Requests after which the way to own objects is chosen anew.
 const STRETCH: u32 = 512;
@@ -44,6 +48,8 @@ pub(crate) struct Adaptive {
     others: Cell<u32>,
     all: Cell<u32>,
     is_direct: Cell<bool>,
+    /// The last request was published by itself.
+    is_slow: Cell<bool>,
 }
 
 impl Adaptive {
@@ -56,20 +62,24 @@ impl Adaptive {
             others: Cell::new(0),
             all: Cell::new(0),
             is_direct: Cell::new(true),
+            is_slow: Cell::new(false),
         }
     }
 
     /// Apart, so that own requests that run at once pay for a countdown only.
     #[inline(never)]
-    fn look(&self, seat: &Seat) -> bool {
+    fn look(&self, requests: u32, seat: &Seat) -> bool {
         let since = LOOK_EVERY - self.left.replace(LOOK_EVERY);
         let made = self.made.get() + since.cast_unsigned();
         self.made.set(made);
         if self.is_direct.get() {
             made >= self.interval.get() || seat.has_rung()
         } else {
-            // So that a change of load is noticed.
-            made >= STRETCH
+            // One by itself is the first after a pause.
+            let is_slow = requests == 1;
+            let was_slow = self.is_slow.replace(is_slow);
+            // A stretch at most, so that a change of load is noticed.
+            is_slow && was_slow || made >= STRETCH
         }
     }
 
@@ -91,13 +101,13 @@ impl Schedule for Adaptive {
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool {
         let left = self.left.get() - requests.cast_signed();
         self.left.set(left);
-        if own && left > 0 {
+        if own && left > 0 && self.is_direct.get() && (left % BELL_EVERY != 0 || !seat.has_rung()) {
             return false;
         }
         if !own {
             self.others.set(self.others.get() + requests);
         }
-        self.look(seat)
+        self.look(requests, seat)
     }
 
     fn served(&self, ran: u32) {
@@ -116,5 +126,74 @@ impl Schedule for Adaptive {
             (false, _) => (interval * 2).min(USUAL),
         };
         self.interval.set(next.clamp(SHORTEST, LONGEST));
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// As a member does; true where it has served, and found so much.
+    fn made(policy: &Adaptive, seat: &Seat, requests: u32, own: bool, ran: u32) -> bool {
+        let is_due = policy.is_due(requests, own, seat);
+        if is_due {
+            seat.hear();
+            policy.served(ran);
+        }
+        is_due
+    }
+
+    /// A policy whose own and others' requests alternate, in batches.
+    fn alternating(seat: &Seat) -> Adaptive {
+        let policy = Adaptive::new();
+        for i in 0..4 * STRETCH / 16 {
+            made(&policy, seat, 16, i % 2 == 0, 1);
+        }
+        assert!(!policy.is_direct());
+        policy
+    }
+
+    #[test]
+    fn a_member_that_asks_only_itself_looks_less_and_less() {
+        let (policy, seat) = (Adaptive::new(), Seat::new());
+        let served = |requests| {
+            (0..requests)
+                .filter(|_| made(&policy, &seat, 1, true, 0))
+                .count()
+        };
+        let (first, later) = (served(10_000), served(10_000));
+        assert!(policy.is_direct());
+        assert!(first > later && later > 0, "{first} {later}");
+        // A ring is answered at the next look.
+        seat.ring();
+        assert_eq!(served(BELL_EVERY), 1);
+    }
+
+    #[test]
+    fn a_busy_member_whose_requests_alternate_lets_its_ring_fill() {
+        let seat = Seat::new();
+        let policy = alternating(&seat);
+        let mut since = 0;
+        for i in 0..1_000 {
+            seat.ring();
+            since += 16;
+            if made(&policy, &seat, 16, i % 2 == 0, 1) {
+                assert!(since >= STRETCH, "{since}");
+                since = 0;
+            }
+        }
+    }
+
+    #[test]
+    fn a_slow_member_serves_with_each_request() {
+        let seat = Seat::new();
+        let policy = alternating(&seat);
+        // The first after a pause.
+        assert!(!made(&policy, &seat, 1, true, 0));
+        assert!(!made(&policy, &seat, 2, false, 0));
+        assert!(!made(&policy, &seat, 1, true, 0));
+        for i in 0..100 {
+            assert!(made(&policy, &seat, 1, i % 2 == 0, 0), "{i}");
+        }
     }
 }

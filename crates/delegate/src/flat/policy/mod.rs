@@ -48,9 +48,10 @@ pub enum Policy {
     /// As `FastPath`, and when somebody who waits for it has rung its doorbell.
     Doorbell,
     /// While the member asks mostly itself or mostly others, as `Doorbell` (looking at the bell
-    /// every 64 requests to own objects), and after a number of requests that it finds by itself:
+    /// every 8 requests to own objects), and after a number of requests that it finds by itself:
     /// fewer while others ring, more while passes find nothing. Where the two alternate, requests
-    /// to own objects go through a ring, and it serves as `Blocked` does, or after 512 requests.
+    /// to own objects go through a ring, and it serves as `Blocked` does, or after 512 requests; with
+    /// each request where it makes them slowly.
     #[default]
     Adaptive,
 }

@@ -60,7 +60,10 @@ impl Counters {
             sleeps,
             rings,
             panics,
-        ] = [0, 1, 2, 3, 4, 5, 6].map(|i: usize| self.0[i].load(Ordering::Relaxed));
+        ] = self
+            .0
+            .each_ref()
+            .map(|counter| counter.load(Ordering::Relaxed));
         Metrics {
             requests,
             batches,

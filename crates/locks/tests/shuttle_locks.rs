@@ -3,11 +3,14 @@
 //! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-locks --release --test
 //! shuttle_locks`
 //!
-//! A failing schedule is printed, to be replayed with `shuttle::replay`.
+//! `CORELAY_SHUTTLE_ITERATIONS` says how many schedules each test draws. A failing one is
+//! printed, to be replayed with `shuttle::replay`.
 
 #![cfg(corelay_shuttle)]
 
 mod common;
+#[path = "../../sync/tests/schedules/mod.rs"]
+mod schedules;
 
 use common::{Lock, for_all_locks};
 use corelay_sync::Session;
@@ -31,57 +34,51 @@ fn add((inside, n): &mut (bool, u64)) -> u64 {
 }
 
 fn six_threads<L: Lock<(bool, u64)> + 'static>() {
-    shuttle::check_random(
-        || {
-            let lock = Arc::new(L::make((false, 0)));
-            let threads: Vec<_> = (0..THREADS)
-                .map(|_| {
-                    let lock = Arc::clone(&lock);
-                    thread::spawn(move || {
-                        let mut session = lock.session();
-                        (0..TIMES).map(|_| session.apply(add)).collect::<Vec<_>>()
-                    })
+    schedules::model(SCHEDULES, || {
+        let lock = Arc::new(L::make((false, 0)));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || {
+                    let mut session = lock.session();
+                    (0..TIMES).map(|_| session.apply(add)).collect::<Vec<_>>()
                 })
-                .collect();
-            let mut seen: Vec<u64> = threads
-                .into_iter()
-                .flat_map(|t| t.join().unwrap())
-                .collect();
-            seen.sort_unstable();
-            assert!(seen.into_iter().eq(1..=THREADS * TIMES));
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        let mut seen: Vec<u64> = threads
+            .into_iter()
+            .flat_map(|t| t.join().unwrap())
+            .collect();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(1..=THREADS * TIMES));
+    });
 }
 
 /// Nodes wander between two queues, and each thread has two in use.
 fn two_locks_nested<L: Lock<(bool, u64)> + 'static>() {
-    shuttle::check_random(
-        || {
-            let locks = Arc::new([L::make((false, 0)), L::make((false, 0))]);
-            let threads: Vec<_> = (0..THREADS)
-                .map(|thread| {
-                    let locks = Arc::clone(&locks);
-                    thread::spawn(move || {
-                        let [outer, inner] = &*locks;
-                        for _ in 0..TIMES {
-                            if thread % 2 == 0 {
-                                outer.session().apply(|value| {
-                                    inner.session().apply(add);
-                                    add(value)
-                                });
-                            } else {
+    schedules::model(SCHEDULES, || {
+        let locks = Arc::new([L::make((false, 0)), L::make((false, 0))]);
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let locks = Arc::clone(&locks);
+                thread::spawn(move || {
+                    let [outer, inner] = &*locks;
+                    for _ in 0..TIMES {
+                        if thread % 2 == 0 {
+                            outer.session().apply(|value| {
                                 inner.session().apply(add);
-                            }
+                                add(value)
+                            });
+                        } else {
+                            inner.session().apply(add);
                         }
-                    })
+                    }
                 })
-                .collect();
-            threads.into_iter().for_each(|t| t.join().unwrap());
-            let [outer, inner] = &*locks;
-            assert_eq!(outer.session().apply(|value| value.1), THREADS / 2 * TIMES);
-            assert_eq!(inner.session().apply(|value| value.1), THREADS * TIMES);
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        let [outer, inner] = &*locks;
+        assert_eq!(outer.session().apply(|value| value.1), THREADS / 2 * TIMES);
+        assert_eq!(inner.session().apply(|value| value.1), THREADS * TIMES);
+    });
 }

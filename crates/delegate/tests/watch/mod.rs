@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Ends the process, with the test's name, where a test hangs.
-pub(crate) struct Watchdog(#[allow(dead_code)] Sender<()>); // Its drop is what counts.
+pub(crate) struct Watchdog(#[expect(dead_code, reason = "its drop is what counts")] Sender<()>);
 
 /// Watches the calling test until the guard is dropped.
 #[track_caller]

@@ -377,24 +377,13 @@ mod tests {
     use super::*;
     use crate::method::ON_SCHEDULE;
     use crate::workload::point::Point;
-    use crate::workload::random::Choice;
     use corelay_sync::facade::atomic::Ordering;
     use std::sync::Arc;
 
     #[test]
     fn what_has_no_sample_under_load_is_named() {
         let usual: Vec<OnSchedule> = ON_SCHEDULE.iter().filter(|m| m.usual).copied().collect();
-        let point = Point {
-            threads: 2,
-            servers: 1,
-            vars: 1,
-            window: 8,
-            lines: Default::default(),
-            load: None,
-            choice: Choice::Uniform,
-            seed: 1,
-            placement: vec![None; 2].into(),
-        };
+        let point = Point::small(2);
         let mut rig = Rig::new(&[None; 2], &[], "test", Default::default()).unwrap();
         let mut session = Session::new();
         // The generator, then the first two; there is no time for the second.

@@ -175,7 +175,6 @@ mod tests {
     use super::*;
     use crate::method::ON_SCHEDULE;
     use crate::workload::fetch_add::FetchAdd;
-    use crate::workload::random::Choice;
     use corelay_sync::facade::atomic::Ordering;
     use std::sync::Arc;
 
@@ -183,17 +182,7 @@ mod tests {
     fn climb(last: usize, until: Option<Instant>) -> Vec<Vec<u64>> {
         let mut rig = Rig::new(&[None; 2], &[], "test", Arc::default()).unwrap();
         let interrupted = Arc::clone(&rig.interrupted);
-        let point = Point {
-            threads: 2,
-            servers: 1,
-            vars: 1,
-            window: 8,
-            lines: Default::default(),
-            load: None,
-            choice: Choice::Uniform,
-            seed: 1,
-            placement: vec![None; 2].into(),
-        };
+        let point = Point::small(2);
         let mut steps = 0;
         // So few operations that every machine bears them.
         let ladder = [1, 2, 3];

@@ -95,19 +95,12 @@ fn gib(bytes: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::method::METHODS;
-    use crate::workload::random::Choice;
 
     fn items(vars: &[u64], threads: usize) -> Vec<Item> {
         let at = |vars| Point {
-            threads,
-            servers: 1,
             vars,
             window: 256,
-            load: None,
-            lines: Default::default(),
-            choice: Choice::Uniform,
-            seed: 1,
-            placement: vec![None; threads].into(),
+            ..Point::small(threads)
         };
         let all = |&vars: &u64| {
             METHODS.iter().map(move |&method| Item {

@@ -424,21 +424,14 @@ mod tests {
     use super::*;
     use crate::method::{Kind, METHODS, Method, ON_SCHEDULE, broken};
     use crate::workload::latency;
-    use crate::workload::random::Choice;
     use corelay_sync::facade::atomic::Ordering;
 
     fn item(method: Method, threads: usize) -> Item {
         let point = Point {
-            threads,
-            servers: 1,
             // One at least for each member of a flat team.
             vars: threads.max(3) as u64,
             window: 4,
-            load: None,
-            lines: Default::default(),
-            choice: Choice::Uniform,
-            seed: 1,
-            placement: vec![None; threads].into(),
+            ..Point::small(threads)
         };
         Item {
             method,

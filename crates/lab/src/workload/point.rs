@@ -42,6 +42,22 @@ pub struct Point {
 }
 
 impl Point {
+    /// A small one, with one server, for tests.
+    #[cfg(test)]
+    pub(crate) fn small(threads: usize) -> Self {
+        Self {
+            threads,
+            servers: 1,
+            vars: 1,
+            window: 8,
+            load: None,
+            lines: Shape::default(),
+            choice: Choice::Uniform,
+            seed: 1,
+            placement: vec![None; threads].into(),
+        }
+    }
+
     /// What is changed from what was asked for, so that the point makes sense; one
     /// sentence for the result where something was (D18).
     pub fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
@@ -89,15 +105,9 @@ mod tests {
     fn a_flat_team_has_the_variables_that_the_others_have_unless_they_are_evened_out() {
         for method in METHODS {
             let mut point = Point {
-                threads: 3,
                 servers: 2,
                 vars: 4,
-                window: 8,
-                lines: Default::default(),
-                load: None,
-                choice: Choice::Uniform,
-                seed: 1,
-                placement: vec![None; 3].into(),
+                ..Point::small(3)
             };
             assert_eq!(point.adjust(method), None);
             assert_eq!(point.vars, 4, "{method:?}");

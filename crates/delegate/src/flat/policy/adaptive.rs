@@ -116,7 +116,8 @@ impl Schedule for Adaptive {
         if self.all.get() >= STRETCH {
             self.choose_way();
         }
-        // Before its time: somebody has rung.
+        // Before its time: somebody has rung (or the member is slow, where the interval is not
+        // looked at).
         let rung = made < interval;
         let again = self.rung.replace(rung) && rung;
         let next = match (rung, ran) {

@@ -112,6 +112,16 @@ fn flat_teams_are_ours_and_the_one_that_wins_is_named() {
     let text = told.to_string();
     assert!(text.contains("flat-adaptive 2.1\u{a0}× ttas"), "{text}");
     assert!(text.contains("many (512–4,096)"), "{text}");
+    // What to use there is divided as what wins is.
+    let advice = told.sections.iter().flat_map(|s| &s.advice);
+    let later = advice.map(|a| (a.level.to_string(), a.lines(Need::AnswerLater).join("; ")));
+    let expected = [
+        ("few (1)", "`ttas`"),
+        ("many (64)", "`flat-adaptive`"),
+        ("many (512–4,096)", "`ttas`"),
+    ];
+    let expected = expected.map(|(level, what)| (level.to_owned(), what.to_owned()));
+    assert_eq!(later.collect::<Vec<_>>(), expected);
 
     let then = |vars: u64| if vars == 1 { 30.0 } else { 900.0 };
     let told = results(|_| 600.0, then);

@@ -1,5 +1,6 @@
 //! What to use where, by what the program needs of an operation.
 
+use super::findings::Finding;
 use super::judge::Judge;
 use super::level::Level;
 use crate::report::method::{self, Form};
@@ -99,9 +100,15 @@ impl Advice {
 /// Methods named where none is clearly the fastest.
 const LISTED: usize = 4;
 
-/// Advice for every level where something was measured well enough; `instruction` where the
-/// operation is one that the hardware has an instruction for.
-pub(super) fn advice(judge: &Judge<'_>, levels: &[Level], instruction: bool) -> Vec<Advice> {
+/// Advice for every level where something was measured well enough, in parts where the
+/// `findings` divide it and the advice differs; `instruction` where the operation is one that the
+/// hardware has an instruction for.
+pub(super) fn advice(
+    judge: &Judge<'_>,
+    levels: &[Level],
+    findings: &[Finding],
+    instruction: bool,
+) -> Vec<Advice> {
     let for_need = |level: &Level, need: Need| -> Vec<(Mode, Vec<String>)> {
         let modes = judge.modes().into_iter();
         modes
@@ -115,15 +122,32 @@ pub(super) fn advice(judge: &Judge<'_>, levels: &[Level], instruction: bool) -> 
             .filter(|(_, leaders)| !leaders.is_empty())
             .collect()
     };
-    levels
-        .iter()
-        .map(|level| Advice {
-            level: level.clone(),
-            use_what: Need::ALL.map(|need| match need {
-                Need::Instruction if !instruction => Vec::new(),
-                need => for_need(level, need),
-            }),
-        })
-        .filter(|a| a.use_what.iter().any(|w| !w.is_empty()))
+    let on = |level: Level| Advice {
+        use_what: Need::ALL.map(|need| match need {
+            Need::Instruction if !instruction => Vec::new(),
+            need => for_need(&level, need),
+        }),
+        level,
+    };
+    let together = |mut all: Vec<Advice>, next: Advice| {
+        match all.last_mut() {
+            Some(last) if last.use_what == next.use_what => last.level.vars.extend(next.level.vars),
+            _ => all.push(next),
+        }
+        all
+    };
+    let of_level = |level| parts(level, findings).map(on).fold(Vec::new(), together);
+    let all = levels.iter().flat_map(of_level);
+    all.filter(|a| a.use_what.iter().any(|w| !w.is_empty()))
         .collect()
+}
+
+/// The parts of a level that findings begin with.
+fn parts(level: &Level, findings: &[Finding]) -> impl Iterator<Item = Level> {
+    let begins = |vars: &u64| findings.iter().any(|f| f.level.vars.first() == Some(vars));
+    let parts = level.vars.chunk_by(move |_, next| !begins(next));
+    parts.map(|vars| Level {
+        vars: vars.to_vec(),
+        ..*level
+    })
 }

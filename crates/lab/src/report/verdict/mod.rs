@@ -3,7 +3,7 @@
 //! ```text
 //!   samples ── judge (ratios with 95 % intervals, within one mode)
 //!                ├── findings   delegation against the best rival, per level
-//!                ├── advice     the fastest method for each need, per level
+//!                ├── advice     the fastest method for each need, per level or part of one
 //!                ├── latency    p99 under load, of the loads that were borne
 //!                └── why, notes explanations and reservations
 //! ```
@@ -175,7 +175,12 @@ fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Se
     });
     Some(Section {
         subject: name,
-        advice: advice::advice(&judge, &levels, subject.workload == fetch_add::NAME),
+        advice: advice::advice(
+            &judge,
+            &levels,
+            &findings,
+            subject.workload == fetch_add::NAME,
+        ),
         findings,
         why,
         notes,

@@ -44,6 +44,8 @@ enum Area {
     Delegate,
     /// Flat teams: `adaptive` against the best fixed policy on six loads
     Flat,
+    /// Dedicated trustees beside ffwd, remote core locking and the thesis's request lines
+    Literature,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
@@ -51,6 +53,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let area = match args.area {
         Area::Delegate => reach::Area::delegate(),
         Area::Flat => reach::Area::flat(host.machine.cpus),
+        Area::Literature => reach::Area::literature(),
     };
     let order = Order::default();
     let mut rig = host.rig(&order, area.threads)?;

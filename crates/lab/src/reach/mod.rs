@@ -7,6 +7,7 @@
 
 mod delegate;
 mod flat;
+mod literature;
 
 use crate::measure::stats::{self, Interval};
 use crate::method::Method;
@@ -43,6 +44,11 @@ impl Area {
     /// Flat teams, on a machine of so many CPUs.
     pub fn flat(cpus: usize) -> Self {
         flat::area(cpus)
+    }
+
+    /// Dedicated delegation beside the literature's.
+    pub fn literature() -> Self {
+        literature::area()
     }
 
     /// Where its contenders are measured.

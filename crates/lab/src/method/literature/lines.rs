@@ -29,6 +29,27 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
     }
 }
 
+/// The same, of a shape that does not come from a command line: so many lines, and a queue that
+/// is no queue where it is 0.
+pub(crate) const fn shaped<const LINES: usize, const QUEUE: usize>(name: &'static str) -> Method {
+    Method {
+        name,
+        window: LINES + QUEUE,
+        build: |workload, point, _| {
+            let lines = match QUEUE {
+                0 => Shape::direct(LINES),
+                _ => Shape::queue(LINES, QUEUE),
+            };
+            let point = Point {
+                lines: lines.map_err(|error| error.to_string())?,
+                ..point.clone()
+            };
+            Lines::start(workload, &point)
+        },
+        ..async_lines()
+    }
+}
+
 /// The method and its shape where `text` names one with parameters.
 ///
 /// # Errors

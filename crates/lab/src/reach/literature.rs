@@ -1,0 +1,93 @@
+//! The targets of the product beside the literature: one server, one client, one object.
+//!
+//! The thesis leaves the number of request lines and the length of the queue to whoever
+//! measures. `apply_then` is held against the best of eight shapes, chosen separately near and
+//! far: the luckiest of eight is a harder rival than each of them.
+
+use super::Bound::{AtLeast, AtMost};
+use super::Figure::{Best, Mops, Ns, Rtt};
+use super::{Area, Target};
+use crate::method::literature::{self, lines};
+use crate::method::{Method, trust};
+
+/// One variable, two threads.
+pub(super) fn area() -> Area {
+    let mut methods = vec![
+        literature::ffwd(),
+        literature::rcl(),
+        trust::apply(),
+        trust::then(),
+    ];
+    methods.extend(SHAPES);
+    Area {
+        methods,
+        targets: targets(),
+        threads: 2,
+        vars: 1,
+        window: 256,
+    }
+}
+
+const NAMES: [&str; 8] = [
+    "async-lines:1x2",
+    "async-lines:4x8",
+    "async-lines:8x16",
+    "async-lines:16x32",
+    "async-lines:16-direct",
+    "async-lines:32x64",
+    "async-lines:64x128",
+    "async-lines:128x256",
+];
+
+const SHAPES: [Method; 8] = [
+    lines::shaped::<1, 2>(NAMES[0]),
+    lines::shaped::<4, 8>(NAMES[1]),
+    lines::shaped::<8, 16>(NAMES[2]),
+    lines::shaped::<16, 32>(NAMES[3]),
+    lines::shaped::<16, 0>(NAMES[4]),
+    lines::shaped::<32, 64>(NAMES[5]),
+    lines::shaped::<64, 128>(NAMES[6]),
+    lines::shaped::<128, 256>(NAMES[7]),
+];
+
+fn targets() -> Vec<Target> {
+    let both = |what, top, bottom, least| Target {
+        what,
+        top,
+        bottom,
+        near: AtLeast(least),
+        far: AtLeast(least),
+    };
+    vec![
+        Target {
+            what: "ffwd, one client: time / round trip",
+            top: Ns("ffwd"),
+            bottom: Rtt("ffwd"),
+            near: AtMost(0.9),
+            far: AtMost(1.1),
+        },
+        both("apply / ffwd", Mops("trust"), Mops("ffwd"), 1.0),
+        both("apply / rcl", Mops("trust"), Mops("rcl"), 0.85),
+        both(
+            "apply_then / best async-lines",
+            Mops("trust-then"),
+            Best(&NAMES),
+            1.0,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_shapes() {
+        for method in SHAPES {
+            let (told, shape) = lines::with_parameters(method.name()).unwrap().unwrap();
+            assert_eq!(told.window(1), method.window(1), "{told:?}");
+            let window = shape.lines() + shape.pending().unwrap_or(0);
+            assert_eq!(window, method.window(1), "{told:?}");
+        }
+    }
+}

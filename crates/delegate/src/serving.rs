@@ -27,6 +27,8 @@ pub(crate) struct Serving {
     pub(crate) panics: Cell<u64>,
     /// Requests that closures have made wait to be sent.
     pub(crate) nested: Cell<bool>,
+    /// Lone calls are answered, but not told yet: see `channel::groups`.
+    pub(crate) unanswered: Cell<bool>,
     /// See `Builder::bare`.
     pub(crate) bare: bool,
     /// Times closures, where the trustee is observed.

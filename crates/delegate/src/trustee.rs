@@ -20,6 +20,7 @@
 //! it came too late, and takes its request back).
 
 use crate::channel::Channel;
+use crate::channel::groups::Groups;
 use crate::channel::lane::Lane;
 use crate::channel::word::Position;
 use crate::entrust;
@@ -92,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) origin: Position,
     /// Without catch, poison and counts: see `Builder::bare`.
     pub(crate) bare: bool,
+    /// See `Builder::response_groups`.
+    pub(crate) groups: bool,
     /// Of a member of a flat team.
     pub(crate) policy: Option<Policy>,
     /// See `Builder::observe`.
@@ -111,6 +114,8 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     /// Names of objects and clients, for reports.
     pub(crate) roster: Roster,
+    /// Where lone calls are answered, if not in their lines.
+    pub(crate) groups: Option<Groups>,
     /// How long closures take, where that is observed.
     pub(crate) samples: Option<std::sync::Arc<Samples>>,
     /// The registry as an object. Set before the trustee starts.
@@ -127,6 +132,7 @@ impl Shared {
             state: CachePadded::new(Futex::new(awake())),
             inbox: CachePadded::new(Inbox::new()),
             counters: Counters::default(),
+            groups: settings.groups.then(Groups::default),
             samples: settings.observe.then(std::sync::Arc::default),
             settings,
             slot: Slot::take(),
@@ -395,6 +401,7 @@ impl Trustee {
         for lane in &self.lanes {
             ran += lane.serve(&self.serving, batch);
         }
+        self.answer_groups();
         if ran == 0 && heads {
             ran = self.look_at_heads(batch);
         } else if ran > 0 {
@@ -446,7 +453,18 @@ impl Trustee {
         for lane in &self.lanes {
             ran += lane.serve_head(&self.serving, batch);
         }
+        self.answer_groups();
         ran
+    }
+
+    /// Tells the clients of response groups what has been run for them.
+    #[inline(always)]
+    fn answer_groups(&self) {
+        if self.serving.unanswered.get() {
+            self.serving.unanswered.set(false);
+            self.lanes.iter().for_each(Lane::copy_answers);
+            self.lanes.iter().for_each(Lane::wake_answered);
+        }
     }
 
     /// Sleeps until there is work, unless some is found on the way.
@@ -538,6 +556,7 @@ impl Trustee {
         for lane in &self.lanes {
             lane.drain(&self.serving);
         }
+        self.answer_groups();
         // What closures have asked for was accepted too.
         nested::send_last(&self.serving);
         self.serving.disown();

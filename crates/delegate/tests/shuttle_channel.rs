@@ -13,7 +13,7 @@
 mod schedules;
 
 use corelay_delegate::{
-    ClientGuard, Trust, Trustees, TryApplyThenError, TryPostError, barrier, poll,
+    Builder, ClientGuard, Trust, Trustees, TryApplyThenError, TryPostError, barrier, poll,
 };
 use schedules::model;
 use shuttle::sync::Arc;
@@ -87,9 +87,13 @@ fn work(log: &Trust<Log>, client: u64, requests: u64) {
 fn mixed(trustees: usize, clients: u64, window: usize, requests: u64, origin: (u32, u32)) {
     let trustees = Trustees::dedicated(trustees)
         .window(window)
-        .origin(origin.0, origin.1)
-        .start()
-        .unwrap();
+        .origin(origin.0, origin.1);
+    mixed_with(trustees, clients, requests);
+}
+
+/// The same, of trustees of any kind.
+fn mixed_with(trustees: Builder, clients: u64, requests: u64) {
+    let trustees = trustees.start().unwrap();
     let logs: Vec<Trust<Log>> = (0..trustees.len())
         .map(|i| trustees.entrust_on(i, Log::default()))
         .collect();
@@ -128,6 +132,14 @@ fn every_kind_in_order_in_a_window_of_two() {
 #[test]
 fn every_kind_in_order_of_six_clients() {
     model(SCHEDULES, || mixed(1, 6, 4, 8, (0, 0)));
+}
+
+#[test]
+fn every_kind_in_order_with_response_groups() {
+    model(SCHEDULES, || {
+        let trustees = Trustees::dedicated(1).window(2).response_groups(true);
+        mixed_with(trustees, 4, 6);
+    });
 }
 
 #[test]

@@ -5,7 +5,6 @@ use super::request::{Call, Frame};
 use super::word::Mail;
 use crate::object::Header;
 use corelay_sync::facade::atomic::Ordering;
-use corelay_sync::prefetch_write;
 use std::any::Any;
 
 impl Client {
@@ -59,6 +58,7 @@ impl Client {
         // and the frame stays until the answer below.
         let mail = unsafe { self.send_call(object, f, &mut frame) };
         if !self.accept_call(mail) {
+            self.take_back(mail);
             // SAFETY: not run, and never will be.
             return Err(unsafe { Call::<T, F, R>::take(self.call_record()) });
         }
@@ -107,6 +107,15 @@ impl Client {
         mail
     }
 
+    /// The call of `mail` has not been run and never will be: the trustee has gone.
+    #[cold]
+    pub(super) fn take_back(&self, mail: Mail) {
+        let mail = mail.with_previous_call();
+        self.mail.set(mail);
+        // Relaxed: for reports; nobody looks for calls any more.
+        self.channel().mail.word.store(mail.0, Ordering::Relaxed);
+    }
+
     /// Makes sure that the call of `mail` will be run; false where it never will be.
     #[inline(always)]
     pub(super) fn accept_call(&self, mail: Mail) -> bool {
@@ -115,23 +124,30 @@ impl Client {
 
     #[cold]
     fn accept_call_slowly(&self, mail: Mail) -> bool {
-        self.rouse_or_learn_that_it_is_gone()
-            // Acquire: pairs with the Release of `Lane::run_call`.
-            || Mail(self.channel().mail.done.load(Ordering::Acquire)).answers(mail)
+        self.rouse_or_learn_that_it_is_gone() || self.channel().done(mail).answers(mail)
+    }
+
+    /// The call is answered: its record holds the result from now on.
+    #[inline(always)]
+    pub(super) fn fetch_answer(&self) {
+        if let Some(seat) = &self.channel().seat {
+            // SAFETY: the record is this client's, and its call is answered (our callers).
+            unsafe { seat.fetch(self.call_record()) };
+        }
     }
 
     #[inline(always)]
     fn await_done(&self, mail: Mail) -> Mail {
         let mut done = Mail(0);
         self.wait_until(|| {
-            // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
-            done = Mail(self.channel().mail.done.load(Ordering::Acquire));
+            done = self.channel().done(mail);
             if done.answers(mail) {
                 return true;
             }
-            prefetch_write(&raw const self.channel().mail.word);
+            self.channel().prefetch_mail();
             false
         });
+        self.fetch_answer();
         done
     }
 }

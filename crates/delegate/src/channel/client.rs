@@ -3,6 +3,7 @@
 
 use super::Channel;
 use super::callbacks::Callbacks;
+use super::groups::Groups;
 use super::label::Label;
 use super::lone::Lone;
 use super::pace::Pace;
@@ -95,7 +96,8 @@ impl Client {
         let origin = trustee.settings.origin;
         let reaper = Reaper::new(first, origin);
         let rings = reaper.newest();
-        let channel = Arc::new(Channel::new(rings, requests, origin));
+        let seat = trustee.groups.as_ref().map(Groups::take);
+        let channel = Arc::new(Channel::new(rings, requests, origin, seat));
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),

@@ -1,10 +1,11 @@
 //! The trustee's side of a channel.
 
-use super::Channel;
+use super::groups::Seat;
 use super::label::Label;
 use super::request::{Cursors, Vtable, read_head, read_label};
 use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
+use super::{Channel, MAIL_WORDS};
 use crate::error::Poisoned;
 use crate::leaf::Leaf;
 use crate::nested;
@@ -15,7 +16,14 @@ use corelay_sync::facade::sync::Arc;
 use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::rc::Rc;
+
+/// Vtable, object and words of a lone call, out of its line.
+type LocalRecord = MaybeUninit<[u64; 2 + MAIL_WORDS]>;
+
+/// Its result.
+type Results = MaybeUninit<[u64; MAIL_WORDS]>;
 
 /// A trustee's half of a channel.
 pub(crate) struct Lane {
@@ -29,6 +37,8 @@ pub(crate) struct Lane {
     seen: Cell<Mail>,
     /// The lone call runs, not the ring.
     calling: Cell<bool>,
+    /// A lone call has been answered in its group, and its client perhaps sleeps.
+    has_answered: Cell<bool>,
     serving: Rc<Serving>,
 }
 
@@ -46,6 +56,7 @@ impl Lane {
             }),
             seen: Cell::new(Mail::new(origin.cursor(), 0)),
             calling: Cell::new(false),
+            has_answered: Cell::new(false),
             serving,
             channel,
         }
@@ -92,7 +103,7 @@ impl Lane {
         // and the lone call.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
         if mail == self.seen.get() {
-            prefetch_write(&raw const self.channel.mail.word);
+            self.channel.prefetch_mail();
             return 0;
         }
         self.serve_mail(serving, mail, batch)
@@ -292,6 +303,16 @@ impl Lane {
         let line = &self.channel.mail;
         line.shadow.write(0, 1);
         let record = line.call.with_mut(|call| call.cast::<u64>());
+        let mut copy;
+        // Where answers go into response lines, the mail line is not written.
+        let scratch = match self.channel.seat {
+            None => record,
+            Some(_) => {
+                // SAFETY: the mail published the call; some of its words may not be written.
+                copy = unsafe { record.cast::<LocalRecord>().read() };
+                copy.as_mut_ptr().cast()
+            }
+        };
         // SAFETY: the mail published the call.
         let (vtable, object) = unsafe { read_head(record) };
         let refused = serving.is_poisoned(object);
@@ -307,7 +328,7 @@ impl Lane {
                 return Err(Box::new(Poisoned) as Box<dyn Any + Send>);
             }
             // SAFETY: published, and run once: the answer says so.
-            unsafe { (vtable.run)(record, self.at.get(), self, 0) };
+            unsafe { (vtable.run)(scratch, self.at.get(), self, 0) };
             Ok(())
         })
         .flatten();
@@ -337,11 +358,68 @@ impl Lane {
         }
         serving.requests.set(serving.requests.get() + 1);
         serving.batches.set(serving.batches.get() + 1);
-        // Release: pairs with the caller's Acquire of `done`; publishes the result.
-        line.done.store(done.0, Ordering::Release);
-        self.channel.sleeper.wake_if_asleep();
+        match &self.channel.seat {
+            None => {
+                // Release: pairs with the caller's Acquire of `done`; publishes the result.
+                line.done.store(done.0, Ordering::Release);
+                self.channel.sleeper.wake_if_asleep();
+            }
+            Some(seat) => {
+                // SAFETY: the call has been run or discarded, and both are its record.
+                unsafe { self.answer_later(seat, vtable, done, record, scratch) };
+            }
+        }
         if serving.nested.get() {
             nested::drain(serving);
+        }
+    }
+
+    /// The lone call is answered at the end of the pass, with others of its group.
+    ///
+    /// # Safety
+    /// `record` is the line's call, `scratch` the copy that has been run. Where `done` is no
+    /// fault, the result lies there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn answer_later(
+        &self,
+        seat: &Seat,
+        vtable: &Vtable,
+        done: Mail,
+        record: *mut u64,
+        scratch: *mut u64,
+    ) {
+        let (is_fault, results) = (done.is_fault(), scratch.wrapping_add(2));
+        if is_fault {
+            seat.answer(None, true);
+        } else if vtable.answer_units == 1 {
+            // SAFETY: the result is a word at most, and lies there.
+            seat.answer(
+                Some(unsafe { results.cast::<MaybeUninit<u64>>().read() }),
+                false,
+            );
+        } else {
+            let line = record.wrapping_add(2).cast::<Results>();
+            // SAFETY: both are a call's. The line is ours until the bits are copied; some of the
+            // words may not be written.
+            unsafe { results.cast::<Results>().copy_to_nonoverlapping(line, 1) };
+            seat.answer(None, false);
+        }
+        self.serving.unanswered.set(true);
+        self.has_answered.set(true);
+    }
+
+    /// The first half of answering: the group's response lines are written.
+    pub(crate) fn copy_answers(&self) {
+        if let Some(seat) = &self.channel.seat {
+            seat.copy();
+        }
+    }
+
+    /// The second half, when all groups' are.
+    pub(crate) fn wake_answered(&self) {
+        if self.has_answered.replace(false) {
+            self.channel.sleeper.wake_if_asleep();
         }
     }
 

@@ -21,8 +21,6 @@ use super::client::{Client, Refusal};
 use super::request::{Call, Callback};
 use super::word::Mail;
 use crate::object::Header;
-use corelay_sync::facade::atomic::Ordering;
-use corelay_sync::prefetch_write;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
@@ -130,6 +128,7 @@ impl Client {
         if self.accept_call(mail) {
             return Ok(());
         }
+        self.take_back(mail);
         self.lone.state.set(State::None);
         self.callbacks.set_end(end);
         // SAFETY: not run, and never will be.
@@ -145,12 +144,12 @@ impl Client {
         let State::Asked(mail) = self.lone.state.get() else {
             return false;
         };
-        // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
-        let done = Mail(self.channel().mail.done.load(Ordering::Acquire));
+        let done = self.channel().done(mail);
         if !done.answers(mail) {
-            prefetch_write(&raw const self.channel().mail.word);
+            self.channel().prefetch_mail();
             return true;
         }
+        self.fetch_answer();
         let (line, own) = (self.call_record(), self.lone.record());
         // SAFETY: answered, so the line is ours. Some of its words may not have been written.
         unsafe { line.cast::<Record>().copy_to_nonoverlapping(own.cast(), 1) };

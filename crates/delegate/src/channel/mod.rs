@@ -32,6 +32,7 @@ pub(crate) mod by_call;
 mod call;
 mod callbacks;
 pub(crate) mod client;
+pub(crate) mod groups;
 mod jump;
 mod label;
 pub(crate) mod lane;
@@ -46,12 +47,12 @@ mod suspend;
 pub(crate) mod word;
 
 use crate::inbox::{Kind, Node};
-use corelay_sync::CachePadded;
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU32, AtomicU64, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Mutex;
 use corelay_sync::wait::Sleeper;
+use corelay_sync::{CachePadded, prefetch_write};
 use ring::{Rings, View};
 use std::any::Any;
 
@@ -105,6 +106,8 @@ pub(crate) struct Channel {
     pub(crate) register: Node,
     /// Takes leave of the trustee.
     pub(crate) detach: Node,
+    /// Where lone calls are answered instead of in the mail line, see [`groups`].
+    pub(crate) seat: Option<groups::Seat>,
 }
 
 // SAFETY: `first` is only read by the trustee after registration; who may touch which
@@ -115,7 +118,12 @@ unsafe impl Sync for Channel {}
 
 impl Channel {
     /// A channel whose rings begin at `origin` (tests begin shortly before the wrap).
-    pub(crate) fn new(first: *const Rings, first_requests: View, origin: word::Position) -> Self {
+    pub(crate) fn new(
+        first: *const Rings,
+        first_requests: View,
+        origin: word::Position,
+        seat: Option<groups::Seat>,
+    ) -> Self {
         let mail = word::Mail::new(origin.cursor(), 0);
         Self {
             mail: CachePadded::new(MailLine {
@@ -135,6 +143,25 @@ impl Channel {
             first_requests,
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
+            seat,
+        }
+    }
+
+    /// The answer's word of the lone call: it answers `mail`, the last one, once that has run.
+    #[inline(always)]
+    pub(crate) fn done(&self, mail: word::Mail) -> word::Mail {
+        match &self.seat {
+            // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
+            None => word::Mail(self.mail.done.load(Ordering::Acquire)),
+            Some(seat) => seat.done(mail),
+        }
+    }
+
+    /// Asks for the mail line to write it, where the one who looks at it will.
+    #[inline(always)]
+    pub(crate) fn prefetch_mail(&self) {
+        if self.seat.is_none() {
+            prefetch_write(&raw const self.mail.word);
         }
     }
 
@@ -146,8 +173,11 @@ impl Channel {
         let tail = word::Position(self.tail.position.load(Ordering::Relaxed));
         let head = word::Position(self.head.load(Ordering::Relaxed));
         let in_ring = head.count().wrapping_sub(tail.count()).cast_signed();
-        let done = word::Mail(self.mail.done.load(Ordering::Relaxed));
         let mail = word::Mail(self.mail.word.load(Ordering::Relaxed));
+        let done = match &self.seat {
+            None => word::Mail(self.mail.done.load(Ordering::Relaxed)),
+            Some(seat) => seat.done(mail),
+        };
         in_ring.max(0).cast_unsigned() + u32::from(mail.call_differs(done))
     }
 

@@ -390,7 +390,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         discard: Self::discard,
         fault: None,
         step: 0,
-        answer_units: 0,
+        // Of a result in the line, one at least; none where it goes into a frame.
+        answer_units: if Self::INLINE {
+            max(words::<R>(), 1) as u64
+        } else {
+            0
+        },
         name: type_name::<F>,
     };
 

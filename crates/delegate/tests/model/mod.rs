@@ -76,6 +76,7 @@ fn builder(fewer: usize) -> Builder {
 }
 
 /// One trustee, with room for two requests of each client.
+#[allow(dead_code, reason = "some ask for another kind")]
 pub(crate) fn trustees() -> Trustees {
     Trustees::dedicated(1).window(2).start().unwrap()
 }

@@ -10,6 +10,7 @@ mod coroutines;
 mod drops;
 mod entrust;
 mod futures;
+mod groups;
 mod lone;
 mod lone_ends;
 mod promise_01_typed;

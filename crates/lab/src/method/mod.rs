@@ -142,7 +142,7 @@ pub const fn any<W: Workload>() -> [Method<W>; 13] {
 
 /// All methods of fetch-add, in the order of tables.
 pub static METHODS: &[Method] = &{
-    let mut all = [atomic::METHOD; 22];
+    let mut all = [atomic::METHOD; 23];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(13);
     any_workload.copy_from_slice(&any());
@@ -155,6 +155,7 @@ pub static METHODS: &[Method] = &{
         literature::ffwd(),
         literature::rcl(),
         literature::async_lines(),
+        trust::ffwd_groups(),
     ]);
     all
 };

@@ -1,6 +1,8 @@
 //! Delegation: a [`Trust`] per variable, spread over dedicated trustees in turn.
 //!
 //! * `trust`: `apply`, which waits for each answer.
+//! * `trust-ffwd-groups`: the same, answered in ffwd's response lines, which up to 15 clients
+//!   share, instead of in the client's own line: an experiment.
 //! * `trust-then`: `apply_then`; answers come to a callback, which counts them and sums
 //!   them up. An operation counts when its callback has run.
 //! * `trust-post`: `post`; no answer is wanted, so none is measured. An operation counts
@@ -37,6 +39,13 @@ pub(crate) const fn then<W: Workload>() -> Method<W> {
 pub(crate) const fn post<W: Workload>() -> Method<W> {
     method("trust-post", 0, |w, p, patience| {
         Ok(Box::new(Delegated::start(w, p, patience, How::Post)?))
+    })
+}
+/// `apply`, answered in ffwd's shared response lines instead of in the client's own: an
+/// experiment with the product's channel.
+pub(crate) const fn ffwd_groups<W: Workload>() -> Method<W> {
+    method("trust-ffwd-groups", 1, |w, p, patience| {
+        Ok(Box::new(Delegated::start(w, p, patience, How::Groups)?))
     })
 }
 /// `apply_then` with one request in flight: a lone asynchronous call. For targets only.
@@ -85,6 +94,7 @@ const fn method<W: Workload>(
 #[derive(Clone, Copy)]
 enum How {
     Apply,
+    Groups,
     Then,
     Post,
     Lone,
@@ -110,6 +120,7 @@ impl<W: Workload> Delegated<W> {
         let trustees = Trustees::dedicated(point.servers)
             .window(point.window)
             .bare(matches!(how, How::Bare))
+            .response_groups(matches!(how, How::Groups))
             .observe(matches!(how, How::Metrics))
             .pin(places.copied().flatten())
             .start()
@@ -157,7 +168,7 @@ impl<W: Workload> Contender for Delegated<W> {
         let mut operations = client.operations(self.workload);
         let mut next = || Line::request(operations());
         match self.how {
-            How::Apply => client.drive(|var| variables[var].apply(next()).number()),
+            How::Apply | How::Groups => client.drive(|var| variables[var].apply(next()).number()),
             How::Then | How::Bare | How::Metrics => asynchronous(self.workload, variables, client),
             How::Lone => {
                 ANSWERED.set((0, 0));

@@ -21,7 +21,7 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        if self.own && self.runs_at_once() {
+        if self.own && self.calls_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
             return Ok(unsafe { self.run_own::<T, F, R>(object, f) });
         }

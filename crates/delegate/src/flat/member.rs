@@ -4,7 +4,7 @@ use super::policy::{Chosen, Schedule};
 use super::seat::Job;
 use crate::client::finish_clients;
 use crate::error::discard_payload;
-use crate::serving::guarded;
+use crate::serving::{Serving, guarded};
 use crate::thread::in_leaf;
 use crate::trust::Trust;
 use crate::trustee::{Shared, Trustee};
@@ -191,7 +191,8 @@ impl Member {
     pub(super) fn has_made(&self, requests: u32, own: bool) {
         if self.policy.is_due(requests, own, &self.shared.seat) {
             let ran = self.pass(false);
-            self.policy.served(ran);
+            let in_all = Serving::with_current(|serving| serving.requests.get());
+            self.policy.served(ran, in_all.unwrap_or(0));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Requests of a member to objects of its own, where its policy runs them at once.
+//! Requests of a member to objects of its own, where its policy runs them at once, and calls.
 //!
 //! They go through no ring: closure, then callback, then back to the caller. The client that a
 //! member is to itself never gets a fast path then, and finds out here. What it has put into
@@ -24,8 +24,14 @@ impl Client {
     /// [own](Self::is_own) client.
     #[inline]
     pub(crate) fn runs_at_once(&self) -> bool {
-        with_member(|member| member.is_direct() && !in_leaf()) == Some(true)
-            && (self.is_quiet() || self.settle_own())
+        with_member(|member| member.is_direct()) == Some(true) && self.calls_at_once()
+    }
+
+    /// True where the next call, which would wait, can be run at once instead, whatever the
+    /// policy says. Only for an [own](Self::is_own) client.
+    #[inline]
+    pub(crate) fn calls_at_once(&self) -> bool {
+        with_member(|_| !in_leaf()) == Some(true) && (self.is_quiet() || self.settle_own())
     }
 
     /// Runs what lies in the ring, and the callbacks; false where not all of it could.

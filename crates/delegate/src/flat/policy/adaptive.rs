@@ -1,16 +1,21 @@
 //! `adaptive`: finds the balance between client and server by itself, which the thesis leaves
 //! open.
 //!
-//! **Which way to its own objects.** Run at once, a request costs less than through the ring.
-//! But where requests to own objects and to others' alternate, the processor guesses wrong
-//! which of the two ways comes next, and that costs more than the ring does: then all go the
-//! same way. What share its own requests have is counted over some hundreds.
+//! **Which way to its own objects.** Run at once, a request is answered at once, and that costs
+//! less than the ring where others' requests come between, which the ring would make wait. But
+//! where requests to own objects and to others' *alternate*, the processor guesses wrong which of
+//! the two ways comes next, and that costs more: then all go the same way. And where a member is
+//! *alone*, asks only itself and is asked by nobody, the ring costs less, for one batch is
+//! guarded as one request is. What share its own requests have is counted over some hundreds;
+//! whether others ask, over some thousands, by what the trustee has run in all.
 //!
 //! **When to serve.** Where its own requests go through the ring, hardly ever: the ring is full
 //! soon, and then all are served in one large batch. Who serves earlier, because it is asked to,
 //! lets the others go ahead, and waits for them later (measured with bursts). But a member that
 //! makes its requests so far apart that each is published by itself would fill no ring for long:
 //! it serves with each.
+//!
+//! A member that is alone runs each batch that it publishes, as `queue` does: nobody goes ahead.
 //!
 //! Where they run at once or are few, nothing else would make a member serve. Then it does after
 //! a number of requests, its *interval*, ordinarily as many as make a good batch. Whoever has
@@ -28,13 +33,17 @@ const USUAL: u32 = 64;
 /// rings.
 const LONGEST: u32 = 4096;
 
-/// Own requests between two looks at all this, and between two looks at the bell: where they run
-/// at once, each look is felt.
-const LOOK_EVERY: i32 = 64;
-const BELL_EVERY: i32 = 8;
+/// Own requests between two looks at all this: where they run at once, each look is felt, and a
+/// countdown is all that the others pay for. Slow ones should not make others wait for many.
+const LOOK_EVERY: i32 = 8;
 
 /// Requests after which the way to own objects is chosen anew.
 const STRETCH: u32 = 512;
+
+/// Stretches after which a member knows whether it is alone, and for which one that turned out
+/// to be slow is not taken for alone again.
+const ALONE_AFTER: u32 = 4;
+const SLOW_FOR: u32 = 64;
 
 pub(crate) struct Adaptive {
     interval: Cell<u32>,
@@ -42,6 +51,8 @@ pub(crate) struct Adaptive {
     made: Cell<u32>,
     /// Own requests until the next look: 0 or less when it is time.
     left: Cell<i32>,
+    /// What `left` was after the last one: 0 where own requests go through the ring.
+    from: Cell<i32>,
     /// The last pass answered a ring.
     rung: Cell<bool>,
     /// Of this stretch: requests to others' objects, and all as of the last pass.
@@ -50,6 +61,50 @@ pub(crate) struct Adaptive {
     is_direct: Cell<bool>,
     /// The last request was published by itself.
     is_slow: Cell<bool>,
+    solitude: Solitude,
+}
+
+/// Whether a member is alone.
+#[derive(Default)]
+struct Solitude {
+    /// Stretches in a row in which it has asked only itself, and how often.
+    stretches: Cell<u32>,
+    own: Cell<u32>,
+    /// What its trustee had run before them.
+    ran_before: Cell<u64>,
+    is_alone: Cell<bool>,
+    /// Stretches for which it is not taken for alone.
+    barred: Cell<u32>,
+}
+
+impl Solitude {
+    /// A stretch of so many requests, `others` of them to others' objects, has ended; its
+    /// trustee has run so many in all. True where the member is alone.
+    fn goes_on(&self, all: u32, others: u32, ran: u64) -> bool {
+        let barred = self.barred.get();
+        self.barred.set(barred.saturating_sub(1));
+        if others > 0 || barred > 0 {
+            self.begin(ran);
+            self.is_alone.set(false);
+            return false;
+        }
+        self.stretches.set(self.stretches.get() + 1);
+        self.own.set(self.own.get() + all);
+        if self.stretches.get() == ALONE_AFTER {
+            // What is in flight blurs it by a window.
+            let own = u64::from(self.own.get());
+            let asked = (ran - self.ran_before.get()).saturating_sub(own);
+            self.is_alone.set(asked < own / 4);
+            self.begin(ran);
+        }
+        self.is_alone.get()
+    }
+
+    fn begin(&self, ran: u64) {
+        self.stretches.set(0);
+        self.own.set(0);
+        self.ran_before.set(ran);
+    }
 }
 
 impl Adaptive {
@@ -58,18 +113,21 @@ impl Adaptive {
             interval: Cell::new(SHORTEST),
             made: Cell::new(0),
             left: Cell::new(LOOK_EVERY),
+            from: Cell::new(LOOK_EVERY),
             rung: Cell::new(false),
             others: Cell::new(0),
             all: Cell::new(0),
             is_direct: Cell::new(true),
             is_slow: Cell::new(false),
+            solitude: Solitude::default(),
         }
     }
 
     /// Apart, so that own requests that run at once pay for a countdown only.
     #[inline(never)]
     fn look(&self, requests: u32, seat: &Seat) -> bool {
-        let since = LOOK_EVERY - self.left.replace(LOOK_EVERY);
+        let from = if self.is_direct.get() { LOOK_EVERY } else { 0 };
+        let since = self.from.replace(from) - self.left.replace(from);
         let made = self.made.get() + since.cast_unsigned();
         self.made.set(made);
         if self.is_direct.get() {
@@ -78,16 +136,29 @@ impl Adaptive {
             // One by itself is the first after a pause.
             let is_slow = requests == 1;
             let was_slow = self.is_slow.replace(is_slow);
-            // A stretch at most, so that a change of load is noticed.
-            is_slow && was_slow || made >= STRETCH
+            let is_slow = is_slow && was_slow;
+            if self.solitude.is_alone.get() && (is_slow || seat.has_rung()) {
+                // Nothing is gained by the ring, or somebody is there.
+                self.solitude.is_alone.set(false);
+                self.solitude.barred.set(SLOW_FOR);
+                self.is_direct.set(true);
+                return true;
+            }
+            // A stretch at most, so that a change of load is noticed. Who is alone runs each batch
+            // while it is in the cache.
+            is_slow || made >= STRETCH || self.solitude.is_alone.get()
         }
     }
 
     #[cold]
-    fn choose_way(&self) {
+    fn choose_way(&self, ran: u64) {
         let (others, all) = (self.others.take(), self.all.take());
         let alternates = others > all / 8 && others < all - all / 8;
-        self.is_direct.set(!alternates);
+        let is_alone = self.solitude.goes_on(all, others, ran);
+        self.is_direct.set(!alternates && !is_alone);
+        // The next request is looked at, by whichever rule.
+        self.left.set(0);
+        self.from.set(0);
     }
 }
 
@@ -101,7 +172,7 @@ impl Schedule for Adaptive {
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool {
         let left = self.left.get() - requests.cast_signed();
         self.left.set(left);
-        if own && left > 0 && self.is_direct.get() && (left % BELL_EVERY != 0 || !seat.has_rung()) {
+        if own && left > 0 {
             return false;
         }
         if !own {
@@ -110,11 +181,11 @@ impl Schedule for Adaptive {
         self.look(requests, seat)
     }
 
-    fn served(&self, ran: u32) {
+    fn served(&self, ran: u32, in_all: u64) {
         let (interval, made) = (self.interval.get(), self.made.take());
         self.all.set(self.all.get() + made);
         if self.all.get() >= STRETCH {
-            self.choose_way();
+            self.choose_way(in_all);
         }
         // Before its time: somebody has rung (or the member is slow, where the interval is not
         // looked at).
@@ -134,51 +205,116 @@ impl Schedule for Adaptive {
 mod tests {
     use super::*;
 
-    /// As a member does; true where it has served, and found so much.
-    fn made(policy: &Adaptive, seat: &Seat, requests: u32, own: bool, ran: u32) -> bool {
-        let is_due = policy.is_due(requests, own, seat);
-        if is_due {
-            seat.hear();
-            policy.served(ran);
-        }
-        is_due
+    /// A member at play.
+    struct Play {
+        policy: Adaptive,
+        seat: Seat,
+        /// What its trustee has run.
+        in_all: u64,
     }
 
-    /// A policy whose own and others' requests alternate, in batches.
-    fn alternating(seat: &Seat) -> Adaptive {
-        let policy = Adaptive::new();
-        for i in 0..4 * STRETCH / 16 {
-            made(&policy, seat, 16, i % 2 == 0, 1);
+    impl Play {
+        fn new() -> Self {
+            Self {
+                policy: Adaptive::new(),
+                seat: Seat::new(),
+                in_all: 0,
+            }
         }
-        assert!(!policy.is_direct());
-        policy
+
+        /// Its own requests and others' alternate, in batches.
+        fn alternating() -> Self {
+            let mut play = Self::new();
+            for i in 0..4 * STRETCH / 16 {
+                play.makes(16, i % 2 == 0, 1);
+            }
+            assert!(!play.policy.is_direct());
+            play
+        }
+
+        /// It asks only itself, and nobody asks it.
+        fn alone() -> Self {
+            let mut play = Self::new();
+            let made = (0..100_000).find(|_| {
+                play.makes(1, true, 0);
+                !play.policy.is_direct()
+            });
+            assert!(made.unwrap() >= ALONE_AFTER * STRETCH);
+            play
+        }
+
+        /// True where it has served, and found so much that others have asked for.
+        fn makes(&mut self, requests: u32, own: bool, found: u32) -> bool {
+            self.in_all += u64::from(if own { requests } else { 0 });
+            let is_due = self.policy.is_due(requests, own, &self.seat);
+            if is_due {
+                self.seat.hear();
+                self.in_all += u64::from(found);
+                self.policy.served(found, self.in_all);
+            }
+            is_due
+        }
     }
 
     #[test]
-    fn a_member_that_asks_only_itself_looks_less_and_less() {
-        let (policy, seat) = (Adaptive::new(), Seat::new());
-        let served = |requests| {
-            (0..requests)
-                .filter(|_| made(&policy, &seat, 1, true, 0))
-                .count()
-        };
-        let (first, later) = (served(10_000), served(10_000));
-        assert!(policy.is_direct());
+    fn a_member_whose_passes_find_nothing_looks_less_and_less() {
+        let mut play = Play::new();
+        let mut served = |requests| (0..requests).filter(|_| play.makes(1, true, 0)).count();
+        let (first, later) = (served(1_000), served(1_000));
         assert!(first > later && later > 0, "{first} {later}");
         // A ring is answered at the next look.
-        seat.ring();
-        assert_eq!(served(BELL_EVERY), 1);
+        play.seat.ring();
+        let served = (0..LOOK_EVERY).filter(|_| play.makes(1, true, 0)).count();
+        assert_eq!(served, 1);
+    }
+
+    #[test]
+    fn a_member_that_is_alone_runs_each_batch_until_somebody_rings() {
+        let mut play = Play::alone();
+        assert!((0..100).all(|_| play.makes(64, true, 0)));
+        assert!(!play.policy.is_direct());
+        play.seat.ring();
+        assert!(play.makes(64, true, 64));
+        // For a while.
+        for _ in 0..10 * ALONE_AFTER * STRETCH {
+            play.makes(1, true, 0);
+            assert!(play.policy.is_direct());
+        }
+    }
+
+    #[test]
+    fn a_member_that_others_ask_is_not_alone() {
+        // As many as it asks itself, without a ring, from the beginning or later.
+        let mut hot = Play::new();
+        let mut was_alone = Play::alone();
+        for i in 0..2 * ALONE_AFTER * STRETCH {
+            hot.in_all += 1;
+            hot.makes(1, true, 0);
+            assert!(hot.policy.is_direct(), "{i}");
+            was_alone.in_all += 64;
+            was_alone.makes(64, true, 0);
+        }
+        assert!(was_alone.policy.is_direct());
+    }
+
+    #[test]
+    fn a_member_that_is_alone_and_slow_runs_its_requests_at_once() {
+        let mut play = Play::alone();
+        // The first after a pause.
+        play.makes(1, true, 0);
+        play.makes(1, true, 0);
+        assert!(play.policy.is_direct());
     }
 
     #[test]
     fn a_busy_member_whose_requests_alternate_lets_its_ring_fill() {
-        let seat = Seat::new();
-        let policy = alternating(&seat);
-        let mut since = 0;
+        let mut play = Play::alternating();
+        // Where in a stretch it stands is not known yet.
+        let mut since = STRETCH;
         for i in 0..1_000 {
-            seat.ring();
+            play.seat.ring();
             since += 16;
-            if made(&policy, &seat, 16, i % 2 == 0, 1) {
+            if play.makes(16, i % 2 == 0, 1) {
                 assert!(since >= STRETCH, "{since}");
                 since = 0;
             }
@@ -187,14 +323,13 @@ mod tests {
 
     #[test]
     fn a_slow_member_serves_with_each_request() {
-        let seat = Seat::new();
-        let policy = alternating(&seat);
+        let mut play = Play::alternating();
         // The first after a pause.
-        assert!(!made(&policy, &seat, 1, true, 0));
-        assert!(!made(&policy, &seat, 2, false, 0));
-        assert!(!made(&policy, &seat, 1, true, 0));
+        assert!(!play.makes(1, true, 0));
+        assert!(!play.makes(2, false, 0));
+        assert!(!play.makes(1, true, 0));
         for i in 0..100 {
-            assert!(made(&policy, &seat, 1, i % 2 == 0, 0), "{i}");
+            assert!(play.makes(1, i % 2 == 0, 0), "{i}");
         }
     }
 }

@@ -51,7 +51,8 @@ pub enum Policy {
     /// every 8 requests to own objects), and after a number of requests that it finds by itself:
     /// fewer while others ring, more while passes find nothing. Where the two alternate, requests
     /// to own objects go through a ring, and it serves as `Blocked` does, or after 512 requests; with
-    /// each request where it makes them slowly.
+    /// each request where it makes them slowly. Where it asks only itself and nobody else asks it,
+    /// they go through a ring too, and it serves as `Queue` does.
     #[default]
     Adaptive,
 }
@@ -68,9 +69,10 @@ pub(crate) trait Schedule {
     /// true where it is time to serve.
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool;
 
-    /// The pass that was due has run so many requests.
-    fn served(&self, ran: u32) {
-        let _ = ran;
+    /// The pass that was due has run so many requests; the trustee so many `in_all`, also own
+    /// ones that were run at once.
+    fn served(&self, ran: u32, in_all: u64) {
+        let _ = (ran, in_all);
     }
 }
 
@@ -109,8 +111,8 @@ impl Schedule for Chosen {
     }
 
     #[inline(always)]
-    fn served(&self, ran: u32) {
-        each!(self, policy => policy.served(ran));
+    fn served(&self, ran: u32, in_all: u64) {
+        each!(self, policy => policy.served(ran, in_all));
     }
 }
 

@@ -35,6 +35,7 @@ use client::LinesClient;
 
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Delegation, Protocol, Server, Work};
+use crate::footprint::Footprint;
 use crate::line::RequestLine;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 use corelay_sync::facade::cell::UnsafeCell;
@@ -172,7 +173,11 @@ struct FourResponses([Response; 4]);
 
 // The models' atomics and cells are larger.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-const _: () = assert!(size_of::<Response>() == 16 && size_of::<FourResponses>() == 64);
+const _: () = assert!(
+    size_of::<Response>() == 16
+        && size_of::<FourResponses>() == 64
+        && align_of::<FourResponses>() == 64
+);
 
 // SAFETY: a value is written by the server while the toggles differ and read by the client
 // while they are equal.
@@ -299,6 +304,16 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
                     .is_some()
             })
         })
+    }
+
+    fn footprint(&self) -> Footprint {
+        let of_client = LinesClient::<C>::bytes(self.shape);
+        Footprint {
+            requests: size_of_val(&*self.requests),
+            responses: size_of_val(&*self.responses),
+            server: 0,
+            clients: of_client * self.clients(),
+        }
     }
 }
 

@@ -33,7 +33,9 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
 ///
 /// # Errors
 /// A clause that says what is wrong with the parameters.
-pub(crate) fn with_parameters(text: &str) -> Option<Result<(Method, Shape), String>> {
+pub(crate) fn with_parameters<W: Workload>(
+    text: &str,
+) -> Option<Result<(Method<W>, Shape), String>> {
     let parameters = text.strip_prefix(NAME)?.strip_prefix(':')?;
     let shape = shape(parameters).map_err(|why| {
         format!(
@@ -53,7 +55,8 @@ pub(crate) fn with_parameters(text: &str) -> Option<Result<(Method, Shape), Stri
     }))
 }
 
-fn shape(parameters: &str) -> Result<Shape, String> {
+/// Reads `N`, `NxL` or `N-direct`.
+pub(crate) fn shape(parameters: &str) -> Result<Shape, String> {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = digits.then(|| text.parse().ok()).flatten();
@@ -177,11 +180,12 @@ impl From<Asked> for crate::schema::Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::fetch_add::FetchAdd;
 
     #[test]
     fn parameters_are_read() {
         let read = |text| {
-            with_parameters(text).map(|read| {
+            with_parameters::<FetchAdd>(text).map(|read| {
                 read.map(|(method, shape)| {
                     assert_eq!(method.name(), text);
                     (shape.lines(), shape.pending(), method.window(1))

@@ -11,6 +11,8 @@
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+mod support;
+
 use corelay_history::model::{counter, map};
 use corelay_history::{Failure, History, Model, Recorder, check};
 use corelay_literature::{AsyncLines, Blocking, Client, Delegation, FfwdLines, PairLines};
@@ -19,8 +21,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
+use support::{Stop, stressed};
 
 /// For each channel a module with the tests: how clients, servers and objects become one.
 macro_rules! channels {
@@ -51,14 +54,6 @@ channels! {
     four_lines: [2, 4, 8], lines(Shape::queue(4, 8));
     sixteen_lines: [2], lines(Shape::queue(16, 32));
     sixteen_lines_directly: [2, 4, 7], lines(Shape::direct(16));
-}
-
-/// Calls of all clients together.
-fn calls() -> u64 {
-    let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
-        text.parse::<f64>().expect("CORELAY_STRESS is a number")
-    });
-    (2_000.0 * factor) as u64
 }
 
 /// A delegation and its servers.
@@ -247,7 +242,8 @@ where
     Client<P, L::Object>: Asks<L::Object>,
 {
     let (delegation, servers) = make(1, clients, vec![L::Object::default()]);
-    let each = calls() / clients as u64;
+    // Calls of all clients together, shared out.
+    let each = stressed(2_000) as u64 / clients as u64;
     let (stop, all) = (AtomicBool::new(false), Barrier::new(clients));
     let history: History<_, _> = thread::scope(|s| {
         for mut server in servers {
@@ -285,11 +281,10 @@ where
                     .into_inner()
             })
         };
+        let _stop = Stop(&stop);
         let recording: Vec<_> = (0..clients).map(record).collect();
         let recorders = recording.into_iter().map(|thread| thread.join().unwrap());
-        let history = recorders.collect();
-        stop.store(true, Ordering::Release);
-        history
+        recorders.collect()
     });
     assert_eq!(history.len() as u64, each * clients as u64);
     assert!(history.calls().all(|(_, call)| call.output().is_some()));

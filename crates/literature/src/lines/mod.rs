@@ -85,6 +85,12 @@ impl Shape {
     /// The most lines of a pair, and the longest queue.
     pub const MOST: usize = 1024;
 
+    /// The thesis's: 16 lines, and a queue of twice that.
+    pub const DEFAULT: Self = Self {
+        lines: 16,
+        queue: 32,
+    };
+
     /// `lines` request lines per pair and a pending queue of `queue` requests, both from 1 to
     /// [`MOST`](Self::MOST).
     ///
@@ -125,12 +131,9 @@ impl Shape {
 }
 
 impl Default for Shape {
-    /// The thesis's: 16 lines, and a queue of twice that.
+    /// [`DEFAULT`](Self::DEFAULT).
     fn default() -> Self {
-        Self {
-            lines: 16,
-            queue: 32,
-        }
+        Self::DEFAULT
     }
 }
 

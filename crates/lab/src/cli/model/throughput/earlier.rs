@@ -42,9 +42,9 @@ pub(super) fn read(args: &Args, file: &Path) -> Result<(Measured, Work), String>
     };
     runs.retain(|run| key(run) == wanted);
     let (mode, observed) = observe(&runs, divided);
-    let work = observed.iter().map(|run| run.work);
+    // Also where its run has no figure.
+    let work = runs.iter().filter_map(divided).map(|(_, work)| work);
     let work = work.max_by_key(|work| u64::from(work.server) + u64::from(work.client));
-    let work = work.ok_or_else(|| refused(format!("no run of {name} was right")))?;
     let measured = Measured {
         machine: results.machine,
         runs,
@@ -53,5 +53,5 @@ pub(super) fn read(args: &Args, file: &Path) -> Result<(Measured, Work), String>
         threads: wanted.0,
         is_interrupted: false,
     };
-    Ok((measured, work))
+    Ok((measured, work.unwrap_or_default()))
 }

@@ -142,10 +142,10 @@ fn throughput_is_fitted_from_a_file() {
     let run = |servers: u64, mops: f64, method: &str| {
         serde_json::json!({
             "workload": "fetch-add", "method": method, "correct": true,
-            "params": {"threads": 8, "servers": servers, "vars": 64},
+            "params": {"threads": 8, "servers": servers, "vars": 64, "secs": 0.1},
             "median_mops": mops, "harmonic_mean_mops": mops,
             "by_mode": {"far": {"median_mops": mops, "n": 3, "q1_mops": mops, "q3_mops": mops}},
-            "samples": [],
+            "samples": [{"mops": mops, "mode": "far", "rtt_ns": null, "per_thread": [], "cpu_s": 0.4}],
         })
     };
     let mops = |servers: u64| (30.0 * servers as f64).min(10.0 * (8 - servers) as f64);
@@ -177,6 +177,13 @@ fn throughput_is_fitted_from_a_file() {
     let drawn = roxmltree::Document::parse(&picture).unwrap();
     assert_eq!(drawn.root_element().tag_name().name(), "svg");
     assert!(picture.contains("measured") && picture.contains("model"));
+    // Eight threads for a tenth of a second could have used twice as much.
+    assert_eq!(model["cpu_share"], 0.5);
+    let table = text(&args);
+    assert!(
+        table.contains("Other programs") && table.contains("50 %"),
+        "{table}"
+    );
     // Of the other method there is one run, which proves nothing.
     let alone = json(&format!("{args} --method ffwd"));
     assert!(alone["model"]["law"].is_null());

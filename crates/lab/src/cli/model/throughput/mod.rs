@@ -9,6 +9,7 @@ use crate::cli::Exit;
 use crate::cli::host::{COMMIT, Host, command_line};
 use crate::cli::list::number;
 use crate::cli::output::Target;
+use crate::measure::stats;
 use crate::method::literature::lines;
 use crate::method::{Method, any_dedicated};
 use crate::model::throughput::{Fit, Law, Observed, Side, Split, Work, splits};
@@ -153,6 +154,9 @@ struct Said {
     /// Threads that were measured; 0 where nothing was.
     measured_threads: usize,
     cpus: usize,
+    /// Of the CPU time that the threads of a run could have had, the share that they got, 0 to
+    /// 1, in the run that got least.
+    cpu_share: Option<f64>,
     /// Servers at which both sides do the same.
     equilibrium: Option<f64>,
     best: Option<Split>,
@@ -280,10 +284,25 @@ fn conclude(
         threads,
         measured_threads,
         cpus,
+        cpu_share: measured.and_then(|m| cpu_share(&m.runs)),
         equilibrium: law.map(|law| law.equilibrium(threads)),
         best: law.map(|law| law.best(threads)),
         points: points.collect(),
     }
+}
+
+/// See [`Said::cpu_share`]. Clients and servers alike use their CPUs all the time: they work,
+/// or look for work.
+fn cpu_share(runs: &[Run]) -> Option<f64> {
+    let share = |run: &Run| {
+        let kept = run.samples.iter().filter(|s| s.mode != Mode::Discarded);
+        let used: Vec<f64> = kept.map(|sample| sample.cpu_s).collect();
+        let could = run.params.secs * run.params.threads as f64;
+        stats::median(&used)
+            .filter(|_| could > 0.0)
+            .map(|used| used / could)
+    };
+    runs.iter().filter_map(share).min_by(f64::total_cmp)
 }
 
 /// The figures of one mode of the machine: of those in which every run has samples, the one

@@ -6,6 +6,9 @@ use crate::plot::significant;
 use crate::schema::Mode;
 use std::fmt::Write;
 
+/// Threads that got less than this share of their CPUs' time were disturbed.
+const CROWDED: f64 = 0.9;
+
 pub(super) fn of(said: &Said) -> String {
     let mut text = String::from("throughput = min(servers · Ts, clients · Tc), in Mops\n");
     match (said.law, &said.fit) {
@@ -109,6 +112,14 @@ fn caveats(text: &mut String, said: &Said) {
         text.push_str(
             "Two threads divide in one way only, so that work and not numbers moves the bound, and \
              one point\nis compared. More divisions take more CPUs.\n",
+        );
+    }
+    if let Some(share) = said.cpu_share.filter(|share| *share < CROWDED) {
+        let _ = writeln!(
+            text,
+            "Other programs had the CPUs for part of the time: a run got {:.0} % of what its threads \
+             could\nhave used. Figures and residuals are theirs, too.",
+            share * 100.0
         );
     }
     if said.takes_turns {

@@ -1,5 +1,7 @@
 //! `cargo xtask smoke`: the lab from the outside, as its first user meets it.
 
+mod models;
+
 use crate::Verdict;
 use crate::process::{self, Ended, seconds};
 use crate::workspace::{self, Workspace};
@@ -99,6 +101,8 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "--method",
     ),
+    (&["model", "contention", "--vars", "0"], "--vars"),
+    (&["model", "throughput", "--ts", "1"], "--tc"),
     (
         &["bench", "latency", "--load", "0", "--json", "refused.json"],
         "--load",
@@ -156,6 +160,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     } else {
         complaints.push(format!("{}: {}", LOADS.join(" "), ended.how()));
     }
+    complaints.extend(models::run(&program, &dir)?);
     for (args, named) in REFUSED {
         let ended = lab(&program, &dir, args)?;
         complaints.extend(refusal(&ended, args, named));

@@ -36,3 +36,8 @@ pub use comparison::Comparison;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/comparing-your-own.md")]
 struct ComparingYourOwn;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/models.md")]
+struct Models;

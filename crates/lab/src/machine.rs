@@ -93,9 +93,29 @@ pub fn no_counters() -> Option<String> {
     Some("hardware counters: they are read on Linux only".to_owned())
 }
 
+/// Rate of the first CPU in GHz as the kernel tells it, where it does: of a core that changes
+/// its rate, that of the moment.
+pub fn clock_ghz() -> Option<f64> {
+    first_mhz(&std::fs::read_to_string("/proc/cpuinfo").ok()?).map(|mhz| mhz / 1000.0)
+}
+
+fn first_mhz(cpuinfo: &str) -> Option<f64> {
+    let mut values = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+    let (_, mhz) = values.find(|(key, _)| key.trim() == "cpu MHz")?;
+    mhz.trim().parse().ok().filter(|mhz| *mhz > 0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rate_is_the_first_one_told() {
+        let told = "processor\t: 0\ncpu MHz\t\t: 2599.998\nflags : a\n\ncpu MHz : 1000.0\n";
+        assert_eq!(first_mhz(told), Some(2599.998));
+        assert_eq!(first_mhz("processor : 0\nBogoMIPS : 50.00\n"), None);
+        assert_eq!(first_mhz("cpu MHz : unknown\n"), None);
+    }
 
     #[test]
     fn the_machine_adds_up() {

@@ -1,5 +1,6 @@
 //! Objects behind a protocol: the safe face of all of them.
 
+use crate::footprint::Footprint;
 use crate::objects::Objects;
 use crate::seats::Seats;
 use crate::wait::Wait;
@@ -71,6 +72,10 @@ pub unsafe trait Protocol: Send + Sync + Sized + sealed::Sealed {
     /// Nobody is a client of these lines, and what clients did happens before this call.
     #[doc(hidden)]
     unsafe fn is_quiet(&self) -> bool;
+
+    /// What these lines and the states of both sides take.
+    #[doc(hidden)]
+    fn footprint(&self) -> Footprint;
 }
 
 /// A protocol whose clients wait for each answer.
@@ -195,6 +200,21 @@ impl<P: Protocol, T> Delegation<P, T> {
     #[cfg(test)]
     pub(crate) fn lines(&self, server: usize) -> &P {
         &self.inner.lines[server]
+    }
+
+    /// What each server and all its clients keep for one another: lines and their own state, but
+    /// not the objects.
+    ///
+    /// ```
+    /// use corelay_literature::Ffwd;
+    ///
+    /// let (hits, _) = Ffwd::<u64>::new(1, 15, []);
+    /// let server = hits.footprint();
+    /// // A line of 64 bytes for each client, two lines for all of them.
+    /// assert_eq!((server.requests, server.responses), (15 * 64, 128));
+    /// ```
+    pub fn footprint(&self) -> Footprint {
+        self.inner.lines[0].footprint()
     }
 
     /// Looks at every object, in the order in which they were given. There must be no client

@@ -27,6 +27,7 @@
 
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Blocking, Delegation, Protocol, Work};
+use crate::footprint::Footprint;
 use crate::line::RequestLine;
 use crate::request::Request;
 use crate::wait::Wait;
@@ -148,6 +149,15 @@ unsafe impl Protocol for FfwdLines {
     unsafe fn is_quiet(&self) -> bool {
         // Clients wait for their answers: where there is none, there is no request.
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            requests: size_of_val(&*self.requests),
+            responses: size_of_val(&*self.responses),
+            server: size_of_val(&*self.server()),
+            clients: size_of::<FfwdClient>() * self.requests.len(),
+        }
     }
 }
 

@@ -60,6 +60,7 @@
 
 mod delegation;
 mod ffwd;
+mod footprint;
 mod line;
 mod lines;
 mod objects;
@@ -70,5 +71,6 @@ mod wait;
 
 pub use delegation::{Blocking, Busy, Client, Delegation, Protocol, Served, Server};
 pub use ffwd::{Ffwd, FfwdLines};
+pub use footprint::Footprint;
 pub use lines::{Asked, AsyncLines, PairLines, Shape, ShapeError};
 pub use rcl::{Rcl, RclLines};

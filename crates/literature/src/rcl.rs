@@ -29,6 +29,7 @@
 
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Blocking, Delegation, Protocol, Work};
+use crate::footprint::Footprint;
 use crate::wait::Wait;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
@@ -121,6 +122,16 @@ unsafe impl Protocol for RclLines {
     unsafe fn is_quiet(&self) -> bool {
         // Clients wait for their sections: where there is none, there is no request.
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            requests: size_of_val(&*self.0),
+            // The same lines; a context lies in its client's frame, and only as long as it waits.
+            responses: 0,
+            server: 0,
+            clients: size_of::<usize>() * self.0.len(),
+        }
     }
 }
 

@@ -3,17 +3,20 @@
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
 mod common;
+mod support;
 
 use common::{add, for_all_protocols};
 use corelay_literature::{Blocking, Busy, Delegation, Served, Server};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use support::{Stop, stressed};
 
 for_all_protocols!({
     every_operation_counts,
     more_clients_than_a_group,
     clients_come_and_go,
+    toggles_wrap_in_every_state,
     a_seat_has_one_client,
     a_server_that_is_stopped_serves_what_was_asked,
     captures_and_borrows_travel,
@@ -36,8 +39,9 @@ where
             })
         };
         let servers: Vec<_> = servers.into_iter().map(run).collect();
+        let stopping = Stop(&stop);
         clients();
-        stop.store(true, Ordering::Release);
+        drop(stopping);
         servers.into_iter().map(|s| s.join().unwrap()).collect()
     })
 }
@@ -119,6 +123,44 @@ fn clients_come_and_go<P: Blocking>() {
             counts.inspect(|count| totals.push(*count)).unwrap();
             assert_eq!(totals, [9 * round, 3 * round]);
         }
+    });
+}
+
+/// A toggle has two states and wraps with every second request: clients that come with it in
+/// either, beside others in either, in a group that is full and in one that is not.
+fn toggles_wrap_in_every_state<P: Blocking>() {
+    const CLIENTS: usize = 17;
+    let (counts, servers) = Delegation::<P, u64>::new(1, CLIENTS, [0]);
+    let served = served(servers, || {
+        let (mut random, mut total) = (1_u64, 0);
+        for _ in 0..stressed(200) {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            // Odd or even, each client by its own bit; some rest.
+            let requests = |index: usize| (random >> (2 * index + 20)) as usize % 4;
+            thread::scope(|s| {
+                for index in (0..CLIENTS).filter(|&index| requests(index) > 0) {
+                    let counts = &counts;
+                    s.spawn(move || {
+                        let mut client = counts.client(index).unwrap();
+                        let mut last = None;
+                        for _ in 0..requests(index) {
+                            let before = Some(add(&mut client, 0));
+                            assert!(last < before, "an answer twice, or an older one");
+                            last = before;
+                        }
+                    });
+                }
+            });
+            total += (0..CLIENTS).map(requests).sum::<usize>() as u64;
+            counts.inspect(|count| assert_eq!(*count, total)).unwrap();
+        }
+    });
+    assert_eq!(served[0].requests, {
+        let mut total = 0;
+        counts.inspect(|count| total = *count).unwrap();
+        total
     });
 }
 

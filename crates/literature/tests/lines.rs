@@ -2,12 +2,15 @@
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+mod support;
+
 use corelay_literature::{Asked, AsyncLines, Busy, Client, PairLines, Server, Shape, ShapeError};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
+use support::{Stop, stressed};
 
 fn shapes() -> Vec<Shape> {
     let queues = [(1, 1), (1, 2), (4, 2), (4, 8), (16, 32), (5, 7)];
@@ -34,8 +37,9 @@ fn served<T: Send, C: FnOnce(u64)>(
             })
         };
         let servers: Vec<_> = servers.into_iter().map(run).collect();
+        let stopping = Stop(&stop);
         clients();
-        stop.store(true, Ordering::Release);
+        drop(stopping);
         servers.into_iter().map(|s| s.join().unwrap()).sum()
     })
 }
@@ -94,6 +98,49 @@ fn every_operation_counts_and_every_callback_runs_once() {
         }
     }
     count(Shape::default(), 2, 17, 41);
+}
+
+/// Each line's toggle has two states: clients come with every pattern of them, by ending after
+/// any number of requests.
+#[test]
+fn toggles_wrap_in_every_state() {
+    for shape in [Shape::direct(3), Shape::queue(3, 5)] {
+        let shape = shape.unwrap();
+        let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 2, [0]);
+        let mut total = 0;
+        let requests = served(servers, || {
+            for round in 0..stressed(300) as u64 {
+                let seen = thread::scope(|s| {
+                    let ask = |index: u64| {
+                        let counts = &counts;
+                        s.spawn(move || {
+                            let seen = Rc::new(RefCell::new(Vec::new()));
+                            let mut client = counts.client(index as usize).unwrap();
+                            for _ in 0..(round * (2 * index + 3)) % 8 {
+                                let seen = Rc::clone(&seen);
+                                let then = move |before| seen.borrow_mut().push(before);
+                                let add = |count: &mut u64| {
+                                    *count += 1;
+                                    *count - 1
+                                };
+                                client.issue(0, add, Box::new(then));
+                            }
+                            drop(client);
+                            seen.take()
+                        })
+                    };
+                    let asking = [0, 1].map(ask);
+                    asking.map(|asking| asking.join().unwrap()).concat()
+                });
+                let mut seen = seen;
+                seen.sort_unstable();
+                let next = total + seen.len() as u64;
+                assert!(seen.into_iter().eq(total..next), "{shape:?}, round {round}");
+                total = next;
+            }
+        });
+        assert_eq!(requests, total);
+    }
 }
 
 /// The order in which a server executes what one client writes directly to so many lines, with

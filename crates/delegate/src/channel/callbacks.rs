@@ -20,7 +20,7 @@ use std::cell::Cell;
 const LONGEST: u32 = (CALLBACK_HEAD + MAX_CALLBACK_WORDS) as u32;
 
 /// Units at first.
-const FIRST_UNITS: u32 = 128;
+pub(super) const FIRST_UNITS: u32 = 128;
 
 /// A queue of callbacks. Where its oldest entry lies is in [`Reaped`].
 pub(super) struct Callbacks {
@@ -80,7 +80,7 @@ impl Callbacks {
             return 0;
         }
         if needed * 2 > old_units {
-            let units = (needed * 2).next_power_of_two();
+            let units = units_for(used);
             self.memory.set(allocate(units));
             self.units.set(units);
         }
@@ -102,6 +102,27 @@ impl Drop for Callbacks {
         // SAFETY: allocated with this layout. Its entries have been reaped.
         unsafe { dealloc(self.memory.get().cast(), layout(self.units.get())) };
     }
+}
+
+/// Units of a queue that has had to grow for `used` of them: at least twice as much, so that
+/// entries seldom move.
+pub(super) fn units_for(used: u32) -> u32 {
+    ((used + LONGEST) * 2).next_power_of_two()
+}
+
+/// Units of a queue that has grown from its first to hold `used`.
+pub(super) fn grown(used: u32) -> u32 {
+    let mut units = FIRST_UNITS;
+    // It grows where the next entry might not fit, behind as many as do.
+    while used > units - LONGEST {
+        units = units_for(units - LONGEST + 1);
+    }
+    units
+}
+
+/// What a queue takes.
+pub(super) fn bytes(units: u32) -> usize {
+    layout(units).size()
 }
 
 fn layout(units: u32) -> Layout {

@@ -32,6 +32,7 @@ pub(crate) mod by_call;
 mod call;
 mod callbacks;
 pub(crate) mod client;
+pub(crate) mod footprint;
 pub(crate) mod groups;
 mod jump;
 mod label;

@@ -106,6 +106,11 @@ fn layout(units: usize) -> Layout {
     Layout::from_size_align(bytes, 64).expect("a ring is far smaller than the address space")
 }
 
+/// What a ring takes.
+pub(super) fn bytes(units: usize) -> usize {
+    layout(units).size()
+}
+
 /// Memory for a ring, with the slack behind it. `units` must be a power of two.
 pub(super) fn allocate(units: usize) -> View {
     assert!(units.is_power_of_two() && units < 1 << 30);

@@ -27,6 +27,7 @@ pub(crate) mod roster;
 pub(crate) mod sampler;
 mod table;
 
+pub use crate::channel::footprint::{Footprint, Traffic};
 pub use gather::Reporter;
 pub use place::Places;
 

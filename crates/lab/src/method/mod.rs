@@ -140,6 +140,18 @@ pub const fn any<W: Workload>() -> [Method<W>; 13] {
     ]
 }
 
+/// Those with dedicated servers that take any workload, in the order of tables.
+pub const fn any_dedicated<W: Workload>() -> [Method<W>; 6] {
+    [
+        trust::apply(),
+        trust::then(),
+        trust::post(),
+        literature::ffwd(),
+        literature::rcl(),
+        literature::async_lines(),
+    ]
+}
+
 /// All methods of fetch-add, in the order of tables.
 pub static METHODS: &[Method] = &{
     let mut all = [atomic::METHOD; 23];

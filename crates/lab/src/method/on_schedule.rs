@@ -5,11 +5,13 @@
 //! [`Client::issue`](crate::workload::random::Client::issue). With each stands its
 //! generator: the same loop around nothing.
 
+use super::literature::lines;
 use super::{Kind, Method, atomic, channel, flat, literature, lock, noop, tokio, trust};
 use crate::workload::fetch_add::FetchAdd;
 use crate::workload::latency::MAX_LOAD;
 use crate::workload::operation::Workload;
 use crate::workload::point::Point;
+use corelay_literature::Shape;
 
 /// A method, and what generates its load.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +20,8 @@ pub struct OnSchedule<W = FetchAdd> {
     pub method: Method<W>,
     /// Its generator alone.
     pub generator: Method<W>,
+    /// Request lines and pending queue, for the method that has them.
+    pub lines: Shape,
     /// Measured where nobody says which.
     pub usual: bool,
 }
@@ -41,7 +45,7 @@ pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 11] {
 
 /// All of them that do fetch-add, in the order of tables.
 pub static ON_SCHEDULE: &[OnSchedule] = &{
-    let mut all = [waits(atomic::METHOD); 19];
+    let mut all = [waits(atomic::METHOD); 20];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(11);
     any_workload.copy_from_slice(&any_on_schedule());
@@ -53,6 +57,7 @@ pub static ON_SCHEDULE: &[OnSchedule] = &{
         with(flat::doorbell(), noop::calls_back()),
         waits(literature::ffwd()),
         waits(literature::rcl()),
+        with(literature::async_lines(), noop::calls_back()),
     ]);
     all
 };
@@ -65,6 +70,7 @@ const fn with<W: Workload>(method: Method<W>, generator: Method<W>) -> OnSchedul
     OnSchedule {
         method,
         generator,
+        lines: Shape::DEFAULT,
         usual: false,
     }
 }
@@ -82,16 +88,17 @@ impl OnSchedule {
     /// # Errors
     /// A clause that says why the method has none.
     pub fn named(name: &str) -> Result<Self, String> {
+        if let Some(read) = lines::with_parameters(name) {
+            return read.map(|(method, lines)| Self {
+                lines,
+                ..with(method, noop::calls_back())
+            });
+        }
         let found = ON_SCHEDULE.iter().find(|entry| entry.method.name() == name);
         found.copied().ok_or_else(|| match name {
             "trust-post" => "`trust-post` has no answer, so it has no latency".to_owned(),
             "channel-pipelined" => {
                 "`channel-pipelined` sends in batches of 64 and not when an operation is due"
-                    .to_owned()
-            }
-            "async-lines" => {
-                "`async-lines` has plain functions as callbacks, which do not know when an \
-                 operation was due"
                     .to_owned()
             }
             _ => format!("there is no method `{name}` with a latency"),
@@ -124,13 +131,16 @@ mod tests {
             match OnSchedule::named(method.name()) {
                 Ok(entry) => assert_eq!(entry.method.kind(), method.kind()),
                 Err(why) => assert!(
-                    ["no answer", "batches", "callbacks"]
+                    ["no answer", "batches"]
                         .iter()
                         .any(|word| why.contains(word)),
                     "{why}"
                 ),
             }
         }
+        let lines = OnSchedule::named("async-lines:4x8").unwrap().lines;
+        assert_eq!((lines.lines(), lines.pending()), (4, Some(8)));
+        assert!(OnSchedule::named("async-lines:0").is_err());
         assert!(OnSchedule::named("magic").unwrap_err().contains("`magic`"));
     }
 }

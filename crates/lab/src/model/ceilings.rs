@@ -3,7 +3,16 @@
 //!
 //! A line that has to cross from core to core for every operation bounds their number:
 //! about 70 ns one way gave the slides 14 Mops for a lock. Delegation is bounded by what
-//! is in flight instead: clients × requests each ÷ round trip.
+//! is in flight instead: clients × requests each ÷ round trip. Further off stand what the links
+//! between sockets carry, and what the server can process at all.
+//!
+//! | the slides | here |
+//! |---|---|
+//! | "~70 ns intra-socket latency, ~14 Mops" | [`Ceilings::lock_handover`] |
+//! | "latency suggests 2.5 Mops/client, 120 clients: 300 Mops" | [`Ceilings::one_in_flight`] |
+//! | "round-trip bandwidth-delay product is 120 cache lines" | [`Ceilings::in_flight_for`] |
+//! | "300 cache lines per link: 300+ Mops" | [`links`] |
+//! | "55 Mops = 40 cycles per operation" | [`processing`], [`cycles_each`] |
 
 /// Ceilings that follow from one measured round trip. All throughput in Mops.
 ///
@@ -38,6 +47,33 @@ impl Ceilings {
     pub fn in_flight_for(self, mops: f64) -> f64 {
         mops * self.rtt_ns / 1000.0
     }
+}
+
+/// Links that carry `lines_each` million lines a second, an operation to a line: Mops.
+///
+/// ```
+/// assert_eq!(corelay_lab::model::ceilings::links(3, 300.0), 900.0);
+/// ```
+pub fn links(links: u64, lines_each: f64) -> f64 {
+    links as f64 * lines_each
+}
+
+/// A core of `ghz` that needs so many `cycles` for an operation: Mops.
+///
+/// ```
+/// assert_eq!(corelay_lab::model::ceilings::processing(2.2, 40.0), 55.0);
+/// ```
+pub fn processing(ghz: f64, cycles: f64) -> f64 {
+    ghz * 1000.0 / cycles
+}
+
+/// Cycles that a core of `ghz` has for each operation where it does `mops`.
+///
+/// ```
+/// assert_eq!(corelay_lab::model::ceilings::cycles_each(2.2, 55.0), 40.0);
+/// ```
+pub fn cycles_each(ghz: f64, mops: f64) -> f64 {
+    ghz * 1000.0 / mops
 }
 
 #[cfg(test)]

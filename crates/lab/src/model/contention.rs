@@ -4,7 +4,9 @@
 //! `1 − C(V, T) / V^T` for the chance that at least one pair contends. That formula lacks
 //! a factor `T!`: the favourable outcomes are *ordered* choices without repetition. The
 //! right one is the birthday problem, and it agrees with the thesis's own prose ("drops
-//! below 10 % at 2^14 and is practically zero at 2^19").
+//! below 10 % at 2^14 and is practically zero at 2^19"): for its 56 threads 8.98 % and 0.29 %.
+//! As printed it is practically 1 for 56 threads wherever one looks: [`as_printed`] is kept to
+//! be refuted.
 
 /// The probability, 0 to 1, that at least two of `threads` pick the same one of `vars`
 /// variables: `1 − V! / ((V − T)! · V^T)` for `T ≤ V`, and 1 for `T > V`.
@@ -48,6 +50,24 @@ pub fn fewest_contending(threads: usize, vars: u64) -> u64 {
     } else {
         0
     }
+}
+
+/// The thesis's formula as it is printed, `1 − C(V, T) / V^T`, which is `1 − (1 − P) / T!`.
+/// It is wrong; nothing but its refutation uses it.
+///
+/// ```
+/// use corelay_lab::model::contention::{as_printed, probability};
+///
+/// // Two threads that choose among four variables meet in 4 of 16 cases, not in 10.
+/// assert!((probability(2, 4) - 0.25).abs() < 1e-12 && (as_printed(2, 4) - 0.625).abs() < 1e-12);
+/// // A single thread meets nobody: there both agree.
+/// assert_eq!(as_printed(1, 4), 0.0);
+/// // Its own prose calls this "practically zero".
+/// assert!(as_printed(56, 1 << 19) > 0.999_999);
+/// ```
+pub fn as_printed(threads: usize, vars: u64) -> f64 {
+    let ways: f64 = (1..=threads).map(|n| n as f64).product();
+    1.0 - (1.0 - probability(threads, vars)) / ways
 }
 
 #[cfg(test)]

@@ -4,12 +4,17 @@
 //! |---|---|---|
 //! | [`contention`] | how likely do two threads meet on one variable? | D20, D21 |
 //! | [`residency`] | how much of the data does a cache hold? | D22 |
+//! | [`throughput`] | what do so many servers and clients do together? | D9 |
+//! | [`footprint`] | what does delegation itself keep in the caches? | D23 |
 //! | [`ceilings`] | what does one round trip allow? | F6 |
 //!
-//! A model is drawn beside the measured figures and never in place of them.
+//! A model is drawn beside the measured figures and never in place of them. `corelay model`
+//! prints each.
 
 #![forbid(unsafe_code)]
 
 pub mod ceilings;
 pub mod contention;
+pub mod footprint;
 pub mod residency;
+pub mod throughput;

@@ -2,7 +2,8 @@
 //!
 //! `P = min(1, S_cache / (S_var · N))` is the chance that a variable chosen uniformly at
 //! random is *in* the cache, once the cache has filled with nothing else. The thesis calls
-//! it the share that goes to memory; that share is `1 − P`.
+//! it the probability "that a variable will be DRAM resident", which would be largest where
+//! there are fewest variables; that share is `1 − P`.
 
 /// Bytes that one shared variable of the fetch-and-add benchmark occupies: a line of its
 /// own (D16).
@@ -34,9 +35,36 @@ pub fn capacity(cache_bytes: u64) -> u64 {
     cache_bytes / VAR_BYTES
 }
 
+/// The share, 0 to 1, of `vars` variables that comes from memory: what no cache holds.
+///
+/// ```
+/// use corelay_lab::model::residency::from_memory;
+///
+/// assert_eq!(from_memory(32 << 20, 1 << 21), 0.75);
+/// assert_eq!(from_memory(32 << 20, 1), 0.0);   // as printed, it would be all of them
+/// ```
+pub fn from_memory(cache_bytes: u64, vars: u64) -> f64 {
+    1.0 - resident(cache_bytes, vars)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The thesis's own sums: 960 of 1,024 KB of L2 are left beside delegation, for each of 16
+    /// servers; so are 2,464 KB of L3.
+    #[test]
+    fn agrees_with_the_figures_of_the_source() {
+        let near = |vars: u64, said: f64| (vars as f64 / said - 1.0).abs() < 0.03;
+        assert!(near(capacity(960 << 10), 15e3) && near(capacity(16 * (960 << 10)), 246e3));
+        assert!(near(capacity(2464 << 10), 39e3) && near(capacity(16 * (2464 << 10)), 630e3));
+        // "L2 cache is exhausted at 2^18", "L3 … approaches 2^20".
+        assert_eq!(resident(16 * (960 << 10), 1 << 17), 1.0);
+        assert!(from_memory(16 * (960 << 10), 1 << 18) > 0.0);
+        let both = 16 * ((960 + 2464) << 10);
+        assert_eq!(from_memory(both, 1 << 19), 0.0);
+        assert!(from_memory(both, 1 << 20) > 0.1);
+    }
 
     #[test]
     fn all_of_it_up_to_the_capacity_and_less_beyond() {

@@ -80,11 +80,13 @@ fn targets() -> Vec<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::fetch_add::FetchAdd;
 
     #[test]
     fn names_tell_the_shapes() {
         for method in SHAPES {
-            let (told, shape) = lines::with_parameters(method.name()).unwrap().unwrap();
+            let told = lines::with_parameters::<FetchAdd>(method.name());
+            let (told, shape) = told.unwrap().unwrap();
             assert_eq!(told.window(1), method.window(1), "{told:?}");
             let window = shape.lines() + shape.pending().unwrap_or(0);
             assert_eq!(window, method.window(1), "{told:?}");

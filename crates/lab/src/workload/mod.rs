@@ -7,6 +7,7 @@
 //! | [`fetch_add`] | add one to a variable chosen at random (D16) |
 //! | [`own`] | a structure and an operation that somebody else has written |
 //! | [`slow`] | add one, and compute for a microsecond |
+//! | [`paced`] | the same, and clients that compute before they ask |
 //! | [`latency`] | the same, arriving on a schedule: how long an answer takes under load |
 //! | [`schedule`] | when operations arrive |
 //! | [`random`] | which variable: one cheap generator for every rival |
@@ -16,6 +17,7 @@ pub mod fetch_add;
 pub mod latency;
 pub mod operation;
 pub mod own;
+pub mod paced;
 pub mod point;
 pub mod random;
 pub mod schedule;

@@ -86,6 +86,13 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         }
     }
 
+    /// What such a state takes, with its queue and its array.
+    pub(super) fn bytes(shape: Shape) -> usize {
+        let line = size_of::<u64>() + size_of::<Option<InFlight<C>>>();
+        let pending = Queue::<(Request, InFlight<C>)>::bytes(shape.pending().unwrap_or(0));
+        size_of::<Self>() + shape.lines() * line + pending
+    }
+
     #[inline(always)]
     fn track(&mut self, then: C) -> InFlight<C> {
         let is_timed = self.issued.is_multiple_of(TIMED_ONE_IN);
@@ -282,4 +289,20 @@ fn flush<C: FnOnce(u64)>(lines: &[PairLines<C>], states: &mut [LinesClient<C>]) 
         has_moved |= unsafe { state.flush(lines) };
     }
     has_moved
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_takes_what_is_said() {
+        for shape in [Shape::default(), Shape::direct(5).unwrap()] {
+            let lines: Vec<_> = (0..shape.lines()).map(|_| RequestLine::new()).collect();
+            let state = LinesClient::<fn(u64)>::new(shape, 0, &lines);
+            let boxes = size_of_val(&*state.toggles) + size_of_val(&*state.in_flight);
+            let taken = size_of_val(&state) + boxes + state.pending.bytes_of_slots();
+            assert_eq!(LinesClient::<fn(u64)>::bytes(shape), taken, "{shape:?}");
+        }
+    }
 }

@@ -35,6 +35,7 @@ use client::LinesClient;
 
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Delegation, Protocol, Server, Work};
+use crate::footprint::Footprint;
 use crate::line::RequestLine;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 use corelay_sync::facade::cell::UnsafeCell;
@@ -84,6 +85,12 @@ impl Shape {
     /// The most lines of a pair, and the longest queue.
     pub const MOST: usize = 1024;
 
+    /// The thesis's: 16 lines, and a queue of twice that.
+    pub const DEFAULT: Self = Self {
+        lines: 16,
+        queue: 32,
+    };
+
     /// `lines` request lines per pair and a pending queue of `queue` requests, both from 1 to
     /// [`MOST`](Self::MOST).
     ///
@@ -124,12 +131,9 @@ impl Shape {
 }
 
 impl Default for Shape {
-    /// The thesis's: 16 lines, and a queue of twice that.
+    /// [`DEFAULT`](Self::DEFAULT).
     fn default() -> Self {
-        Self {
-            lines: 16,
-            queue: 32,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -172,7 +176,11 @@ struct FourResponses([Response; 4]);
 
 // The models' atomics and cells are larger.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-const _: () = assert!(size_of::<Response>() == 16 && size_of::<FourResponses>() == 64);
+const _: () = assert!(
+    size_of::<Response>() == 16
+        && size_of::<FourResponses>() == 64
+        && align_of::<FourResponses>() == 64
+);
 
 // SAFETY: a value is written by the server while the toggles differ and read by the client
 // while they are equal.
@@ -299,6 +307,16 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
                     .is_some()
             })
         })
+    }
+
+    fn footprint(&self) -> Footprint {
+        let of_client = LinesClient::<C>::bytes(self.shape);
+        Footprint {
+            requests: size_of_val(&*self.requests),
+            responses: size_of_val(&*self.responses),
+            server: 0,
+            clients: of_client * self.clients(),
+        }
     }
 }
 

@@ -19,6 +19,16 @@ impl<T> Queue<T> {
         }
     }
 
+    /// What the ring takes of a queue of that length.
+    pub(super) fn bytes(length: usize) -> usize {
+        length * size_of::<Option<T>>()
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes_of_slots(&self) -> usize {
+        size_of_val(&*self.slots)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -60,7 +60,11 @@ fn all() -> impl Iterator<Item = &'static Method> + Clone {
 }
 
 fn method_help() -> String {
-    format!("Methods to compare, of {}; or `all`", names(all()))
+    format!(
+        "Methods to compare, of {}; or `all`. With parameters: async-lines:N, async-lines:NxL, \
+         async-lines:N-direct, as in `bench fetch-add`",
+        names(all())
+    )
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
@@ -98,7 +102,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     common.deliver(
         &host,
         bench,
-        load::conclude(ON_SCHEDULE, runs),
+        load::conclude(methods, runs),
         latency_table::of,
     )
 }

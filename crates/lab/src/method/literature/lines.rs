@@ -3,6 +3,9 @@
 //! On the command line `async-lines` has the thesis's 16 lines per pair and a pending queue of
 //! 32; `async-lines:N` has N lines and a queue of 2N, `async-lines:NxL` a queue of L, and
 //! `async-lines:N-direct` none.
+//!
+//! Where operations arrive on a schedule each is issued when it is due, and lines and queues are
+//! looked at between arrivals; the callback takes the time.
 
 use super::servers::Servers;
 use super::total;
@@ -10,10 +13,12 @@ use crate::measure::memory::available_bytes;
 use crate::method::trust::{answered, counting};
 use crate::method::{Contender, Kind, Method};
 use crate::schema::Trustee;
+use crate::workload::latency::Ticket;
 use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
-use corelay_literature::{Asked, AsyncLines, Shape};
+use corelay_literature::{Asked, AsyncLines, PairLines, Shape};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -25,7 +30,18 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
         kind: Kind::Dedicated,
         window: 48,
         bytes_per_var: super::bytes_per_var::<W>(),
-        build: |w, p, _| Lines::start(w, p),
+        // The callbacks differ: those of a schedule know when their operation was due.
+        build: |w, p, _| match p.load {
+            None => Lines::start(w, p, closed_loop),
+            Some(_) => Lines::start(w, p, |workload, client, asking| {
+                on_schedule(workload, client, asking, |ticket| {
+                    move |answer| {
+                        std::hint::black_box(answer);
+                        ticket.answered();
+                    }
+                })
+            }),
+        },
     }
 }
 
@@ -35,7 +51,7 @@ pub(crate) const fn shaped<const LINES: usize, const QUEUE: usize>(name: &'stati
     Method {
         name,
         window: LINES + QUEUE,
-        build: |workload, point, _| {
+        build: |workload, point, patience| {
             let lines = match QUEUE {
                 0 => Shape::direct(LINES),
                 _ => Shape::queue(LINES, QUEUE),
@@ -44,7 +60,7 @@ pub(crate) const fn shaped<const LINES: usize, const QUEUE: usize>(name: &'stati
                 lines: lines.map_err(|error| error.to_string())?,
                 ..point.clone()
             };
-            Lines::start(workload, &point)
+            (async_lines().build)(workload, &point, patience)
         },
         ..async_lines()
     }
@@ -54,7 +70,9 @@ pub(crate) const fn shaped<const LINES: usize, const QUEUE: usize>(name: &'stati
 ///
 /// # Errors
 /// A clause that says what is wrong with the parameters.
-pub(crate) fn with_parameters(text: &str) -> Option<Result<(Method, Shape), String>> {
+pub(crate) fn with_parameters<W: Workload>(
+    text: &str,
+) -> Option<Result<(Method<W>, Shape), String>> {
     let parameters = text.strip_prefix(NAME)?.strip_prefix(':')?;
     let shape = shape(parameters).map_err(|why| {
         format!(
@@ -74,7 +92,8 @@ pub(crate) fn with_parameters(text: &str) -> Option<Result<(Method, Shape), Stri
     }))
 }
 
-fn shape(parameters: &str) -> Result<Shape, String> {
+/// Reads `N`, `NxL` or `N-direct`.
+pub(crate) fn shape(parameters: &str) -> Result<Shape, String> {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = digits.then(|| text.parse().ok()).flatten();
@@ -93,17 +112,27 @@ fn shape(parameters: &str) -> Result<Shape, String> {
     shape.map_err(|error| error.to_string())
 }
 
-struct Lines<W: Workload> {
+/// A client of the lines, with callbacks of type `C`.
+type Asking<W, C> = corelay_literature::Client<PairLines<C>, <W as Workload>::Object>;
+
+struct Lines<W: Workload, C: FnOnce(u64), D> {
     workload: W,
     clients: Range<usize>,
-    delegation: AsyncLines<W::Object, fn(u64)>,
+    delegation: AsyncLines<W::Object, C>,
     servers: Servers,
     /// What all clients have counted, by server.
     asked: Mutex<Vec<Asked>>,
+    /// What a client does.
+    drive: D,
 }
 
-impl<W: Workload> Lines<W> {
-    fn start(workload: W, point: &Point) -> Result<Box<dyn Contender>, String> {
+impl<W, C, D> Lines<W, C, D>
+where
+    W: Workload,
+    C: FnOnce(u64) + 'static,
+    D: Fn(W, Client, &mut Asking<W, C>) -> u64 + Send + Sync + 'static,
+{
+    fn start(workload: W, point: &Point, drive: D) -> Result<Box<dyn Contender>, String> {
         let clients = point.servers..point.threads;
         check_memory(point)?;
         let objects = (0..point.vars).map(|_| workload.object());
@@ -115,8 +144,44 @@ impl<W: Workload> Lines<W> {
             delegation,
             asked: Mutex::new(vec![Asked::default(); servers.len()]),
             servers: Servers::start(NAME, servers, point)?,
+            drive,
         }))
     }
+}
+
+/// Asks again as soon as there is room; each operation counts when its callback has run.
+fn closed_loop<W: Workload>(workload: W, client: Client, asking: &mut Asking<W, fn(u64)>) -> u64 {
+    let mut next = client.operations(workload);
+    counting(|| {
+        let asked = client.drive(|var| {
+            let operation = next();
+            let run = move |object: &mut W::Object| operation.run(object).number();
+            asking.issue(var, run, answered);
+            0
+        });
+        asking.barrier();
+        asked
+    })
+}
+
+/// Asks when an operation is due.
+fn on_schedule<W: Workload, C: FnOnce(u64)>(
+    workload: W,
+    client: Client,
+    asking: &mut Asking<W, C>,
+    redeem: impl Fn(Ticket) -> C,
+) -> u64 {
+    let mut next = client.operations(workload);
+    let asking = RefCell::new(asking);
+    client.issue(
+        |var, ticket| {
+            let operation = next();
+            let run = move |object: &mut W::Object| operation.run(object).number();
+            asking.borrow_mut().issue(var, run, redeem(ticket));
+        },
+        || _ = asking.borrow_mut().flush(),
+        || asking.borrow_mut().barrier(),
+    )
 }
 
 /// Lines and queues of all pairs fit into half of what is available.
@@ -138,7 +203,12 @@ fn check_memory(point: &Point) -> Result<(), String> {
     }
 }
 
-impl<W: Workload> Contender for Lines<W> {
+impl<W, C, D> Contender for Lines<W, C, D>
+where
+    W: Workload,
+    C: FnOnce(u64),
+    D: Fn(W, Client, &mut Asking<W, C>) -> u64 + Send + Sync,
+{
     fn clients(&self) -> Range<usize> {
         self.clients.clone()
     }
@@ -147,17 +217,7 @@ impl<W: Workload> Contender for Lines<W> {
         let _serving = self.servers.serve();
         let mut asking = self.delegation.client(client.index);
         let asking = asking.as_mut().expect("a client runs on one thread");
-        let mut next = client.operations(self.workload);
-        let count = counting(|| {
-            let asked = client.drive(|var| {
-                let operation = next();
-                let run = move |object: &mut W::Object| operation.run(object).number();
-                asking.issue(var, run, answered);
-                0
-            });
-            asking.barrier();
-            asked
-        });
+        let count = (self.drive)(self.workload, client, asking);
         let mut sums = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         sums.iter_mut()
             .zip(asking.asked())
@@ -198,11 +258,12 @@ impl From<Asked> for crate::schema::Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::fetch_add::FetchAdd;
 
     #[test]
     fn parameters_are_read() {
         let read = |text| {
-            with_parameters(text).map(|read| {
+            with_parameters::<FetchAdd>(text).map(|read| {
                 read.map(|(method, shape)| {
                     assert_eq!(method.name(), text);
                     (shape.lines(), shape.pending(), method.window(1))

@@ -1,0 +1,130 @@
+//! What the footprint says a channel takes is what it takes: the bytes in use are counted.
+//!
+//! One test, so that nobody else allocates meanwhile.
+
+#![cfg(not(any(corelay_loom, corelay_shuttle)))]
+
+use corelay_delegate::report::{Footprint, Traffic};
+use corelay_delegate::{ClientGuard, Trust, Trustees, barrier};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+struct Counting;
+
+static IN_USE: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: `System` does it all; the count changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's duties.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's duties.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A client's place in tables and in the list that reports are made of, and the trustee's
+/// vector of lanes, which has room for several.
+const AROUND: i64 = 1_500;
+
+/// Bytes that a client takes which asks until it may not, at a trustee that stands still, once
+/// it has its answers: the rings that it grew out of are gone then.
+fn taken(window: usize, ring_bytes: usize, ask: impl Fn(&Trust<u64>) -> bool + Sync) -> i64 {
+    let trustees = Trustees::dedicated(1).window(window).ring_bytes(ring_bytes);
+    let trustees = trustees.start().unwrap();
+    let count = trustees.entrust(0_u64);
+    let [begun, is_asked, is_counted] = [const { AtomicBool::new(false) }; 3];
+    let wait = |for_it: &AtomicBool| {
+        while !for_it.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            count.apply(|_| {
+                begun.store(true, Ordering::Release);
+                wait(&is_asked);
+            });
+            // It keeps its channel as long.
+            wait(&is_counted);
+        });
+        wait(&begun);
+        let client = s.spawn(|| {
+            let _client = ClientGuard::new();
+            let before = IN_USE.load(Ordering::Relaxed);
+            while ask(&count) {}
+            is_asked.store(true, Ordering::Release);
+            barrier().unwrap();
+            let taken = IN_USE.load(Ordering::Relaxed) - before;
+            is_counted.store(true, Ordering::Release);
+            taken
+        });
+        client.join().unwrap()
+    })
+}
+
+#[test]
+fn a_channel_takes_what_its_footprint_says() {
+    let near = |what: &str, taken: i64, said: Footprint| {
+        let said = said.total() as i64;
+        let more = taken - said;
+        assert!(
+            (0..AROUND).contains(&more),
+            "{what}: {taken} bytes, said {said}"
+        );
+    };
+    let one = |count: &Trust<u64>| {
+        count.post(|count| *count += 1);
+        false
+    };
+    near("a request", taken(256, 64 << 10, one), Footprint::first());
+
+    let small = |count: &Trust<u64>| {
+        let (word, seen) = (std::hint::black_box(1_u64), std::hint::black_box(2_u64));
+        let add = move |count: &mut u64| *count + word;
+        let then = move |count: u64| _ = std::hint::black_box(count + seen);
+        count.try_apply_then(add, then).is_ok()
+    };
+    let words = Traffic {
+        captures: 1,
+        answer: 1,
+        callback: 1,
+    };
+    for (window, ring_bytes) in [
+        (256, 64 << 10),
+        (16, 64 << 10),
+        (1000, 4096),
+        (1024, 64 << 10),
+    ] {
+        near(
+            &format!("a window of {window} in {ring_bytes} bytes"),
+            taken(window, ring_bytes, small),
+            Footprint::filled(window, ring_bytes, words),
+        );
+    }
+
+    let large = |count: &Trust<u64>| {
+        let (words, seen) = (
+            std::hint::black_box([1_u64; 25]),
+            std::hint::black_box([2_u64; 16]),
+        );
+        let add = move |count: &mut u64| *count + words[3];
+        let then = move |count: u64| _ = std::hint::black_box(count + seen[3]);
+        count.try_apply_then(add, then).is_ok()
+    };
+    let filled = Footprint::filled(256, 64 << 10, Traffic::MOST);
+    near(
+        "a window of the largest",
+        taken(256, 64 << 10, large),
+        filled,
+    );
+    assert!(Footprint::most(256, 64 << 10).total() >= filled.total());
+}

@@ -1,0 +1,348 @@
+//! `corelay model ceilings`: what latency, links and cycles allow (F6).
+
+use crate::cli::Exit;
+use crate::cli::host::Host;
+use crate::cli::list::number;
+use crate::machine;
+use crate::measure::mode::NEAR_FACTOR;
+use crate::measure::stats;
+use crate::model::ceilings::{Ceilings, cycles_each, links, processing};
+use crate::plot::significant;
+use corelay_topology::Order;
+use serde::Serialize;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// How long the pair is probed.
+const PROBE_TIME: Duration = Duration::from_millis(500);
+
+/// Million lines a second that a link carries in the slides: "300 cache lines per link".
+const SOURCE_LINK_LINES: f64 = 300.0;
+
+/// Cycles per operation of their server: 55 Mops at 2.2 GHz.
+const SOURCE_CYCLES: f64 = 40.0;
+
+/// What latency, links and cycles allow: the ceilings of locks and of delegation
+///
+/// A calculator after the slides on ffwd ("why so slow?", "why isn't it even faster?"). What is
+/// not given is measured here: the round trip between two CPUs (a line there and a line back).
+/// What cannot be measured is taken from the slides, and says so.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Nanoseconds of a round trip between two cores, instead of this machine's
+    #[arg(long, allow_negative_numbers = true, value_name = "NS", value_parser = super::positive)]
+    rtt: Option<f64>,
+
+    /// Threads that ask [default: one less than there are CPUs]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=1 << 20))]
+    clients: Option<u64>,
+
+    /// Links between sockets that requests come by
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
+          value_parser = number(1..=1024))]
+    links: u64,
+
+    /// Million lines that a link carries per second; the slides' if not given
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = SOURCE_LINK_LINES,
+          value_parser = super::positive)]
+    link_lines: f64,
+
+    /// GHz of the server's core, instead of this machine's
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = super::positive)]
+    ghz: Option<f64>,
+
+    /// Cycles that the server takes for an operation; the slides' if not given
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = SOURCE_CYCLES,
+          value_parser = super::positive)]
+    cycles: f64,
+
+    /// Mops for which cycles and requests in flight are said [default: what all clients reach]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = super::positive)]
+    mops: Option<f64>,
+
+    /// Print JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where a value is from.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum From {
+    Measured,
+    Given,
+    Source,
+    /// The kernel says so.
+    System,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Value {
+    value: f64,
+    from: From,
+}
+
+/// What goes in. Round trip in nanoseconds.
+#[derive(Serialize)]
+struct Inputs {
+    rtt_ns: Option<Value>,
+    /// The smallest that the pair has ever had.
+    smallest_rtt_ns: Option<f64>,
+    clients: u64,
+    links: u64,
+    link_mlines: Value,
+    ghz: Option<Value>,
+    cycles: Value,
+}
+
+/// What comes out. Rates in Mops.
+#[derive(Default, Serialize)]
+struct Outputs {
+    lock_limit_mops: Option<f64>,
+    per_client_mops: Option<f64>,
+    clients_mops: Option<f64>,
+    links_mops: f64,
+    processing_mops: Option<f64>,
+    /// For which the next two are said.
+    at_mops: Option<f64>,
+    cycles_per_operation: Option<f64>,
+    in_flight: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Said {
+    inputs: Inputs,
+    ceilings: Outputs,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unavailable: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    let host = Host::look();
+    let (mut smallest_rtt_ns, mut unavailable) = (None, None);
+    let rtt_ns = match args.rtt {
+        Some(value) => Some(Value {
+            value,
+            from: From::Given,
+        }),
+        None => {
+            let mut rig = host.rig(&Order::CoresFirst, 0)?;
+            let reading = rig.probe(PROBE_TIME);
+            let median = reading.and_then(|reading| stats::median(&reading.batches));
+            smallest_rtt_ns = rig.smallest_ns();
+            unavailable = rig
+                .no_probe()
+                .map(|why| format!("round trip: {why}; give --rtt"));
+            rig.save();
+            median.map(|value| Value {
+                value,
+                from: From::Measured,
+            })
+        }
+    };
+    let one_less = host.machine.cpus.saturating_sub(1).max(1) as u64;
+    let given_or_source = |value: f64, source: f64| Value {
+        value,
+        from: if value == source {
+            From::Source
+        } else {
+            From::Given
+        },
+    };
+    let given_ghz = args.ghz.map(|value| (value, From::Given));
+    let ghz = given_ghz.or_else(|| machine::clock_ghz().map(|value| (value, From::System)));
+    let inputs = Inputs {
+        rtt_ns,
+        smallest_rtt_ns,
+        clients: args.clients.unwrap_or(one_less),
+        links: args.links,
+        link_mlines: given_or_source(args.link_lines, SOURCE_LINK_LINES),
+        ghz: ghz.map(|(value, from)| Value { value, from }),
+        cycles: given_or_source(args.cycles, SOURCE_CYCLES),
+    };
+    let said = Said {
+        ceilings: ceilings(&inputs, args.mops),
+        inputs,
+        unavailable,
+    };
+    super::deliver(args.json, &said, &text(&said))
+}
+
+fn ceilings(inputs: &Inputs, mops: Option<f64>) -> Outputs {
+    let clients = inputs.clients as usize;
+    let of = |clients| {
+        inputs.rtt_ns.map(|rtt| Ceilings {
+            rtt_ns: rtt.value,
+            clients,
+        })
+    };
+    let ghz = inputs.ghz.map(|ghz| ghz.value);
+    let clients_mops = of(clients).map(Ceilings::one_in_flight);
+    let at_mops = mops.or(clients_mops);
+    Outputs {
+        lock_limit_mops: of(1).map(Ceilings::lock_handover),
+        per_client_mops: of(1).map(Ceilings::one_in_flight),
+        clients_mops,
+        links_mops: links(inputs.links, inputs.link_mlines.value),
+        processing_mops: ghz.map(|ghz| processing(ghz, inputs.cycles.value)),
+        at_mops,
+        cycles_per_operation: ghz.zip(at_mops).map(|(ghz, mops)| cycles_each(ghz, mops)),
+        in_flight: of(clients)
+            .zip(at_mops)
+            .map(|(of, mops)| of.in_flight_for(mops)),
+    }
+}
+
+fn text(said: &Said) -> String {
+    let Said {
+        inputs, ceilings, ..
+    } = said;
+    let mut text = String::new();
+    let from = |value: Option<Value>| match value.map(|value| value.from) {
+        Some(From::Measured) => "measured here",
+        Some(From::Given) => "given",
+        Some(From::Source) => "the source's: not measured here",
+        Some(From::System) => "as the system says",
+        None => "unavailable",
+    };
+    let figure = |value: Option<f64>| value.map_or("–".to_owned(), significant);
+    let value = |value: Option<Value>| figure(value.map(|value| value.value));
+    let smallest = match inputs.smallest_rtt_ns {
+        Some(ns) => format!("; near is up to {} ns here", significant(NEAR_FACTOR * ns)),
+        None => String::new(),
+    };
+    let _ = writeln!(
+        text,
+        "round trip {} ns ({}{smallest}), clients {}, links {} of {} M lines/s ({}), {} GHz ({}), \
+         {} cycles per operation ({})\n",
+        value(inputs.rtt_ns),
+        from(inputs.rtt_ns),
+        inputs.clients,
+        inputs.links,
+        value(Some(inputs.link_mlines)),
+        from(Some(inputs.link_mlines)),
+        value(inputs.ghz),
+        from(inputs.ghz),
+        value(Some(inputs.cycles)),
+        from(Some(inputs.cycles)),
+    );
+    let row = |what: &str, how: &str, here, source: &str| {
+        [
+            what.to_owned(),
+            how.to_owned(),
+            figure(here),
+            source.to_owned(),
+        ]
+    };
+    let at = figure(ceilings.at_mops);
+    let rows = [
+        row(
+            "a lock whose line crosses each time, Mops",
+            "1 / one-way latency",
+            ceilings.lock_limit_mops,
+            "14 (70 ns)",
+        ),
+        row(
+            "a client with one request in flight, Mops",
+            "1 / round trip",
+            ceilings.per_client_mops,
+            "2.5 (400 ns)",
+        ),
+        row(
+            "all clients, each with one, Mops",
+            "clients / round trip",
+            ceilings.clients_mops,
+            "300 (120)",
+        ),
+        row(
+            "what the links carry, Mops",
+            "links × lines per second",
+            Some(ceilings.links_mops),
+            "300+ a link",
+        ),
+        row(
+            "what a server processes, Mops",
+            "rate / cycles",
+            ceilings.processing_mops,
+            "55 (40 cycles)",
+        ),
+        row(
+            &format!("cycles per operation at {at} Mops"),
+            "rate / Mops",
+            ceilings.cycles_per_operation,
+            "40 (55 Mops)",
+        ),
+        row(
+            &format!("requests in flight for {at} Mops"),
+            "Mops × round trip",
+            ceilings.in_flight,
+            "120 (300 Mops)",
+        ),
+    ];
+    text += &super::table(["ceiling", "is", "here", "the source"], rows, 2);
+    if let Some(sentence) = &said.unavailable {
+        let _ = writeln!(text, "unavailable: {sentence}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The slides' values in, the slides' figures out.
+    #[test]
+    fn the_slides_come_out() {
+        let value = |value| Value {
+            value,
+            from: From::Given,
+        };
+        let inputs = Inputs {
+            rtt_ns: Some(value(400.0)),
+            smallest_rtt_ns: None,
+            clients: 120,
+            links: 1,
+            link_mlines: value(300.0),
+            ghz: Some(value(2.2)),
+            cycles: value(40.0),
+        };
+        let at_once = ceilings(&inputs, None);
+        assert_eq!(at_once.per_client_mops, Some(2.5));
+        assert_eq!(at_once.clients_mops, Some(300.0));
+        assert_eq!(at_once.in_flight, Some(120.0));
+        assert_eq!(at_once.links_mops, 300.0);
+        assert_eq!(at_once.processing_mops, Some(55.0));
+        let seen = ceilings(&inputs, Some(55.0));
+        assert_eq!(seen.cycles_per_operation, Some(40.0));
+        let lock = Inputs {
+            rtt_ns: Some(value(140.0)),
+            ..inputs
+        };
+        assert!((ceilings(&lock, None).lock_limit_mops.unwrap() - 14.3).abs() < 0.1);
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_ceiling() {
+        let inputs = Inputs {
+            rtt_ns: None,
+            smallest_rtt_ns: None,
+            clients: 1,
+            links: 2,
+            link_mlines: Value {
+                value: 300.0,
+                from: From::Source,
+            },
+            ghz: None,
+            cycles: Value {
+                value: 40.0,
+                from: From::Source,
+            },
+        };
+        let out = ceilings(&inputs, None);
+        assert_eq!(
+            (out.lock_limit_mops, out.in_flight, out.processing_mops),
+            (None, None, None)
+        );
+        assert_eq!(out.links_mops, 600.0);
+    }
+}

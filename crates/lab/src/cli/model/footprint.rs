@@ -1,0 +1,153 @@
+//! `corelay model footprint`: what delegation itself keeps in the caches (D23).
+
+use crate::cli::Exit;
+use crate::cli::list::number;
+use crate::method::literature::lines;
+use crate::model::footprint::{
+    Pair, SOURCE_BYTES, SOURCE_PAIRS, async_lines, ffwd, product_filled, product_first, rcl,
+};
+use crate::plot::grouped;
+use corelay_literature::Shape;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What delegation itself keeps in the caches, by the sizes of the types in this program
+///
+/// For each channel the bytes of a pair of client and server, and those of a core that runs a
+/// server and a client, as in the thesis's runs: the server's half of the pairs with all clients,
+/// and the client's half of the pairs with all servers.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Servers in all
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = SOURCE_PAIRS.0 as u64,
+          value_parser = number(1..=1024))]
+    servers: u64,
+
+    /// Clients in all
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = SOURCE_PAIRS.1 as u64,
+          value_parser = number(1..=1024))]
+    clients: u64,
+
+    /// Request lines and pending queue of async-lines: N, NxL or N-direct
+    #[arg(long, value_name = "SHAPE", default_value = "16x32", value_parser = lines::shape)]
+    lines: Shape,
+
+    /// Requests in flight that corelay's own channel has grown for
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256,
+          value_parser = number(1..=65_536))]
+    window: u64,
+
+    /// Print JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Said {
+    servers: usize,
+    clients: usize,
+    channels: Vec<Channel>,
+    /// What the thesis says of a core, in bytes.
+    source_bytes: usize,
+    source_servers: usize,
+    source_clients: usize,
+}
+
+/// In bytes.
+#[derive(Serialize)]
+struct Channel {
+    name: String,
+    pair: Pair,
+    /// A server with all clients.
+    server: f64,
+    /// A client of all servers.
+    client: f64,
+    /// A core with one of each.
+    core: f64,
+}
+
+/// The default limit of the product's rings.
+const RING_BYTES: usize = 64 << 10;
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    let (servers, clients) = (args.servers as usize, args.clients as usize);
+    let window = args.window as usize;
+    let (lines, queue) = (args.lines.lines(), args.lines.pending());
+    let shape = match queue {
+        Some(queue) => format!("async-lines:{lines}x{queue}"),
+        None => format!("async-lines:{lines}-direct"),
+    };
+    let channels = [
+        ("ffwd".to_owned(), ffwd(clients)),
+        ("rcl".to_owned(), rcl()),
+        (shape, async_lines(args.lines)),
+        ("corelay, a request".to_owned(), product_first()),
+        (
+            format!("corelay, {window} in flight"),
+            product_filled(window, RING_BYTES),
+        ),
+    ];
+    let said = Said {
+        servers,
+        clients,
+        channels: channels
+            .into_iter()
+            .map(|(name, pair)| Channel {
+                name,
+                pair,
+                server: pair.of_server(clients),
+                client: pair.of_client(servers),
+                core: pair.of_core(servers, clients),
+            })
+            .collect(),
+        source_bytes: SOURCE_BYTES,
+        source_servers: SOURCE_PAIRS.0,
+        source_clients: SOURCE_PAIRS.1,
+    };
+    super::deliver(args.json, &said, &text(&said))
+}
+
+fn text(said: &Said) -> String {
+    let bytes = |bytes: f64| grouped(bytes.round() as u64);
+    let row = |channel: &Channel| {
+        let Pair {
+            both,
+            server,
+            client,
+        } = channel.pair;
+        [
+            channel.name.clone(),
+            bytes(both),
+            bytes(server),
+            bytes(client),
+            bytes(channel.server),
+            bytes(channel.client),
+            bytes(channel.core),
+        ]
+    };
+    let header = [
+        "bytes of a pair:",
+        "lines of both",
+        "server's own",
+        "client's own",
+        "| of a server",
+        "of a client",
+        "of a core",
+    ];
+    let mut text = super::table(header, said.channels.iter().map(row), 1);
+    let (servers, clients) = (said.servers, said.clients);
+    let _ = writeln!(
+        text,
+        "A server has {clients} clients, a client {servers} servers, a core one of each. \
+         Objects are not counted."
+    );
+    let _ = writeln!(
+        text,
+        "The source says about {} KB for a core, with {} servers and {} clients, 16 lines and \
+         queues of 32;\nwhat it counts it does not say.",
+        said.source_bytes / 1000,
+        said.source_servers,
+        said.source_clients,
+    );
+    text
+}

@@ -1,0 +1,119 @@
+//! `corelay model`: the sources' models, in figures.
+
+mod ceilings;
+mod contention;
+mod footprint;
+mod residency;
+mod throughput;
+
+use crate::cli::list::{List, Numbers};
+use crate::cli::{Exit, output};
+use crate::workload::point::MAX_VARS;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+/// What the figures should look like: the sources' models, with this machine's values
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_value_name = "MODEL",
+    subcommand_help_heading = "Models",
+    disable_help_subcommand = true
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    model: Model,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Model {
+    Throughput(throughput::Args),
+    Contention(contention::Args),
+    Residency(residency::Args),
+    Footprint(footprint::Args),
+    Ceilings(ceilings::Args),
+}
+
+pub(super) fn run(args: Args) -> Result<Exit, String> {
+    match args.model {
+        Model::Throughput(args) => throughput::run(&args),
+        Model::Contention(args) => contention::run(&args),
+        Model::Residency(args) => residency::run(&args),
+        Model::Footprint(args) => footprint::run(&args),
+        Model::Ceilings(args) => ceilings::run(&args),
+    }
+}
+
+/// Prints what a model says, as JSON or as text.
+fn deliver(is_json: bool, said: &impl Serialize, text: &str) -> Result<Exit, String> {
+    if is_json {
+        let json = serde_json::to_string_pretty(said).map_err(|error| error.to_string())?;
+        output::say(&(json + "\n"))?;
+    } else {
+        output::say(text)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Figures in columns, which end together; where the first has `words`, it begins together.
+fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    words: usize,
+) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\n")
+}
+
+/// Reads `--vars`.
+fn vars(text: &str) -> Result<List, String> {
+    let bounds = 1..=MAX_VARS;
+    Numbers { bounds, word: None }.list(text)
+}
+
+/// Reads a number above 0 that need not be whole.
+fn positive(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= 1e9 => Ok(number),
+        _ => Err("it takes a number above 0, at most 10^9".to_owned()),
+    }
+}
+
+/// A share, 0 to 1, in percent, with two places as the sources' figures have them.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        p if p < 0.005 => format!("{p:.1e} %"),
+        p => format!("{p:.2} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_read_as_the_sources_have_them() {
+        assert_eq!(percent(0.08979), "8.98 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(1.0), "100.00 %");
+        assert_eq!(percent(1e-7), "1.0e-5 %");
+    }
+
+    #[test]
+    fn numbers_are_above_nothing() {
+        assert_eq!(positive(" 2.5 "), Ok(2.5));
+        for text in ["0", "-1", "", "NaN", "inf", "1e10", "fast"] {
+            assert!(positive(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The runs behind the fit, and those that are compared with it.
+
+use super::{Args, Measured, observe};
+use crate::cli::host::Host;
+use crate::cli::output;
+use crate::measure::memory::available_bytes;
+use crate::measure::plan::Item;
+use crate::measure::rig::Rig;
+use crate::measure::session::{Session, Timing};
+use crate::model::throughput::{Split, Work, splits};
+use crate::schema::Run;
+use crate::workload::paced::Paced;
+use crate::workload::point::Point;
+use crate::workload::random::Choice;
+use corelay_topology::Order;
+use std::time::Duration;
+
+/// Variables where `--vars` does not say: as many for each of a few servers.
+const VARS: u64 = 1 << 10;
+
+/// Names of the parameters in results.
+pub(super) const SERVER_WORK: &str = "server_work";
+pub(super) const CLIENT_WORK: &str = "client_work";
+
+/// Measures on as many CPUs as there are, of those that are asked for.
+///
+/// # Errors
+/// A sentence that names the flag at fault.
+pub(super) fn measure(args: &Args, host: &Host, work: Work) -> Result<Measured, String> {
+    let cpus = host.machine.cpus;
+    let asked = args.threads.map_or(cpus, |threads| threads as usize);
+    let threads = asked.min(cpus);
+    if threads < 2 {
+        return Err(format!(
+            "--threads: a server and a client take 2 CPUs, and this process may use {cpus}; \
+             give --ts and --tc"
+        ));
+    }
+    let placement = host.place(&Order::CoresFirst, threads)?;
+    let point = |split: Split| Point {
+        threads,
+        servers: split.servers,
+        vars: args.vars.unwrap_or(VARS),
+        window: args.window as usize,
+        load: None,
+        lines: args.method.lines,
+        choice: Choice::Uniform,
+        seed: 1,
+        placement: placement.cpus().into(),
+    };
+    let mut rig = host.rig(&Order::CoresFirst, threads)?;
+    let plan = plan(threads, work);
+    let timing = Timing::of(Duration::from_secs_f64(args.secs));
+    let slices = plan.iter().map(|(_, splits)| splits.len()).sum::<usize>() as u64;
+    let slices = slices * (args.samples + 1);
+    let bar = output::progress(slices, timing.whole().mul_f64(slices as f64));
+    bar.set_message("setting up");
+    let mut sessions = Vec::new();
+    for (work, splits) in plan {
+        let workload = Paced {
+            server: work.server,
+            client: work.client,
+        };
+        let mut session = Session::of(workload);
+        for split in splits {
+            let item = Item {
+                method: args.method.method,
+                point: point(split),
+                notes: placement.notes().to_vec(),
+            };
+            item.check_memory(available_bytes())?;
+            session.add(item, &rig.patience(None))?;
+        }
+        session.warm_up(&rig, timing.sample, || bar.inc(1));
+        sessions.push((work, session));
+    }
+    bar.set_message("measuring");
+    for _ in 0..args.samples {
+        // In turn, so that all meet the machine in the same moods.
+        for (_, session) in &mut sessions {
+            session.round(&mut rig, timing, None, || bar.inc(1));
+        }
+    }
+    bar.finish_and_clear();
+    let runs = finish(sessions, &rig, timing);
+    rig.save();
+    let (mode, observed) = observe(&runs, divided);
+    let results = host.results(&rig, runs);
+    Ok(Measured {
+        machine: results.machine,
+        runs: results.runs,
+        observed,
+        mode,
+        threads,
+        is_interrupted: rig.is_interrupted(),
+    })
+}
+
+/// What is measured: the curve, one run for each side of the fit, and what proves that they
+/// were bound as they should be.
+fn plan(threads: usize, work: Work) -> Vec<(Work, Vec<Split>)> {
+    let (few_servers, few_clients) = (
+        Split {
+            servers: 1,
+            clients: threads - 1,
+        },
+        Split {
+            servers: threads - 1,
+            clients: 1,
+        },
+    );
+    let mut plan: Vec<(Work, Vec<Split>)> = vec![(work, splits(threads).collect())];
+    let mut add =
+        |work: Work, split: Split| match plan.iter_mut().find(|(planned, _)| *planned == work) {
+            Some((_, splits)) if splits.contains(&split) => {}
+            Some((_, splits)) => splits.push(split),
+            None => plan.push((work, vec![split])),
+        };
+    add(Work { client: 0, ..work }, few_servers);
+    add(Work { server: 0, ..work }, few_clients);
+    // With nothing to do both sides show what they can do at least.
+    add(Work::default(), few_servers);
+    add(Work::default(), few_clients);
+    plan
+}
+
+fn finish(sessions: Vec<(Work, Session<Paced>)>, rig: &Rig, timing: Timing) -> Vec<Run> {
+    let finish = |(work, session): (Work, Session<Paced>)| {
+        let mut runs = session.finish(rig, timing);
+        for run in &mut runs {
+            let extra = &mut run.params.extra;
+            extra.insert(SERVER_WORK.to_owned(), work.server.into());
+            extra.insert(CLIENT_WORK.to_owned(), work.client.into());
+        }
+        runs
+    };
+    sessions.into_iter().flat_map(finish).collect()
+}
+
+/// How a run's threads were divided, and what they did; `None` without servers and clients.
+pub(super) fn divided(run: &Run) -> Option<(Split, Work)> {
+    let rounds = |name| {
+        let rounds = run
+            .params
+            .extra
+            .get(name)
+            .and_then(|rounds| rounds.as_u64());
+        rounds
+            .and_then(|rounds| u32::try_from(rounds).ok())
+            .unwrap_or(0)
+    };
+    let split = Split {
+        servers: run.params.servers,
+        clients: run.params.threads.checked_sub(run.params.servers)?,
+    };
+    let work = Work {
+        server: rounds(SERVER_WORK),
+        client: rounds(CLIENT_WORK),
+    };
+    (split.servers > 0 && split.clients > 0).then_some((split, work))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_measured_once() {
+        let work = Work {
+            server: 9,
+            client: 7,
+        };
+        let count = |threads, work| {
+            plan(threads, work)
+                .iter()
+                .map(|(_, s)| s.len())
+                .sum::<usize>()
+        };
+        // One division, with and without work on each side.
+        assert_eq!(count(2, work), 4);
+        // Three divisions, a run for each side, and both without work.
+        assert_eq!(count(4, work), 3 + 1 + 1 + 2);
+        // The source's own: the curve has all of it.
+        assert_eq!(
+            (count(2, Work::default()), count(4, Work::default())),
+            (1, 3)
+        );
+    }
+}

@@ -1,0 +1,337 @@
+//! `corelay model throughput`: `min(Ns·Ts, Nc·Tc)`, fitted, and how far it is off (D9).
+
+mod earlier;
+mod measured;
+mod picture;
+mod text;
+
+use crate::cli::Exit;
+use crate::cli::host::{COMMIT, Host, command_line};
+use crate::cli::list::number;
+use crate::cli::output::Target;
+use crate::measure::stats;
+use crate::method::literature::lines;
+use crate::method::{Method, any_dedicated};
+use crate::model::throughput::{Fit, Law, Observed, Side, Split, Work, splits};
+use crate::schema::{Machine, Mode, Run, SCHEMA};
+use crate::workload::paced::Paced;
+use crate::workload::point::MAX_VARS;
+use corelay_literature::Shape;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Threads that `--threads` can name: beyond that it is a slip of the fingers.
+const MAX_THREADS: u64 = 1024;
+
+/// The most rounds that `--server-work` and `--client-work` take: some milliseconds.
+const MAX_ROUNDS: u64 = 1 << 20;
+
+/// What so many servers and clients do together: min(servers · Ts, clients · Tc)
+///
+/// Ts is what a server can execute, Tc what a client can ask for. Both are fitted: from a run
+/// with one server, whose clients do nothing else, and from a run with one client, whose servers
+/// do nothing else. A run counts as bound by one side only where the other side has done more in
+/// another run. Then every division of the threads is measured, as far as there are CPUs, and
+/// compared with the model. With --ts and --tc, or with --from, nothing is measured.
+///
+/// The model takes it that both sides work at the same time. Where a client waits for each answer
+/// (trust, ffwd, rcl) they take turns, and the residual shows it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Method with dedicated servers: trust, trust-then, trust-post, ffwd, rcl, async-lines (with
+    /// parameters as in `bench fetch-add`)
+    #[arg(long, value_name = "NAME", default_value = "trust-then", value_parser = method)]
+    method: Chosen,
+
+    /// All threads, servers included; `cpus` if not given
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(2..=MAX_THREADS))]
+    threads: Option<u64>,
+
+    /// Rounds that an operation computes on its server, of about 2 ns
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 512, value_parser = number(0..=MAX_ROUNDS))]
+    server_work: u64,
+
+    /// Rounds that a client computes before each request
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 512, value_parser = number(0..=MAX_ROUNDS))]
+    client_work: u64,
+
+    /// Shared variables [default: 1024; with --from those of the file]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=MAX_VARS))]
+    vars: Option<u64>,
+
+    /// Requests in flight per client and trustee; the papers' methods have their own
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256, value_parser = number(1..=65_536))]
+    window: u64,
+
+    /// Length of a sample in seconds
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value = "0.05", value_parser = secs)]
+    secs: f64,
+
+    /// Samples of each run
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 10, value_parser = number(1..=100_000))]
+    samples: u64,
+
+    /// Mops of a server, by hand: nothing is measured
+    #[arg(long, allow_negative_numbers = true, value_name = "MOPS", requires = "tc", conflicts_with = "from", value_parser = super::positive)]
+    ts: Option<f64>,
+
+    /// Mops of a client, by hand: nothing is measured
+    #[arg(long, allow_negative_numbers = true, value_name = "MOPS", requires = "ts", conflicts_with = "from", value_parser = super::positive)]
+    tc: Option<f64>,
+
+    /// Results of `bench fetch-add --json` or of this command, instead of measuring
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+
+    /// Draw the curve and the measured points as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// Print JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// A method, with the request lines it may have.
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    method: Method<Paced>,
+    lines: Shape,
+}
+
+fn method(text: &str) -> Result<Chosen, String> {
+    if let Some(read) = lines::with_parameters(text) {
+        return read.map(|(method, lines)| Chosen { method, lines });
+    }
+    let all = any_dedicated::<Paced>();
+    let found = all.iter().find(|method| method.name() == text);
+    let names: Vec<_> = all.iter().map(Method::name).collect();
+    let found = found.ok_or_else(|| {
+        format!(
+            "there is no method `{text}` with dedicated servers; there are {}",
+            names.join(", ")
+        )
+    })?;
+    Ok(Chosen {
+        method: *found,
+        lines: Shape::default(),
+    })
+}
+
+fn secs(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(secs) if secs > 0.0 && secs <= 3600.0 => Ok(secs),
+        _ => Err("a sample takes a number of seconds above 0, at most 3600".to_owned()),
+    }
+}
+
+/// What was measured, here or earlier.
+struct Measured {
+    /// Where.
+    machine: Machine,
+    runs: Vec<Run>,
+    observed: Vec<Observed>,
+    /// Of which mode the figures are.
+    mode: Mode,
+    /// Threads of the runs.
+    threads: usize,
+    is_interrupted: bool,
+}
+
+/// Whatever is known, and what follows.
+#[derive(Serialize)]
+struct Said {
+    /// Where the law is from: `fitted`, `given`, or `unknown`.
+    law_from: &'static str,
+    law: Option<Law>,
+    fit: Option<Fit>,
+    method: Option<String>,
+    /// Its clients wait for each answer, which the model does not know of.
+    takes_turns: bool,
+    work: Work,
+    mode: Option<Mode>,
+    threads: usize,
+    /// Threads that were measured; 0 where nothing was.
+    measured_threads: usize,
+    cpus: usize,
+    /// Of the CPU time that the threads of a run could have had, the share that they got, 0 to
+    /// 1, in the run that got least.
+    cpu_share: Option<f64>,
+    /// Servers at which both sides do the same.
+    equilibrium: Option<f64>,
+    best: Option<Split>,
+    points: Vec<Point>,
+}
+
+/// A division of the threads. Rates in Mops.
+#[derive(Serialize)]
+struct Point {
+    split: Split,
+    model: Option<f64>,
+    /// By the model.
+    bound: Option<Side>,
+    measured: Option<f64>,
+    /// Whose bound the measured runs prove.
+    proved: Option<Side>,
+    /// As a share of the model.
+    residual: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    schema: u32,
+    machine: &'a Machine,
+    commit: &'a str,
+    command: String,
+    model: &'a Said,
+    runs: &'a [Run],
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    let svg = match &args.svg {
+        Some(path) => Some(Target::open(path).map_err(|why| picture::unwritable(path, &why))?),
+        None => None,
+    };
+    let host = Host::look();
+    let given = args.ts.zip(args.tc).map(|(ts, tc)| Law { ts, tc });
+    let work = match &args.from {
+        Some(_) => None,
+        None => Some(Work {
+            server: args.server_work as u32,
+            client: args.client_work as u32,
+        }),
+    };
+    let (measured, work) = match (given, &args.from) {
+        (Some(_), _) => (None, work.unwrap_or_default()),
+        (None, Some(file)) => {
+            let (measured, work) = earlier::read(args, file)?;
+            (Some(measured), work)
+        }
+        (None, None) => {
+            let work = work.unwrap_or_default();
+            (Some(measured::measure(args, &host, work)?), work)
+        }
+    };
+    let cpus = measured.as_ref().map_or(&host.machine, |m| &m.machine).cpus;
+    let said = conclude(args, cpus, given, measured.as_ref(), work);
+    if let Some((target, path)) = svg.zip(args.svg.as_ref()) {
+        let picture = picture::of(&said);
+        let written = target.write(picture.as_bytes());
+        written.map_err(|why| picture::unwritable(path, &why))?;
+    }
+    let runs = measured.as_ref().map_or(&[][..], |m| &m.runs);
+    let output = Output {
+        schema: SCHEMA,
+        machine: measured.as_ref().map_or(&host.machine, |m| &m.machine),
+        commit: COMMIT,
+        command: command_line(),
+        model: &said,
+        runs,
+    };
+    super::deliver(args.json, &output, &text::of(&said))?;
+    Ok(match measured {
+        Some(Measured {
+            is_interrupted: true,
+            ..
+        }) => Exit::Interrupted,
+        _ if runs.iter().any(|run| !run.correct) => Exit::Wrong,
+        _ => Exit::Fine,
+    })
+}
+
+fn conclude(
+    args: &Args,
+    cpus: usize,
+    given: Option<Law>,
+    measured: Option<&Measured>,
+    work: Work,
+) -> Said {
+    let observed = measured.map_or(&[][..], |m| &m.observed);
+    let fit = measured.map(|m| Fit::of(&m.observed, work));
+    let law = given.or_else(|| fit.as_ref().and_then(Fit::law));
+    let measured_threads = measured.map_or(0, |m| m.threads);
+    let threads = match args.threads {
+        Some(threads) => threads as usize,
+        None if measured_threads > 0 => measured_threads,
+        None => cpus.max(2),
+    };
+    // Where there are more threads than were measured, the model goes on alone.
+    let more = splits(threads).filter(|_| threads != measured_threads);
+    let points = splits(measured_threads).chain(more).map(|split| {
+        let here = |run: &&Observed| run.split == split && run.work == work;
+        let run = observed.iter().find(here);
+        Point {
+            split,
+            model: law.map(|law| law.mops(split)),
+            bound: law.map(|law| law.bound(split)),
+            measured: run.map(|run| run.mops),
+            proved: run.and_then(|run| run.bound(observed)),
+            residual: law.zip(run).map(|(law, run)| law.residual(split, run.mops)),
+        }
+    });
+    Said {
+        law_from: match (given, law) {
+            (Some(_), _) => "given",
+            (None, Some(_)) => "fitted",
+            (None, None) => "unknown",
+        },
+        law,
+        fit,
+        method: measured.map(|_| args.method.method.name().to_owned()),
+        takes_turns: args.method.method.window(args.window as usize) == 1,
+        work,
+        mode: measured.map(|m| m.mode),
+        threads,
+        measured_threads,
+        cpus,
+        cpu_share: measured.and_then(|m| cpu_share(&m.runs)),
+        equilibrium: law.map(|law| law.equilibrium(threads)),
+        best: law.map(|law| law.best(threads)),
+        points: points.collect(),
+    }
+}
+
+/// See [`Said::cpu_share`]. Clients and servers alike use their CPUs all the time: they work,
+/// or look for work.
+fn cpu_share(runs: &[Run]) -> Option<f64> {
+    let share = |run: &Run| {
+        let kept = run.samples.iter().filter(|s| s.mode != Mode::Discarded);
+        let used: Vec<f64> = kept.map(|sample| sample.cpu_s).collect();
+        let could = run.params.secs * run.params.threads as f64;
+        stats::median(&used)
+            .filter(|_| could > 0.0)
+            .map(|used| used / could)
+    };
+    runs.iter().filter_map(share).min_by(f64::total_cmp)
+}
+
+/// The figures of one mode of the machine: of those in which every run has samples, the one
+/// with most; `Unknown`, and all samples, where there is none.
+fn observe(runs: &[Run], divided: impl Fn(&Run) -> Option<(Split, Work)>) -> (Mode, Vec<Observed>) {
+    let used: Vec<_> = runs
+        .iter()
+        .filter(|run| run.correct && run.median_mops > 0.0)
+        .filter_map(|run| divided(run).map(|divided| (run, divided)))
+        .collect();
+    let fewest = |mode: Mode| {
+        let samples = used
+            .iter()
+            .map(|(run, _)| run.by_mode.get(&mode).map_or(0, |s| s.n));
+        samples.min().unwrap_or(0)
+    };
+    let seen = [Mode::Far, Mode::Near]
+        .into_iter()
+        .filter(|&mode| fewest(mode) > 0);
+    let mode = seen
+        .max_by_key(|&mode| fewest(mode))
+        .unwrap_or(Mode::Unknown);
+    let observed = used.iter().map(|(run, (split, work))| Observed {
+        split: *split,
+        work: *work,
+        mops: run
+            .by_mode
+            .get(&mode)
+            .map_or(run.median_mops, |s| s.median_mops),
+    });
+    (mode, observed.collect())
+}

@@ -59,6 +59,17 @@ unsafe impl<T> Send for Trust<T> {}
 // SAFETY: as above; all methods work through a channel of the calling thread.
 unsafe impl<T> Sync for Trust<T> {}
 
+/// [`Trust::with_client`], its call written out twice: one closure for both ways is too much
+/// for the compiler to inline where the call is as large as that of a future.
+macro_rules! with_client_inline {
+    ($trust:expr, $request:ident, |$client:ident, $same:ident| $call:expr) => {
+        match lookup($trust.slot) {
+            Some($client) => Ok($call),
+            None => $trust.with_new_client($request, |$client, $same| $call),
+        }
+    };
+}
+
 impl<T> Trust<T> {
     /// The handle that `object` was made with.
     pub(crate) fn from_object(object: NonNull<Object<T>>, slot: u32) -> Self {
@@ -339,7 +350,7 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
         // SAFETY: this handle keeps the object; nothing borrows.
-        match self.with_client(f, |client, f| unsafe {
+        match with_client_inline!(self, f, |client, f| unsafe {
             client.ask::<T, F, R>(self.header(), f, Patience::Wait)
         }) {
             Ok(Ok(future)) => future,
@@ -364,7 +375,7 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
         // SAFETY: this handle keeps the object; nothing borrows.
-        match self.with_client(f, |client, f| unsafe {
+        match with_client_inline!(self, f, |client, f| unsafe {
             client.ask::<T, F, R>(self.header(), f, Patience::Try)
         }) {
             Ok(Ok(future)) => Ok(future),

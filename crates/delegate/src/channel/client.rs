@@ -63,7 +63,7 @@ pub(crate) struct Client {
     // What every request touches, together.
     pub(super) channel: *const Channel,
     pub(super) requests: Cell<View>,
-    pub(super) limit: Cell<u32>,
+    pub(super) limit: Cell<Position>,
     pub(super) callbacks: Callbacks,
     pub(crate) trustee: Arc<Shared>,
 
@@ -101,7 +101,7 @@ impl Client {
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),
-            limit: Cell::new(origin.cursor()),
+            limit: Cell::new(origin),
             callbacks: Callbacks::new(),
             trustee: Arc::clone(trustee),
             reaper,
@@ -407,7 +407,7 @@ impl Client {
     /// True where the fast path ends before a request of `units` at `at`.
     #[inline(always)]
     pub(super) fn is_limited(&self, at: Position, units: usize) -> bool {
-        (self.limit.get().wrapping_sub(at.cursor()) as i32) < units as i32
+        at.after(step(units)).exceeds(self.limit.get())
     }
 
     /// The record before `next` is written: makes it known. False where the trustee has to

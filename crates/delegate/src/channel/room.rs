@@ -172,21 +172,19 @@ impl Client {
 
     /// No fast path before `make_room` has been asked.
     pub(crate) fn stop_fast_path(&self) {
-        self.limit.set(self.position().cursor());
+        self.limit.set(self.position());
     }
 
     /// Lets the fast path go on behind the next request, of `units`, until it is time to
-    /// publish, or the window or the room might end. A request takes a unit at least, so as
-    /// many units as the window has left never hold too many requests.
+    /// publish, or the window or the room might end.
     fn set_limit(&self, units: usize) {
         let (free, at) = (self.free_from(), self.position());
-        let every = self.publish_every.get();
-        let units = units as u32;
-        let more = (units * (every - 1)).min(self.window - self.in_flight() - 1);
+        let requests = (self.window - self.in_flight()).min(self.publish_every.get());
         let left =
             self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
-        let ahead = (units + more).min(left);
-        self.limit.set(at.cursor().wrapping_add(ahead));
+        let end = u64::from(left) << 32 | u64::from(requests);
+        self.limit.set(at.after(end));
+        let ahead = (units as u32 * requests).min(left);
         // The next batch's lines, taken back from the trustee all at once.
         for unit in (8..=ahead).step_by(8) {
             prefetch_write(self.requests.get().at(at.cursor().wrapping_add(unit)));

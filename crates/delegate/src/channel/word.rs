@@ -42,6 +42,14 @@ impl Position {
         self.0 as u32
     }
 
+    /// True where the cursor or the count lies behind that of `limit`, by one subtraction: a half
+    /// that does leaves its sign bit. Where the lower half borrows from the upper, because
+    /// counts wrap between the two, a unit is lost.
+    #[inline(always)]
+    pub(crate) const fn exceeds(self, limit: Self) -> bool {
+        limit.0.wrapping_sub(self.0) & 0x8000_0000_8000_0000 != 0
+    }
+
     /// The position behind a request of `step`.
     #[inline(always)]
     pub(crate) const fn after(self, step: u64) -> Self {
@@ -154,6 +162,21 @@ mod tests {
             let jumped = at.after(jump_step(units));
             prop_assert_eq!(jumped.count(), count);
             prop_assert_eq!(jumped.cursor(), cursor.wrapping_add(units as u32));
+        }
+
+        #[test]
+        fn a_limit_holds_for_both_parts(
+            at: u64, units in 1u32..1 << 20, requests in 1u32..1 << 20,
+            ahead in 0u32..1 << 21, count in 0u32..1 << 21,
+        ) {
+            let limit = |units: u32, requests: u32| {
+                Position(at).after((u64::from(units) << 32) | u64::from(requests))
+            };
+            let (next, end) = (limit(ahead, count), limit(units, requests));
+            let is_behind = ahead > units || count > requests;
+            // Where the counts wrap, the last unit may be lost.
+            let wraps = Position(at).count() > end.count();
+            prop_assert!(next.exceeds(end) == is_behind || wraps && ahead == units);
         }
 
         #[test]

@@ -7,6 +7,7 @@
 //! | `models` | `loom` and `shuttle`: every model, one process each |
 //! | `mutants` | each ordering and fence with the test that fails when it is weakened |
 //! | `smoke` | the lab from the outside: results, page, bad flags |
+//! | `capi` | the C interface: its header |
 //! | `reach` | the targets of one area, measured by the lab |
 //! | `deep` | the long runs: more schedules, sanitizers, another architecture |
 //!
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod binaries;
+mod capi;
 mod ci;
 mod deep;
 mod models;
@@ -33,16 +35,18 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci                    the whole gate, every step, a summary at the end
-  tidy                  floors, facade, left-overs, Cargo.lock, links, design notes, sources
+  tidy                  floors, facade, left-overs, Cargo.lock, links, design notes, sources,
+                        corelay.h
   loom [FILTER]         tests/loom_*.rs under loom; LOOM_MAX_PREEMPTIONS (default 2)
   shuttle [FILTER]      tests/shuttle_*.rs under shuttle
   mutants [FILTER]      apply each entry of crates/*/mutants.toml, demand that its test fails
           --check       only verify that every entry still matches the source
           --strict      an ordering or fence without an entry is an error
   smoke                 build the lab, run `compare --quick`, check what it leaves behind
+  header                write crates/capi/include/corelay.h
   reach NAME [--blocks N]
                         the targets of one area
-  deep [PART...]        loom shuttle stress address thread aarch64 mutants (default: all)
+  deep [PART...]        stress address thread aarch64 shuttle loom mutants (default: all)
 
 FILTER is a part of `crate::file::test` (loom, shuttle) or of `crate/source file::test`.
 Builds go below $CARGO_TARGET_DIR, or target/.";
@@ -92,6 +96,10 @@ fn dispatch(command: &str, rest: &[&str]) -> anyhow::Result<Option<Verdict>> {
             Verdict::Good
         }
         ("ci", []) => ci::run(&workspace)?,
+        ("header", []) => {
+            capi::header::write(&workspace)?;
+            Verdict::Good
+        }
         ("tidy", []) => tidy::run(&workspace)?,
         ("loom", [] | [_]) if no_flag(rest) => models::loom(&workspace, rest.first().copied())?,
         ("shuttle", [] | [_]) if no_flag(rest) => {

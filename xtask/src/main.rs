@@ -7,7 +7,7 @@
 //! | `models` | `loom` and `shuttle`: every model, one process each |
 //! | `mutants` | each ordering and fence with the test that fails when it is weakened |
 //! | `smoke` | the lab from the outside: results, page, bad flags |
-//! | `capi` | the C interface: its header |
+//! | `capi` | the C interface: header, installation, programs |
 //! | `reach` | the targets of one area, measured by the lab |
 //! | `deep` | the long runs: more schedules, sanitizers, another architecture |
 //!
@@ -28,6 +28,7 @@ mod source;
 mod tidy;
 mod workspace;
 
+use std::path::Path;
 use std::process::ExitCode;
 use workspace::Workspace;
 
@@ -43,7 +44,9 @@ usage: cargo xtask COMMAND
           --check       only verify that every entry still matches the source
           --strict      an ordering or fence without an entry is an error
   smoke                 build the lab, run `compare --quick`, check what it leaves behind
+  capi                  compile the C programs with either library, run them
   header                write crates/capi/include/corelay.h
+  install-capi PREFIX   corelay.h, libcorelay and corelay.pc below PREFIX
   reach NAME [--blocks N]
                         the targets of one area
   deep [PART...]        stress address thread aarch64 shuttle loom mutants (default: all)
@@ -98,6 +101,11 @@ fn dispatch(command: &str, rest: &[&str]) -> anyhow::Result<Option<Verdict>> {
         ("ci", []) => ci::run(&workspace)?,
         ("header", []) => {
             capi::header::write(&workspace)?;
+            Verdict::Good
+        }
+        ("capi", []) => capi::check(&workspace)?,
+        ("install-capi", [prefix]) if no_flag(rest) => {
+            capi::install(&workspace, Path::new(prefix))?;
             Verdict::Good
         }
         ("tidy", []) => tidy::run(&workspace)?,

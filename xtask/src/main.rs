@@ -49,7 +49,7 @@ usage: cargo xtask COMMAND
   install-capi PREFIX   corelay.h, libcorelay and corelay.pc below PREFIX
   reach NAME [--blocks N]
                         the targets of one area
-  deep [PART...]        stress address thread aarch64 shuttle loom mutants (default: all)
+  deep [PART...]        stress address capi thread aarch64 shuttle loom mutants (default: all)
 
 FILTER is a part of `crate::file::test` (loom, shuttle) or of `crate/source file::test`.
 Builds go below $CARGO_TARGET_DIR, or target/.";

@@ -107,7 +107,8 @@ pub(crate) fn compiler(dir: &Path) -> Command {
 /// Runs a compiler to its end; what it says is an error.
 pub(crate) fn compiled(command: Command) -> Result<()> {
     let what = process::shown(&command);
-    let ended = process::capture(command, Some(LIMIT)).context("a C compiler is needed")?;
+    let ended = process::capture(command, Some(LIMIT))
+        .context("compilers of C (and, for the long runs, C++) are needed")?;
     if !ended.good() {
         bail!("`{what}`: {}\n{}", ended.how(), ended.output);
     }

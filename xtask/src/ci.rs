@@ -5,7 +5,7 @@
 
 use crate::process::{self, Tally, seconds};
 use crate::workspace::Workspace;
-use crate::{Verdict, models, mutants, smoke, tidy};
+use crate::{Verdict, capi, models, mutants, smoke, tidy};
 use anyhow::Result;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -61,6 +61,7 @@ const STEPS: &[Step] = &[
     ("loom", |w| own(models::loom(w, None))),
     ("shuttle", |w| own(models::shuttle(w, None))),
     ("smoke", |w| own(smoke::run(w))),
+    ("capi", |w| own(capi::check(w))),
 ];
 
 /// How a step came out.

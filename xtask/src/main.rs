@@ -7,6 +7,7 @@
 //! | `models` | `loom` and `shuttle`: every model, one process each |
 //! | `mutants` | each ordering and fence with the test that fails when it is weakened |
 //! | `smoke` | the lab from the outside: results, page, bad flags |
+//! | `capi` | the C interface: header, installation, programs |
 //! | `reach` | the targets of one area, measured by the lab |
 //! | `deep` | the long runs: more schedules, sanitizers, another architecture |
 //!
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod binaries;
+mod capi;
 mod ci;
 mod deep;
 mod models;
@@ -26,6 +28,7 @@ mod source;
 mod tidy;
 mod workspace;
 
+use std::path::Path;
 use std::process::ExitCode;
 use workspace::Workspace;
 
@@ -33,16 +36,20 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci                    the whole gate, every step, a summary at the end
-  tidy                  floors, facade, left-overs, Cargo.lock, links, design notes, sources
+  tidy                  floors, facade, left-overs, Cargo.lock, links, design notes, sources,
+                        corelay.h
   loom [FILTER]         tests/loom_*.rs under loom; LOOM_MAX_PREEMPTIONS (default 2)
   shuttle [FILTER]      tests/shuttle_*.rs under shuttle
   mutants [FILTER]      apply each entry of crates/*/mutants.toml, demand that its test fails
           --check       only verify that every entry still matches the source
           --strict      an ordering or fence without an entry is an error
   smoke                 build the lab, run `compare --quick`, check what it leaves behind
+  capi                  compile the C programs with either library, run them
+  header                write crates/capi/include/corelay.h
+  install-capi PREFIX   corelay.h, libcorelay and corelay.pc below PREFIX
   reach NAME [--blocks N]
                         the targets of one area
-  deep [PART...]        loom shuttle stress address thread aarch64 mutants (default: all)
+  deep [PART...]        stress address capi thread aarch64 shuttle loom mutants (default: all)
 
 FILTER is a part of `crate::file::test` (loom, shuttle) or of `crate/source file::test`.
 Builds go below $CARGO_TARGET_DIR, or target/.";
@@ -92,6 +99,15 @@ fn dispatch(command: &str, rest: &[&str]) -> anyhow::Result<Option<Verdict>> {
             Verdict::Good
         }
         ("ci", []) => ci::run(&workspace)?,
+        ("header", []) => {
+            capi::header::write(&workspace)?;
+            Verdict::Good
+        }
+        ("capi", []) => capi::check(&workspace)?,
+        ("install-capi", [prefix]) if no_flag(rest) => {
+            capi::install(&workspace, Path::new(prefix))?;
+            Verdict::Good
+        }
         ("tidy", []) => tidy::run(&workspace)?,
         ("loom", [] | [_]) if no_flag(rest) => models::loom(&workspace, rest.first().copied())?,
         ("shuttle", [] | [_]) if no_flag(rest) => {

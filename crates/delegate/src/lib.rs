@@ -28,6 +28,7 @@
 //! | `leaf` | a delegated closure may not wait |
 //! | `nested` | what a delegated closure may ask for |
 //! | `session` | delegated objects as one of the ways of sharing |
+//! | `border` | refusals as values, for the C interface |
 //! | `launch`, `slot` | a trustee's thread, and its number |
 //! | `error`, `metrics` | what can go wrong, and what is counted |
 //! | [`report`] | who owns what, and where time goes |
@@ -36,6 +37,8 @@
 //! threads: see the guide. What is promised, and where the limits are, is in
 //! `docs/guide/guarantees.md`; how it works, in `docs/design/0001-channel.md`.
 
+#[doc(hidden)]
+pub mod border;
 mod channel;
 mod client;
 mod dedicated;

@@ -81,6 +81,12 @@ impl<T> Trust<T> {
         self.object.as_ptr().cast()
     }
 
+    /// The client of this thread for the object's trustee, if it has one.
+    #[inline(always)]
+    pub(crate) fn known_client(&self) -> Option<&Client> {
+        lookup(self.slot)
+    }
+
     /// Runs `call` with this thread's client for the object's trustee, or gives the request
     /// back where there is none.
     #[inline(always)]
@@ -89,7 +95,7 @@ impl<T> Trust<T> {
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,
     ) -> Result<A, (NoClient, Q)> {
-        match lookup(self.slot) {
+        match self.known_client() {
             Some(client) => Ok(call(client, request)),
             None => self.with_new_client(request, call),
         }
@@ -98,7 +104,7 @@ impl<T> Trust<T> {
     /// Apart, so that the fast path has nothing to drop.
     #[cold]
     #[inline(never)]
-    fn with_new_client<Q, A>(
+    pub(crate) fn with_new_client<Q, A>(
         &self,
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,

@@ -104,6 +104,13 @@ impl Debian {
     }
 }
 
+/// Packages, unpacked, without the compiler: the folder that holds `usr/`.
+pub(super) fn unpacked(workspace: &Workspace, packages: &[&str]) -> Result<PathBuf> {
+    let store = Store::at(workspace);
+    store.unpack(packages)?;
+    Ok(store.root)
+}
+
 /// `x86_64-linux-gnu`, where Debian puts the libraries of this machine.
 pub(super) fn multiarch() -> String {
     format!("{}-linux-gnu", std::env::consts::ARCH)

@@ -5,6 +5,7 @@
 mod aarch64;
 mod address;
 mod canary;
+mod capi;
 mod debian;
 mod loom;
 mod mutants;
@@ -26,6 +27,7 @@ type Part = (&'static str, fn(&Workspace) -> Result<Came>);
 const PARTS: &[Part] = &[
     ("stress", stress::run),
     ("address", address::run),
+    ("capi", capi::run),
     ("thread", thread::run),
     ("aarch64", aarch64::run),
     ("shuttle", shuttle::run),

@@ -69,6 +69,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
         design::check(workspace)?,
         sources::check(workspace)?,
         crate::mutants::stale(workspace)?,
+        crate::capi::header::check(workspace)?,
     ]
     .concat_all();
     for finding in &findings {

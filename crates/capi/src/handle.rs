@@ -1,0 +1,67 @@
+//! Handles: what C holds instead of pointers.
+//!
+//! ```text
+//!  63           32 31   24 23           0
+//!  |  generation  | kind  |    place    |
+//! ```
+//! The generation counts what has been in a place of the table, from 1 on; so neither zero nor
+//! any small number is a handle.
+
+/// What a handle is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Servers = 0x5e,
+    Client = 0xc1,
+}
+
+/// A handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handle(pub(crate) u64);
+
+impl Handle {
+    /// Places of a table: far more than threads.
+    pub(crate) const PLACES: usize = 1 << 24;
+
+    /// The handle of what is the `generation`th in `place`, below [`PLACES`](Self::PLACES).
+    pub(crate) fn new(kind: Kind, place: usize, generation: u32) -> Self {
+        assert!(place < Self::PLACES, "the table has no such place");
+        Self(u64::from(generation) << 32 | (kind as u64) << 24 | place as u64)
+    }
+
+    /// Where it is, if it is of that kind.
+    pub(crate) fn place(self, kind: Kind) -> Option<usize> {
+        let found = (self.0 >> 24) & 0xff;
+        (found == kind as u64).then_some(self.0 as usize & (Self::PLACES - 1))
+    }
+
+    /// The how manieth it is there.
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back() {
+        for kind in [Kind::Servers, Kind::Client] {
+            for place in [0, 1, 77, Handle::PLACES - 1] {
+                for generation in [1, 2, u32::MAX] {
+                    let handle = Handle::new(kind, place, generation);
+                    assert_eq!(handle.place(kind), Some(place));
+                    assert_eq!(handle.generation(), generation);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let servers = Handle::new(Kind::Servers, 3, 1);
+        assert_eq!(servers.place(Kind::Client), None);
+        assert_eq!(Handle(0).place(Kind::Servers), None);
+        assert_eq!(Handle(u64::MAX).place(Kind::Client), None);
+    }
+}

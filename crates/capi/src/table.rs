@@ -1,0 +1,149 @@
+//! What handles stand for.
+
+use crate::handle::{Handle, Kind};
+use std::collections::VecDeque;
+
+/// Things of one kind, found by their handles.
+pub(crate) struct Table<T> {
+    kind: Kind,
+    places: Vec<Place<T>>,
+    /// Used and empty; the longest first, so that a stale handle stays one for long.
+    empty: VecDeque<usize>,
+}
+
+struct Place<T> {
+    /// Of what is here, or of what was here last.
+    generation: u32,
+    thing: Option<T>,
+}
+
+/// Why a handle stands for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It did once.
+    Stale,
+    /// It was never given.
+    MadeUp,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            places: Vec::new(),
+            empty: VecDeque::new(),
+        }
+    }
+
+    /// Keeps a thing, and gives its handle; gives it back where there is no place.
+    pub(crate) fn insert(&mut self, thing: T) -> Result<Handle, T> {
+        let place = match self.empty.pop_front() {
+            Some(place) => place,
+            None if self.places.len() == Handle::PLACES => return Err(thing),
+            None => {
+                self.places.push(Place {
+                    generation: 0,
+                    thing: None,
+                });
+                self.places.len() - 1
+            }
+        };
+        let here = &mut self.places[place];
+        here.generation += 1;
+        here.thing = Some(thing);
+        Ok(Handle::new(self.kind, place, here.generation))
+    }
+
+    /// The thing that `handle` stands for.
+    pub(crate) fn get(&self, handle: Handle) -> Result<&T, Absent> {
+        let place = self.find(handle)?;
+        self.places[place].thing.as_ref().ok_or(Absent::Stale)
+    }
+
+    /// The thing that `handle` stands for, to be changed.
+    pub(crate) fn get_mut(&mut self, handle: Handle) -> Result<&mut T, Absent> {
+        let place = self.find(handle)?;
+        self.places[place].thing.as_mut().ok_or(Absent::Stale)
+    }
+
+    /// Takes the thing that `handle` stands for. From now on it is stale.
+    pub(crate) fn remove(&mut self, handle: Handle) -> Result<T, Absent> {
+        let place = self.find(handle)?;
+        let here = &mut self.places[place];
+        let thing = here.thing.take().ok_or(Absent::Stale)?;
+        // A place whose generations are used up stays empty: no handle is given twice.
+        if here.generation < u32::MAX {
+            self.empty.push_back(place);
+        }
+        Ok(thing)
+    }
+
+    /// Where the newest thing with this handle is or was.
+    fn find(&self, handle: Handle) -> Result<usize, Absent> {
+        let place = handle.place(self.kind).ok_or(Absent::MadeUp)?;
+        let newest = self.places.get(place).ok_or(Absent::MadeUp)?.generation;
+        match handle.generation() {
+            0 => Err(Absent::MadeUp),
+            generation if generation < newest => Err(Absent::Stale),
+            generation if generation > newest => Err(Absent::MadeUp),
+            _ => Ok(place),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table<&'static str> {
+        Table::new(Kind::Servers)
+    }
+
+    #[test]
+    fn things_are_found_until_they_are_removed() {
+        let mut table = table();
+        let one = table.insert("one").expect("room");
+        let two = table.insert("two").expect("room");
+        assert_eq!((table.get(one), table.get(two)), (Ok(&"one"), Ok(&"two")));
+        assert_eq!(table.remove(one), Ok("one"));
+        assert_eq!(table.get(one), Err(Absent::Stale));
+        assert_eq!(table.remove(one), Err(Absent::Stale));
+        let three = table.insert("three").expect("room");
+        assert_ne!(three, one);
+        assert_eq!(table.get(one), Err(Absent::Stale));
+        assert_eq!(
+            (table.get(two), table.get(three)),
+            (Ok(&"two"), Ok(&"three"))
+        );
+    }
+
+    #[test]
+    fn made_up_handles_stand_for_nothing() {
+        let mut table = table();
+        let one = table.insert("one").expect("room");
+        let next = Handle::new(Kind::Servers, 0, one.generation() + 1);
+        let before = Handle::new(Kind::Servers, 0, 0);
+        let beyond = Handle::new(Kind::Servers, 1, 1);
+        let other = Handle::new(Kind::Client, 0, 1);
+        for made_up in [next, before, beyond, other, Handle(0), Handle(u64::MAX)] {
+            assert_eq!(table.get(made_up), Err(Absent::MadeUp), "{made_up:?}");
+            assert_eq!(table.remove(made_up), Err(Absent::MadeUp), "{made_up:?}");
+        }
+        assert_eq!(table.get(one), Ok(&"one"));
+    }
+
+    #[test]
+    fn no_handle_is_given_twice() {
+        let mut table = table();
+        let one = table.insert("one").expect("room");
+        table.places[0].generation = u32::MAX - 1;
+        let late = Handle::new(Kind::Servers, 0, u32::MAX - 1);
+        assert_eq!(table.remove(late), Ok("one"));
+        let last = table.insert("last").expect("room");
+        assert_eq!(last.generation(), u32::MAX);
+        assert_eq!(table.remove(last), Ok("last"));
+        let elsewhere = table.insert("elsewhere").expect("room");
+        assert_eq!(elsewhere.place(Kind::Servers), Some(1));
+        assert_eq!(table.get(one), Err(Absent::Stale));
+    }
+}

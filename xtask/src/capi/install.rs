@@ -1,0 +1,173 @@
+//! `cargo xtask install-capi PREFIX`.
+//!
+//! ```text
+//! PREFIX/include/corelay.h
+//! PREFIX/lib/libcorelay.so -> libcorelay.so.0.1 -> libcorelay.so.0.1.0
+//! PREFIX/lib/libcorelay.a
+//! PREFIX/lib/pkgconfig/corelay.pc
+//! ```
+
+use super::{DIR, PACKAGE};
+use crate::process;
+use crate::workspace::{self, Workspace};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// rustc says behind it what a program that links the static library needs besides.
+const SYSTEM: &str = "native-static-libs: ";
+
+/// Where things have been put.
+pub(crate) struct Installed {
+    pub(crate) prefix: PathBuf,
+    /// Flags for the libraries of the system that the static library needs.
+    pub(crate) system: Vec<String>,
+}
+
+impl Installed {
+    pub(crate) fn include(&self) -> PathBuf {
+        self.prefix.join("include")
+    }
+
+    pub(crate) fn lib(&self) -> PathBuf {
+        self.prefix.join("lib")
+    }
+}
+
+/// Builds the libraries and puts them, the header and the pkg-config file below `prefix`.
+pub(crate) fn install(workspace: &Workspace, prefix: &Path) -> Result<Installed> {
+    if !cfg!(target_os = "linux") {
+        bail!("the C libraries are set up for Linux only");
+    }
+    let prefix = std::path::absolute(prefix)?;
+    let system = build(workspace)?;
+    let installed = Installed { prefix, system };
+    let (include, lib) = (installed.include(), installed.lib());
+    let (dir, built) = (workspace.root.join(DIR), workspace.target.join("release"));
+    for folder in [&include, &lib.join("pkgconfig")] {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let version = version(workspace)?;
+    let (interface, _) = version.rsplit_once('.').context("versions have dots")?;
+    let shared = format!("libcorelay.so.{version}");
+    copy(&dir.join("include/corelay.h"), &include.join("corelay.h"))?;
+    copy(&built.join("libcorelay_capi.a"), &lib.join("libcorelay.a"))?;
+    copy(&built.join("libcorelay_capi.so"), &lib.join(&shared))?;
+    // Its own name for itself is the second: crates/capi/build.rs.
+    let soname = format!("libcorelay.so.{interface}");
+    link(&shared, &lib.join(&soname))?;
+    link(&soname, &lib.join("libcorelay.so"))?;
+    let template = workspace::read(&dir.join("corelay.pc.in"))?;
+    let filled = [
+        ("@PREFIX@", installed.prefix.display().to_string()),
+        ("@VERSION@", version.clone()),
+        ("@REPOSITORY@", package(workspace, "repository")?),
+        ("@SYSTEM@", installed.system.join(" ")),
+    ]
+    .iter()
+    .fold(template, |text, (name, value)| text.replace(name, value));
+    fs::write(lib.join("pkgconfig/corelay.pc"), filled)?;
+    println!(
+        "corelay {version} for C is in {}",
+        installed.prefix.display()
+    );
+    println!("a static link needs: {}", installed.system.join(" "));
+    Ok(installed)
+}
+
+/// Builds both libraries, and gives the flags that the static one needs. Without the Rust
+/// library, beside which there is no optimisation of the whole.
+fn build(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut command = process::cargo(&workspace.root);
+    command.args([
+        "rustc",
+        "--release",
+        "--locked",
+        "--package",
+        PACKAGE,
+        "--lib",
+    ]);
+    command.args(["--crate-type", "cdylib", "--crate-type", "staticlib"]);
+    command.args(["--", "--print", "native-static-libs"]);
+    command.env("CARGO_TARGET_DIR", &workspace.target);
+    println!("{}", process::shown(&command));
+    let ended = process::capture(command, None)?;
+    if !ended.good() {
+        bail!("the libraries do not build:\n{}", ended.output);
+    }
+    system_libraries(&ended.output)
+}
+
+fn system_libraries(output: &str) -> Result<Vec<String>> {
+    let line = output.lines().find_map(|line| line.split_once(SYSTEM));
+    let (_, flags) = line.context("rustc does not say what a static link needs")?;
+    Ok(flags.split_whitespace().map(str::to_owned).collect())
+}
+
+fn version(workspace: &Workspace) -> Result<String> {
+    package(workspace, "version")
+}
+
+/// What the workspace says of all its packages.
+fn package(workspace: &Workspace, key: &str) -> Result<String> {
+    let manifest = workspace::read_toml(&workspace.root.join("Cargo.toml"))?;
+    let value = manifest
+        .get("workspace")
+        .and_then(|table| table.get("package"))
+        .and_then(|table| table.get(key))
+        .and_then(toml::Value::as_str);
+    Ok(value
+        .with_context(|| format!("the workspace has no {key}"))?
+        .to_owned())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    // A program that runs keeps the old one.
+    remove(to)?;
+    fs::copy(from, to)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+fn link(target: &str, at: &Path) -> Result<()> {
+    remove(at)?;
+    symlink(target, at).with_context(|| format!("cannot make the link {}", at.display()))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot replace {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_static_link_needs_is_read() {
+        let output = "note: link against the following\n\nnote: native-static-libs: -lm -lc\n";
+        assert_eq!(system_libraries(output).unwrap(), ["-lm", "-lc"]);
+        assert!(system_libraries("Finished").is_err());
+    }
+
+    #[test]
+    fn links_and_files_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("lib.so");
+        for target in ["lib.so.1", "lib.so.2"] {
+            link(target, &at).unwrap();
+            assert_eq!(fs::read_link(&at).unwrap(), Path::new(target));
+        }
+        let file = dir.path().join("file");
+        fs::write(&file, "new").unwrap();
+        copy(&file, &at).unwrap();
+        assert!(!at.is_symlink());
+        assert_eq!(fs::read_to_string(&at).unwrap(), "new");
+    }
+}

@@ -1,0 +1,189 @@
+//! The C programs: how they are compiled and what they must say.
+
+use super::{DIR, Installed};
+use crate::process::{self, Ended};
+use crate::workspace::{self, Workspace};
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A program that is still running then hangs.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// A program, below the crate's folder.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    /// C, or a page with a program on it.
+    source: &'static str,
+    /// Command lines, the exit code and a part of what is printed then.
+    runs: &'static [(&'static [&'static str], i32, &'static str)],
+}
+
+pub(crate) const PROGRAMS: &[Program] = &[
+    Program {
+        name: "errors",
+        source: "tests/c/errors.c",
+        runs: &[(&[], 0, " checks, 0 failures")],
+    },
+    Program {
+        name: "guide",
+        source: "../../docs/guide/from-c.md",
+        runs: &[(&[], 0, "4000 hits")],
+    },
+    Program {
+        name: "fetch_add",
+        source: "examples/fetch_add.c",
+        runs: &[
+            (&["1", "1", "1024", "0.2"], 0, ": right"),
+            (&["2", "3", "5", "0.2"], 0, ": right"),
+            (&["0"], 2, "SERVERS"),
+            (&["1", "1", "1", "never"], 2, "SECONDS"),
+        ],
+    },
+];
+
+/// Which library a program is linked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linked {
+    Shared,
+    Static,
+}
+
+impl Linked {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Static => "static",
+        }
+    }
+}
+
+/// Compiles a program into `dir`, with `flags` besides.
+pub(crate) fn compile(
+    workspace: &Workspace,
+    installed: &Installed,
+    program: &Program,
+    linked: Linked,
+    flags: &[&str],
+    dir: &Path,
+) -> Result<PathBuf> {
+    std::fs::create_dir_all(dir)?;
+    let to = dir.join(format!("{}-{}", program.name, linked.name()));
+    let mut source = workspace.root.join(DIR).join(program.source);
+    if source
+        .extension()
+        .is_some_and(|extension| extension == "md")
+    {
+        let page = workspace::read(&source)?;
+        source = dir.join(format!("{}.c", program.name));
+        std::fs::write(
+            &source,
+            on_page(&page).context("there is no program on the page")?,
+        )?;
+    }
+    let mut command = compiler(dir);
+    command.args(flags).arg(&source).arg("-o").arg(&to);
+    command.args(library(installed, linked)?);
+    compiled(command)?;
+    Ok(to)
+}
+
+/// The program on a page.
+fn on_page(page: &str) -> Option<&str> {
+    let (_, program) = page.split_once("\n```c\n")?;
+    Some(program.split_once("```\n")?.0)
+}
+
+/// The C compiler, strict.
+pub(crate) fn compiler(dir: &Path) -> Command {
+    let mut command = process::program(std::env::var_os("CC").unwrap_or("cc".into()), dir);
+    command.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O2", "-g"]);
+    command.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+    command
+}
+
+/// Runs a compiler to its end; what it says is an error.
+pub(crate) fn compiled(command: Command) -> Result<()> {
+    let what = process::shown(&command);
+    let ended = process::capture(command, Some(LIMIT))
+        .context("compilers of C (and, for the long runs, C++) are needed")?;
+    if !ended.good() {
+        bail!("`{what}`: {}\n{}", ended.how(), ended.output);
+    }
+    Ok(())
+}
+
+/// What finds header and library. Of the shared one pkg-config says it, where there is one.
+fn library(installed: &Installed, linked: Linked) -> Result<Vec<OsString>> {
+    let include = OsString::from(format!("-I{}", installed.include().display()));
+    let lib = installed.lib();
+    if linked == Linked::Static {
+        let system = installed.system.iter().map(OsString::from);
+        let archive = lib.join("libcorelay.a").into_os_string();
+        return Ok([include, archive].into_iter().chain(system).collect());
+    }
+    let run_path = OsString::from(format!("-Wl,-rpath,{}", lib.display()));
+    let mut asked = process::program("pkg-config", &lib);
+    asked.args(["--cflags", "--libs", "corelay"]);
+    asked.env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
+    let Ok(ended) = process::capture(asked, Some(LIMIT)) else {
+        println!("capi: no pkg-config: corelay.pc is not tried");
+        let path = OsString::from(format!("-L{}", lib.display()));
+        return Ok(vec![include, path, "-lcorelay".into(), run_path]);
+    };
+    if !ended.good() {
+        bail!("pkg-config: {}", ended.output);
+    }
+    let flags = ended.output.split_whitespace().map(OsString::from);
+    Ok(flags.chain([run_path]).collect())
+}
+
+/// Runs a compiled program in each of its ways; `under` is what it is started by.
+pub(crate) fn complaints(program: &Program, path: &Path, under: &[&str]) -> Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    for (args, code, says) in program.runs {
+        let ended = start(path, args, under)?;
+        let line = format!("{} {}", path.display(), args.join(" "));
+        if ended.code == Some(*code) && ended.output.contains(says) {
+            println!("capi: {line}: as it should");
+        } else {
+            let how = ended.how();
+            complaints.push(format!(
+                "`{line}` must end with {code} and say `{says}`, not: {how}\n{}",
+                ended.output
+            ));
+        }
+    }
+    Ok(complaints)
+}
+
+pub(crate) fn start(path: &Path, args: &[&str], under: &[&str]) -> Result<Ended> {
+    let dir = path.parent().context("a program lies in a folder")?;
+    let command = match under.split_first() {
+        None => {
+            let mut command = process::program(path, dir);
+            command.args(args);
+            command
+        }
+        Some((first, rest)) => {
+            let mut command = process::program(first, dir);
+            command.args(rest).arg(path).args(args);
+            command
+        }
+    };
+    process::capture(command, Some(LIMIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_a_program() {
+        let page = "# Page\n```sh\ncc\n```\n\n```c\nint main(void) {}\n```\nEnd.\n";
+        assert_eq!(on_page(page), Some("int main(void) {}\n"));
+        assert_eq!(on_page("no program"), None);
+    }
+}

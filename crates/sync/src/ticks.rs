@@ -132,7 +132,7 @@ fn shared() -> u64 {
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(corelay_loom, corelay_shuttle, miri))
 ))]
-mod hardware {
+pub(crate) mod hardware {
     use super::TickSource;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU8, Ordering};
@@ -146,7 +146,7 @@ mod hardware {
     static SOURCE: OnceLock<TickSource> = OnceLock::new();
 
     #[inline(always)]
-    pub(super) fn chosen() -> bool {
+    pub(crate) fn chosen() -> bool {
         // Relaxed: the value is decided once and carries nothing else.
         match CHOICE.load(Ordering::Relaxed) {
             HARDWARE => true,
@@ -282,11 +282,11 @@ mod hardware {
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(corelay_loom, corelay_shuttle, miri))
 )))]
-mod hardware {
+pub(crate) mod hardware {
     use super::TickSource;
 
     #[inline(always)]
-    pub(super) fn chosen() -> bool {
+    pub(crate) fn chosen() -> bool {
         false
     }
 

@@ -1,0 +1,179 @@
+//! The ring that one thread's events lie in: the last ones, and a count of all.
+//!
+//! One thread writes and never waits; anybody reads, whenever he likes, and gets no event that
+//! is half one and half another.
+//!
+//! ```text
+//!   event n lies in place n % places            head: events recorded so far
+//!
+//!   writer of event n                           reader
+//!     fence (Release)                             head (Acquire)          = h
+//!     words of place n % places (Relaxed)         words of all places (Relaxed)
+//!     head := n + 1 (Release)                     fence (Acquire)
+//!                                                 head (Relaxed)          = h'
+//!                                                 keeps h' + 1 - places .. h
+//! ```
+//! **No event is torn.** *Not too new:* the reader keeps events before `h` only, whose words
+//! were written before `head` became `h`, which it has acquired. *Not too old:* where a word
+//! that it has read belongs to a later event `n` in the same place, the writer's fence before
+//! that word and the reader's fence behind it make the reader see what the writer did before:
+//! `head` was `n` at least, so `h' >= n`, and the event looked for, `n - places` or older, lies
+//! before `h' + 1 - places`. It is left out, and so is one that is whole if the next event was
+//! about to take its place: of `places` events the reader may count on one less.
+//!
+//! Every word is an atomic, so that a torn event would be a wrong picture and no undefined
+//! behaviour; and every label that lies in a ring is a whole pointer to a `static`.
+
+use super::label::Label;
+use crate::facade::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use crate::facade::sync::Arc;
+use std::ptr;
+
+/// Where an end would stand: the event is an instant.
+pub(super) const INSTANT: u64 = u64::MAX;
+
+/// An event as it lies in a ring: stamps are ticks.
+#[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
+pub struct Raw {
+    pub label: &'static Label,
+    pub begin: u64,
+    pub end: u64,
+    pub args: [u64; 2],
+}
+
+/// A place in a ring.
+#[derive(Debug)]
+struct Place {
+    label: AtomicPtr<Label>,
+    /// Begin, end, and the two numbers.
+    words: [AtomicU64; 4],
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            label: AtomicPtr::new(ptr::null_mut()),
+            words: [0; 4].map(AtomicU64::new),
+        }
+    }
+}
+
+/// A ring as its readers know it.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Ring {
+    /// Events recorded so far.
+    head: AtomicU64,
+    places: Box<[Place]>,
+}
+
+/// A ring as the one thread knows it that writes.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Writer {
+    ring: Arc<Ring>,
+    recorded: u64,
+    /// The place of the next event.
+    next: usize,
+}
+
+/// What a reader has found.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Found {
+    /// Events recorded when it began to read.
+    pub recorded: u64,
+    /// The last of them, the oldest first.
+    pub events: Vec<Raw>,
+}
+
+impl Writer {
+    /// A ring for the last `events` events, at least one, of the thread that keeps the writer.
+    pub fn new(events: usize) -> Self {
+        // One more: see above.
+        let places = (0..=events.max(1)).map(|_| Place::new()).collect();
+        Self {
+            ring: Arc::new(Ring {
+                head: AtomicU64::new(0),
+                places,
+            }),
+            recorded: 0,
+            next: 0,
+        }
+    }
+
+    /// The ring, for readers.
+    pub fn ring(&self) -> &Arc<Ring> {
+        &self.ring
+    }
+
+    /// Records an event, in the place of the oldest where there is no other.
+    #[inline]
+    pub fn record(&mut self, event: Raw) {
+        let ring = &*self.ring;
+        let place = &ring.places[self.next];
+        // Release: pairs with the Acquire fence of `Ring::read`. Whoever reads a word of this
+        // event sees that its predecessor has been recorded, and so which place is taken.
+        fence(Ordering::Release);
+        let Raw {
+            label,
+            begin,
+            end,
+            args: [first, second],
+        } = event;
+        // Relaxed, these five: published by the head.
+        place
+            .label
+            .store(ptr::from_ref(label).cast_mut(), Ordering::Relaxed);
+        for (word, value) in place.words.iter().zip([begin, end, first, second]) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.next += 1;
+        if self.next == ring.places.len() {
+            self.next = 0;
+        }
+        self.recorded += 1;
+        // Release: pairs with the Acquire of `Ring::read`; publishes the event.
+        ring.head.store(self.recorded, Ordering::Release);
+    }
+}
+
+impl Ring {
+    /// The last events there are. On any thread, also while the writer writes.
+    pub fn read(&self) -> Found {
+        let places = self.places.len() as u64;
+        // Acquire: pairs with the Release of `Writer::record`; what was recorded is seen.
+        let recorded = self.head.load(Ordering::Acquire);
+        let first = recorded.saturating_sub(places);
+        let read: Vec<_> = (first..recorded).map(|n| self.place(n)).collect();
+        // Acquire: pairs with the fence of `Writer::record`; see the module.
+        fence(Ordering::Acquire);
+        // Relaxed: ordered by the fence.
+        let now = self.head.load(Ordering::Relaxed);
+        let overwritten = (now + 1).saturating_sub(places).saturating_sub(first);
+        let events = read.into_iter().skip(overwritten as usize).flatten();
+        Found {
+            recorded,
+            events: events.collect(),
+        }
+    }
+
+    /// What lies in the place of event `n`: perhaps half of one event and half of another.
+    fn place(&self, n: u64) -> Option<Raw> {
+        let place = &self.places[(n % self.places.len() as u64) as usize];
+        // Relaxed, these five: `read` finds out whether they belong together.
+        let label = place.label.load(Ordering::Relaxed);
+        let [begin, end, first, second] = &place.words;
+        let [begin, end, first, second] =
+            [begin, end, first, second].map(|word| word.load(Ordering::Relaxed));
+        // SAFETY: null, or from a reference to a static: `Writer::record` stores nothing else.
+        let label = unsafe { label.cast_const().as_ref() }?;
+        Some(Raw {
+            label,
+            begin,
+            end,
+            args: [first, second],
+        })
+    }
+}

@@ -65,7 +65,7 @@ pub use corelay_delegate::{
     Trustees, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
     report,
 };
-pub use corelay_sync::{Issue, Session, Shared};
+pub use corelay_sync::{Issue, Session, Shared, trace};
 
 /// Locks, a small file each, that share a value as [`Trust`] does.
 pub use corelay_locks as locks;

@@ -5,18 +5,18 @@
 
 #![cfg(corelay_loom)]
 
-use corelay_sync::trace::Label;
+use corelay_sync::trace::Mark;
 use corelay_sync::trace::ring::{Found, Raw, Writer};
 use loom::sync::Arc;
 use loom::thread;
 
-static EVEN: Label = Label::new("even");
-static ODD: Label = Label::new("odd");
+static EVEN: Mark = Mark::new("even");
+static ODD: Mark = Mark::new("odd");
 
 /// Event `n`: each of its words says which one it is.
 fn event(n: u64) -> Raw {
     Raw {
-        label: if n.is_multiple_of(2) { &EVEN } else { &ODD },
+        mark: if n.is_multiple_of(2) { &EVEN } else { &ODD },
         begin: n,
         end: n,
         args: [n, n],
@@ -29,7 +29,7 @@ fn check(found: &Found, places: u64) -> u64 {
     for (n, e) in (found.recorded - kept..).zip(&found.events) {
         let expected = event(n);
         assert_eq!([e.begin, e.end, e.args[0], e.args[1]], [n; 4], "torn");
-        assert_eq!(e.label.name(), expected.label.name(), "torn");
+        assert_eq!(e.mark.name(), expected.mark.name(), "torn");
     }
     assert!(kept < places, "a place is the next event's");
     kept

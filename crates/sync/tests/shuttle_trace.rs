@@ -8,7 +8,7 @@
 
 mod schedules;
 
-use corelay_sync::trace::Label;
+use corelay_sync::trace::Mark;
 use corelay_sync::trace::ring::{Found, Raw, Writer};
 use schedules::model;
 use shuttle::sync::Arc;
@@ -17,11 +17,11 @@ use shuttle::thread;
 /// Schedules per test, where the environment does not say.
 const SCHEDULES: usize = 3_000;
 
-static EVENT: Label = Label::new("event");
+static EVENT: Mark = Mark::new("event");
 
 fn event(n: u64) -> Raw {
     Raw {
-        label: &EVENT,
+        mark: &EVENT,
         begin: n,
         end: n,
         args: [n, n],

@@ -4,15 +4,15 @@
 
 use corelay_sync::trace::ring::{Raw, Writer};
 use corelay_sync::trace::{
-    self, AlreadyRecording, Event, Label, Limits, Recording, ThreadTrace, Trace,
+    self, AlreadyRecording, Event, Limits, Mark, Recording, ThreadTrace, Trace,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-static OUTER: Label = Label::new("outer");
-static INNER: Label = Label::new("inner").with_arg("n");
-static TICK: Label = Label::new("tick").with_args("n", "twice");
+static OUTER: Mark = Mark::new("outer");
+static INNER: Mark = Mark::new("inner").with_arg("n");
+static TICK: Mark = Mark::new("tick").with_args("n", "twice");
 
 /// There is one recording in a process, and tests run side by side.
 fn alone() -> MutexGuard<'static, ()> {
@@ -55,7 +55,7 @@ fn spans_lie_in_each_other_and_instants_between_them() {
     let [outer, inner, tick] = &thread.events[..] else {
         panic!("three events: {thread:?}")
     };
-    let names = [outer, inner, tick].map(|event| event.label.name());
+    let names = [outer, inner, tick].map(|event| event.mark.name());
     assert_eq!(names, ["outer", "inner", "tick"]);
     assert_eq!((inner.args, tick.args), ([3, 0], [2, 4]));
     let end = |event: &Event| event.begin_ns + event.duration_ns.unwrap_or(0);
@@ -237,7 +237,7 @@ fn recordings_come_and_go_beside_threads() {
                 assert!(thread.events.len() <= 1 + round % 7);
                 for event in &thread.events {
                     match event.duration_ns {
-                        Some(_) => assert_eq!(event.label.name(), "inner"),
+                        Some(_) => assert_eq!(event.mark.name(), "inner"),
                         None => assert_eq!(event.args[1], 2 * event.args[0], "torn"),
                     }
                 }
@@ -258,7 +258,7 @@ fn a_ring_is_read_while_it_is_written() {
         s.spawn(|| {
             for n in 0..rounds {
                 writer.record(Raw {
-                    label: if n.is_multiple_of(2) { &OUTER } else { &INNER },
+                    mark: if n.is_multiple_of(2) { &OUTER } else { &INNER },
                     begin: n,
                     end: n,
                     args: [n, n],
@@ -279,7 +279,7 @@ fn a_ring_is_read_while_it_is_written() {
                 } else {
                     "inner"
                 };
-                assert_eq!(event.label.name(), name, "torn");
+                assert_eq!(event.mark.name(), name, "torn");
             }
             if last {
                 break;

@@ -74,7 +74,7 @@ impl<W: Write> List<'_, W> {
     }
 
     fn event(&mut self, event: &Event, tid: u32) -> io::Result<()> {
-        let (name, at) = (event.label.name(), event.begin_ns);
+        let (name, at) = (event.mark.name(), event.begin_ns);
         match event.duration_ns {
             Some(ns) => {
                 self.row("X", name, tid, at)?;
@@ -86,7 +86,7 @@ impl<W: Write> List<'_, W> {
             }
         }
         let mut before = ",\"args\":{";
-        for (name, value) in event.label.args().zip(event.args) {
+        for (name, value) in event.mark.args().zip(event.args) {
             write!(self.out, "{before}{}:{value}", Quoted(name))?;
             before = ",";
         }
@@ -157,16 +157,16 @@ impl std::fmt::Display for Quoted<'_> {
 
 #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
 mod tests {
-    use super::super::{Label, Refused};
+    use super::super::{Mark, Refused};
     use super::*;
 
-    static PASS: Label = Label::new("pass").with_args("requests", "of \"whom\"");
-    static WAKE: Label = Label::new("wake");
+    static PASS: Mark = Mark::new("pass").with_args("requests", "of \"whom\"");
+    static WAKE: Mark = Mark::new("wake");
 
     #[test]
     fn a_small_trace_word_for_word() {
-        let event = |label, begin_ns, duration_ns| Event {
-            label,
+        let event = |mark, begin_ns, duration_ns| Event {
+            mark,
             begin_ns,
             duration_ns,
             args: [3, 4],

@@ -1,10 +1,10 @@
 //! What each thread did when: spans and instants, recorded for little and shown on a timeline.
 //!
 //! ```
-//! use corelay_sync::trace::{self, Label, Limits, Recording};
+//! use corelay_sync::trace::{self, Mark, Limits, Recording};
 //!
-//! static SORT: Label = Label::new("sort").with_arg("words");
-//! static EMPTY: Label = Label::new("nothing to sort");
+//! static SORT: Mark = Mark::new("sort").with_arg("words");
+//! static EMPTY: Mark = Mark::new("nothing to sort");
 //!
 //! fn sort(words: &mut [&str]) {
 //!     if words.is_empty() {
@@ -19,7 +19,7 @@
 //! sort(&mut []);
 //! let trace = recording.stop();
 //! let events = &trace.threads[0].events;
-//! assert_eq!(events[0].label.name(), "sort");
+//! assert_eq!(events[0].mark.name(), "sort");
 //! assert_eq!(events[0].args[0], 2);
 //! assert!(events[1].duration_ns.is_none());
 //! let mut file = Vec::new();
@@ -47,7 +47,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `label` | what a kind of event is called |
+//! | `mark` | what a kind of event is called |
 //! | `ring` | one thread writes and never waits, anybody reads and gets no torn event |
 //! | `recording` | who records; from rings to a trace |
 //! | `clock` | stamps, and their nanoseconds |
@@ -55,13 +55,13 @@
 
 mod clock;
 mod json;
-mod label;
+mod mark;
 mod recording;
 #[doc(hidden)]
 pub mod ring;
 
-pub use label::{Args, Label};
-pub use recording::{AlreadyRecording, Limits, Recording, is_on, name_thread};
+pub use mark::{Args, Mark};
+pub use recording::{AlreadyRecording, Limits, Recording, is_on, name_thread, number};
 
 use clock::stamp;
 use recording::record;
@@ -71,47 +71,47 @@ use std::marker::PhantomData;
 /// Records that something happened now, if a recording is under way.
 ///
 /// ```
-/// use corelay_sync::trace::{self, Label};
+/// use corelay_sync::trace::{self, Mark};
 ///
-/// static MISS: Label = Label::new("miss").with_args("key", "shard");
+/// static MISS: Mark = Mark::new("miss").with_args("key", "shard");
 /// trace::instant(&MISS, (17, 3));
 /// ```
 #[inline(always)]
-pub fn instant(label: &'static Label, args: impl Into<Args>) {
+pub fn instant(mark: &'static Mark, args: impl Into<Args>) {
     if is_on() {
-        now(label, args.into());
+        now(mark, args.into());
     }
 }
 
 #[cold]
-fn now(label: &'static Label, args: Args) {
-    record(label, stamp(), INSTANT, args);
+fn now(mark: &'static Mark, args: Args) {
+    record(mark, stamp(), INSTANT, args);
 }
 
 /// Begins a span, which lasts until the guard is dropped; nothing where no recording is under
 /// way.
 ///
 /// ```
-/// use corelay_sync::trace::{self, Label};
+/// use corelay_sync::trace::{self, Mark};
 ///
-/// static LOOKUP: Label = Label::new("look-up").with_arg("found");
+/// static LOOKUP: Mark = Mark::new("look-up").with_arg("found");
 ///
 /// let mut span = trace::span(&LOOKUP);
 /// let found = [1, 2, 3].iter().filter(|n| **n > 1).count();
 /// span.set(found as u64); // known only now
 /// ```
 #[inline(always)]
-pub fn span(label: &'static Label) -> Span {
+pub fn span(mark: &'static Mark) -> Span {
     Span {
-        begun: if is_on() { begin(label) } else { None },
+        begun: if is_on() { begin(mark) } else { None },
         args: Args::default(),
         _of_this_thread: PhantomData,
     }
 }
 
 #[cold]
-fn begin(label: &'static Label) -> Option<(&'static Label, u64)> {
-    Some((label, stamp()))
+fn begin(mark: &'static Mark) -> Option<(&'static Mark, u64)> {
+    Some((mark, stamp()))
 }
 
 /// A span that has begun; from [`span`]. It ends on its thread, when it is dropped, in a panic
@@ -119,7 +119,7 @@ fn begin(label: &'static Label) -> Option<(&'static Label, u64)> {
 #[derive(Debug)]
 #[must_use = "the span ends when it is dropped"]
 pub struct Span {
-    begun: Option<(&'static Label, u64)>,
+    begun: Option<(&'static Mark, u64)>,
     args: Args,
     _of_this_thread: PhantomData<*const ()>,
 }
@@ -145,16 +145,16 @@ impl Span {
     }
 
     #[cold]
-    fn end(&self, label: &'static Label, begin: u64) {
-        record(label, begin, stamp(), self.args);
+    fn end(&self, mark: &'static Mark, begin: u64) {
+        record(mark, begin, stamp(), self.args);
     }
 }
 
 impl Drop for Span {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some((label, begin)) = self.begun {
-            self.end(label, begin);
+        if let Some((mark, begin)) = self.begun {
+            self.end(mark, begin);
         }
     }
 }
@@ -196,12 +196,12 @@ impl ThreadTrace {
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     /// What it is.
-    pub label: &'static Label,
+    pub mark: &'static Mark,
     /// When it began, in nanoseconds since the recording's beginning.
     pub begin_ns: u64,
     /// How long it lasted, in nanoseconds; `None` for an instant.
     pub duration_ns: Option<u64>,
-    /// Its numbers, as many as its label names.
+    /// Its numbers, as many as its mark names.
     pub args: [u64; 2],
 }
 

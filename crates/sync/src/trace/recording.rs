@@ -1,9 +1,10 @@
 //! From the beginning of a recording to its trace: who records, and what is kept.
 
 use super::clock::{Moment, Scale, stamp};
-use super::label::{Args, Label};
+use super::mark::{Args, Mark};
 use super::ring::{INSTANT, Raw, Ring, Writer};
 use super::{Event, Refused, ThreadTrace, Trace};
+use crate::CachePadded;
 use crate::facade::sync::Arc;
 use crate::facade::{MODEL, thread_local};
 use std::cell::RefCell;
@@ -13,8 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of the recording that is under way; 0 where there is none. What code looks at
-/// that may be traced, and nothing else: alone on its line but for what is as seldom written.
-static CURRENT: AtomicU32 = AtomicU32::new(0);
+/// that may be traced, and nothing else: on a line of its own, that nobody writes meanwhile.
+static CURRENT: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
 /// Events refused because their thread came when there were no rings left.
 static REFUSED_BEYOND: AtomicU64 = AtomicU64::new(0);
@@ -115,9 +116,19 @@ impl std::error::Error for AlreadyRecording {}
 /// In the models it is never.
 #[inline(always)]
 pub fn is_on() -> bool {
+    number() != 0
+}
+
+/// The number of the recording that is under way, 0 where there is none: for code that keeps
+/// something from one event to the next.
+#[inline(always)]
+pub fn number() -> u32 {
+    if MODEL {
+        return 0;
+    }
     // Relaxed: a thread that learns of a recording goes to the registry, whose lock publishes
     // all the rest.
-    !MODEL && CURRENT.load(Ordering::Relaxed) != 0
+    CURRENT.load(Ordering::Relaxed)
 }
 
 impl Recording {
@@ -140,7 +151,7 @@ impl Recording {
             refused.store(0, Ordering::Relaxed);
         }
         let begin = Moment::now();
-        // Relaxed: see `is_on`.
+        // Relaxed: see `number`.
         CURRENT.store(registry.recordings, Ordering::Relaxed);
         Ok(Self {
             number: registry.recordings,
@@ -173,7 +184,7 @@ impl Recording {
         if CURRENT.load(Ordering::Relaxed) != self.number {
             return Vec::new();
         }
-        // Relaxed: see `is_on`.
+        // Relaxed: see `number`.
         CURRENT.store(0, Ordering::Relaxed);
         std::mem::take(&mut registry.threads)
     }
@@ -200,7 +211,7 @@ impl Entry {
                 let begin_ns = scale.ns(raw.begin);
                 let until = |end: u64| scale.ns(end).saturating_sub(begin_ns);
                 Event {
-                    label: raw.label,
+                    mark: raw.mark,
                     begin_ns,
                     duration_ns: (raw.end != INSTANT).then(|| until(raw.end)),
                     args: raw.args,
@@ -221,15 +232,14 @@ impl Entry {
 
 /// Records an event of this thread.
 #[inline(never)]
-pub(super) fn record(label: &'static Label, begin: u64, end: u64, Args(args): Args) {
-    // Relaxed: see `is_on`.
-    let recording = CURRENT.load(Ordering::Relaxed);
+pub(super) fn record(mark: &'static Mark, begin: u64, end: u64, Args(args): Args) {
+    let recording = number();
     if recording == 0 {
         // It has ended since the caller asked.
         return;
     }
     let event = Raw {
-        label,
+        mark,
         begin,
         end,
         args,
@@ -261,9 +271,8 @@ fn refuse(why: &AtomicU64) {
 /// # Ok::<(), corelay_sync::trace::AlreadyRecording>(())
 /// ```
 pub fn name_thread(name: &str) {
-    // Relaxed: see `is_on`.
-    let recording = CURRENT.load(Ordering::Relaxed);
-    if MODEL || recording == 0 {
+    let recording = number();
+    if recording == 0 {
         return;
     }
     let Some(number) = with_mine(recording, |mine| mine.number) else {

@@ -22,9 +22,9 @@
 //! about to take its place: of `places` events the reader may count on one less.
 //!
 //! Every word is an atomic, so that a torn event would be a wrong picture and no undefined
-//! behaviour; and every label that lies in a ring is a whole pointer to a `static`.
+//! behaviour; and every mark that lies in a ring is a whole pointer to a `static`.
 
-use super::label::Label;
+use super::mark::Mark;
 use crate::facade::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use crate::facade::sync::Arc;
 use std::ptr;
@@ -36,7 +36,7 @@ pub(super) const INSTANT: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Raw {
-    pub label: &'static Label,
+    pub mark: &'static Mark,
     pub begin: u64,
     pub end: u64,
     pub args: [u64; 2],
@@ -45,7 +45,7 @@ pub struct Raw {
 /// A place in a ring.
 #[derive(Debug)]
 struct Place {
-    label: AtomicPtr<Label>,
+    mark: AtomicPtr<Mark>,
     /// Begin, end, and the two numbers.
     words: [AtomicU64; 4],
 }
@@ -53,7 +53,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         Self {
-            label: AtomicPtr::new(ptr::null_mut()),
+            mark: AtomicPtr::new(ptr::null_mut()),
             words: [0; 4].map(AtomicU64::new),
         }
     }
@@ -117,15 +117,15 @@ impl Writer {
         // event sees that its predecessor has been recorded, and so which place is taken.
         fence(Ordering::Release);
         let Raw {
-            label,
+            mark,
             begin,
             end,
             args: [first, second],
         } = event;
         // Relaxed, these five: published by the head.
         place
-            .label
-            .store(ptr::from_ref(label).cast_mut(), Ordering::Relaxed);
+            .mark
+            .store(ptr::from_ref(mark).cast_mut(), Ordering::Relaxed);
         for (word, value) in place.words.iter().zip([begin, end, first, second]) {
             word.store(value, Ordering::Relaxed);
         }
@@ -163,14 +163,14 @@ impl Ring {
     fn place(&self, n: u64) -> Option<Raw> {
         let place = &self.places[(n % self.places.len() as u64) as usize];
         // Relaxed, these five: `read` finds out whether they belong together.
-        let label = place.label.load(Ordering::Relaxed);
+        let mark = place.mark.load(Ordering::Relaxed);
         let [begin, end, first, second] = &place.words;
         let [begin, end, first, second] =
             [begin, end, first, second].map(|word| word.load(Ordering::Relaxed));
         // SAFETY: null, or from a reference to a static: `Writer::record` stores nothing else.
-        let label = unsafe { label.cast_const().as_ref() }?;
+        let mark = unsafe { mark.cast_const().as_ref() }?;
         Some(Raw {
-            label,
+            mark,
             begin,
             end,
             args: [first, second],

@@ -7,20 +7,20 @@
 /// one colour: few and short ones, not one for each object.
 ///
 /// ```
-/// use corelay_sync::trace::Label;
+/// use corelay_sync::trace::Mark;
 ///
-/// static SORT: Label = Label::new("sort").with_args("words", "bytes");
+/// static SORT: Mark = Mark::new("sort").with_args("words", "bytes");
 /// assert_eq!(SORT.name(), "sort");
 /// assert_eq!(SORT.args().collect::<Vec<_>>(), ["words", "bytes"]);
 /// ```
 #[derive(Debug)]
-pub struct Label {
+pub struct Mark {
     name: &'static str,
     /// Empty where there is no such number.
     args: [&'static str; 2],
 }
 
-impl Label {
+impl Mark {
     /// Events of that name, without numbers.
     pub const fn new(name: &'static str) -> Self {
         Self {

@@ -45,7 +45,7 @@ use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::trace;
 use corelay_sync::wait::{Sleeper, Token};
 use corelay_sync::{Backoff, CachePadded, Futex, barrier};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -313,6 +313,8 @@ pub(crate) struct Trustee {
     since_look: u32,
     job: Option<Job>,
     closing: bool,
+    /// A recording is under way, as of the last look at the heads: here, because each pass asks.
+    is_recorded: Cell<bool>,
 }
 
 impl Trustee {
@@ -332,6 +334,7 @@ impl Trustee {
             since_look: 0,
             job: None,
             closing: false,
+            is_recorded: Cell::new(trace::is_on()),
         }
     }
 
@@ -393,7 +396,7 @@ impl Trustee {
     /// so, at every head; the number of things found. Of each client at most `batch` requests.
     #[inline(always)]
     pub(crate) fn pass(&mut self, heads: bool, batch: u32) -> u32 {
-        if trace::is_on() {
+        if self.is_recorded.get() {
             return self.marked_pass(heads, batch);
         }
         self.plain_pass(heads, batch)
@@ -461,6 +464,7 @@ impl Trustee {
     }
 
     fn look_at_heads(&self, batch: u32) -> u32 {
+        self.is_recorded.set(trace::is_on());
         let mut ran = 0;
         for lane in &self.lanes {
             ran += lane.serve_head(&self.serving, batch);

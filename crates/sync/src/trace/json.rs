@@ -20,7 +20,7 @@ impl Trace {
     ///
     /// # Errors
     /// Of `out`, which gets many small pieces: buffer it.
-    pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write_json(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         let pid = std::process::id();
         let mut list = List { out, pid, rows: 0 };
         list.out.write_all(b"{\"traceEvents\":[\n")?;
@@ -46,13 +46,13 @@ impl Trace {
 }
 
 /// The events of a file, one in a line.
-struct List<'a, W> {
+struct List<'a, W: ?Sized> {
     out: &'a mut W,
     pid: u32,
     rows: u64,
 }
 
-impl<W: Write> List<'_, W> {
+impl<W: Write + ?Sized> List<'_, W> {
     fn thread(&mut self, thread: &ThreadTrace, length_ns: u64) -> io::Result<()> {
         let tid = thread.number;
         self.name("thread_name", tid, &thread.name)?;

@@ -79,6 +79,23 @@ pub struct Limits {
     pub threads: usize,
 }
 
+impl Limits {
+    /// So many events of as many threads as have room in `bytes`; of one at least.
+    ///
+    /// ```
+    /// use corelay_sync::trace::Limits;
+    ///
+    /// assert_eq!(Limits::in_memory(999, 1 << 20).threads, 26); // of 40,000 bytes each
+    /// ```
+    pub fn in_memory(events: usize, bytes: usize) -> Self {
+        let ring = Ring::bytes(events);
+        Self {
+            events,
+            threads: (bytes / ring).max(1),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

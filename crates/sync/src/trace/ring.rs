@@ -140,6 +140,14 @@ impl Writer {
 }
 
 impl Ring {
+    /// Memory of a ring for the last `events` events.
+    pub(super) fn bytes(events: usize) -> usize {
+        events
+            .max(1)
+            .saturating_add(1)
+            .saturating_mul(size_of::<Place>())
+    }
+
     /// The last events there are. On any thread, also while the writer writes.
     pub fn read(&self) -> Found {
         let places = self.places.len() as u64;

@@ -198,7 +198,9 @@ pub(crate) mod hardware {
     }
 
     #[cfg(target_arch = "x86_64")]
-    pub(super) use x86_64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant, read};
+    pub(crate) use x86_64::read;
+    #[cfg(target_arch = "x86_64")]
+    pub(super) use x86_64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant};
 
     #[cfg(target_arch = "x86_64")]
     mod x86_64 {
@@ -241,7 +243,9 @@ pub(crate) mod hardware {
     }
 
     #[cfg(target_arch = "aarch64")]
-    pub(super) use aarch64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant, read};
+    pub(crate) use aarch64::read;
+    #[cfg(target_arch = "aarch64")]
+    pub(super) use aarch64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant};
 
     #[cfg(target_arch = "aarch64")]
     mod aarch64 {
@@ -290,7 +294,7 @@ pub(crate) mod hardware {
         false
     }
 
-    pub(super) fn read() -> u64 {
+    pub(crate) fn read() -> u64 {
         unreachable!("chosen() says that there is no counter")
     }
 

@@ -36,7 +36,7 @@ fn check(found: &Found, places: u64) -> u64 {
 }
 
 /// A reader beside a writer that goes round: no event is torn, none is missing that was not
-/// overwritten.
+/// overwritten. `events` is one less than a power of two.
 fn read_while_written(events: usize, recorded: u64, read: u64) {
     loom::model(move || {
         let mut writer = Writer::new(events);
@@ -61,7 +61,7 @@ fn read_while_written(events: usize, recorded: u64, read: u64) {
 /// From the first event on.
 #[test]
 fn the_first_events_are_whole() {
-    read_while_written(2, 0, 2);
+    read_while_written(3, 0, 2);
 }
 
 /// Places are taken a second time while they are read.

@@ -11,10 +11,9 @@ use std::time::Instant;
 
 static MARK: Mark = Mark::new("measured").with_arg("n");
 
-/// Events of a batch: they go round in a ring that stays in the first cache.
+/// Events of a batch: each takes another place of a ring of the usual size.
 const BATCH: u64 = 2_000;
-const EVENTS: usize = 256;
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 100;
 
 /// Nanoseconds, each a median.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,14 +38,10 @@ impl Cost {
 /// # Errors
 /// Where a recording is under way: there is one at a time.
 pub fn cost() -> Result<Cost, AlreadyRecording> {
-    let limits = Limits {
-        events: EVENTS,
-        ..Limits::default()
-    };
     let mut samples = [const { Vec::new() }; 3];
     for round in 0..=ROUNDS {
         let tick = batch(|_| _ = black_box(ticks()));
-        let recording = Recording::start(limits)?;
+        let recording = Recording::start(Limits::default())?;
         // This thread's ring is made by its first event.
         trace::instant(&MARK, 0);
         let event = batch(|n| trace::instant(&MARK, black_box(n)));

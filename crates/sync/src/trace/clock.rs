@@ -5,7 +5,7 @@
 //! stamps and knows no time: there the system's monotonic clock takes its place, which costs
 //! more and orders as well.
 
-use crate::ticks::{hardware, ticks};
+use crate::ticks::hardware;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 #[inline(always)]
 pub(super) fn stamp() -> u64 {
     if hardware::chosen() {
-        ticks()
+        hardware::read()
     } else {
         elsewhere()
     }

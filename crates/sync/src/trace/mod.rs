@@ -49,7 +49,8 @@
 //! |---|---|
 //! | `mark` | what a kind of event is called |
 //! | `ring` | one thread writes and never waits, anybody reads and gets no torn event |
-//! | `recording` | who records; from rings to a trace |
+//! | `recording` | from a recording's beginning to its trace |
+//! | `thread` | a thread's way to its ring |
 //! | `clock` | stamps, and their nanoseconds |
 //! | `json` | a file for the Perfetto UI |
 
@@ -59,13 +60,14 @@ mod mark;
 mod recording;
 #[doc(hidden)]
 pub mod ring;
+mod thread;
 
 pub use mark::{Args, Mark};
-pub use recording::{AlreadyRecording, Limits, Recording, is_on, name_thread, number};
+pub use recording::{AlreadyRecording, Limits, Recording, is_on, number};
+pub use thread::name_thread;
 
 use clock::stamp;
-use recording::record;
-use ring::INSTANT;
+use ring::{INSTANT, Raw};
 use std::marker::PhantomData;
 
 /// Records that something happened now, if a recording is under way.
@@ -78,14 +80,20 @@ use std::marker::PhantomData;
 /// ```
 #[inline(always)]
 pub fn instant(mark: &'static Mark, args: impl Into<Args>) {
-    if is_on() {
-        now(mark, args.into());
+    let recording = number();
+    if recording != 0 {
+        now(recording, mark, args.into());
     }
 }
 
 #[cold]
-fn now(mark: &'static Mark, args: Args) {
-    record(mark, stamp(), INSTANT, args);
+fn now(recording: u32, mark: &'static Mark, Args(args): Args) {
+    thread::record(recording, || Raw {
+        mark,
+        begin: stamp(),
+        end: INSTANT,
+        args,
+    });
 }
 
 /// Begins a span, which lasts until the guard is dropped; nothing where no recording is under
@@ -146,7 +154,17 @@ impl Span {
 
     #[cold]
     fn end(&self, mark: &'static Mark, begin: u64) {
-        record(mark, begin, stamp(), self.args);
+        let recording = number();
+        if recording == 0 {
+            // It has ended meanwhile.
+            return;
+        }
+        thread::record(recording, || Raw {
+            mark,
+            begin,
+            end: stamp(),
+            args: self.args.0,
+        });
     }
 }
 

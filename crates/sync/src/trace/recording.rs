@@ -1,26 +1,19 @@
 //! From the beginning of a recording to its trace: who records, and what is kept.
 
 use super::clock::{Moment, Scale, stamp};
-use super::mark::{Args, Mark};
-use super::ring::{INSTANT, Raw, Ring, Writer};
-use super::{Event, Refused, ThreadTrace, Trace};
+use super::ring::{INSTANT, Ring, Writer};
+use super::{Event, ThreadTrace, Trace, thread};
 use crate::CachePadded;
+use crate::facade::MODEL;
 use crate::facade::sync::Arc;
-use crate::facade::{MODEL, thread_local};
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of the recording that is under way; 0 where there is none. What code looks at
 /// that may be traced, and nothing else: on a line of its own, that nobody writes meanwhile.
 static CURRENT: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
-
-/// Events refused because their thread came when there were no rings left.
-static REFUSED_BEYOND: AtomicU64 = AtomicU64::new(0);
-/// Events refused because their thread was too near its end, or inside the tracer.
-static REFUSED_ENDING: AtomicU64 = AtomicU64::new(0);
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     recordings: 0,
@@ -50,18 +43,6 @@ struct Entry {
     ring: Arc<Ring>,
 }
 
-/// What a thread knows of itself.
-struct Mine {
-    recording: u32,
-    number: u32,
-    /// None where there were no rings left.
-    writer: Option<Writer>,
-}
-
-thread_local! {
-    static MINE: RefCell<Option<Mine>> = const { RefCell::new(None) };
-}
-
 /// How much a recording may keep.
 ///
 /// ```
@@ -72,8 +53,9 @@ thread_local! {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Events of a thread, at least 1: the last ones are kept. 40 bytes each, taken when the
-    /// thread records its first event. Ordinarily 16,384.
+    /// Events of a thread: the last ones are kept, so many or, up to one less than a power of
+    /// two, more. 40 bytes each, taken when the thread records its first event. Ordinarily
+    /// 16,383.
     pub events: usize,
     /// Threads, those that have ended too. Of later ones nothing is kept. Ordinarily 256.
     pub threads: usize,
@@ -85,7 +67,7 @@ impl Limits {
     /// ```
     /// use corelay_sync::trace::Limits;
     ///
-    /// assert_eq!(Limits::in_memory(999, 1 << 20).threads, 26); // of 40,000 bytes each
+    /// assert_eq!(Limits::in_memory(1_000, 1 << 20).threads, 25); // of 1,024 × 40 bytes each
     /// ```
     pub fn in_memory(events: usize, bytes: usize) -> Self {
         let ring = Ring::bytes(events);
@@ -99,7 +81,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            events: 1 << 14,
+            events: (1 << 14) - 1,
             threads: 256,
         }
     }
@@ -163,10 +145,7 @@ impl Recording {
         registry.limits = limits;
         registry.came = 0;
         registry.threads.clear();
-        for refused in [&REFUSED_BEYOND, &REFUSED_ENDING] {
-            // Relaxed: a count.
-            refused.store(0, Ordering::Relaxed);
-        }
+        thread::forget_refused();
         let begin = Moment::now();
         // Relaxed: see `number`.
         CURRENT.store(registry.recordings, Ordering::Relaxed);
@@ -184,11 +163,7 @@ impl Recording {
         Trace {
             length_ns: scale.ns(stamp()),
             threads: entries.iter().map(|entry| entry.trace(scale)).collect(),
-            // Relaxed, both: counts.
-            refused: Refused {
-                beyond_limit: REFUSED_BEYOND.load(Ordering::Relaxed),
-                ending: REFUSED_ENDING.load(Ordering::Relaxed),
-            },
+            refused: thread::refused(),
         }
     }
 }
@@ -247,109 +222,54 @@ impl Entry {
     }
 }
 
-/// Records an event of this thread.
-#[inline(never)]
-pub(super) fn record(mark: &'static Mark, begin: u64, end: u64, Args(args): Args) {
-    let recording = number();
-    if recording == 0 {
-        // It has ended since the caller asked.
-        return;
-    }
-    let event = Raw {
-        mark,
-        begin,
-        end,
-        args,
-    };
-    let recorded = with_mine(recording, |mine| match &mut mine.writer {
-        Some(writer) => writer.record(event),
-        None => refuse(&REFUSED_BEYOND),
-    });
-    if recorded.is_none() {
-        refuse(&REFUSED_ENDING);
-    }
+/// A thread that has come to a recording: its number there, and its ring.
+pub(super) struct Newcomer {
+    pub(super) number: u32,
+    /// None where there were no rings left.
+    pub(super) writer: Option<Writer>,
 }
 
-#[cold]
-fn refuse(why: &AtomicU64) {
-    // Relaxed: a count.
-    why.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Gives this thread another name in the recording that is under way, if there is one. Without,
-/// it has the name that it was spawned with.
-///
-/// ```
-/// use corelay_sync::trace::{Limits, Recording, name_thread};
-///
-/// let recording = Recording::start(Limits::default())?;
-/// name_thread("front end");
-/// assert_eq!(recording.stop().threads[0].name, "front end");
-/// # Ok::<(), corelay_sync::trace::AlreadyRecording>(())
-/// ```
-pub fn name_thread(name: &str) {
-    let recording = number();
-    if recording == 0 {
-        return;
-    }
-    let Some(number) = with_mine(recording, |mine| mine.number) else {
-        return;
-    };
-    let name = name.to_owned();
+/// Takes the calling thread into `recording`; `None` where that has ended.
+pub(super) fn register(recording: u32) -> Option<Newcomer> {
+    let current = std::thread::current();
     let mut registry = registry();
+    // Relaxed: changed under the lock only.
+    if CURRENT.load(Ordering::Relaxed) != recording {
+        return None;
+    }
+    registry.came += 1;
+    let number = registry.came;
+    if registry.threads.len() >= registry.limits.threads {
+        return Some(Newcomer {
+            number,
+            writer: None,
+        });
+    }
+    let writer = Writer::new(registry.limits.events);
+    let name = match current.name() {
+        Some(name) => name.to_owned(),
+        None => format!("thread {number}"),
+    };
+    registry.threads.push(Entry {
+        number,
+        name,
+        since: stamp(),
+        ring: Arc::clone(writer.ring()),
+    });
+    Some(Newcomer {
+        number,
+        writer: Some(writer),
+    })
+}
+
+/// Gives thread `number` of `recording` another name, where it has a ring.
+pub(super) fn rename(recording: u32, number: u32, name: String) {
+    let mut registry = registry();
+    // Relaxed: changed under the lock only.
+    if CURRENT.load(Ordering::Relaxed) != recording {
+        return;
+    }
     if let Some(entry) = registry.threads.iter_mut().find(|e| e.number == number) {
         entry.name = name;
-    }
-}
-
-/// Runs `f` with what this thread keeps of `recording`; `None` where the thread keeps nothing
-/// any more, or is here already: an allocator may record events too.
-#[inline(always)]
-fn with_mine<R>(recording: u32, f: impl FnOnce(&mut Mine) -> R) -> Option<R> {
-    let found = MINE.try_with(|mine| {
-        let mut mine = mine.try_borrow_mut().ok()?;
-        match &mut *mine {
-            Some(mine) if mine.recording == recording => Some(f(mine)),
-            other => Some(f(other.insert(Mine::new(recording)))),
-        }
-    });
-    found.ok().flatten()
-}
-
-impl Mine {
-    /// Registers this thread.
-    #[cold]
-    #[inline(never)]
-    fn new(recording: u32) -> Self {
-        let current = std::thread::current();
-        let mut registry = registry();
-        let number = registry.came + 1;
-        let full = registry.threads.len() >= registry.limits.threads;
-        // Relaxed: changed under the lock only.
-        if full || CURRENT.load(Ordering::Relaxed) != recording {
-            registry.came = number;
-            return Self {
-                recording,
-                number,
-                writer: None,
-            };
-        }
-        registry.came = number;
-        let writer = Writer::new(registry.limits.events);
-        let name = match current.name() {
-            Some(name) => name.to_owned(),
-            None => format!("thread {number}"),
-        };
-        registry.threads.push(Entry {
-            number,
-            name,
-            since: stamp(),
-            ring: Arc::clone(writer.ring()),
-        });
-        Self {
-            recording,
-            number,
-            writer: Some(writer),
-        }
     }
 }

@@ -25,7 +25,8 @@
 //! behaviour; and every mark that lies in a ring is a whole pointer to a `static`.
 
 use super::mark::Mark;
-use crate::facade::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use crate::CachePadded;
+use crate::facade::atomic::{AtomicPtr, AtomicU64, Ordering, fence, load_own};
 use crate::facade::sync::Arc;
 use std::ptr;
 
@@ -63,8 +64,10 @@ impl Place {
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Ring {
-    /// Events recorded so far.
-    head: AtomicU64,
+    /// Events recorded so far. On a line of its own: a reader that looks does not take the first
+    /// events with it.
+    head: CachePadded<AtomicU64>,
+    /// As many as a power of two.
     places: Box<[Place]>,
 }
 
@@ -73,9 +76,6 @@ pub struct Ring {
 #[doc(hidden)]
 pub struct Writer {
     ring: Arc<Ring>,
-    recorded: u64,
-    /// The place of the next event.
-    next: usize,
 }
 
 /// What a reader has found.
@@ -89,17 +89,14 @@ pub struct Found {
 }
 
 impl Writer {
-    /// A ring for the last `events` events, at least one, of the thread that keeps the writer.
+    /// A ring for the last `events` events or more, of the thread that keeps the writer.
     pub fn new(events: usize) -> Self {
-        // One more: see above.
-        let places = (0..=events.max(1)).map(|_| Place::new()).collect();
+        let places = (0..places(events)).map(|_| Place::new()).collect();
         Self {
             ring: Arc::new(Ring {
-                head: AtomicU64::new(0),
+                head: CachePadded::new(AtomicU64::new(0)),
                 places,
             }),
-            recorded: 0,
-            next: 0,
         }
     }
 
@@ -108,20 +105,39 @@ impl Writer {
         &self.ring
     }
 
-    /// Records an event, in the place of the oldest where there is no other.
-    #[inline]
+    /// Records an event.
     pub fn record(&mut self, event: Raw) {
-        let ring = &*self.ring;
-        let place = &ring.places[self.next];
-        // Release: pairs with the Acquire fence of `Ring::read`. Whoever reads a word of this
-        // event sees that its predecessor has been recorded, and so which place is taken.
-        fence(Ordering::Release);
+        self.ring.record(|| event);
+    }
+}
+
+/// Places for so many events, and the one that the next event takes: a power of two, which
+/// spares a division, or a second number to be kept.
+fn places(events: usize) -> usize {
+    events.max(1).saturating_add(1).next_power_of_two()
+}
+
+impl Ring {
+    /// Memory of a ring for the last `events` events.
+    pub(super) fn bytes(events: usize) -> usize {
+        places(events).saturating_mul(size_of::<Place>())
+    }
+
+    /// Records an event in the place of the oldest. Its place is known before it is made, so that
+    /// nothing has to be looked up behind its stamp. Only on the thread that keeps the writer.
+    #[inline(always)]
+    pub(super) fn record(&self, event: impl FnOnce() -> Raw) {
+        let recorded = load_own(&self.head);
+        let place = &self.places[recorded as usize & (self.places.len() - 1)];
         let Raw {
             mark,
             begin,
             end,
             args: [first, second],
-        } = event;
+        } = event();
+        // Release: pairs with the Acquire fence of `read`. Whoever reads a word of this event sees
+        // that its predecessor has been recorded, and so which place is taken.
+        fence(Ordering::Release);
         // Relaxed, these five: published by the head.
         place
             .mark
@@ -129,33 +145,18 @@ impl Writer {
         for (word, value) in place.words.iter().zip([begin, end, first, second]) {
             word.store(value, Ordering::Relaxed);
         }
-        self.next += 1;
-        if self.next == ring.places.len() {
-            self.next = 0;
-        }
-        self.recorded += 1;
-        // Release: pairs with the Acquire of `Ring::read`; publishes the event.
-        ring.head.store(self.recorded, Ordering::Release);
-    }
-}
-
-impl Ring {
-    /// Memory of a ring for the last `events` events.
-    pub(super) fn bytes(events: usize) -> usize {
-        events
-            .max(1)
-            .saturating_add(1)
-            .saturating_mul(size_of::<Place>())
+        // Release: pairs with the Acquire of `read`; publishes the event.
+        self.head.store(recorded + 1, Ordering::Release);
     }
 
     /// The last events there are. On any thread, also while the writer writes.
     pub fn read(&self) -> Found {
         let places = self.places.len() as u64;
-        // Acquire: pairs with the Release of `Writer::record`; what was recorded is seen.
+        // Acquire: pairs with the Release of `record`; what was recorded is seen.
         let recorded = self.head.load(Ordering::Acquire);
         let first = recorded.saturating_sub(places);
         let read: Vec<_> = (first..recorded).map(|n| self.place(n)).collect();
-        // Acquire: pairs with the fence of `Writer::record`; see the module.
+        // Acquire: pairs with the fence of `record`; see the module.
         fence(Ordering::Acquire);
         // Relaxed: ordered by the fence.
         let now = self.head.load(Ordering::Relaxed);
@@ -175,7 +176,7 @@ impl Ring {
         let [begin, end, first, second] = &place.words;
         let [begin, end, first, second] =
             [begin, end, first, second].map(|word| word.load(Ordering::Relaxed));
-        // SAFETY: null, or from a reference to a static: `Writer::record` stores nothing else.
+        // SAFETY: null, or from a reference to a static: `record` stores nothing else.
         let mark = unsafe { mark.cast_const().as_ref() }?;
         Some(Raw {
             mark,

@@ -111,7 +111,7 @@ fn a_bench_is_recorded_and_its_output_is_its_own() {
         .unwrap()
         .parse()
         .unwrap();
-    assert!(lost > 0 && said.contains("keeps its last 500"), "{said}");
+    assert!(lost > 0 && said.contains("keeps its last 511"), "{said}");
     let most = names
         .iter()
         .filter(|((phase, name), _)| phase == "C" && name.starts_with("events lost by trustee-0"));

@@ -36,8 +36,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Events that each thread keeps, its last ones; 40 bytes each
-    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 16_384,
+    /// Events that each thread keeps, its last ones (or some more: one less than a power of two); 40 bytes each
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 16_383,
           value_parser = number(16..=1 << 20))]
     events: u64,
 
@@ -150,7 +150,7 @@ impl Args {
                 thread.name,
                 thread.number,
                 grouped(thread.overwritten()),
-                grouped(self.events)
+                grouped(thread.events.len() as u64)
             );
         }
         if let Some(more) = losers.len().checked_sub(NAMED + 1) {

@@ -136,19 +136,18 @@ fn row(thread: &ThreadTrace, kinds: &[Kind<'_>]) -> Row {
     }
 }
 
-/// A stretch with some spans of one of the threads, the busiest first: one in which as many
-/// threads as possible do something, and of those one of middle length. None where there are so
-/// few spans that all of it shows them.
+/// A stretch with some spans of one of the threads, the busiest first: of the shorter half of such
+/// stretches one in which as many threads as possible do something, the middle one of those. None
+/// where there are so few spans that all of it shows them.
 fn close_up(threads: &[&ThreadTrace]) -> Option<(u64, u64)> {
     let busiest = threads.iter().take(CHOICES);
-    let mut stretches: Vec<_> = busiest
-        .flat_map(|thread| stretches(thread))
-        .map(|stretch| (busy(threads, stretch), stretch))
-        .collect();
-    let most = stretches.iter().map(|(busy, _)| *busy).max()?;
-    stretches.retain(|(busy, _)| *busy == most);
-    stretches.sort_by_key(|(_, (from, to))| to - from);
-    Some(stretches[stretches.len() / 2].1)
+    let mut stretches: Vec<_> = busiest.flat_map(|thread| stretches(thread)).collect();
+    stretches.sort_by_key(|(from, to)| to - from);
+    stretches.truncate(stretches.len().div_ceil(2));
+    let most = stretches.iter().map(|&stretch| busy(threads, stretch));
+    let most = most.max()?;
+    stretches.retain(|&stretch| busy(threads, stretch) == most);
+    Some(stretches[stretches.len() / 2])
 }
 
 fn stretches(thread: &ThreadTrace) -> Vec<(u64, u64)> {
@@ -193,11 +192,17 @@ fn notes(trace: &Trace, drawn: usize) -> Vec<String> {
             grouped(lost)
         ));
     }
-    let refused = trace.refused.all();
-    if refused > 0 {
+    let refused = trace.refused;
+    if refused.beyond_limit > 0 {
         notes.push(format!(
-            "{} events were not recorded: too many threads, or a thread at its end.",
-            grouped(refused)
+            "{} events of later threads were not recorded: those before had used up the memory.",
+            grouped(refused.beyond_limit)
+        ));
+    }
+    if refused.ending > 0 {
+        notes.push(format!(
+            "{} events at the very end of threads were not recorded.",
+            grouped(refused.ending)
         ));
     }
     notes

@@ -62,7 +62,8 @@ const LOADS: &[&str] = &[
     "loads.json",
 ];
 
-/// A short run, recorded.
+/// A short run, recorded. Of one method: the last events of a thread are kept, and another
+/// method's would take the place of its batches.
 const TRACE: &[&str] = &[
     "trace",
     "--out",
@@ -73,7 +74,7 @@ const TRACE: &[&str] = &[
     "bench",
     "fetch-add",
     "--method",
-    "trust-then,trust",
+    "trust-then",
     "--threads",
     "2",
     "--vars",
@@ -89,7 +90,7 @@ const RECORDED: &[(&str, &str)] = &[
     ("X", "pass"),
     ("X", "apply"),
     ("i", "batch"),
-    ("i", "trustee begins"),
+    ("i", "trustee ends"),
 ];
 
 /// Its methods, and what its runs say beside what all runs do.

@@ -65,12 +65,14 @@ pub use corelay_delegate::{
     Trustees, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
     report,
 };
-pub use corelay_sync::{Issue, Session, Shared, trace};
+pub use corelay_sync::{Issue, Session, Shared};
 
 /// Locks, a small file each, that share a value as [`Trust`] does.
 pub use corelay_locks as locks;
 /// CPUs, caches and nodes of this machine, orders of placement, pinning.
 pub use corelay_topology as topology;
+
+pub use corelay_sync::trace;
 
 #[cfg(doctest)]
 mod guide;

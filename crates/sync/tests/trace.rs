@@ -206,7 +206,7 @@ fn a_span_ends_with_a_panic() {
 #[test]
 fn recordings_come_and_go_beside_threads() {
     let _turn = alone();
-    let rounds = 30 * stress();
+    let rounds = scaled(30);
     let over = AtomicBool::new(false);
     thread::scope(|s| {
         for _ in 0..2 {
@@ -250,7 +250,7 @@ fn recordings_come_and_go_beside_threads() {
 /// A reader beside a writer that goes round and round: no event is torn.
 #[test]
 fn a_ring_is_read_while_it_is_written() {
-    let rounds = 200_000 * stress() as u64;
+    let rounds = scaled(200_000) as u64;
     let mut writer = Writer::new(63);
     let ring = writer.ring().clone();
     let over = AtomicBool::new(false);
@@ -289,8 +289,10 @@ fn a_ring_is_read_while_it_is_written() {
     assert_eq!(ring.read().events.len(), 63);
 }
 
-/// Stress runs multiply the rounds.
-fn stress() -> usize {
-    let asked = std::env::var("CORELAY_STRESS").ok();
-    asked.map_or(1, |n| n.parse().expect("CORELAY_STRESS is a number"))
+/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+fn scaled(n: usize) -> usize {
+    let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
+        text.parse::<f64>().expect("CORELAY_STRESS is a number")
+    });
+    ((n as f64 * factor) as usize).max(1)
 }

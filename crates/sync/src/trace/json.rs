@@ -5,7 +5,8 @@
 //! (`M`). Times are microseconds; three decimals are nanoseconds.
 //!
 //! Perfetto's reader asks for a little more than JSON: escapes of the form `\u0000` end the
-//! reading, so control characters in names are replaced; and spans of a thread must lie in each
+//! reading, so control characters in names are replaced; some of its versions take
+//! `displayTimeUnit` for the unit of the times, so there is none; and spans of a thread must lie in each
 //! other or beside each other, which rounding must not spoil: see [`Scale`](super::clock::Scale).
 
 use super::{Event, ThreadTrace, Trace};

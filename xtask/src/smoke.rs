@@ -64,6 +64,37 @@ const LOADS: &[&str] = &[
     "loads.json",
 ];
 
+/// A short run, recorded. Of one method: the last events of a thread are kept, and another
+/// method's would take the place of its batches.
+const TRACE: &[&str] = &[
+    "trace",
+    "--out",
+    "trace.json",
+    "--svg",
+    "trace.svg",
+    "--",
+    "bench",
+    "fetch-add",
+    "--method",
+    "trust-then",
+    "--threads",
+    "2",
+    "--vars",
+    "1",
+    "--samples",
+    "2",
+    "--secs",
+    "0.02",
+];
+
+/// Phase and name of what it must have recorded.
+const RECORDED: &[(&str, &str)] = &[
+    ("X", "pass"),
+    ("X", "apply"),
+    ("i", "batch"),
+    ("i", "trustee ends"),
+];
+
 /// Its methods, and what its runs say beside what all runs do.
 const UNDER_LOAD: &[&str] = &[
     "mutex",
@@ -106,6 +137,18 @@ const REFUSED: &[(&[&str], &str)] = &[
     (
         &["bench", "latency", "--load", "0", "--json", "refused.json"],
         "--load",
+    ),
+    (
+        &[
+            "trace",
+            "--out",
+            "refused.json",
+            "--",
+            "trace",
+            "--",
+            "machine",
+        ],
+        "inside another",
     ),
     (
         &[
@@ -161,6 +204,16 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
         complaints.push(format!("{}: {}", LOADS.join(" "), ended.how()));
     }
     complaints.extend(models::run(&program, &dir)?);
+    let ended = lab(&program, &dir, TRACE)?;
+    if ended.good() {
+        complaints.extend(check(&dir.join("trace.json"), complaints_about_trace)?);
+        if !workspace::read(&dir.join("trace.svg"))?.contains("<svg") {
+            complaints.push("trace.svg is no picture".to_owned());
+        }
+    } else {
+        print!("{}", ended.output);
+        complaints.push(format!("{}: {}", TRACE.join(" "), ended.how()));
+    }
     for (args, named) in REFUSED {
         let ended = lab(&program, &dir, args)?;
         complaints.extend(refusal(&ended, args, named));
@@ -288,6 +341,48 @@ fn complaints_about_loads(results: &Value) -> Vec<String> {
             found.push(format!(
                 "{name}: a load that nobody bears is said to be borne"
             ));
+        }
+    }
+    found
+}
+
+/// What a viewer of traces needs of each event, what must have been recorded, and names.
+fn complaints_about_trace(trace: &Value) -> Vec<String> {
+    let events = trace["traceEvents"].as_array();
+    let events = events.map_or(&[][..], Vec::as_slice);
+    let mut found = Vec::new();
+    for event in events {
+        let needed: &[&str] = match event["ph"].as_str() {
+            Some("X") => &["name", "pid", "tid", "ts", "dur"],
+            Some("i") => &["name", "pid", "tid", "ts", "s"],
+            Some("C" | "M") => &["name", "pid", "tid", "ts", "args"],
+            _ => &["ph"],
+        };
+        found.extend(missing(event, needed, &format!("event {event}")));
+        let negative = |key: &str| event[key].as_f64().is_some_and(|time| time < 0.0);
+        if negative("ts") || negative("dur") {
+            found.push(format!("event {event}: a time below zero"));
+        }
+        if found.len() > 10 {
+            return found;
+        }
+    }
+    for (phase, name) in RECORDED {
+        if !events
+            .iter()
+            .any(|e| e["ph"] == *phase && e["name"] == *name)
+        {
+            found.push(format!("trace: no `{name}`"));
+        }
+    }
+    let named: Vec<&str> = events
+        .iter()
+        .filter(|event| event["name"] == "thread_name")
+        .filter_map(|event| event["args"]["name"].as_str())
+        .collect();
+    for name in ["main", "trustee-0"] {
+        if !named.contains(&name) {
+            found.push(format!("trace: no thread is called {name}, but {named:?}"));
         }
     }
     found
@@ -427,6 +522,31 @@ mod tests {
         assert!(complaint(|r| r[3]["method"] = json!("x")).contains("1 runs of channel"));
         let gone = |r: &mut Value| _ = r[4]["load"].as_object_mut().unwrap().remove("achieved");
         assert!(complaint(gone).contains("achieved"));
+    }
+
+    #[test]
+    fn traces_are_looked_at() {
+        let row = |phase: &str, name: &str| json!({"ph": phase, "name": name, "pid": 1, "tid": 2, "ts": 1.5, "dur": 0.25, "s": "t"});
+        let thread = |name: &str| {
+            let args = json!({"name": name});
+            json!({"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "ts": 0, "args": args})
+        };
+        let mut events: Vec<Value> = RECORDED.iter().map(|(ph, name)| row(ph, name)).collect();
+        events.extend([thread("main"), thread("trustee-0")]);
+        let good = json!({"traceEvents": events});
+        assert_eq!(complaints_about_trace(&good), [""; 0]);
+        let complaint = |spoil: fn(&mut Value)| {
+            let mut trace = good.clone();
+            spoil(&mut trace["traceEvents"]);
+            complaints_about_trace(&trace).join("; ")
+        };
+        assert!(complaint(|e| e[0]["name"] = json!("x")).contains("no `pass`"));
+        assert!(complaint(|e| e[2]["ph"] = json!("X")).contains("no `batch`"));
+        assert!(complaint(|e| _ = e[1].as_object_mut().unwrap().remove("dur")).contains("`dur`"));
+        assert!(complaint(|e| e[1]["ts"] = json!(-1)).contains("below zero"));
+        assert!(complaint(|e| e[1]["ph"] = json!("Q")).contains("no `apply`"));
+        assert!(complaint(|e| e[5]["args"]["name"] = json!("x")).contains("trustee-0"));
+        assert_eq!(complaints_about_trace(&json!({})).len(), RECORDED.len() + 2);
     }
 
     #[test]

@@ -19,6 +19,9 @@ struct Guarantees;
 #[doc = include_str!("../../../docs/guide/watching.md")]
 struct Watching;
 
+#[doc = include_str!("../../../docs/guide/tracing.md")]
+struct Tracing;
+
 #[doc = include_str!("../../../docs/guide/reading-the-report.md")]
 struct ReadingTheReport;
 

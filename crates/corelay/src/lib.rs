@@ -72,5 +72,7 @@ pub use corelay_locks as locks;
 /// CPUs, caches and nodes of this machine, orders of placement, pinning.
 pub use corelay_topology as topology;
 
+pub use corelay_sync::trace;
+
 #[cfg(doctest)]
 mod guide;

@@ -4,8 +4,12 @@ use crate::channel::client::Client;
 use crate::error::BarrierError;
 use crate::flat::member::serve_once;
 use crate::thread::{self, ThreadState, for_each_client};
+use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::NoSwitch;
 use std::sync::Arc;
+
+/// A call of [`barrier`], with the callbacks that it runs.
+static BARRIER: Mark = Mark::new("barrier");
 
 /// Runs the callbacks of what has been answered to this thread; does not wait. On a member of
 /// a flat team it serves too.
@@ -66,6 +70,7 @@ pub fn barrier() -> Result<(), BarrierError> {
     let Some(state) = thread::state() else {
         return Ok(());
     };
+    let _span = trace::span(&BARRIER);
     let mut error: Option<BarrierError> = None;
     let mut report = |faults: Option<BarrierError>| {
         if let Some(faults) = faults {
@@ -179,6 +184,7 @@ impl ClientGuard {
     /// ```
     pub fn named(name: &str) -> Self {
         if let Some(state) = thread::state() {
+            trace::name_thread(name);
             let name = Arc::from(name);
             for_each_client(|client| client.rename(&name));
             state.set_name(name);

@@ -49,6 +49,7 @@ mod future;
 mod inbox;
 mod launch;
 mod leaf;
+mod marks;
 mod metrics;
 mod nested;
 mod object;

@@ -29,6 +29,7 @@ use crate::flat::policy::Policy;
 use crate::flat::seat::{Job, Seat};
 use crate::inbox::{Inbox, Kind, Node};
 use crate::leaf::Leaf;
+use crate::marks;
 use crate::metrics::{Counters, Metrics};
 use crate::nested;
 use crate::object::{Header, Object};
@@ -42,9 +43,10 @@ use crate::trust::Trust;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
+use corelay_sync::trace;
 use corelay_sync::wait::{Sleeper, Token};
 use corelay_sync::{Backoff, CachePadded, Futex, barrier};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -317,6 +319,8 @@ pub(crate) struct Trustee {
     since_look: u32,
     job: Option<Job>,
     closing: bool,
+    /// A recording is under way, as of the last look at the heads: here, because each pass asks.
+    is_recorded: Cell<bool>,
 }
 
 impl Trustee {
@@ -336,15 +340,18 @@ impl Trustee {
             since_look: 0,
             job: None,
             closing: false,
+            is_recorded: Cell::new(trace::is_on()),
         }
     }
 
     /// Serves until it is asked to close.
     pub(crate) fn run(self) {
         let (shared, serving) = (Arc::clone(&self.shared), Rc::clone(&self.serving));
+        marks::begin(&shared);
         serving.make_current(|| self.serve());
         nested::finish();
         retire_clients();
+        marks::end(&serving);
         shared.ended.notify();
     }
 
@@ -369,7 +376,7 @@ impl Trustee {
                 continue;
             }
             idle = 0;
-            if self.look_at_heads(batch) > 0 {
+            if marks::pass(&self.serving, || self.look_at_heads(batch)) > 0 {
                 self.found += 1;
                 idle_since = None;
                 continue;
@@ -395,6 +402,21 @@ impl Trustee {
     /// so, at every head; the number of things found. Of each client at most `batch` requests.
     #[inline(always)]
     pub(crate) fn pass(&mut self, heads: bool, batch: u32) -> u32 {
+        if self.is_recorded.get() {
+            return self.marked_pass(heads, batch);
+        }
+        self.plain_pass(heads, batch)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn marked_pass(&mut self, heads: bool, batch: u32) -> u32 {
+        let serving = Rc::clone(&self.serving);
+        marks::pass(&serving, || self.plain_pass(heads, batch))
+    }
+
+    #[inline(always)]
+    fn plain_pass(&mut self, heads: bool, batch: u32) -> u32 {
         self.passes += 1;
         // First, so that a client that has just come is served by the same pass.
         let mut ran = self.read_news();
@@ -449,6 +471,7 @@ impl Trustee {
     }
 
     fn look_at_heads(&self, batch: u32) -> u32 {
+        self.is_recorded.set(trace::is_on());
         let mut ran = 0;
         for lane in &self.lanes {
             ran += lane.serve_head(&self.serving, batch);
@@ -476,7 +499,9 @@ impl Trustee {
         // Pairs with the light barrier of every publication.
         barrier::heavy();
         let batch = self.shared.settings.batch;
-        if self.shared.inbox.has_news() || self.look_at_heads(batch) > 0 {
+        if self.shared.inbox.has_news()
+            || marks::pass(&self.serving, || self.look_at_heads(batch)) > 0
+        {
             // Relaxed: a client that sees DROWSY meanwhile writes the same.
             state.swap(awake(), Ordering::Relaxed);
             return;

@@ -14,6 +14,7 @@
 //! | [`report`] | the page and the verdict |
 //! | [`reach`] | the project's targets |
 //! | [`schema`] | the one JSON schema of results |
+//! | [`timeline`] | the picture of a trace |
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ pub mod plot;
 pub mod reach;
 pub mod report;
 pub mod schema;
+pub mod timeline;
 pub mod workload;
 
 pub use comparison::Comparison;

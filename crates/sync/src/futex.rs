@@ -1,7 +1,12 @@
 //! Sleep until a word changes.
 
 use crate::facade::atomic::{AtomicU32, Ordering};
+use crate::trace::{self, Mark};
 use std::time::Duration;
+
+static SLEEP: Mark = Mark::new("sleep");
+static WAKE_ONE: Mark = Mark::new("wake one");
+static WAKE_ALL: Mark = Mark::new("wake all");
 
 /// A 32-bit word that threads can sleep on.
 ///
@@ -51,16 +56,19 @@ impl Futex {
 
     /// Sleeps while the word is `expected`, until woken or for `timeout` at most.
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
+        let _span = trace::span(&SLEEP);
         self.sleep(expected, timeout);
     }
 
     /// Wakes one sleeper. Call it after the word has been changed.
     pub fn wake_one(&self) {
+        trace::instant(&WAKE_ONE, ());
         self.wake(1);
     }
 
     /// Wakes all sleepers. Call it after the word has been changed.
     pub fn wake_all(&self) {
+        trace::instant(&WAKE_ALL, ());
         self.wake(i32::MAX);
     }
 }

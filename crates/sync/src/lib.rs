@@ -9,6 +9,7 @@
 //! | [`wait`] | the waiting seam: how does the code that runs here wait? |
 //! | [`Shared`], [`Session`], [`Issue`] | N ways of sharing × M structures |
 //! | [`ticks`](ticks()) | time stamps that order what different threads do |
+//! | [`trace`] | what each thread did when: spans and instants on a timeline |
 //! | [`CachePadded`] | one value, its own cache lines |
 //!
 //! The shipped source of every protocol is compiled against [`facade`], so that
@@ -23,6 +24,7 @@ mod futex;
 mod prefetch;
 mod shared;
 mod ticks;
+pub mod trace;
 pub mod wait;
 
 pub use backoff::Backoff;

@@ -132,7 +132,7 @@ fn shared() -> u64 {
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(corelay_loom, corelay_shuttle, miri))
 ))]
-mod hardware {
+pub(crate) mod hardware {
     use super::TickSource;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU8, Ordering};
@@ -146,7 +146,7 @@ mod hardware {
     static SOURCE: OnceLock<TickSource> = OnceLock::new();
 
     #[inline(always)]
-    pub(super) fn chosen() -> bool {
+    pub(crate) fn chosen() -> bool {
         // Relaxed: the value is decided once and carries nothing else.
         match CHOICE.load(Ordering::Relaxed) {
             HARDWARE => true,
@@ -198,7 +198,9 @@ mod hardware {
     }
 
     #[cfg(target_arch = "x86_64")]
-    pub(super) use x86_64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant, read};
+    pub(crate) use x86_64::read;
+    #[cfg(target_arch = "x86_64")]
+    pub(super) use x86_64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant};
 
     #[cfg(target_arch = "x86_64")]
     mod x86_64 {
@@ -241,7 +243,9 @@ mod hardware {
     }
 
     #[cfg(target_arch = "aarch64")]
-    pub(super) use aarch64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant, read};
+    pub(crate) use aarch64::read;
+    #[cfg(target_arch = "aarch64")]
+    pub(super) use aarch64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant};
 
     #[cfg(target_arch = "aarch64")]
     mod aarch64 {
@@ -282,15 +286,15 @@ mod hardware {
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(corelay_loom, corelay_shuttle, miri))
 )))]
-mod hardware {
+pub(crate) mod hardware {
     use super::TickSource;
 
     #[inline(always)]
-    pub(super) fn chosen() -> bool {
+    pub(crate) fn chosen() -> bool {
         false
     }
 
-    pub(super) fn read() -> u64 {
+    pub(crate) fn read() -> u64 {
         unreachable!("chosen() says that there is no counter")
     }
 

@@ -1,6 +1,7 @@
 //! A lone call: its caller waits, in the mail line.
 
 use super::client::Client;
+use super::mark;
 use super::request::{Call, Frame};
 use super::word::Mail;
 use crate::object::Header;
@@ -139,7 +140,7 @@ impl Client {
     #[inline(always)]
     fn await_done(&self, mail: Mail) -> Mail {
         let mut done = Mail(0);
-        self.wait_until(|| {
+        self.wait_until(&mark::APPLY, || {
             done = self.channel().done(mail);
             if done.answers(mail) {
                 return true;

@@ -22,6 +22,7 @@ use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{Ordering, load_own};
 use corelay_sync::facade::hint;
 use corelay_sync::facade::sync::Arc;
+use corelay_sync::trace::{self, Mark};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -86,6 +87,8 @@ pub(crate) struct Client {
     pub(super) owned: Arc<Channel>,
     /// Counts, where the trustee is observed.
     pub(super) observer: Option<Box<Observer>>,
+    /// Which recording has heard of batches up to which request.
+    pub(super) marked: Cell<(u32, u32)>,
 }
 
 impl Client {
@@ -118,6 +121,7 @@ impl Client {
             never_announced: Cell::new(false),
             owned: channel,
             observer: trustee.settings.observe.then(Box::default),
+            marked: Cell::new((trace::number(), origin.count())),
         };
         // The trustee gets a count of its own, and gives it back at `detach`.
         let announced = Arc::into_raw(Arc::clone(&client.owned));
@@ -127,6 +131,7 @@ impl Client {
         if unsafe { trustee.inbox.push(node) } {
             trustee.rouse_if_needed();
             client.join();
+            client.mark_begin();
             Some(client)
         } else {
             // SAFETY: the count from above, which nobody has taken over.
@@ -450,19 +455,25 @@ impl Client {
     /// Publishes by the mail word what has not been published. Not behind a lone request or a
     /// call that has not been answered: the trustee looks at the head when it has run that.
     pub(crate) fn flush(&self) {
-        let cursor = self.position().cursor();
+        let at = self.position();
+        let cursor = at.cursor();
         let is_new = self.mail.get().cursor() != cursor;
         if is_new && !self.calling.get() && !self.is_lone_unanswered() {
             let mail = self.mail.get().with_cursor(cursor);
             self.mail.set(mail);
             // Release: pairs with the Acquire of `Lane::serve`; publishes the records.
             self.channel().mail.word.store(mail.0, Ordering::Release);
+            self.mark_batch(at);
         }
     }
 
-    /// Spins, then yields, then sleeps until `done`. Runs no callbacks.
+    /// Spins, then yields, then sleeps until `done`. Runs no callbacks. `why` is for a
+    /// recording.
     #[inline(always)]
-    pub(super) fn wait_until(&self, mut done: impl FnMut() -> bool) {
+    pub(super) fn wait_until(&self, why: &'static Mark, mut done: impl FnMut() -> bool) {
+        if trace::is_on() {
+            return self.wait_marked(why, &mut done);
+        }
         // About 2 µs of looking at every pause: several round trips.
         for _ in 0..self.trustee.settings.looks {
             if done() {
@@ -474,7 +485,7 @@ impl Client {
     }
 
     #[cold]
-    fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
+    pub(super) fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
         self.observe_wait();
         if member::wait_until(&self.trustee, done) {
             return;
@@ -502,6 +513,7 @@ impl Drop for Client {
     /// Nothing is in flight any more: whoever drops the last reference finishes first.
     fn drop(&mut self) {
         self.leave();
+        self.mark_end();
         let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
         crate::error::discard_payload(unclaimed.first);
         self.reaper.free_rings();

@@ -18,6 +18,7 @@
 use super::MAIL_WORDS;
 use super::call::take_fault;
 use super::client::{Client, Refusal};
+use super::mark;
 use super::request::{Call, Callback};
 use super::word::Mail;
 use crate::object::Header;
@@ -126,6 +127,7 @@ impl Client {
         self.lone.is_first_fault.set(!self.has_faults());
         self.stop_fast_path();
         if self.accept_call(mail) {
+            self.mark_alone();
             return Ok(());
         }
         self.take_back(mail);
@@ -174,7 +176,7 @@ impl Client {
     /// Waits until the mail line is free for another call.
     #[cold]
     pub(super) fn clear_line(&self) {
-        self.wait_until(|| !self.is_lone_unanswered());
+        self.wait_until(&mark::LINE, || !self.is_lone_unanswered());
     }
 
     fn take_lone(&self) {

@@ -38,6 +38,7 @@ mod jump;
 mod label;
 pub(crate) mod lane;
 mod lone;
+mod mark;
 mod observe;
 mod pace;
 pub(crate) mod reap;

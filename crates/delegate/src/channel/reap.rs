@@ -3,13 +3,14 @@
 use super::Channel;
 use super::client::Client;
 use super::label::Label;
+use super::mark;
 use super::request::{Outcome, Reap, read_label};
 use super::ring::{Rings, View};
 use super::word::{Position, is_past};
 use crate::error::{BarrierError, Poisoned};
 use crate::serving::guarded;
 use corelay_sync::facade::atomic::Ordering;
-use corelay_sync::prefetch_read;
+use corelay_sync::{prefetch_read, trace};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -291,7 +292,7 @@ impl Client {
                 return;
             }
             self.flush();
-            self.await_progress();
+            self.await_progress(&mark::ANSWERS);
         }
     }
 
@@ -301,13 +302,13 @@ impl Client {
         self.is_done()
     }
 
-    /// Waits until there is something to reap or the tail has moved.
-    pub(super) fn await_progress(&self) {
+    /// Waits until there is something to reap or the tail has moved. `why` is for a recording.
+    pub(super) fn await_progress(&self, why: &'static trace::Mark) {
         if self.thread.has_left_callbacks() {
             return;
         }
         if self.lone.is_pending() {
-            return self.wait_until(|| !self.is_lone_unanswered());
+            return self.wait_until(why, || !self.is_lone_unanswered());
         }
         let before = self.reaper.tail();
         if self.reaper.gone.get()
@@ -316,7 +317,7 @@ impl Client {
         {
             return;
         }
-        self.wait_until(|| self.reaper.look(self.channel()) != before);
+        self.wait_until(why, || self.reaper.look(self.channel()) != before);
     }
 
     /// A request in the mail line that nobody waits for went wrong. The next barrier says so;

@@ -9,6 +9,7 @@
 
 use super::client::{Client, Patience};
 use super::jump;
+use super::mark;
 use super::ring::{JUMP_UNITS, Rings, SPARE};
 use super::word::{Position, is_past};
 use crate::flat::member;
@@ -45,7 +46,7 @@ impl Client {
     }
 
     /// Requests in flight, by what is known of the tail.
-    fn in_flight(&self) -> u32 {
+    pub(super) fn in_flight(&self) -> u32 {
         let in_ring = self
             .position()
             .count()
@@ -142,7 +143,7 @@ impl Client {
                 if patience == Patience::Try {
                     return Room::None;
                 }
-                self.await_progress();
+                self.await_progress(&mark::ROOM);
                 self.reap();
                 self.move_callbacks();
                 has_room = self.has_room(units);

@@ -12,6 +12,7 @@ use corelay_sync::Backoff;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
 use corelay_sync::facade::{MODEL, hint, thread};
+use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::{NoSwitch, Sleeper};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -85,6 +86,9 @@ pub(crate) fn wait_for_end(trustee: &Shared) -> bool {
     .is_some()
 }
 
+/// A member's function, with what it serves meanwhile.
+static FUNCTION: Mark = Mark::new("function").with_arg("member");
+
 /// Runs a job on the thread of `trustee`.
 pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     let shared = Arc::clone(trustee.shared());
@@ -105,6 +109,7 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     };
     MEMBER.with(|m| m.set(&raw const member));
     let ended = guarded(|| {
+        let _span = trace::span(&FUNCTION).with(member.number as u64);
         job.run(&member);
         // What it has asked for is part of its work.
         finish_clients();

@@ -14,6 +14,7 @@ mod model;
 pub(crate) mod output;
 mod reach;
 mod table;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
@@ -43,6 +44,7 @@ enum Command {
     Machine(machine::Args),
     Model(model::Args),
     Reach(reach::Args),
+    Trace(trace::Args),
 }
 
 /// How the program ends.
@@ -68,17 +70,21 @@ impl From<Exit> for ExitCode {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse_or_help(&error),
+        Err(error) => return refuse_or_help(&error).into(),
     };
-    let outcome = match cli.command {
+    end(dispatch(cli.command))
+}
+
+fn dispatch(command: Command) -> Result<Exit, String> {
+    match command {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),
         Command::Model(args) => model::run(args),
         Command::Reach(args) => reach::run(args),
-    };
-    end(outcome)
+        Command::Trace(args) => trace::run(&args),
+    }
 }
 
 /// The exit code; an error's sentence goes to standard error.
@@ -93,11 +99,11 @@ pub(crate) fn end(outcome: Result<Exit, String>) -> ExitCode {
 }
 
 /// Help goes to standard output as it is; an error is cut to its one sentence.
-pub(crate) fn refuse_or_help(error: &clap::Error) -> ExitCode {
+pub(crate) fn refuse_or_help(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         // A reader that has gone away is no error.
         let _ = error.print();
-        return Exit::Fine.into();
+        return Exit::Fine;
     }
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or_default();
@@ -107,7 +113,7 @@ pub(crate) fn refuse_or_help(error: &clap::Error) -> ExitCode {
         clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => eprint!("{text}"),
         _ => eprintln!("{}", sentence.join(" ")),
     }
-    Exit::BadInput.into()
+    Exit::BadInput
 }
 
 /// A flag that Ctrl-C sets, so that what was measured is kept. A second Ctrl-C ends the

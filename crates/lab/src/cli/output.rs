@@ -1,7 +1,7 @@
 //! What the program leaves behind: text on the terminal, files that are whole or not there.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Where a result goes, opened before anything is measured, so that a place that cannot
@@ -54,11 +54,33 @@ impl Target {
     /// # Errors
     /// Why it could not be written; its place is then as it was before.
     pub(crate) fn write(self, content: &[u8]) -> io::Result<()> {
+        self.write_with(|out| out.write_all(content))
+    }
+
+    /// Writes the whole result piece by piece, which need not be in memory at once.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(crate) fn write_with(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
         match self {
-            Self::Stdout => print(content),
-            Self::Stream(mut stream) => stream.write_all(content),
+            Self::Stdout => {
+                let mut content = Vec::new();
+                write(&mut content)?;
+                print(&content)
+            }
+            Self::Stream(stream) => {
+                let mut out = BufWriter::new(stream);
+                write(&mut out)?;
+                out.flush()
+            }
             Self::File(mut temp, path) => {
-                temp.write_all(content)?;
+                let mut out = BufWriter::new(&mut temp);
+                write(&mut out)?;
+                out.flush()?;
+                drop(out);
                 temp.as_file().sync_all()?;
                 temp.persist(path).map(drop).map_err(|error| error.error)
             }

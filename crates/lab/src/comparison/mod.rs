@@ -155,7 +155,7 @@ where
         let matches = command.try_get_matches();
         match matches.and_then(|matches| Flags::from_arg_matches(&matches)) {
             Ok(flags) => cli::end(flags.args.run(&self.contest(flags.args.quick()))),
-            Err(error) => cli::refuse_or_help(&error),
+            Err(error) => cli::refuse_or_help(&error).into(),
         }
     }
 

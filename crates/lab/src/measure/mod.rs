@@ -15,6 +15,7 @@
 //! | [`memory`] | how much may be set up at once |
 //! | [`stats`] | medians, spread, intervals of ratios |
 //! | [`cpu`] | CPU time of the process |
+//! | [`tracer`] | what an event of the tracer costs |
 
 pub mod cpu;
 pub mod crew;
@@ -29,3 +30,4 @@ pub mod session;
 pub mod slice;
 pub mod stats;
 pub mod tally;
+pub mod tracer;

@@ -8,8 +8,12 @@ use crate::workload::latency::Arrivals;
 use crate::workload::random::{Client, Draw};
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicUsize, Ordering};
+use corelay_sync::trace::{self, Mark};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// A slice, from the moment on that its clients may start.
+static SAMPLE: Mark = Mark::new("sample").with_args("clients", "stream");
 
 /// What one slice gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +110,7 @@ pub fn run(
             (ops, start, Instant::now())
         })
     };
+    let _span = trace::span(&SAMPLE).with((clients as u64, stream));
     let cpu_before = gate.release(clients);
     sleep(time, interrupted);
     // Relaxed: the flag carries no data; results travel by the join.

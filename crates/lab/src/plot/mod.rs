@@ -1,8 +1,9 @@
-//! Small pictures as SVG text: lines with labels at their ends, and bars.
+//! Small pictures as SVG text: lines with labels at their ends, bars, and rows over time.
 //!
 //! ```text
-//!   lines ──┐                    ┌── labels   (who gives way when labels would overlap)
-//!   bars  ──┴── uses ── scale, svg, style ── plot.css   (colours, light and dark)
+//!   lines ─────┐                    ┌── labels   (who gives way when labels would overlap)
+//!   bars ──────┼── uses ── scale, svg, style ── plot.css   (colours, light and dark)
+//!   timeline ──┘
 //! ```
 //!
 //! Own code and no plotting crate, because the pictures must stand in one file without
@@ -21,12 +22,14 @@ mod lines;
 mod scale;
 mod style;
 mod svg;
+mod timeline;
 
 pub use bars::{Bar, BarPlot};
 pub use lines::{Halo, LinePlot, Mark, Point, Series, Shade};
 pub use scale::{Scale, bytes, grouped, percent, short_count, significant, trimmed};
 pub use style::{Marker, Style};
 pub use svg::escape;
+pub use timeline::{Kind, Panel, Row, Span, Timeline, duration};
 
 /// The stylesheet of every picture; a page includes it once, a standalone picture carries it.
 pub const CSS: &str = include_str!("plot.css");

@@ -1,0 +1,557 @@
+//! Rows of spans over time: what threads did when.
+//!
+//! What is wide enough to be seen is drawn as it is, with its name where that fits. What is
+//! narrower is drawn together, column by column: in the colour of what took most of the
+//! column's time, the paler the less of it was taken. So a picture stays as small as its width
+//! allows, however much there is to draw.
+
+use super::svg::Frame;
+use super::{LETTER, LETTER_WIDTH, Place, Scale, escape, trimmed};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A picture of rows of spans, over one stretch of time or several.
+#[derive(Clone, Debug)]
+pub struct Timeline<'a> {
+    /// Unique in its page.
+    pub id: String,
+    /// What it shows, in a line; drawn only where the picture stands alone.
+    pub title: String,
+    /// What it shows, in words, for those who do not see it.
+    pub description: String,
+    /// What is drawn, the kinds of spans first that matter most.
+    pub kinds: Vec<Kind<'a>>,
+    /// A row for each thread, from top to bottom.
+    pub rows: Vec<Row>,
+    /// Stretches of time, drawn below each other. In the first the others are marked.
+    pub panels: Vec<Panel>,
+    /// What must be known besides, in lines below the picture.
+    pub notes: Vec<String>,
+    /// Width in units.
+    pub width: f64,
+}
+
+/// A kind of span or instant.
+#[derive(Clone, Debug)]
+pub struct Kind<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Class of `plot.css` that sets its colour.
+    pub colour: &'static str,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// Its name.
+    pub label: String,
+    /// Spans and instants by their beginnings, a span before what lies in it. In nanoseconds.
+    pub spans: Vec<Span>,
+    /// From when to when nothing is known, and why: what hovering shows.
+    pub gap: Option<(u64, u64, String)>,
+}
+
+/// A span, or an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Index of its kind.
+    pub kind: usize,
+    /// When it begins, in nanoseconds.
+    pub from: u64,
+    /// When it ends; `None` for an instant.
+    pub to: Option<u64>,
+    /// Spans that it lies in.
+    pub depth: usize,
+}
+
+/// A stretch of time.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What it shows.
+    pub caption: String,
+    /// From when, in nanoseconds.
+    pub from: u64,
+    /// To when: later.
+    pub to: u64,
+    /// Leaves out the rows in which nothing begins or ends meanwhile.
+    pub only_busy: bool,
+}
+
+/// Height of a row's spans that lie in `n` others, and of its instants.
+const LANE: f64 = 15.0;
+const TICKS: f64 = 7.0;
+/// Between rows.
+const SPACE: f64 = 9.0;
+/// Spans that lie in more others than this are drawn on the last lane.
+const DEEPEST: usize = 3;
+/// What is narrower than this, in units, is drawn together.
+const NARROW: f64 = 3.0;
+/// Widest names of rows, in letters.
+const NAME: usize = 18;
+
+impl Timeline<'_> {
+    /// Draws it.
+    pub fn svg(&self, place: Place) -> String {
+        let mut y = if place == Place::Alone { 48.0 } else { 16.0 };
+        let mut body = String::new();
+        if place == Place::Alone {
+            let most = ((self.width - 16.0) / (0.62 * 16.0)) as usize;
+            let title = shortened(&self.title, most);
+            let _ = write!(
+                body,
+                r#"<text class="name" x="8" y="26">{}</text>"#,
+                escape(&title)
+            );
+        }
+        self.legend(&mut body, &mut y);
+        for (n, panel) in self.panels.iter().enumerate() {
+            let others = if n == 0 { &self.panels[1..] } else { &[] };
+            self.panel(&mut body, &mut y, panel, others);
+        }
+        for note in &self.notes {
+            y += LETTER + 4.0;
+            let _ = write!(body, r#"<text x="8" y="{y:.1}">{}</text>"#, escape(note));
+        }
+        let frame = Frame {
+            id: &self.id,
+            title: &self.title,
+            description: &self.description,
+            width: self.width,
+            height: y + 14.0,
+        };
+        frame.around(&body, place)
+    }
+
+    fn left(&self) -> f64 {
+        let longest = self.rows.iter().map(|row| row.label.chars().count()).max();
+        16.0 + longest.unwrap_or(0).min(NAME) as f64 * LETTER_WIDTH
+    }
+
+    fn legend(&self, body: &mut String, y: &mut f64) {
+        let mut x = 8.0;
+        for Kind { name, colour } in &self.kinds {
+            let width = 22.0 + (name.chars().count() as f64 + 1.5) * LETTER_WIDTH;
+            if x + width > self.width && x > 8.0 {
+                x = 8.0;
+                *y += LETTER + 6.0;
+            }
+            let _ = write!(
+                body,
+                r#"<g class="{colour}"><rect class="bar" x="{x:.1}" y="{:.1}" width="14" height="11" rx="2"></rect></g><text x="{:.1}" y="{:.1}">{}</text>"#,
+                *y - 10.0,
+                x + 19.0,
+                *y,
+                escape(name)
+            );
+            x += width;
+        }
+        *y += 14.0;
+    }
+
+    fn panel(&self, body: &mut String, y: &mut f64, panel: &Panel, others: &[Panel]) {
+        let (left, right) = (self.left(), self.width - 12.0);
+        let axis = Axis {
+            from: panel.from,
+            per_unit: (panel.to - panel.from).max(1) as f64 / (right - left),
+            left,
+            right,
+        };
+        *y += LETTER + 6.0;
+        let _ = write!(
+            body,
+            r#"<text x="{left:.1}" y="{:.1}">{}</text>"#,
+            *y,
+            escape(&panel.caption)
+        );
+        *y += 8.0;
+        let top = *y;
+        let shown: Vec<&Row> = self.rows.iter().filter(|row| row.is_shown(panel)).collect();
+        let rows: f64 = shown.iter().map(|row| row.height() + SPACE).sum();
+        let bottom = top + rows;
+        for other in others {
+            let (from, to) = (axis.clamped(other.from), axis.clamped(other.to));
+            let width = (to - from).max(1.5);
+            let _ = write!(
+                body,
+                r#"<rect class="shade" x="{from:.1}" y="{top:.1}" width="{width:.1}" height="{rows:.1}"><title>{}</title></rect>"#,
+                escape(&other.caption)
+            );
+        }
+        axis.draw(body, top, bottom, panel.to);
+        for row in shown {
+            let label = shortened(&row.label, NAME);
+            let _ = write!(
+                body,
+                r#"<text class="value" x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
+                left - 8.0,
+                *y + LANE - 3.0,
+                escape(&label)
+            );
+            self.row(body, *y, row, axis, panel);
+            *y += row.height() + SPACE;
+        }
+        *y = bottom + LETTER + 8.0;
+    }
+
+    fn row(&self, body: &mut String, top: f64, row: &Row, axis: Axis, panel: &Panel) {
+        let lanes = row.lanes();
+        let floor = top + lanes as f64 * LANE;
+        let _ = write!(
+            body,
+            r#"<path class="grid" d="M{:.1} {floor:.1}H{:.1}"></path>"#,
+            axis.left, axis.right
+        );
+        if let Some((from, to, why)) = &row.gap
+            && *to > panel.from
+            && *from < panel.to
+        {
+            let (from, to) = (axis.clamped(*from), axis.clamped(*to));
+            let _ = write!(
+                body,
+                r#"<rect class="shade" x="{from:.1}" y="{top:.1}" width="{:.1}" height="{:.1}"><title>{}</title></rect>"#,
+                to - from,
+                floor - top,
+                escape(why)
+            );
+        }
+        let mut narrow: Vec<Columns> = vec![Columns::default(); lanes];
+        let mut instants = Columns::default();
+        let reaches =
+            |span: &&Span| span.from <= panel.to && span.to.unwrap_or(span.from) >= panel.from;
+        for span in row.spans.iter().filter(reaches) {
+            let lane = span.depth.min(lanes - 1);
+            let from = axis.clamped(span.from);
+            let Some(end) = span.to else {
+                instants.add(from - axis.left, span.kind, 1.0);
+                continue;
+            };
+            let to = axis.clamped(end);
+            if to - from >= NARROW {
+                self.wide(body, (from, to), top + lane as f64 * LANE, span, end);
+            } else {
+                narrow[lane].spread(from - axis.left, to - axis.left, span.kind);
+            }
+        }
+        for (lane, columns) in narrow.iter().enumerate() {
+            for run in columns.runs() {
+                let (x, width) = (axis.left + run.column as f64, run.columns as f64);
+                let _ = write!(
+                    body,
+                    r#"<g class="{}"><rect class="bar" style="opacity:{}" x="{x:.0}" y="{:.1}" width="{width:.0}" height="{:.1}"><title>{} × {}</title></rect></g>"#,
+                    self.kinds[run.kind].colour,
+                    OPACITIES[run.shade],
+                    top + lane as f64 * LANE,
+                    LANE - 2.0,
+                    run.count,
+                    escape(self.kinds[run.kind].name)
+                );
+            }
+        }
+        for run in instants.runs() {
+            let _ = write!(
+                body,
+                r#"<g class="{}"><rect class="bar" x="{:.1}" y="{:.1}" width="{:.1}" height="{TICKS:.1}"><title>{} × {}</title></rect></g>"#,
+                self.kinds[run.kind].colour,
+                axis.left + run.column as f64 - 0.2,
+                floor + 1.0,
+                run.columns as f64 + 0.4,
+                run.count,
+                escape(self.kinds[run.kind].name)
+            );
+        }
+    }
+
+    /// A span that is seen by itself.
+    fn wide(&self, body: &mut String, (from, to): (f64, f64), y: f64, span: &Span, end: u64) {
+        let Kind { name, colour } = &self.kinds[span.kind];
+        let width = to - from;
+        let _ = write!(
+            body,
+            r#"<g class="{colour}"><rect class="bar" x="{from:.1}" y="{y:.1}" width="{width:.1}" height="{:.1}" rx="1.5"><title>{}: {}</title></rect>"#,
+            LANE - 2.0,
+            escape(name),
+            duration(end - span.from)
+        );
+        if name.chars().count() as f64 * LETTER_WIDTH * 0.85 + 8.0 <= width {
+            let _ = write!(
+                body,
+                r#"<text class="small" style="fill:var(--paper)" x="{:.1}" y="{:.1}">{}</text>"#,
+                from + 4.0,
+                y + LANE - 4.5,
+                escape(name)
+            );
+        }
+        body.push_str("</g>");
+    }
+}
+
+impl Row {
+    fn lanes(&self) -> usize {
+        let spans = self.spans.iter().filter(|span| span.to.is_some());
+        let deepest = spans.map(|span| span.depth).max();
+        deepest.unwrap_or(0).min(DEEPEST) + 1
+    }
+
+    fn is_shown(&self, panel: &Panel) -> bool {
+        let inside = |at: u64| panel.from <= at && at <= panel.to;
+        let begins_or_ends = |span: &Span| inside(span.from) || span.to.is_some_and(inside);
+        !panel.only_busy || self.spans.iter().any(begins_or_ends)
+    }
+
+    fn height(&self) -> f64 {
+        self.lanes() as f64 * LANE + TICKS
+    }
+}
+
+/// From time to place.
+#[derive(Clone, Copy)]
+struct Axis {
+    from: u64,
+    /// Nanoseconds of a unit.
+    per_unit: f64,
+    left: f64,
+    right: f64,
+}
+
+impl Axis {
+    fn clamped(self, ns: u64) -> f64 {
+        let x = self.left + ns.saturating_sub(self.from) as f64 / self.per_unit;
+        x.min(self.right)
+    }
+
+    /// Lines across the picture, with times since the beginning of the panel.
+    fn draw(self, body: &mut String, top: f64, bottom: f64, to: u64) {
+        let (unit, name) = unit(to - self.from);
+        let high = (to - self.from) as f64 / unit;
+        for tick in (Scale::Linear { low: 0.0, high }).ticks() {
+            let x = self.left + tick * unit / self.per_unit;
+            let text = format!("{} {name}", trimmed(tick));
+            let half = text.chars().count() as f64 * LETTER_WIDTH / 2.0;
+            let _ = write!(
+                body,
+                r#"<path class="grid" d="M{x:.1} {top:.1}V{bottom:.1}"></path><text class="small" x="{:.1}" y="{:.1}" text-anchor="middle">{text}</text>"#,
+                x.min(self.right - half),
+                bottom + LETTER - 2.0
+            );
+        }
+        let _ = write!(
+            body,
+            r#"<path class="axis" d="M{:.1} {top:.1}V{bottom:.1}"></path>"#,
+            self.left
+        );
+    }
+}
+
+/// How strong a column is that is taken to less than a quarter, a half, three quarters, more.
+const OPACITIES: [&str; 4] = [".3", ".5", ".7", ".9"];
+
+/// What is too narrow to be seen, by columns of one unit: for each kind the share of the
+/// column that it takes, and how many there are.
+#[derive(Clone, Default)]
+struct Columns(BTreeMap<usize, BTreeMap<usize, (f64, u64)>>);
+
+/// Columns next to each other that look alike.
+struct Run {
+    column: usize,
+    columns: usize,
+    kind: usize,
+    shade: usize,
+    count: u64,
+}
+
+impl Columns {
+    fn add(&mut self, at: f64, kind: usize, share: f64) {
+        let column = self.0.entry(at as usize).or_default();
+        let (taken, count) = column.entry(kind).or_default();
+        *taken += share;
+        *count += 1;
+    }
+
+    /// Takes the columns from `from` to `to`.
+    fn spread(&mut self, from: f64, to: f64, kind: usize) {
+        for column in from as usize..=to as usize {
+            let (begin, end) = (column as f64, column as f64 + 1.0);
+            let share = to.min(end) - from.max(begin);
+            // What ends at a column's beginning does not reach into it.
+            if share > 0.0 || from >= begin {
+                self.add(begin, kind, share);
+            }
+        }
+    }
+
+    fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (&column, kinds) in &self.0 {
+            let most = kinds.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0));
+            let Some((&kind, &(_, count))) = most else {
+                continue;
+            };
+            let taken: f64 = kinds.values().map(|(share, _)| share).sum();
+            let shade = ((taken * 4.0) as usize).min(OPACITIES.len() - 1);
+            match runs.last_mut() {
+                Some(run)
+                    if run.column + run.columns == column
+                        && (run.kind, run.shade) == (kind, shade) =>
+                {
+                    run.columns += 1;
+                    run.count += count;
+                }
+                _ => runs.push(Run {
+                    column,
+                    columns: 1,
+                    kind,
+                    shade,
+                    count,
+                }),
+            }
+        }
+        runs
+    }
+}
+
+/// A length of time in words: `1.5 ms`.
+pub fn duration(ns: u64) -> String {
+    let (unit, name) = unit(ns);
+    let value = ns as f64 / unit;
+    let decimals = match value {
+        v if v >= 100.0 || name == "ns" => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    format!("{text} {name}")
+}
+
+fn unit(ns: u64) -> (f64, &'static str) {
+    match ns {
+        0..1_000 => (1.0, "ns"),
+        1_000..1_000_000 => (1e3, "µs"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(most - 1).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(spans: Vec<Span>, to: u64) -> String {
+        let timeline = Timeline {
+            id: "t".to_owned(),
+            title: "a <title>".to_owned(),
+            description: String::new(),
+            kinds: vec![
+                Kind {
+                    name: "pass",
+                    colour: "c-trust",
+                },
+                Kind {
+                    name: "wake",
+                    colour: "c-rose",
+                },
+            ],
+            rows: vec![Row {
+                label: "owner-0".to_owned(),
+                spans,
+                gap: None,
+            }],
+            panels: vec![Panel {
+                caption: "all".to_owned(),
+                from: 0,
+                to,
+                only_busy: false,
+            }],
+            notes: vec!["a & b".to_owned()],
+            width: 1000.0,
+        };
+        let svg = timeline.svg(Place::Alone);
+        roxmltree::Document::parse(&svg).expect("well-formed");
+        svg
+    }
+
+    fn span(from: u64, to: u64, depth: usize) -> Span {
+        Span {
+            kind: 0,
+            from,
+            to: Some(to),
+            depth,
+        }
+    }
+
+    #[test]
+    fn wide_spans_have_names_and_tips_and_lie_in_lanes() {
+        let svg = picture(vec![span(0, 900, 0), span(100, 600, 1)], 1_000);
+        assert!(svg.contains("<title>pass: 900 ns</title>"), "{svg}");
+        assert!(svg.contains("<title>pass: 500 ns</title>"));
+        assert_eq!(svg.matches(">pass</text>").count(), 3, "legend and both");
+        let instant = Span {
+            kind: 1,
+            from: 5,
+            to: None,
+            depth: 0,
+        };
+        assert!(picture(vec![instant], 1_000).contains("1 × wake"));
+    }
+
+    #[test]
+    fn however_much_there_is_the_picture_stays_small() {
+        let many = |n: u64| (0..n).map(|i| span(i * 10, i * 10 + 4, 0)).collect();
+        let (some, more) = (
+            picture(many(10_000), 100_000),
+            picture(many(200_000), 2_000_000),
+        );
+        assert!(more.len() < some.len() * 2, "{} {}", some.len(), more.len());
+        assert!(more.contains("opacity:.5"), "two fifths are taken");
+        let counted: u64 = more
+            .split(" × pass")
+            .filter_map(|before| before.rsplit_once('>')?.1.parse::<u64>().ok())
+            .sum();
+        // One that lies across the border of two columns is counted in both.
+        assert!((200_000..202_000).contains(&counted), "{counted}");
+    }
+
+    #[test]
+    fn columns_share_and_join() {
+        let mut columns = Columns::default();
+        columns.spread(0.5, 2.0, 0);
+        columns.spread(1.0, 1.1, 1);
+        let runs = columns.runs();
+        let seen: Vec<_> = runs
+            .iter()
+            .map(|r| (r.column, r.columns, r.kind, r.shade))
+            .collect();
+        assert_eq!(seen, [(0, 1, 0, 2), (1, 1, 0, 3)]);
+    }
+
+    #[test]
+    fn durations_read_well() {
+        let words = [
+            0,
+            999,
+            1_000,
+            1_530,
+            10_000,
+            123_456,
+            1_500_000,
+            2_000_000_000,
+        ];
+        let texts = words.map(duration).join("; ");
+        assert_eq!(
+            texts,
+            "0 ns; 999 ns; 1 µs; 1.53 µs; 10 µs; 123 µs; 1.5 ms; 2 s"
+        );
+    }
+}

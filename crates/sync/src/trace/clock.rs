@@ -1,0 +1,86 @@
+//! Which clock events are stamped by, and how its ticks become nanoseconds.
+//!
+//! Stamps are [`ticks`](crate::ticks()): what happens before something else is not stamped
+//! later, also on another thread. Where the hardware's counter cannot be used, `ticks` counts
+//! stamps and knows no time: there the system's monotonic clock takes its place, which costs
+//! more and orders as well.
+
+use crate::ticks::hardware;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// A stamp of now.
+#[inline(always)]
+pub(super) fn stamp() -> u64 {
+    if hardware::chosen() {
+        hardware::read()
+    } else {
+        elsewhere()
+    }
+}
+
+#[cold]
+fn elsewhere() -> u64 {
+    static BASE: OnceLock<Instant> = OnceLock::new();
+    let base = BASE.get_or_init(Instant::now);
+    base.elapsed().as_nanos() as u64
+}
+
+/// One moment by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    stamp: u64,
+    time: Instant,
+}
+
+impl Moment {
+    pub(super) fn now() -> Self {
+        Self {
+            stamp: stamp(),
+            time: Instant::now(),
+        }
+    }
+}
+
+/// From stamps to nanoseconds since the beginning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    origin: u64,
+    ns_per_tick: f64,
+}
+
+impl Scale {
+    /// By how far both clocks have come.
+    pub(super) fn between(begin: Moment, end: Moment) -> Self {
+        let ticks = end.stamp.saturating_sub(begin.stamp).max(1);
+        let ns = end.time.duration_since(begin.time).as_nanos() as f64;
+        Self {
+            origin: begin.stamp,
+            ns_per_tick: ns / ticks as f64,
+        }
+    }
+
+    /// Nanoseconds since the beginning, rounded down: of two stamps the later one has no less,
+    /// so spans that lie in each other still do.
+    pub(super) fn ns(self, stamp: u64) -> u64 {
+        (stamp.saturating_sub(self.origin) as f64 * self.ns_per_tick) as u64
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn ticks_become_nanoseconds() {
+        let begin = Moment::now();
+        std::thread::sleep(Duration::from_millis(20));
+        let end = Moment::now();
+        let scale = Scale::between(begin, end);
+        let ns = (end.time - begin.time).as_nanos() as u64;
+        assert_eq!(scale.ns(begin.stamp), 0);
+        assert!(scale.ns(end.stamp).abs_diff(ns) <= 1_000);
+        assert_eq!(scale.ns(begin.stamp - 1), 0, "before the beginning");
+    }
+}

@@ -1,0 +1,147 @@
+//! What a thread keeps of a recording: the way to its ring.
+//!
+//! The way is a plain thread-local, without a destructor, so that an event finds its place by two
+//! loads and a comparison. What keeps the ring has one, and takes the way back first.
+
+use super::Refused;
+use super::recording::{number, register, rename};
+use super::ring::{Raw, Ring, Writer};
+use crate::facade::thread_local;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Events refused because their thread came when there were no rings left.
+static BEYOND_LIMIT: AtomicU64 = AtomicU64::new(0);
+/// Events refused because their thread was too near its end, or inside the tracer.
+static ENDING: AtomicU64 = AtomicU64::new(0);
+
+/// The way to a thread's ring.
+#[derive(Clone, Copy)]
+struct Way {
+    /// 0: to none yet.
+    recording: u32,
+    /// Of this thread, in that recording.
+    number: u32,
+    /// Null where there were no rings left.
+    ring: *const Ring,
+}
+
+const NOWHERE: Way = Way {
+    recording: 0,
+    number: 0,
+    ring: std::ptr::null(),
+};
+
+thread_local! {
+    static WAY: Cell<Way> = const { Cell::new(NOWHERE) };
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept(None)) };
+}
+
+/// Keeps the ring that the way leads to.
+struct Kept(Option<Writer>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = WAY.try_with(|way| way.set(NOWHERE));
+    }
+}
+
+/// Records what `event` says, on this thread, in the recording that was under way when the caller
+/// asked. `event` takes the stamp.
+#[inline(always)]
+pub(super) fn record(recording: u32, event: impl FnOnce() -> Raw) {
+    let mut way = WAY.try_with(Cell::get).unwrap_or(NOWHERE);
+    if way.recording != recording {
+        match come(recording) {
+            Some(new) => way = new,
+            None => return,
+        }
+    }
+    // SAFETY: null, or of `KEPT`, which is only changed by `come`, here on this thread, and
+    // takes the way back when it ends.
+    match unsafe { way.ring.as_ref() } {
+        Some(ring) => ring.record(event),
+        None => refuse(&BEYOND_LIMIT),
+    }
+}
+
+/// Registers this thread; `None` where the recording has ended, or the thread keeps nothing any
+/// more, or is here already (an allocator may record events too).
+#[cold]
+#[inline(never)]
+fn come(recording: u32) -> Option<Way> {
+    let came = KEPT.try_with(|kept| {
+        let mut kept = kept.try_borrow_mut().ok()?;
+        let new = register(recording);
+        let _ = WAY.try_with(|way| way.set(NOWHERE));
+        // None: too late, which is no loss.
+        let new = new.map(|new| {
+            *kept = Kept(None);
+            kept.0 = new.writer;
+            let ring = kept.0.as_ref().map(|writer| &raw const **writer.ring());
+            let way = Way {
+                recording,
+                number: new.number,
+                ring: ring.unwrap_or(std::ptr::null()),
+            };
+            let _ = WAY.try_with(|to| to.set(way));
+            way
+        });
+        Some(new)
+    });
+    match came {
+        Ok(Some(way)) => way,
+        Ok(None) | Err(_) => {
+            refuse(&ENDING);
+            None
+        }
+    }
+}
+
+#[cold]
+fn refuse(why: &AtomicU64) {
+    // Relaxed: a count.
+    why.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What has been refused in this recording.
+pub(super) fn refused() -> Refused {
+    // Relaxed, both: counts.
+    Refused {
+        beyond_limit: BEYOND_LIMIT.load(Ordering::Relaxed),
+        ending: ENDING.load(Ordering::Relaxed),
+    }
+}
+
+/// Another recording begins.
+pub(super) fn forget_refused() {
+    // Relaxed, both: counts.
+    BEYOND_LIMIT.store(0, Ordering::Relaxed);
+    ENDING.store(0, Ordering::Relaxed);
+}
+
+/// Gives this thread another name in the recording that is under way, if there is one. Without,
+/// it has the name that it was spawned with.
+///
+/// ```
+/// use corelay_sync::trace::{Limits, Recording, name_thread};
+///
+/// let recording = Recording::start(Limits::default())?;
+/// name_thread("front end");
+/// assert_eq!(recording.stop().threads[0].name, "front end");
+/// # Ok::<(), corelay_sync::trace::AlreadyRecording>(())
+/// ```
+pub fn name_thread(name: &str) {
+    let recording = number();
+    if recording == 0 {
+        return;
+    }
+    let way = WAY.try_with(Cell::get).unwrap_or(NOWHERE);
+    let way = match way.recording == recording {
+        true => Some(way),
+        false => come(recording),
+    };
+    if let Some(way) = way {
+        rename(recording, way.number, name.to_owned());
+    }
+}

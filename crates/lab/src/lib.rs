@@ -7,6 +7,7 @@
 //! | [`course`] | effects shown rather than measured |
 //! | [`method`] | the ways of sharing |
 //! | [`workload`] | what the threads do |
+//! | [`figure`] | the figures of the sources, made again |
 //! | [`measure`] | samples on machines that move under you |
 //! | [`machine`] | what machine this is |
 //! | [`model`] | what the figures should look like |
@@ -20,6 +21,7 @@
 pub mod cli;
 pub mod comparison;
 pub mod course;
+pub mod figure;
 pub mod machine;
 pub mod measure;
 pub mod method;

@@ -5,6 +5,7 @@
 
 mod bench;
 pub(crate) mod compare;
+mod figure;
 pub(crate) mod host;
 mod lab;
 pub(crate) mod latency_table;
@@ -38,6 +39,7 @@ struct Cli {
 enum Command {
     Compare(compare::Args),
     Bench(bench::Args),
+    Figure(figure::Args),
     Lab(lab::Args),
     Machine(machine::Args),
     Reach(reach::Args),
@@ -71,6 +73,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Figure(args) => figure::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),
         Command::Reach(args) => reach::run(args),

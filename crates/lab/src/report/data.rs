@@ -8,7 +8,7 @@ use crate::workload::{fetch_add, latency};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modes that figures are given for, in the order in which they are shown.
-pub(super) const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
+pub(crate) const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
 
 /// The name of the workload where it is none of the lab's, but somebody's own structure.
 pub(super) fn own(results: &Results) -> Option<&str> {
@@ -216,7 +216,7 @@ pub(super) fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
 }
 
 /// Median of the round trips probed around the samples of `runs` in a mode, in nanoseconds.
-pub(super) fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
+pub(crate) fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
     let samples = runs
         .iter()
         .flat_map(|r| &r.samples)

@@ -67,7 +67,7 @@ fn joined<S: AsRef<str>>(items: &[S], word: &str) -> String {
 }
 
 /// A name as code in a sentence. Backticks in it would end the code early.
-pub(super) fn code(name: &str) -> String {
+pub(crate) fn code(name: &str) -> String {
     format!("`{}`", name.replace('`', "'"))
 }
 

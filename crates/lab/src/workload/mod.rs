@@ -6,6 +6,7 @@
 //! | [`point`] | the parameters of a run |
 //! | [`fetch_add`] | add one to a variable chosen at random (D16) |
 //! | [`own`] | a structure and an operation that somebody else has written |
+//! | [`root`] | add one, and take square roots (D10) |
 //! | [`slow`] | add one, and compute for a microsecond |
 //! | [`latency`] | the same, arriving on a schedule: how long an answer takes under load |
 //! | [`schedule`] | when operations arrive |
@@ -18,6 +19,7 @@ pub mod operation;
 pub mod own;
 pub mod point;
 pub mod random;
+pub mod root;
 pub mod schedule;
 pub mod slow;
 pub mod zipf;

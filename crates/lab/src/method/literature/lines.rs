@@ -13,6 +13,7 @@ use crate::schema::Trustee;
 use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use crate::workload::root::FetchRoot;
 use corelay_literature::{Asked, AsyncLines, Shape};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -40,17 +41,29 @@ pub(crate) fn with_parameters(text: &str) -> Option<Result<(Method, Shape), Stri
             "`{text}`: {why}; write {NAME}:N, {NAME}:NxL or {NAME}:N-direct, such as {NAME}:4x8"
         )
     });
-    Some(shape.map(|shape| {
-        // A few bytes for each name on a command line, for as long as the program runs.
-        let name: &'static str = String::leak(text.to_owned());
-        let window = shape.lines() + shape.pending().unwrap_or(0);
-        let method = Method {
-            name,
-            window,
-            ..async_lines()
-        };
-        (method, shape)
-    }))
+    Some(shape.map(|shape| (of_shape(text.to_owned(), shape), shape)))
+}
+
+/// The method with lines and queues of that shape, named by it.
+pub(crate) fn shaped(shape: Shape) -> Method {
+    let (lines, queue) = (shape.lines(), shape.pending());
+    let parameters = queue.map_or("-direct".to_owned(), |queue| format!("x{queue}"));
+    of_shape(format!("{NAME}:{lines}{parameters}"), shape)
+}
+
+fn of_shape(name: String, shape: Shape) -> Method {
+    Method {
+        // A few bytes for each name on a command line, and for each point of a figure, for as
+        // long as the program runs.
+        name: String::leak(name),
+        window: shape.lines() + shape.pending().unwrap_or(0),
+        ..async_lines()
+    }
+}
+
+/// `method`, but what is delegated takes `ROOTS` square roots (D10).
+pub(crate) fn rooted<const ROOTS: u32>(method: Method) -> Method {
+    method.built_by(|_, p, _| Lines::start(FetchRoot::<ROOTS>, p))
 }
 
 fn shape(parameters: &str) -> Result<Shape, String> {
@@ -194,6 +207,9 @@ mod tests {
         assert_eq!(read("async-lines:1024"), Some(Ok((1024, Some(1024), 2048))));
         assert_eq!(read("async-lines"), None);
         assert_eq!(read("async"), None);
+        let named = |shape: Result<Shape, _>| shaped(shape.unwrap()).name();
+        assert_eq!(named(Shape::queue(4, 8)), "async-lines:4x8");
+        assert_eq!(named(Shape::direct(16)), "async-lines:16-direct");
         for text in [
             "", "0", "4x0", "1025", "4x", "x4", "-direct", "4-queue", "+4", "4x1025",
         ] {

@@ -1,0 +1,242 @@
+//! All contenders of a figure, interleaved: the lab's own way of measuring, whatever the figure.
+
+use super::declare::{Cell, Figure, Panel, Printed};
+use super::measured::Measured;
+use super::outcome::{About, Beside, Drawing, Outcome, place};
+use super::size::Size;
+use crate::cli::host::Host;
+use crate::measure::memory::available_bytes;
+use crate::measure::plan::{self, Item};
+use crate::measure::rig::Rig;
+use crate::measure::session::{Session, Timing};
+use crate::schema::Run;
+use std::time::Duration;
+
+/// How long a figure is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Length of a sample in seconds.
+    pub secs: f64,
+    /// Samples of each contender.
+    pub samples: u64,
+}
+
+impl Pace {
+    /// The source's: three seconds, ten times (D16).
+    pub const SOURCE: Self = Self {
+        secs: 3.0,
+        samples: 10,
+    };
+    /// A smoke pass.
+    pub const SHORT: Self = Self {
+        secs: 0.05,
+        samples: 5,
+    };
+
+    fn timing(self) -> Timing {
+        Timing::of(Duration::from_secs_f64(self.secs))
+    }
+
+    fn warm_up(self) -> Duration {
+        self.timing().sample.min(Duration::from_millis(100))
+    }
+}
+
+/// Where a contender stands in its figure.
+struct Slot<'a> {
+    panel: &'a str,
+    line: &'a str,
+    cell: &'a Cell,
+}
+
+/// Giving a variable to a trustee takes so long.
+const SET_UP_PER_VAR: Duration = Duration::from_nanos(150);
+
+/// Slices that measuring `figure` takes, for a bar of progress, and how long it will be.
+pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
+    if obstacle(figure, size).is_some() {
+        return (0, Duration::ZERO);
+    }
+    let panels = (figure.panels)(size);
+    let slots = slots(&panels);
+    let vars: u64 = slots.iter().map(|slot| slot.cell.item.point.vars).sum();
+    let slices = slots.len() as u64 * (pace.samples + 1);
+    let samples = pace.timing().whole().mul_f64(pace.samples as f64) + pace.warm_up();
+    let setting_up = SET_UP_PER_VAR.mul_f64(vars as f64);
+    (slices, samples.mul_f64(slots.len() as f64) + setting_up)
+}
+
+/// Why nothing of the figure can be measured here.
+pub fn obstacle(figure: &Figure, size: &Size) -> Option<String> {
+    if size.cpus < figure.least {
+        return Some(format!(
+            "it needs {} CPUs, and there is {}",
+            figure.least, size.cpus
+        ));
+    }
+    (figure.unavailable)()
+}
+
+/// Measures a figure. `tick` is called after each slice.
+///
+/// What cannot be set up (memory, threads) is left out and said; Ctrl-C ends the measuring
+/// early, and what was measured is kept.
+pub(crate) fn measure(
+    figure: &Figure,
+    size: &Size,
+    pace: Pace,
+    host: &Host,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+) -> Outcome {
+    let panels = (figure.panels)(size);
+    let mut missing = Vec::new();
+    let mut runs = Vec::new();
+    match obstacle(figure, size) {
+        Some(why) => missing.push(format!("Nothing of it is measured here: {why}.")),
+        None => {
+            runs = all(&panels, pace, rig, tick, &mut missing);
+            if size.cpus < figure.whole {
+                missing.push(format!(
+                    "It needs {} CPUs to be whole, and there are {}: {}",
+                    figure.whole, size.cpus, figure.fewer
+                ));
+            }
+        }
+    }
+    let results = host.results(rig, runs);
+    let about = About {
+        name: figure.name.to_owned(),
+        title: figure.title.to_owned(),
+        source: figure.source.name(),
+        there: figure.source.machine().to_owned(),
+        secs: pace.secs,
+        samples: pace.samples,
+        panels: panels.iter().map(drawing).collect(),
+        missing,
+        ..About::default()
+    };
+    let mut outcome = Outcome {
+        figure: about,
+        results,
+    };
+    tell(figure, &mut outcome);
+    outcome
+}
+
+/// Sets the source's printed values, models and the figure's words beside what was measured.
+fn tell(figure: &Figure, outcome: &mut Outcome) {
+    let measured = Measured::of(outcome);
+    let is_there = !measured.outcome().results.runs.is_empty();
+    let beside = |printed: &Printed| Beside {
+        what: printed.what.to_owned(),
+        there: printed.there.to_owned(),
+        here: is_there.then(|| (printed.here)(&measured)).flatten(),
+    };
+    let mut told = About {
+        beside: figure.printed.iter().map(beside).collect(),
+        drawn: figure
+            .printed
+            .iter()
+            .filter_map(|printed| printed.drawn.sign())
+            .collect(),
+        ..outcome.figure.clone()
+    };
+    if is_there {
+        told.tables = (figure.tables)(&measured);
+        told.curves = (figure.curves)(&measured);
+        told.said = (figure.words)(&measured);
+    }
+    outcome.figure = told;
+}
+
+fn drawing(panel: &Panel) -> Drawing {
+    Drawing {
+        key: panel.key.to_owned(),
+        title: panel.title.to_owned(),
+        axis: panel.axis.clone(),
+        quantities: panel.quantities.to_vec(),
+        lines: panel.lines.iter().map(|line| line.label.clone()).collect(),
+    }
+}
+
+/// All contenders, those of one point next to each other: [`plan::waves`] keeps them together.
+fn slots(panels: &[Panel]) -> Vec<Slot<'_>> {
+    let mut slots = Vec::new();
+    for panel in panels {
+        for line in &panel.lines {
+            slots.extend(line.cells.iter().map(|cell| Slot {
+                panel: panel.key,
+                line: &line.label,
+                cell,
+            }));
+        }
+    }
+    slots.sort_by_key(|slot| {
+        let point = &slot.cell.item.point;
+        (point.vars, point.threads)
+    });
+    slots
+}
+
+/// Measures all contenders, wave by wave.
+fn all(
+    panels: &[Panel],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let mut slots = slots(panels);
+    let available = available_bytes();
+    slots.retain(|slot| match slot.cell.item.check_memory(available) {
+        Ok(()) => true,
+        Err(why) => {
+            missing.push(format!("`{}` at {}: {why}.", slot.line, slot.cell.x));
+            false
+        }
+    });
+    let items: Vec<Item> = slots.iter().map(|slot| slot.cell.item.clone()).collect();
+    let mut slots = slots.into_iter();
+    let mut runs = Vec::new();
+    for wave in plan::waves(items, available) {
+        let slots: Vec<Slot<'_>> = slots.by_ref().take(wave.len()).collect();
+        runs.extend(measure_wave(wave, &slots, pace, rig, tick, missing));
+        if rig.is_interrupted() {
+            break;
+        }
+    }
+    runs
+}
+
+fn measure_wave(
+    wave: Vec<Item>,
+    slots: &[Slot<'_>],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let timing = pace.timing();
+    let (mut session, mut kept) = (Session::new(), Vec::new());
+    for (item, slot) in wave.into_iter().zip(slots) {
+        match session.add(item, &rig.patience(None)) {
+            Ok(()) => kept.push(slot),
+            Err(_) if rig.is_interrupted() => break,
+            Err(why) => missing.push(format!("`{}` at {}: {why}.", slot.line, slot.cell.x)),
+        }
+    }
+    session.warm_up(rig, pace.warm_up(), tick);
+    for _ in 0..pace.samples {
+        if !session.round(rig, timing, None, tick) {
+            break;
+        }
+    }
+    let placed = |(mut run, slot): (Run, &Slot<'_>)| {
+        place(&mut run, slot.panel, slot.line, slot.cell.x);
+        run.workload = slot.cell.workload.to_owned();
+        run
+    };
+    let runs = session.finish(rig, timing).into_iter().zip(kept);
+    runs.map(placed).collect()
+}

@@ -11,6 +11,7 @@
 //! | [`measure`] | samples on machines that move under you |
 //! | [`machine`] | what machine this is |
 //! | [`model`] | what the figures should look like |
+//! | [`overlay`] | results of several machines or commits, laid over each other |
 //! | [`plot`] | pictures |
 //! | [`report`] | the page and the verdict |
 //! | [`reach`] | the project's targets |
@@ -26,6 +27,7 @@ pub mod machine;
 pub mod measure;
 pub mod method;
 pub mod model;
+pub mod overlay;
 pub mod plot;
 pub mod reach;
 pub mod report;

@@ -12,6 +12,7 @@ pub(crate) mod latency_table;
 mod list;
 mod machine;
 pub(crate) mod output;
+mod plot;
 mod reach;
 mod table;
 
@@ -42,6 +43,7 @@ enum Command {
     Figure(figure::Args),
     Lab(lab::Args),
     Machine(machine::Args),
+    Plot(plot::Args),
     Reach(reach::Args),
 }
 
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
         Command::Figure(args) => figure::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),
+        Command::Plot(args) => plot::run(&args),
         Command::Reach(args) => reach::run(args),
     };
     end(outcome)

@@ -127,21 +127,24 @@ impl Axis {
     /// Shared variables of a line each: the axis on which caches and contention are marked.
     pub const VARS: &str = "shared variables of 64 bytes";
 
-    pub(super) fn log(label: &str) -> Self {
+    /// Equal steps for equal ratios.
+    pub fn log(label: &str) -> Self {
         Self {
             label: label.to_owned(),
             log: true,
         }
     }
 
-    pub(super) fn linear(label: &str) -> Self {
+    /// Equal steps for equal differences.
+    pub fn linear(label: &str) -> Self {
         Self {
             label: label.to_owned(),
             log: false,
         }
     }
 
-    pub(super) fn vars() -> Self {
+    /// That of shared variables.
+    pub fn vars() -> Self {
         Self::log(Self::VARS)
     }
 }

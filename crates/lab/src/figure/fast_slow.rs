@@ -11,6 +11,7 @@ use super::size::{Size, VARS, Way};
 use crate::method::Method;
 use crate::method::literature::lines::rooted;
 use crate::plot::{percent, significant};
+use crate::report::words::count;
 use crate::workload::root;
 
 const ADD: &str = "add";
@@ -97,7 +98,7 @@ fn panels(size: &Size) -> Vec<Panel> {
         Panel {
             key: "servers",
             title: "Over servers",
-            axis: Axis::linear(&format!("servers, of {} threads", size.threads)),
+            axis: Axis::linear("servers"),
             quantities: &[Throughput, Saturation],
             lines: vec![
                 by_servers(ADD, None),
@@ -122,15 +123,13 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let points = m.throughput("work", WORK);
     if let (Some((_, light)), Some((most, heavy))) = (points.first(), points.last()) {
-        // The last that is as good as no work at all: the equilibrium lies behind it.
-        let free = points
-            .iter()
-            .take_while(|(_, mops)| *mops >= 0.9 * light)
-            .last()
-            .map_or(1.0, |(x, _)| *x);
+        // The last that is as good as the first: the equilibrium lies behind it.
+        let as_good = points.iter().take_while(|(_, mops)| *mops >= 0.9 * light);
+        let free = as_good.last().map_or(1.0, |(x, _)| *x);
         said.push(format!(
-            "Up to {free} square roots the work costs less than a tenth of the throughput: the \
-             client is the limit there. With {most} the server is: {} Mops instead of {}.",
+            "Up to {} the work costs less than a tenth of the throughput: something else is the \
+             limit there. With {most} it is {} Mops instead of {}.",
+            count(free as u64, "square root", "square roots"),
             significant(*heavy),
             significant(*light)
         ));
@@ -139,9 +138,15 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             m.at("work", WORK, *most, Saturation),
         ) {
             said.push(format!(
-                "{} of the server's passes found work at one root, {} at {most}.",
+                "{} of the server's passes found work at one root, {} at {most}: {}.",
                 percent(a),
-                percent(b)
+                percent(b),
+                if b > a {
+                    "with more work the server is the limit, as in the source's model"
+                } else {
+                    "the server spent passes waiting for its client even so, which a client that \
+                     has its CPU for itself does not cause"
+                }
             ));
         }
     }

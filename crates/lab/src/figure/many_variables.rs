@@ -78,12 +78,13 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         && let Some((winner, mops)) = m.winner("vars", last)
     {
         said.push(format!(
-            "At {} variables {} does {} Mops, ffwd {}: {}. This is where delegation loses.",
+            "At {} variables {} does {} Mops and ffwd {}: {} as much. This is where delegation \
+             loses.",
             grouped(last as u64),
             code(winner),
             significant(mops),
             significant(ffwd),
-            times(ffwd / mops)
+            times(mops / ffwd)
         ));
     }
     said

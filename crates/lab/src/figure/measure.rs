@@ -1,5 +1,6 @@
 //! All contenders of a figure, interleaved: the lab's own way of measuring, whatever the figure.
 
+use super::crowd;
 use super::declare::{Cell, Figure, Panel, Printed};
 use super::measured::Measured;
 use super::outcome::{About, Beside, Drawing, Outcome, place};
@@ -133,7 +134,13 @@ fn tell(figure: &Figure, outcome: &mut Outcome) {
         there: printed.there.to_owned(),
         here: is_there.then(|| (printed.here)(&measured)).flatten(),
     };
+    let mut missing = outcome.figure.missing.clone();
+    missing.extend(crowd::note(
+        &outcome.results.runs,
+        outcome.results.machine.cpus,
+    ));
     let mut told = About {
+        missing,
         beside: figure.printed.iter().map(beside).collect(),
         drawn: figure
             .printed

@@ -29,17 +29,23 @@ impl<'a> Measured<'a> {
         Self { outcome, mode }
     }
 
+    /// In that mode.
+    pub fn in_mode(outcome: &'a Outcome, mode: Mode) -> Self {
+        Self { outcome, mode }
+    }
+
     /// In each mode that occurred in at least half of the runs, the usual one first.
     pub fn in_all_modes(outcome: &'a Outcome) -> Vec<Self> {
         let usual = Self::of(outcome);
-        let of = |mode| Self { outcome, mode };
         let runs = outcome.results.runs.iter().filter(|run| run.correct);
         let is_seen = |m: &Self| {
             let with = |run: &&Run| Quantity::Throughput.of(run, m.mode).is_some();
             2 * runs.clone().filter(with).count() >= runs.clone().count().max(1)
         };
         let others = MODES.into_iter().filter(|mode| *mode != usual.mode);
-        let others = others.map(of).filter(is_seen);
+        let others = others
+            .map(|mode| Self::in_mode(outcome, mode))
+            .filter(is_seen);
         std::iter::once(usual).chain(others).collect()
     }
 

@@ -26,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod crowd;
 pub mod declare;
 pub mod grid;
 pub mod measure;
@@ -119,6 +120,7 @@ fn edits(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::plan::Item;
     use std::collections::HashSet;
 
     #[test]
@@ -129,6 +131,54 @@ mod tests {
             assert_eq!(named(figure.name).unwrap().name, figure.name);
             assert!(figure.least <= figure.whole, "{}", figure.name);
             assert_eq!(figure.whole > figure.least, !figure.fewer.is_empty());
+        }
+    }
+
+    /// Whatever the machine: lines have names of their own, points ascend, threads have places.
+    #[test]
+    fn figures_fit_any_machine() {
+        for cpus in [1, 2, 3, 4, 6, 8, 12, 56, 64, 200] {
+            for short in [false, true] {
+                let size = size::Size {
+                    short,
+                    ..size::Size::test(cpus)
+                };
+                for figure in FIGURES.iter().filter(|figure| figure.least <= cpus) {
+                    check(figure, &size);
+                }
+            }
+        }
+    }
+
+    fn check(figure: &Figure, size: &size::Size) {
+        let panels = (figure.panels)(size);
+        let keys: HashSet<_> = panels.iter().map(|panel| panel.key).collect();
+        assert_eq!(keys.len(), panels.len(), "{}", figure.name);
+        for panel in &panels {
+            let labels: HashSet<_> = panel.lines.iter().map(|line| &line.label).collect();
+            assert_eq!(labels.len(), panel.lines.len(), "{}", figure.name);
+            for line in &panel.lines {
+                let name = format!("{} of {} at {size:?}", line.label, figure.name);
+                let xs: Vec<f64> = line.cells.iter().map(|cell| cell.x).collect();
+                assert!(!xs.is_empty() && xs.is_sorted_by(|a, b| a < b), "{name}");
+                assert!(xs[0] > 0.0 || !panel.axis.log, "{name}");
+                for Item { method, point, .. } in line.cells.iter().map(|cell| &cell.item) {
+                    assert!(point.threads <= size.threads, "{name}");
+                    assert!(
+                        point.threads >= method.least_threads(point.servers),
+                        "{name}"
+                    );
+                    assert!(point.placement.len() >= point.threads, "{name}");
+                }
+            }
+        }
+        for printed in figure.printed {
+            let sign = printed.drawn.sign();
+            assert!(
+                sign.is_none_or(|sign| keys.contains(&*sign.panel)),
+                "{}",
+                figure.name
+            );
         }
     }
 

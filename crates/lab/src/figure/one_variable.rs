@@ -7,7 +7,7 @@ use super::quantity::Quantity::Throughput;
 use super::size::{Size, Way};
 use crate::model::ceilings::Ceilings;
 use crate::plot::significant;
-use crate::report::words::{code, times};
+use crate::report::words::{code, count, times};
 
 /// What is compared: locks, the literature's delegation, corelay's.
 pub(super) const METHODS: [&str; 10] = [
@@ -40,11 +40,8 @@ pub(super) const FIGURE: Figure = Figure {
             there: "55 Mops, 40 cycles per operation",
             here: |m| {
                 let (threads, mops) = m.last("threads", "ffwd")?;
-                Some(format!(
-                    "{} Mops, {} clients",
-                    significant(mops),
-                    threads - 1.0
-                ))
+                let clients = count(threads as u64 - 1, "client", "clients");
+                Some(format!("{} Mops, {clients}", significant(mops)))
             },
             drawn: Drawn::Level {
                 panel: "threads",
@@ -170,10 +167,10 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 format!("ffwd is ahead {}, as in the source", times(ffwd / mops))
             } else {
                 format!(
-                    "ffwd has {} of it, against the source. A lock between {threads} threads stays \
+                    "the lock does {} as much, against the source. A lock between {threads} threads stays \
                      with one of them for many operations in a row, while every ffwd request makes \
                      a round trip that nobody shares",
-                    times(ffwd / mops)
+                    times(mops / ffwd)
                 )
             }
         ));

@@ -16,16 +16,14 @@ pub fn html(outcome: &Outcome) -> String {
     let (about, results) = (&outcome.figure, &outcome.results);
     let mut out = String::with_capacity(1 << 16);
     title(&mut out, outcome);
-    notes(&mut out, "What this machine cannot show", &about.missing);
+    notes(&mut out, "Please note", &about.missing);
     beside(&mut out, about);
     let modes = Measured::in_all_modes(outcome);
     let usual = Measured::of(outcome);
     if !results.runs.is_empty() {
         let told = format!("What was measured here ({})", usual.mode_words());
         notes(&mut out, &told, &about.said);
-        for grid in &about.tables {
-            table(&mut out, grid);
-        }
+        tables(&mut out, about.tables.iter().cloned());
         out.push_str(r#"<section class="wide">"#);
         for measured in &modes {
             picture::all(&mut out, measured);
@@ -33,11 +31,8 @@ pub fn html(outcome: &Outcome) -> String {
         out.push_str("</section><section><h2>In figures</h2>");
         for measured in &modes {
             let _ = write!(out, "<h3>{}</h3>", escape(&measured.mode_words()));
-            for panel in measured.panels() {
-                for grid in grid::of(measured, panel) {
-                    table(&mut out, &grid);
-                }
-            }
+            let panels = measured.panels().iter();
+            tables(&mut out, panels.flat_map(|panel| grid::of(measured, panel)));
         }
         out.push_str("</section>");
         how(&mut out, about);
@@ -102,6 +97,12 @@ fn notes(out: &mut String, title: &str, sentences: &[String]) {
     out.push_str("</ul>");
 }
 
+fn tables(out: &mut String, grids: impl Iterator<Item = Grid>) {
+    out.push_str(r#"<div class="grids">"#);
+    grids.for_each(|grid| table(out, &grid));
+    out.push_str("</div>");
+}
+
 fn table(out: &mut String, grid: &Grid) {
     let _ = write!(
         out,
@@ -153,7 +154,7 @@ pub fn index(outcomes: &[Outcome]) -> String {
     let cpus = machine.map_or(0, |machine| machine.cpus as u64);
     let _ = write!(
         out,
-        r#"<header><p class="brand">corelay figure --all</p><h1>The sources' figures, made again</h1><p class="sub">With {} on {}. Each page has the source's printed values beside what was measured.</p></header><section class="wide"><div class="figures">"#,
+        r#"<header><p class="brand">corelay figure --all</p><h1>The sources' figures, made again</h1><p class="sub">With {} on {}. Each page has the source's printed values beside what was measured.</p></header><section class="wide"><div class="figures own">"#,
         count(cpus, "CPU", "CPUs"),
         escape(model)
     );

@@ -8,7 +8,7 @@
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::fast_slow::{by_roots, work_axis};
 use super::measured::Measured;
-use super::quantity::Quantity::{Saturation, Throughput};
+use super::quantity::Quantity::{Ready, Saturation, Throughput};
 use super::size::{Size, VARS, Way};
 use crate::plot::percent;
 use crate::report::words::times;
@@ -62,7 +62,7 @@ fn panels(size: &Size) -> Vec<Panel> {
         Panel {
             key: "servers",
             title: "Over servers",
-            axis: Axis::linear(&format!("servers, of {} threads", size.threads)),
+            axis: Axis::linear("servers"),
             quantities: &[Throughput, Saturation],
             lines: ways().map(by_servers).into(),
         },
@@ -70,7 +70,7 @@ fn panels(size: &Size) -> Vec<Panel> {
             key: "work",
             title: "Over work per operation",
             axis: work_axis(),
-            quantities: &[Throughput, Saturation],
+            quantities: &[Throughput, Saturation, Ready],
             lines: ways().map(by_work).into(),
         },
     ]
@@ -91,30 +91,34 @@ fn queue_over_direct(m: &Measured<'_>, end: End) -> Option<String> {
 
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
-    let busy = |line, x| m.at("work", line, x, Saturation).map(percent);
-    if let (Some(light), Some(queue), Some(direct)) =
-        (ratio(m, End::Clients), busy(QUEUE, 1.0), busy(DIRECT, 1.0))
-    {
-        let verdict = if light > 1.05 {
-            "The source's advantage of the queue is here too"
-        } else if light < 0.95 {
-            "The source's advantage of the queue is not here: direct writes win"
-        } else {
-            "The source's advantage of the queue is not here: both are alike"
-        };
+    let share = |line, quantity| m.at("work", line, 1.0, quantity).map(percent);
+    if let Some(light) = ratio(m, End::Clients) {
         said.push(format!(
-            "{verdict} ({} at one root per operation). {queue} of the server's passes found work \
-             with the queue, {direct} with direct writes.",
-            times(light)
+            "At one root per operation the queue has {} of what direct writes do: {}.",
+            times(light),
+            if light > 1.05 {
+                "the source's advantage of the queue is here too"
+            } else if light < 0.95 {
+                "the source's advantage of the queue is turned round"
+            } else {
+                "the source's advantage of the queue is not here"
+            }
         ));
-        if light < 0.95 {
-            said.push(
-                "A queue is a copy of each request more, and what it saves is looking at lines of \
-                 many servers in vain: with few servers a client finds the next line free nearly \
-                 always, or waits for it alone."
-                    .to_owned(),
-            );
+        if light < 1.05
+            && let (Some(queue), Some(direct)) = (share(QUEUE, Ready), share(DIRECT, Ready))
+        {
+            said.push(format!(
+                "A look at a response finds it ready in {direct} of cases with direct writes, in \
+                 {queue} with the queue. Direct writes wait for the next line, whatever others are \
+                 free, which costs with many servers; with one it is the line that is answered \
+                 next, and the queue only copies each request once more."
+            ));
         }
+    }
+    if let (Some(queue), Some(direct)) = (share(QUEUE, Saturation), share(DIRECT, Saturation)) {
+        said.push(format!(
+            "{queue} of the server's passes found work with the queue, {direct} with direct writes."
+        ));
     }
     said
 }

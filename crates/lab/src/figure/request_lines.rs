@@ -6,7 +6,7 @@ use super::measured::Measured;
 use super::quantity::Quantity::{Batch, Latency, Throughput};
 use super::size::{Size, VARS, Way};
 use crate::plot::significant;
-use crate::report::words::times;
+use crate::report::words::{count, times};
 
 const QUEUE: &str = "queue of 2 N";
 const DIRECT: &str = "direct";
@@ -96,16 +96,15 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             let servers = m.outcome().results.runs.first().map(|run| &run.params);
             let here = servers.map_or(String::new(), |p| {
                 format!(
-                    " with {} clients and {} servers of {} threads",
-                    p.threads - p.servers,
-                    p.servers,
-                    p.threads
+                    " with {} and {}",
+                    count((p.threads - p.servers) as u64, "client", "clients"),
+                    count(p.servers as u64, "server", "servers")
                 )
             });
             said.push(format!(
                 "The source's 16 is for 56 threads on two sockets, where a server passes over the \
                  lines of all its clients; the knee follows from how many requests one client can \
-                 write, and a server answer, within a round trip: here{here}."
+                 write, and a server answer, within a round trip, here{here}."
             ));
         }
     }

@@ -3,7 +3,7 @@
 //! The thesis finds that all gains cease where the queue is twice as long as there are lines.
 
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
-use super::measured::Measured;
+use super::measured::{KNEE, Measured};
 use super::quantity::Quantity::{self, FailedPops, Latency, Ready, Saturation, Throughput};
 use super::queue_length::LENGTHS;
 use super::size::{Size, VARS, Way};
@@ -147,6 +147,17 @@ fn words<const N: usize>(m: &Measured<'_>) -> Vec<String> {
         ) {
             said.push(format!(
                 "Saturation {a} → {b} → {c}; failed pops {d} → {e} → {f}."
+            ));
+        }
+        if let Some((_, top)) = m.peak(PANEL, line) {
+            said.push(format!(
+                "Twice the lines ({double}) have {} of the best: the rule of 2 N {} here.",
+                percent(mops / top),
+                if mops >= KNEE * top {
+                    "holds"
+                } else {
+                    "does not hold"
+                }
             ));
         }
         if let (Some(a), Some(b)) = (at(least, Latency), at(most, Latency)) {

@@ -94,7 +94,7 @@ impl Size {
 
     /// Numbers of variables from 1 to 2^22 (D16).
     pub(super) fn vars(&self) -> Vec<u64> {
-        let (last, step) = if self.short { (20, 4) } else { (22, 2) };
+        let (last, step) = if self.short { (18, 3) } else { (22, 2) };
         (0..=last).step_by(step).map(|shift| 1 << shift).collect()
     }
 

@@ -36,7 +36,7 @@ impl Form {
 
 /// One line of the catalogue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Method {
+pub(crate) struct Method {
     pub(super) name: &'static str,
     pub(super) form: Form,
     pub(super) what: &'static str,
@@ -150,7 +150,7 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-pub(super) fn find(name: &str) -> Option<&'static Method> {
+pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|m| m.name == name)
 }
 

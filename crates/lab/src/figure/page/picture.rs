@@ -10,7 +10,7 @@ use crate::plot::{
     Bar, BarPlot, Halo, LinePlot, Mark, Marker, Place, Point, Scale, Series, Shade, Style, escape,
     short_count, significant, trimmed,
 };
-use crate::report::method::Styles;
+use crate::report::method::{self, Styles};
 use crate::report::page::figures::{WIDTH, between_integers, cache_marks};
 use crate::report::words;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub(super) fn all(out: &mut String, measured: &Measured<'_>) {
         }
         let _ = write!(
             out,
-            r#"<h3>{} · {}</h3><div class="figures">"#,
+            r#"<h3>{} · {}</h3><div class="figures own">"#,
             escape(&panel.title),
             escape(&measured.mode_words())
         );
@@ -115,7 +115,7 @@ fn plot(
     let (first, last) = (xs[0], xs[xs.len() - 1]);
     let here = |key: &str| key == panel.key;
     let mut series: Vec<Series> = Vec::new();
-    // Faint and first, so that what was measured lies on top.
+    // First, so that what was measured lies on top.
     let signs = about.drawn.iter().filter(|sign| here(&sign.panel));
     if quantity == Quantity::Throughput {
         series.extend(signs.clone().filter_map(|sign| level(sign, first, last)));
@@ -180,18 +180,31 @@ fn plot(
     .svg(Place::Page)
 }
 
+/// A method's own style; what is no method's name is drawn solid, since dashes are the sources'
+/// and the models'.
+fn style(styles: &Styles, label: &str) -> Style {
+    let style = styles.style(label, 0);
+    let dash = if method::find(label).is_some() {
+        style.dash
+    } else {
+        ""
+    };
+    Style { dash, ..style }
+}
+
 /// What the source prints, as far as it lies over this axis.
 fn level(sign: &Sign, first: f64, last: f64) -> Option<Series> {
     let (from, to) = (sign.x.0.max(first), sign.x.1.min(last));
     let points = [(from, sign.mops?), (to, sign.mops?)];
-    (from < to).then(|| faint(sign.label.clone(), "1 4", &points))
+    (from < to).then(|| grey(sign.label.clone(), "1 4", &points))
 }
 
 fn curve(curve: &Curve) -> Series {
-    faint(format!("model: {}", curve.label), "8 4", &curve.points)
+    grey(format!("model: {}", curve.label), "8 4", &curve.points)
 }
 
-fn faint(label: String, dash: &'static str, points: &[(f64, f64)]) -> Series {
+/// What was not measured here is grey.
+fn grey(label: String, dash: &'static str, points: &[(f64, f64)]) -> Series {
     let points = points.iter().map(|&(x, y)| Point {
         x,
         y,
@@ -208,7 +221,7 @@ fn faint(label: String, dash: &'static str, points: &[(f64, f64)]) -> Series {
             dash,
             bold: false,
         },
-        faint: true,
+        faint: false,
     }
 }
 
@@ -272,7 +285,7 @@ fn bars(
         let (_, value) = points.first()?;
         Some(Bar {
             label: (*label).to_owned(),
-            style: styles.style(label, 0),
+            style: style(styles, label),
             value: value.middle,
             spread: value.spread,
             tip: format!("{label}\n{}", tip(quantity, value)),

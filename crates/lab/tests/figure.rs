@@ -170,7 +170,7 @@ fn results_are_laid_over_each_other() {
     let out = path("out");
     let said = fine(&["plot", &a, &b, "--out", &out]);
     assert!(
-        said.contains("B: Model B") && said.contains("A mutex"),
+        said.contains("B: Model B") && said.contains("B / A"),
         "{said}"
     );
     let html = page(&folder.path().join("out/index.html"));

@@ -85,15 +85,28 @@ fn of_figure(input: &Input, about: &About) -> Vec<Chart> {
             };
             charts.push(Chart {
                 key: Key {
-                    what: format!("figure {}, {}", about.name, panel.title),
+                    what: format!("figure {}: {}", about.name, lower(&panel.title)),
                     axis: panel.axis.clone(),
                     quantity: quantity.label().to_owned(),
                 },
-                lines: by_mode(|mode| in_mode(&Measured::in_mode(&outcome, mode))),
+                lines: by_mode(|mode| match quantity {
+                    Quantity::Throughput => in_mode(&Measured::in_mode(&outcome, mode)),
+                    // Counters are over all modes together.
+                    _ if mode == Mode::Unknown => in_mode(&Measured::of(&outcome)),
+                    _ => Vec::new(),
+                }),
             });
         }
     }
     charts
+}
+
+/// A title within a line.
+fn lower(title: &str) -> String {
+    let mut letters = title.chars();
+    letters
+        .next()
+        .map_or(String::new(), |c| c.to_lowercase().chain(letters).collect())
 }
 
 /// The modes in which there are lines with points.
@@ -170,11 +183,11 @@ fn of_latency(input: &Input) -> Vec<Chart> {
     let of = |(name, pick): (&str, Pick)| {
         let line = |mode| {
             let point = |(x, run): &(u64, &Run)| {
-                let ns = pick(&run.by_mode.get(&mode)?.latency_ns?) as f64;
+                let us = pick(&run.by_mode.get(&mode)?.latency_ns?) as f64 / 1000.0;
                 Some(Point {
                     x: *x as f64,
-                    y: ns,
-                    spread: (ns, ns),
+                    y: us,
+                    spread: (us, us),
                 })
             };
             let drawn = |line: data::Line<'_>| Line {
@@ -193,8 +206,8 @@ fn of_latency(input: &Input) -> Vec<Chart> {
         }
     };
     let picks: [(&str, Pick); 2] = [
-        ("median latency, ns", |p| p.p50),
-        ("99th percentile of latency, ns", |p| p.p99),
+        ("median latency, µs", |p| p.p50),
+        ("99th percentile of latency, µs", |p| p.p99),
     ];
     picks.map(of).into()
 }

@@ -218,32 +218,173 @@ impl Overlay {
         format!("{} · {}{mode}", self.key.what, self.key.quantity)
     }
 
-    /// As a table: a column for each method and file.
-    pub fn grid(&self, letters: &[Told]) -> Grid {
-        let mut head = vec![self.key.axis.label.clone()];
-        let mut columns: Vec<&[Point]> = Vec::new();
-        for line in &self.lines {
-            for (points, told) in line.files.iter().zip(letters) {
-                head.push(format!("{} {}", told.letter, line.label));
-                columns.push(points);
-            }
+    /// As a table: a row for each line and place, a column for each file; of two files also how
+    /// much the second has of the first.
+    pub fn grid(&self, files: &[Told]) -> Grid {
+        let mut head = vec!["line".to_owned(), self.key.axis.label.clone()];
+        head.extend(files.iter().map(|told| told.letter.to_string()));
+        if let [a, b] = files {
+            head.push(format!("{} / {}", b.letter, a.letter));
         }
-        let mut xs: Vec<f64> = columns.iter().flat_map(|c| c.iter().map(|p| p.x)).collect();
-        xs.sort_by(f64::total_cmp);
-        xs.dedup();
-        let row = |&x: &f64| {
-            let cell = |points: &&[Point]| {
-                let found = points.iter().find(|p| p.x == x);
-                found.map_or(String::new(), |p| significant(p.y))
-            };
-            std::iter::once(short_count(x))
-                .chain(columns.iter().map(cell))
-                .collect()
-        };
+        let mut rows = Vec::new();
+        for line in &self.lines {
+            let mut xs: Vec<f64> = line.files.iter().flatten().map(|p| p.x).collect();
+            xs.sort_by(f64::total_cmp);
+            xs.dedup();
+            rows.extend(xs.into_iter().map(|x| line.row(x)));
+        }
         Grid {
             title: self.title(),
             head,
-            rows: xs.iter().map(row).collect(),
+            rows,
         }
+    }
+}
+
+impl Together {
+    fn row(&self, x: f64) -> Vec<String> {
+        let at = |points: &Vec<Point>| points.iter().find(|p| p.x == x).map(|p| p.y);
+        let values: Vec<Option<f64>> = self.files.iter().map(at).collect();
+        let mut row = vec![self.label.clone(), short_count(x)];
+        let word = |value: &Option<f64>| value.map_or(String::new(), significant);
+        row.extend(values.iter().map(word));
+        match &*values {
+            [Some(a), Some(b)] if *a > 0.0 => row.push(words::times(b / a)),
+            [_, _] => row.push(String::new()),
+            _ => {}
+        }
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Machine, ModeSummary, Params, Results, Run, SCHEMA, Sample};
+    use std::collections::BTreeMap;
+
+    /// A file of the mutex over 1 and 8 variables in `mode`, at `mops`.
+    fn input(name: &str, workload: &str, mode: Mode, mops: f64) -> Input {
+        let run = |vars| Run {
+            workload: workload.to_owned(),
+            method: "mutex".to_owned(),
+            params: Params {
+                threads: 2,
+                vars,
+                dist: "uniform".to_owned(),
+                ..Params::default()
+            },
+            correct: true,
+            median_mops: mops,
+            harmonic_mean_mops: mops,
+            by_mode: BTreeMap::from([(
+                mode,
+                ModeSummary {
+                    median_mops: mops,
+                    n: 1,
+                    q1_mops: mops,
+                    q3_mops: mops,
+                    latency_ns: None,
+                    limit: None,
+                },
+            )]),
+            samples: vec![Sample {
+                mops,
+                mode,
+                rtt_ns: None,
+                per_thread: vec![1],
+                cpu_s: 0.0,
+                latency_ns: None,
+                arrivals: None,
+            }],
+            trustees: vec![],
+            latency_ns: None,
+            load: None,
+            loads: None,
+            notes: vec![],
+        };
+        Input {
+            path: name.into(),
+            results: Results {
+                schema: SCHEMA,
+                machine: Machine {
+                    cpus: 2,
+                    ..Machine::default()
+                },
+                commit: "c".to_owned(),
+                command: "x".to_owned(),
+                runs: vec![run(1), run(8)],
+            },
+            figure: None,
+        }
+    }
+
+    #[test]
+    fn what_all_files_have_is_laid_over_each_other() {
+        let files = [
+            input("a", "fetch-add", Mode::Near, 10.0),
+            input("b", "fetch-add", Mode::Near, 20.0),
+        ];
+        let laid = lay(&files).unwrap();
+        let [overlay] = &*laid.overlays else {
+            panic!("{laid:?}")
+        };
+        assert_eq!((overlay.mode, laid.notes.len()), (Some(Mode::Near), 0));
+        let grid = overlay.grid(&laid.files);
+        assert_eq!(grid.head[2..], ["A", "B", "B / A"]);
+        assert_eq!(grid.rows[1][..4], ["mutex", "8", "10.0", "20.0"]);
+        assert!(grid.rows[1][4].starts_with("2.0"));
+    }
+
+    #[test]
+    fn near_over_far_is_said() {
+        let files = [
+            input("a", "fetch-add", Mode::Near, 10.0),
+            input("b", "fetch-add", Mode::Far, 2.0),
+        ];
+        let laid = lay(&files).unwrap();
+        assert_eq!(laid.overlays[0].mode, None);
+        assert!(
+            laid.notes[0].contains("near figures of one"),
+            "{:?}",
+            laid.notes
+        );
+    }
+
+    #[test]
+    fn other_workloads_are_incomparable() {
+        let files = [
+            input("a.json", "fetch-add", Mode::Near, 10.0),
+            input("b.json", "word count", Mode::Near, 10.0),
+        ];
+        let said = lay(&files).unwrap_err();
+        for word in [
+            "a.json",
+            "b.json",
+            "fetch-add",
+            "word count",
+            "incomparable",
+        ] {
+            assert!(said.contains(word), "{said}");
+        }
+        let mut wrong = input("w.json", "fetch-add", Mode::Near, 1.0);
+        wrong
+            .results
+            .runs
+            .iter_mut()
+            .for_each(|run| run.correct = false);
+        assert!(lay(&[wrong]).unwrap_err().contains("w.json"));
+    }
+
+    #[test]
+    fn what_differs_is_said() {
+        let mut files = [
+            input("a", "fetch-add", Mode::Near, 10.0),
+            input("b", "fetch-add", Mode::Near, 20.0),
+        ];
+        files[1].results.runs[0].params.threads = 64;
+        files[1].results.runs[1].params.threads = 64;
+        let laid = lay(&files).unwrap();
+        assert_eq!(laid.notes, ["The files differ in threads: A 2, B 64."]);
     }
 }

@@ -36,8 +36,8 @@ const LOOKS: [(&str, Marker); IN_ONE] = [
 pub struct Picture {
     /// Letters, digits and hyphens.
     pub name: String,
-    /// What it shows.
-    pub caption: String,
+    /// Which line it shows, where there are too many for one picture.
+    caption: String,
     plot: Drawing,
 }
 
@@ -74,8 +74,7 @@ fn pictures(overlay: &Overlay, number: usize, files: &[Told]) -> Vec<Picture> {
     };
     let name = format!("{number:02}-{}", slug(&overlay.title()));
     if overlay.lines.len() <= IN_ONE {
-        let caption = overlay.key.quantity.clone();
-        return vec![picture(&overlay.lines, name, caption, ONE)];
+        return vec![picture(&overlay.lines, name, String::new(), ONE)];
     }
     let small = |line: &Together| {
         let name = format!("{name}-{}", slug(&line.label));
@@ -98,6 +97,14 @@ fn slug(text: &str) -> String {
 }
 
 impl Picture {
+    /// Over it, on a page.
+    fn heading(&self) -> String {
+        match &*self.caption {
+            "" => String::new(),
+            caption => format!("<figcaption>{}</figcaption>", escape(caption)),
+        }
+    }
+
     /// As SVG.
     pub fn svg(&self, place: Place) -> String {
         let Drawing {
@@ -146,7 +153,7 @@ impl Picture {
             true => format!("{}, logarithmic", overlay.key.quantity),
             false => overlay.key.quantity.clone(),
         };
-        let title = match several {
+        let title = match self.caption.is_empty() {
             true => overlay.title(),
             false => format!("{}: {}", overlay.title(), self.caption),
         };
@@ -247,8 +254,8 @@ pub fn html(laid: &Laid, command: &str, commit: &str) -> String {
         for picture in pictures(overlay, number + 1, &laid.files) {
             let _ = write!(
                 out,
-                "<figure><figcaption>{}</figcaption>{}</figure>",
-                escape(&picture.caption),
+                "<figure>{}{}</figure>",
+                picture.heading(),
                 picture.svg(Place::Page)
             );
         }

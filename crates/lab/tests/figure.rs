@@ -1,6 +1,7 @@
 //! `corelay figure` and `corelay plot` as their users meet them.
 
 use corelay_lab::figure::FIGURES;
+use corelay_lab::figure::measured::Measured;
 use corelay_lab::figure::outcome::Outcome;
 use corelay_lab::schema::Results;
 use std::path::Path;
@@ -133,8 +134,13 @@ fn all_figures_are_right_and_leave_whole_pages() {
             assert!(!about.missing.is_empty(), "{}", figure.name);
             continue;
         }
-        let cells: usize = about.panels.iter().map(|panel| panel.lines.len()).sum();
-        assert!(results.runs.len() >= cells, "{}", figure.name);
+        let measured = Measured::of(&outcome);
+        for panel in &about.panels {
+            for line in &panel.lines {
+                let runs = measured.runs(&panel.key, line);
+                assert!(!runs.is_empty(), "{line} of {}", figure.name);
+            }
+        }
         let is_marked = about.missing.iter().any(|why| why.contains("to be whole"));
         assert_eq!(is_marked, cpus < figure.whole, "{}", figure.name);
     }

@@ -5,7 +5,7 @@ use super::measured::Measured;
 use super::quantity::Quantity::Throughput;
 use super::size::{Size, Way};
 use crate::plot::{grouped, short_count, significant};
-use crate::report::words::{and, code};
+use crate::report::words::{code, count};
 
 const LOCKS: [&str; 3] = ["atomic", "mutex", "ttas"];
 const DEDICATED: &str = "async-lines:16x32";
@@ -25,7 +25,7 @@ pub(super) const FIGURE: Figure = Figure {
             there: "over 600 Mops",
             here: |m| {
                 let (x, mops) = m.peak("vars", DEDICATED)?;
-                Some(format!("{} Mops at {}", significant(mops), short_count(x)))
+                Some(at(x, mops))
             },
             drawn: Drawn::Level {
                 panel: "vars",
@@ -39,7 +39,7 @@ pub(super) const FIGURE: Figure = Figure {
             there: "just under 500 Mops",
             here: |m| {
                 let (x, mops) = m.peak("vars", FLAT)?;
-                Some(format!("{} Mops at {}", significant(mops), short_count(x)))
+                Some(at(x, mops))
             },
             drawn: Drawn::Level {
                 panel: "vars",
@@ -107,6 +107,12 @@ fn panels(size: &Size) -> Vec<Panel> {
     }]
 }
 
+/// A throughput and where.
+fn at(x: f64, mops: f64) -> String {
+    let variables = count(x as u64, "variable", "variables");
+    format!("{} Mops, at {variables}", significant(mops))
+}
+
 /// Up to which number of variables `line` is ahead of every line of the source (corelay's own
 /// are not among them); nothing where it is behind from the first on.
 fn ahead_up_to(m: &Measured<'_>, line: &str) -> Option<Option<f64>> {
@@ -166,10 +172,10 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             code(winner)
         ));
     }
-    let missing = ["Gepard (fibres on 4 request lines)"];
-    said.push(format!(
-        "{} of the source is not among them: there are no fibres yet.",
-        and(&missing)
-    ));
+    said.push(
+        "Gepard, the source's delegation between fibres, is not among them: there are no fibres \
+         yet."
+            .to_owned(),
+    );
     said
 }

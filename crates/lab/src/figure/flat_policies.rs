@@ -2,10 +2,10 @@
 
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
-use super::quantity::Quantity::{Batch, Throughput};
+use super::quantity::Quantity::Throughput;
 use super::size::{Size, VARS, Way};
 use crate::plot::significant;
-use crate::report::words::{code, times};
+use crate::report::words::{code, count, times};
 
 /// The thesis's policies and, last, corelay's own.
 const POLICIES: [&str; 6] = [
@@ -61,7 +61,7 @@ fn panels(size: &Size) -> Vec<Panel> {
         key: "threads",
         title: "Over threads, each client and server",
         axis: Axis::linear("threads"),
-        quantities: &[Throughput, Batch],
+        quantities: &[Throughput],
         lines: POLICIES.map(line).into(),
     }]
 }
@@ -83,7 +83,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             )
         };
         said.push(format!(
-            "With {x} threads {} is ahead with {} Mops, {more}.",
+            "With {} {} is ahead with {} Mops, {more}.",
+            count(x as u64, "thread", "threads"),
             code(best),
             significant(mops)
         ));

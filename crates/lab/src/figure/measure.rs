@@ -71,11 +71,19 @@ pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
 pub fn obstacle(figure: &Figure, size: &Size) -> Option<String> {
     if size.cpus < figure.least {
         return Some(format!(
-            "it needs {} CPUs, and there is {}",
-            figure.least, size.cpus
+            "it needs {} CPUs, and {}",
+            figure.least,
+            there_are(size.cpus)
         ));
     }
     (figure.unavailable)()
+}
+
+fn there_are(cpus: usize) -> String {
+    match cpus {
+        1 => "there is 1".to_owned(),
+        n => format!("there are {n}"),
+    }
 }
 
 /// Measures a figure. `tick` is called after each slice.
@@ -99,8 +107,10 @@ pub(crate) fn measure(
             runs = all(&panels, pace, rig, tick, &mut missing);
             if size.cpus < figure.whole {
                 missing.push(format!(
-                    "It needs {} CPUs to be whole, and there are {}: {}",
-                    figure.whole, size.cpus, figure.fewer
+                    "It needs {} CPUs to be whole, and {}: {}",
+                    figure.whole,
+                    there_are(size.cpus),
+                    figure.fewer
                 ));
             }
         }
@@ -246,4 +256,93 @@ fn measure_wave(
     };
     let runs = session.finish(rig, timing).into_iter().zip(kept);
     runs.map(placed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::declare::{Axis, Line};
+    use crate::figure::outcome::place_of;
+    use crate::figure::quantity::Quantity::Throughput;
+    use crate::figure::size::Way;
+    use crate::method::{METHODS, broken};
+    use crate::schema::Mode;
+    use std::sync::Arc;
+
+    /// Set up by nobody.
+    fn refused() -> Way {
+        let method = METHODS[1].built_by(|_, _, _| Err("no such luck".to_owned()));
+        Way::named("mutex").by(method)
+    }
+
+    fn panels(size: &Size) -> Vec<Panel> {
+        let line = |label, way: Way| {
+            // Out of the order in which they are measured.
+            let vars = [64u64, 8, 1];
+            let cell = |&vars: &u64| size.cell(vars as f64, way, 1, vars);
+            Line::new(label, vars.iter().map(cell))
+        };
+        vec![Panel {
+            key: "vars",
+            title: "Over variables",
+            axis: Axis::vars(),
+            quantities: &[Throughput],
+            lines: vec![
+                line("mutex", Way::named("mutex")),
+                line("refused", refused()),
+                line("wrong", Way::named("mutex").by(broken::LOSES)),
+                line("async-lines:2x4", Way::queue(2, 4)),
+                line("atomic", Way::named("atomic")),
+            ],
+        }]
+    }
+
+    /// Whatever is refused in between, runs stand where their contenders do.
+    #[test]
+    fn runs_stand_where_their_contenders_do() {
+        let size = Size::test(2);
+        let mut rig = Rig::new(&[None; 2], &[], "test", Arc::default()).unwrap();
+        let pace = Pace {
+            secs: 0.002,
+            samples: 2,
+        };
+        let panels = panels(&size);
+        let (mut missing, slices) = (Vec::new(), std::cell::Cell::new(0));
+        let tick = || slices.set(slices.get() + 1);
+        let runs = all(&panels, pace, &mut rig, &tick, &mut missing);
+        assert_eq!((runs.len(), missing.len()), (12, 3), "{missing:?}");
+        assert_eq!(slices.get(), 12 * 3);
+        assert!(missing[0].contains("`refused` at 1: no such luck"));
+        for run in &runs {
+            let label = if run.method == "loses-updates" {
+                "wrong"
+            } else {
+                &run.method
+            };
+            let x = place_of(run, "vars", label).expect("the line is named as the method");
+            assert_eq!(x, run.params.vars as f64);
+            assert_eq!(run.correct, label != "wrong");
+            assert_eq!(Throughput.of(run, Mode::Unknown).is_some(), run.correct);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_takes_no_time() {
+        let figure = Figure {
+            panels,
+            unavailable: || Some("the moon is full".to_owned()),
+            ..Figure::PLAIN
+        };
+        let slices = |size: &Size, figure: &Figure| expected(figure, size, Pace::SOURCE);
+        assert_eq!(slices(&Size::test(2), &figure), (0, Duration::ZERO));
+        let figure = Figure {
+            panels,
+            ..Figure::PLAIN
+        };
+        assert_eq!(slices(&Size::test(1), &figure), (0, Duration::ZERO));
+        let (slices, time) = slices(&Size::test(2), &figure);
+        assert_eq!(slices, 15 * 11);
+        // Ten samples of three seconds each, and a little.
+        assert!((450.0..470.0).contains(&time.as_secs_f64()), "{time:?}");
+    }
 }

@@ -299,10 +299,10 @@ fn bars(
     let x = lines.first().and_then(|(_, points)| points.first());
     let place = x.map_or(String::new(), |(x, _)| {
         format!(
-            "{}, at {} {}",
+            "{} ({}: {})",
             quantity.head(),
-            trimmed(*x),
-            panel.axis.label
+            panel.axis.label,
+            trimmed(*x)
         )
     });
     let scale = if quantity.is_share() {

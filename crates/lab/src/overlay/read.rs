@@ -130,7 +130,9 @@ mod tests {
         let empty = r#"{"schema":1,"machine":{},"commit":"c","command":"x","runs":[]}"#;
         refused(empty, &["no run"]);
         let wrong = GOOD.replace(r#""correct":true"#, r#""correct":"yes""#);
-        refused(&wrong, &["no results of corelay", "line 2"]);
+        let end = wrong.find(r#""yes""#).unwrap() + 5;
+        let byte = format!("(byte {end})");
+        refused(&wrong, &["no results of corelay", "line 2", &byte]);
         assert!(parse(&[b'{', 0xff]).unwrap_err().contains("byte 1"));
     }
 }

@@ -11,13 +11,13 @@ use serde::Serialize;
 /// Files that can be told apart by colour and by letter.
 pub const MOST: usize = 8;
 
-/// One picture's worth: the same chart of every file, in one mode.
+/// One picture's worth: the same chart of every file.
 #[derive(Clone, Debug)]
 pub struct Overlay {
     /// Workload, axis and quantity.
     pub key: Key,
-    /// The mode, where it is the same for all; else each file's own is in [`Told::mode`].
-    pub mode: Option<Mode>,
+    /// The mode of each file's points: the same, unless the files have none in common.
+    pub modes: Vec<Mode>,
     /// By method or line, in the order in which they first occur.
     pub lines: Vec<Together>,
 }
@@ -147,11 +147,10 @@ fn overlays_of(key: &Key, all: &[Chart], notes: &mut Vec<String>) -> Vec<Overlay
     let common: Vec<Mode> = modes
         .filter(|mode| all.iter().all(|chart| chart.lines.contains_key(mode)))
         .collect();
-    let overlay = |mode, own: &dyn Fn(&Chart) -> Option<Mode>| {
+    let overlay = |modes: Vec<Mode>| {
         let mut lines: Vec<Together> = Vec::new();
-        for (file, chart) in all.iter().enumerate() {
-            let of_mode = own(chart).and_then(|mode| chart.lines.get(&mode));
-            for line in of_mode.into_iter().flatten() {
+        for (file, (chart, mode)) in all.iter().zip(&modes).enumerate() {
+            for line in chart.lines.get(mode).into_iter().flatten() {
                 let known = lines.iter().position(|known| known.label == line.label);
                 let at = known.unwrap_or_else(|| {
                     lines.push(Together {
@@ -165,7 +164,7 @@ fn overlays_of(key: &Key, all: &[Chart], notes: &mut Vec<String>) -> Vec<Overlay
         }
         Overlay {
             key: key.clone(),
-            mode,
+            modes,
             lines,
         }
     };
@@ -175,9 +174,10 @@ fn overlays_of(key: &Key, all: &[Chart], notes: &mut Vec<String>) -> Vec<Overlay
              ones of another, and much of what differs may be that."
                 .to_owned(),
         );
-        return vec![overlay(None, &|chart| chart.lines.keys().next().copied())];
+        let own = all.iter().filter_map(|chart| chart.lines.keys().next());
+        return vec![overlay(own.copied().collect())];
     }
-    let of = |mode| overlay(Some(mode), &|_| Some(mode));
+    let of = |mode| overlay(vec![mode; all.len()]);
     common.into_iter().map(of).collect()
 }
 
@@ -210,10 +210,15 @@ fn different(inputs: &[Input], what: &str, of: impl Fn(&Input) -> String) -> Opt
 impl Overlay {
     /// What it shows, in a line.
     pub fn title(&self) -> String {
-        let mode = match self.mode {
-            Some(Mode::Unknown) => String::new(),
-            Some(mode) => format!(" · {}", words::mode(mode)),
-            None => " · each in its own mode".to_owned(),
+        let first = self.modes.first().copied().unwrap_or(Mode::Unknown);
+        let mode = if self.modes.iter().any(|mode| *mode != first) {
+            let letters = self.modes.iter().zip('A'..);
+            let each = letters.map(|(mode, letter)| format!("{letter} {}", words::mode(*mode)));
+            format!(" · {}", words::and(&each.collect::<Vec<_>>()))
+        } else if first == Mode::Unknown {
+            String::new()
+        } else {
+            format!(" · {}", words::mode(first))
         };
         format!("{} · {}{mode}", self.key.what, self.key.quantity)
     }
@@ -329,7 +334,8 @@ mod tests {
         let [overlay] = &*laid.overlays else {
             panic!("{laid:?}")
         };
-        assert_eq!((overlay.mode, laid.notes.len()), (Some(Mode::Near), 0));
+        assert_eq!(overlay.modes, [Mode::Near; 2]);
+        assert!(overlay.title().ends_with("· near") && laid.notes.is_empty());
         let grid = overlay.grid(&laid.files);
         assert_eq!(grid.head[2..], ["A", "B", "B / A"]);
         assert_eq!(grid.rows[1][..4], ["mutex", "8", "10.0", "20.0"]);
@@ -343,7 +349,7 @@ mod tests {
             input("b", "fetch-add", Mode::Far, 2.0),
         ];
         let laid = lay(&files).unwrap();
-        assert_eq!(laid.overlays[0].mode, None);
+        assert!(laid.overlays[0].title().ends_with("· A near and B far"));
         assert!(
             laid.notes[0].contains("near figures of one"),
             "{:?}",

@@ -278,12 +278,14 @@ pub struct Trustee {
     pub rings: u64,
     /// Closures and destructors that panicked.
     pub panics: u64,
-    /// What clients have counted while they asked it, where they have request lines.
+    /// What clients have counted while they asked it, where they have request lines or the
+    /// trustee is observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
 }
 
-/// What the clients of a server with request lines have counted. All but the last are counts.
+/// What the clients of a server with request lines have counted, or of a trustee that is
+/// observed (polls, answers, failed pops, latencies only). All but the last are counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Asked {

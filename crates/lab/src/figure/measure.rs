@@ -10,7 +10,7 @@ use crate::measure::memory::available_bytes;
 use crate::measure::plan::{self, Item};
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
-use crate::schema::Run;
+use crate::schema::{Results, Run};
 use std::time::Duration;
 
 /// How long a figure is measured.
@@ -50,7 +50,7 @@ struct Slot<'a> {
     cell: &'a Cell,
 }
 
-/// Giving a variable to a trustee takes so long.
+/// Giving a variable to a trustee takes about so long: for the estimate only.
 const SET_UP_PER_VAR: Duration = Duration::from_nanos(150);
 
 /// Slices that measuring `figure` takes, for a bar of progress, and how long it will be.
@@ -116,55 +116,59 @@ pub(crate) fn measure(
         }
     }
     let results = host.results(rig, runs);
-    let about = About {
-        name: figure.name.to_owned(),
-        title: figure.title.to_owned(),
-        source: figure.source.name(),
-        there: figure.source.machine().to_owned(),
-        secs: pace.secs,
-        samples: pace.samples,
-        panels: panels.iter().map(drawing).collect(),
-        missing,
-        ..About::default()
-    };
-    let mut outcome = Outcome {
-        figure: about,
-        results,
-    };
-    tell(figure, &mut outcome);
-    outcome
+    told(figure, &panels, pace, missing, results)
 }
 
 /// Sets the source's printed values, models and the figure's words beside what was measured.
-fn tell(figure: &Figure, outcome: &mut Outcome) {
-    let measured = Measured::of(outcome);
-    let is_there = !measured.outcome().results.runs.is_empty();
+pub(super) fn told(
+    figure: &Figure,
+    panels: &[Panel],
+    pace: Pace,
+    mut missing: Vec<String>,
+    results: Results,
+) -> Outcome {
+    missing.extend(crowd::note(&results.runs, results.machine.cpus));
+    let signs = figure.printed.iter().filter_map(|p| p.drawn.sign());
+    let mut outcome = Outcome {
+        figure: About {
+            name: figure.name.to_owned(),
+            title: figure.title.to_owned(),
+            source: figure.source.name(),
+            there: figure.source.machine().to_owned(),
+            secs: pace.secs,
+            samples: pace.samples,
+            panels: panels.iter().map(drawing).collect(),
+            drawn: signs.collect(),
+            missing,
+            ..About::default()
+        },
+        results,
+    };
+    let measured = Measured::of(&outcome);
+    let is_there = !outcome.results.runs.is_empty();
     let beside = |printed: &Printed| Beside {
         what: printed.what.to_owned(),
         there: printed.there.to_owned(),
         here: is_there.then(|| (printed.here)(&measured)).flatten(),
     };
-    let mut missing = outcome.figure.missing.clone();
-    missing.extend(crowd::note(
-        &outcome.results.runs,
-        outcome.results.machine.cpus,
-    ));
-    let mut told = About {
-        missing,
-        beside: figure.printed.iter().map(beside).collect(),
-        drawn: figure
-            .printed
-            .iter()
-            .filter_map(|printed| printed.drawn.sign())
-            .collect(),
-        ..outcome.figure.clone()
+    let beside = figure.printed.iter().map(beside).collect();
+    let (tables, curves, said) = if is_there {
+        (
+            (figure.tables)(&measured),
+            (figure.curves)(&measured),
+            (figure.words)(&measured),
+        )
+    } else {
+        Default::default()
     };
-    if is_there {
-        told.tables = (figure.tables)(&measured);
-        told.curves = (figure.curves)(&measured);
-        told.said = (figure.words)(&measured);
-    }
-    outcome.figure = told;
+    outcome.figure = About {
+        beside,
+        tables,
+        curves,
+        said,
+        ..outcome.figure
+    };
+    outcome
 }
 
 fn drawing(panel: &Panel) -> Drawing {

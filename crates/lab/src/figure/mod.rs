@@ -49,6 +49,8 @@ mod queue_direct;
 mod queue_length;
 mod request_lines;
 mod saturation;
+#[cfg(test)]
+mod synthetic;
 mod vary_servers;
 
 use declare::Figure;

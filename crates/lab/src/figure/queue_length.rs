@@ -90,8 +90,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         let batch = |x| Some(significant(m.at("length", &line, x, Batch)?));
         Some(format!(
             "With {line} the knee is at {}: {} Mops, against {} at {short}. A pass with work finds \
-             {} requests at the knee and {} at {short}: a queue fills lines in one go, and the \
-             longer it is the more of them.",
+             {} requests at the knee and {} at {short}, of {LINES} that the lines can carry.",
             grouped(knee as u64),
             significant(mops),
             significant(few),

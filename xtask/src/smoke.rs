@@ -1,5 +1,6 @@
 //! `cargo xtask smoke`: the lab from the outside, as its first user meets it.
 
+mod figures;
 mod models;
 
 use crate::Verdict;
@@ -138,6 +139,8 @@ const REFUSED: &[(&[&str], &str)] = &[
         &["bench", "latency", "--load", "0", "--json", "refused.json"],
         "--load",
     ),
+    (&["figure", "satuation-4"], "saturation-4"),
+    (&["plot", "no-such-file.json"], "no-such-file.json"),
     (
         &[
             "trace",
@@ -204,6 +207,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
         complaints.push(format!("{}: {}", LOADS.join(" "), ended.how()));
     }
     complaints.extend(models::run(&program, &dir)?);
+    complaints.extend(figures::run(&program, &dir)?);
     let ended = lab(&program, &dir, TRACE)?;
     if ended.good() {
         complaints.extend(check(&dir.join("trace.json"), complaints_about_trace)?);
@@ -450,7 +454,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn results() -> Value {
+    pub(super) fn results() -> Value {
         let runs: Vec<Value> = METHODS
             .iter()
             .map(|method| {

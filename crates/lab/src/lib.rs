@@ -7,9 +7,11 @@
 //! | [`course`] | effects shown rather than measured |
 //! | [`method`] | the ways of sharing |
 //! | [`workload`] | what the threads do |
+//! | [`figure`] | the figures of the sources, made again |
 //! | [`measure`] | samples on machines that move under you |
 //! | [`machine`] | what machine this is |
 //! | [`model`] | what the figures should look like |
+//! | [`overlay`] | results of several machines or commits, laid over each other |
 //! | [`plot`] | pictures |
 //! | [`report`] | the page and the verdict |
 //! | [`reach`] | the project's targets |
@@ -21,10 +23,12 @@
 pub mod cli;
 pub mod comparison;
 pub mod course;
+pub mod figure;
 pub mod machine;
 pub mod measure;
 pub mod method;
 pub mod model;
+pub mod overlay;
 pub mod plot;
 pub mod reach;
 pub mod report;

@@ -4,7 +4,7 @@
 //! Results { schema, machine, commit, command, runs: [Run] }
 //! Run     { workload, method, params, correct, median_mops, harmonic_mean_mops,
 //!           by_mode: { near|far: ModeSummary }, samples: [Sample],
-//!           trustees?: [Trustee], notes? }
+//!           trustees?: [Trustee], loads?: { local, remote }, notes? }
 //! Sample  { mops, mode, rtt_ns, per_thread, cpu_s }
 //! Trustee { requests, batches, passes, passes_with_work, sleeps, rings, panics, asked? }
 //! Asked   { polls, ready, pops, failed_pops, flushes, depths, timed, latency_ns }
@@ -127,9 +127,22 @@ pub struct Run {
     /// The load and how the method bore it, where operations arrived on a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
+    /// Loads from memory, where they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loads: Option<Loads>,
     /// What the reader should know: a rounded parameter, a missing pinning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// Loads that caches did not answer, per operation, of clients and servers together (D25).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Loads {
+    /// Answered by the node's own memory.
+    pub local: f64,
+    /// Answered by other nodes' memory.
+    pub remote: f64,
 }
 
 /// Latencies in nanoseconds, each within 1 %, ascending.
@@ -265,12 +278,14 @@ pub struct Trustee {
     pub rings: u64,
     /// Closures and destructors that panicked.
     pub panics: u64,
-    /// What clients have counted while they asked it, where they have request lines.
+    /// What clients have counted while they asked it, where they have request lines or the
+    /// trustee is observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
 }
 
-/// What the clients of a server with request lines have counted. All but the last are counts.
+/// What the clients of a server with request lines have counted, or of a trustee that is
+/// observed (polls, answers, failed pops, latencies only). All but the last are counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Asked {
@@ -369,6 +384,7 @@ mod tests {
             trustees,
             latency_ns: None,
             load: None,
+            loads: None,
             notes: vec!["said".to_owned()],
         }
     }

@@ -112,6 +112,20 @@ impl TeamBuilder {
         self
     }
 
+    /// As [`Builder::observe`]: members are trustees, and [`Trustees::report`] says more of them.
+    ///
+    /// ```
+    /// use corelay_delegate::{StartError, Trustees};
+    ///
+    /// let team = Trustees::flat(1).observe(true).start()?;
+    /// assert!(team.report().trustees[0].observed.is_some());
+    /// # Ok::<(), StartError>(())
+    /// ```
+    pub fn observe(mut self, observe: bool) -> Self {
+        self.base = self.base.observe(observe);
+        self
+    }
+
     /// As [`Builder::pin`].
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.base = self.base.pin(cpus);

@@ -3,7 +3,7 @@
 use crate::measure::rig::Rig;
 use crate::schema::{Machine, Results, Run, SCHEMA};
 use crate::{cli, machine};
-use corelay_sync::facade::atomic::AtomicBool;
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use corelay_topology::{Facts, Order, Placement, Topology};
 use std::sync::Arc;
 
@@ -37,6 +37,12 @@ impl Host {
     /// Set by Ctrl-C.
     pub(crate) fn interrupted(&self) -> &AtomicBool {
         &self.interrupted
+    }
+
+    /// True once Ctrl-C was pressed.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        // Relaxed: the flag carries no data.
+        self.interrupted.load(Ordering::Relaxed)
     }
 
     /// A rig with one thread for each of `threads`, placed by `order`.

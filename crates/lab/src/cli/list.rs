@@ -38,6 +38,14 @@ pub(crate) fn number(
     }
 }
 
+/// Reads the length of a sample.
+pub(crate) fn secs(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(secs) if secs > 0.0 && secs <= 3600.0 => Ok(secs),
+        _ => Err("a sample takes a number of seconds above 0, at most 3600".to_owned()),
+    }
+}
+
 /// A number as written.
 #[derive(Clone, Copy, PartialEq)]
 enum Number {

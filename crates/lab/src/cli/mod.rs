@@ -5,6 +5,7 @@
 
 mod bench;
 pub(crate) mod compare;
+mod figure;
 pub(crate) mod host;
 mod lab;
 pub(crate) mod latency_table;
@@ -12,6 +13,7 @@ mod list;
 mod machine;
 mod model;
 pub(crate) mod output;
+mod plot;
 mod reach;
 mod table;
 mod trace;
@@ -40,9 +42,11 @@ struct Cli {
 enum Command {
     Compare(compare::Args),
     Bench(bench::Args),
+    Figure(figure::Args),
     Lab(lab::Args),
     Machine(machine::Args),
     Model(model::Args),
+    Plot(plot::Args),
     Reach(reach::Args),
     Trace(trace::Args),
 }
@@ -79,9 +83,11 @@ fn dispatch(command: Command) -> Result<Exit, String> {
     match command {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Figure(args) => figure::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),
         Command::Model(args) => model::run(args),
+        Command::Plot(args) => plot::run(&args),
         Command::Reach(args) => reach::run(args),
         Command::Trace(args) => trace::run(&args),
     }

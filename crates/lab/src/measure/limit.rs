@@ -189,6 +189,7 @@ mod tests {
             latency_ns: None,
             load: Some(load(10_000, &[sample(10_000, unserved, Mode::Near)])),
             trustees: Vec::new(),
+            loads: None,
             notes: vec![],
         };
         let limit = |unserved, generator| {

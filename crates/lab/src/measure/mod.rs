@@ -14,9 +14,11 @@
 //! | [`rig`] | what all of that needs and keeps |
 //! | [`memory`] | how much may be set up at once |
 //! | [`stats`] | medians, spread, intervals of ratios |
+//! | [`counters`] | loads from memory, by hardware counters where there are any |
 //! | [`cpu`] | CPU time of the process |
 //! | [`tracer`] | what an event of the tracer costs |
 
+pub mod counters;
 pub mod cpu;
 pub mod crew;
 pub mod limit;

@@ -271,6 +271,7 @@ impl Entry {
 
     fn finish(mut self, workload: impl Workload, rig: &Rig, timing: Timing) -> Run {
         let failure = self.failure(workload.counts(), rig);
+        let loads = self.contender.loads();
         // Jobs let go of the contender before they answer, so it is ours alone.
         let trustees = Arc::get_mut(&mut self.contender).map_or_else(Vec::new, |c| c.end());
         let correct = failure.is_none();
@@ -324,6 +325,7 @@ impl Entry {
             load,
             samples,
             trustees,
+            loads,
             notes,
         }
     }

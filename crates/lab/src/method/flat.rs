@@ -15,10 +15,11 @@ use crate::method::trust::{
     Variables, asynchronous, asynchronous_with, bytes_per_var, entrusted, total,
 };
 use crate::method::{Contender, Kind, Method, Patience};
-use crate::schema::Trustee;
+use crate::schema::{Asked, Trustee};
 use crate::workload::operation::Workload;
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay::report::TrusteeReport;
 use corelay::{Policy, Team, Trustees};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -75,8 +76,22 @@ pub(crate) fn start<W: Workload>(
     policy: Policy,
     load: Load,
 ) -> Result<Box<dyn Contender>, String> {
-    let flat = Flat::start(workload, point, patience, policy, load)?;
+    let flat = Flat::start(workload, point, patience, (policy, load), false)?;
     Ok(Box::new(flat))
+}
+
+/// A team of which it is counted how long requests take and how often a look finds an answer
+/// (D12). For figures only: without, nobody pays for the counting.
+pub(crate) fn observed<W: Workload>(
+    workload: W,
+    point: &Point,
+    patience: &Patience,
+    policy: Policy,
+) -> Result<Box<dyn Contender>, String> {
+    let what = (policy, Load::Uniform);
+    Ok(Box::new(Flat::start(
+        workload, point, patience, what, true,
+    )?))
 }
 
 struct Flat<W: Workload> {
@@ -109,14 +124,15 @@ impl<W: Workload> Flat<W> {
         workload: W,
         point: &Point,
         patience: &Patience,
-        policy: Policy,
-        load: Load,
+        (policy, load): (Policy, Load),
+        observe: bool,
     ) -> Result<Self, String> {
         // A placement pins all threads or none.
         let places = point.placement.iter().take(point.threads);
         let team = Trustees::flat(point.threads)
             .policy(policy)
             .window(point.window)
+            .observe(observe)
             .pin(places.copied().flatten())
             .start()
             .map_err(|error| format!("--threads: {error}"))?;
@@ -210,7 +226,31 @@ impl<W: Workload> Contender for Flat<W> {
     fn end(&mut self) -> Vec<Trustee> {
         self.variables = Box::default();
         self.chosen.clear();
-        let counted = self.team.take().map_or_else(Vec::new, Team::shutdown);
-        counted.iter().map(Trustee::from).collect()
+        let Some(team) = self.team.take() else {
+            return Vec::new();
+        };
+        let report = team.report();
+        let asked = report.trustees.iter().map(asked);
+        let counted = team.shutdown();
+        let told = counted.iter().zip(asked).map(|(counted, asked)| Trustee {
+            asked,
+            ..Trustee::from(counted)
+        });
+        told.collect()
     }
+}
+
+/// What a member's clients have counted, where they have.
+fn asked(member: &TrusteeReport) -> Option<Asked> {
+    let gone = member.observed.as_ref()?.gone;
+    let there = member.clients.iter().filter_map(|client| client.observed);
+    let mut sum = Asked::default();
+    for counted in there.chain([gone]) {
+        sum.polls += counted.polls;
+        sum.ready += counted.ready;
+        sum.failed_pops += counted.failed_pops;
+        sum.timed += counted.latencies;
+        sum.latency_ns += u64::try_from(counted.latency_total.as_nanos()).unwrap_or(u64::MAX);
+    }
+    Some(sum)
 }

@@ -22,6 +22,7 @@ pub mod atomic;
 #[cfg(test)]
 pub(crate) mod broken;
 pub mod channel;
+pub mod counted;
 pub mod flat;
 pub mod literature;
 pub mod load;
@@ -33,7 +34,7 @@ pub mod trust;
 
 pub use on_schedule::{ON_SCHEDULE, OnSchedule, any_on_schedule};
 
-use crate::schema::Trustee;
+use crate::schema::{Loads, Trustee};
 use crate::workload::fetch_add::FetchAdd;
 use crate::workload::operation::Workload;
 use crate::workload::point::Point;
@@ -58,6 +59,11 @@ pub trait Contender: Send + Sync {
     /// # Errors
     /// A sentence that says what is wrong with one of them.
     fn total(&self) -> Result<u64, String>;
+
+    /// Loads from memory per operation of all slices together, where they are counted.
+    fn loads(&self) -> Option<Loads> {
+        None
+    }
 
     /// Ends what serves the clients, and says what each trustee has counted. Nothing is
     /// asked of the contender afterwards.
@@ -221,6 +227,14 @@ impl<W> Method<W> {
         self.bytes_per_var
             .saturating_mul(vars)
             .saturating_add(1 << 20)
+    }
+
+    /// The same, set up in another way: measured differently, or doing something else.
+    pub(crate) const fn built_by(self, build: Build<W>) -> Self
+    where
+        W: Copy,
+    {
+        Self { build, ..self }
     }
 
     /// Sets the method up for a point.

@@ -192,13 +192,19 @@ impl LinePlot<'_> {
         let mut points = self.series.iter().flat_map(|s| &s.points);
         let lift = if points.any(|p| p.halo != Halo::None) {
             HALO
+        } else if marks.is_empty() {
+            // Nor must the uppermost tick.
+            5.0
         } else {
             0.0
         };
         let top = heading + ROW + rows * ROW + lift;
         let inner = (labels as f64 * LABEL_HEIGHT).max(self.width * 0.48);
+        // Letters of ticks are not bold, and the stylesheet's usual size is smaller.
+        let ticks = self.y.ticks().into_iter();
+        let widest = ticks.map(|tick| trimmed(tick).chars().count()).max();
         let area = Area {
-            left: LEFT,
+            left: LEFT.max(widest.unwrap_or(0) as f64 * LETTER_WIDTH + 9.0),
             top,
             right: self.width - LEADER - letters as f64 * BOLD_WIDTH,
             bottom: top + inner,

@@ -40,14 +40,14 @@ const NAMES: [&str; 8] = [
 ];
 
 const SHAPES: [Method; 8] = [
-    lines::shaped::<1, 2>(NAMES[0]),
-    lines::shaped::<4, 8>(NAMES[1]),
-    lines::shaped::<8, 16>(NAMES[2]),
-    lines::shaped::<16, 32>(NAMES[3]),
-    lines::shaped::<16, 0>(NAMES[4]),
-    lines::shaped::<32, 64>(NAMES[5]),
-    lines::shaped::<64, 128>(NAMES[6]),
-    lines::shaped::<128, 256>(NAMES[7]),
+    lines::fixed::<1, 2>(NAMES[0]),
+    lines::fixed::<4, 8>(NAMES[1]),
+    lines::fixed::<8, 16>(NAMES[2]),
+    lines::fixed::<16, 32>(NAMES[3]),
+    lines::fixed::<16, 0>(NAMES[4]),
+    lines::fixed::<32, 64>(NAMES[5]),
+    lines::fixed::<64, 128>(NAMES[6]),
+    lines::fixed::<128, 256>(NAMES[7]),
 ];
 
 fn targets() -> Vec<Target> {

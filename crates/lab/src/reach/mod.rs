@@ -274,6 +274,7 @@ mod tests {
             trustees: vec![],
             latency_ns: None,
             load: None,
+            loads: None,
             notes: vec![],
         }
     }

@@ -11,12 +11,12 @@
 
 #![forbid(unsafe_code)]
 
-mod data;
+pub(crate) mod data;
 mod latency;
-mod method;
-mod page;
+pub(crate) mod method;
+pub(crate) mod page;
 pub mod verdict;
-mod words;
+pub(crate) mod words;
 
 pub use method::Form;
 pub use verdict::{Verdict, verdict};

@@ -199,6 +199,7 @@ impl Recipe {
             trustees: Vec::new(),
             latency_ns: None,
             load: None,
+            loads: None,
             notes: Vec::new(),
         })
     }
@@ -303,6 +304,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
         load: Some(load),
         samples,
         trustees: Vec::new(),
+        loads: None,
         notes: Vec::new(),
     };
     let mut run = summed_up(run);

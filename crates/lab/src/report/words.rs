@@ -4,7 +4,7 @@ use crate::plot::{escape, grouped, trimmed};
 use crate::schema::Mode;
 
 /// A ratio: `3.9 ×`, `0.034 ×`, `1.04 ×` near one, `120 ×`.
-pub(super) fn times(ratio: f64) -> String {
+pub(crate) fn times(ratio: f64) -> String {
     format!("{}\u{a0}×", ratio_digits(ratio))
 }
 
@@ -22,7 +22,7 @@ pub(super) fn ratio_digits(ratio: f64) -> String {
 }
 
 /// Ascending counts as a range: `1`, `1–4`, `64–65,536`.
-pub(super) fn range(counts: &[u64]) -> String {
+pub(crate) fn range(counts: &[u64]) -> String {
     match counts {
         [] => String::new(),
         [one] => grouped(*one),
@@ -41,12 +41,12 @@ pub(super) fn rate(per_second: f64) -> String {
 }
 
 /// `n` of something: `1 variable`, `1,024 variables`.
-pub(super) fn count(n: u64, one: &str, many: &str) -> String {
+pub(crate) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn and<S: AsRef<str>>(items: &[S]) -> String {
+pub(crate) fn and<S: AsRef<str>>(items: &[S]) -> String {
     joined(items, "and")
 }
 
@@ -67,12 +67,12 @@ fn joined<S: AsRef<str>>(items: &[S], word: &str) -> String {
 }
 
 /// A name as code in a sentence. Backticks in it would end the code early.
-pub(super) fn code(name: &str) -> String {
+pub(crate) fn code(name: &str) -> String {
     format!("`{}`", name.replace('`', "'"))
 }
 
 /// The mode as it stands in a sentence.
-pub(super) fn mode(mode: Mode) -> &'static str {
+pub(crate) fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Near => "near",
         Mode::Far => "far",
@@ -82,7 +82,7 @@ pub(super) fn mode(mode: Mode) -> &'static str {
 }
 
 /// A sentence as HTML: escaped, its backticks turned into code.
-pub(super) fn html(sentence: &str) -> String {
+pub(crate) fn html(sentence: &str) -> String {
     let mut out = String::with_capacity(sentence.len() + 32);
     for (i, part) in sentence.split('`').enumerate() {
         match i % 2 {
@@ -99,7 +99,7 @@ pub(super) fn html(sentence: &str) -> String {
 
 /// A sentence for the terminal: without backticks, broken into lines of at most `width`
 /// letters, the first after `first`, the others after as many spaces.
-pub(super) fn wrap(sentence: &str, first: &str, width: usize) -> String {
+pub(crate) fn wrap(sentence: &str, first: &str, width: usize) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut out = first.to_owned();
     let mut column = indent.len();

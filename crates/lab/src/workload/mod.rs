@@ -6,6 +6,7 @@
 //! | [`point`] | the parameters of a run |
 //! | [`fetch_add`] | add one to a variable chosen at random (D16) |
 //! | [`own`] | a structure and an operation that somebody else has written |
+//! | [`root`] | add one, and take square roots (D10) |
 //! | [`slow`] | add one, and compute for a microsecond |
 //! | [`paced`] | the same, and clients that compute before they ask |
 //! | [`latency`] | the same, arriving on a schedule: how long an answer takes under load |
@@ -20,6 +21,7 @@ pub mod own;
 pub mod paced;
 pub mod point;
 pub mod random;
+pub mod root;
 pub mod schedule;
 pub mod slow;
 pub mod zipf;

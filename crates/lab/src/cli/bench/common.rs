@@ -2,7 +2,7 @@
 
 use crate::cli::Exit;
 use crate::cli::host::Host;
-use crate::cli::list::{List, Numbers, number};
+use crate::cli::list::{List, Numbers, number, secs};
 use crate::cli::output::{self, Target};
 use crate::measure::memory::available_bytes;
 use crate::measure::plan::{self, Item};
@@ -85,13 +85,6 @@ pub(super) fn vars(text: &str) -> Result<List, String> {
         word: None,
     }
     .list(text)
-}
-
-fn secs(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(secs) if secs > 0.0 && secs <= 3600.0 => Ok(secs),
-        _ => Err("a sample takes a number of seconds above 0, at most 3600".to_owned()),
-    }
 }
 
 /// Names as one list for a sentence.

@@ -17,6 +17,7 @@ use crate::workload::latency::Ticket;
 use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use crate::workload::root::FetchRoot;
 use corelay_literature::{Asked, AsyncLines, PairLines, Shape};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -47,7 +48,7 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
 
 /// The same, of a shape that does not come from a command line: so many lines, and a queue that
 /// is no queue where it is 0.
-pub(crate) const fn shaped<const LINES: usize, const QUEUE: usize>(name: &'static str) -> Method {
+pub(crate) const fn fixed<const LINES: usize, const QUEUE: usize>(name: &'static str) -> Method {
     Method {
         name,
         window: LINES + QUEUE,
@@ -79,17 +80,29 @@ pub(crate) fn with_parameters<W: Workload>(
             "`{text}`: {why}; write {NAME}:N, {NAME}:NxL or {NAME}:N-direct, such as {NAME}:4x8"
         )
     });
-    Some(shape.map(|shape| {
-        // A few bytes for each name on a command line, for as long as the program runs.
-        let name: &'static str = String::leak(text.to_owned());
-        let window = shape.lines() + shape.pending().unwrap_or(0);
-        let method = Method {
-            name,
-            window,
-            ..async_lines()
-        };
-        (method, shape)
-    }))
+    Some(shape.map(|shape| (of_shape(text.to_owned(), shape), shape)))
+}
+
+/// The method with lines and queues of that shape, named by it.
+pub(crate) fn shaped<W: Workload>(shape: Shape) -> Method<W> {
+    let (lines, queue) = (shape.lines(), shape.pending());
+    let parameters = queue.map_or("-direct".to_owned(), |queue| format!("x{queue}"));
+    of_shape(format!("{NAME}:{lines}{parameters}"), shape)
+}
+
+fn of_shape<W: Workload>(name: String, shape: Shape) -> Method<W> {
+    Method {
+        // A few bytes for each name on a command line, and for each point of a figure, for as
+        // long as the program runs.
+        name: String::leak(name),
+        window: shape.lines() + shape.pending().unwrap_or(0),
+        ..async_lines()
+    }
+}
+
+/// `method`, but what is delegated takes `ROOTS` square roots (D10).
+pub(crate) fn rooted<const ROOTS: u32>(method: Method) -> Method {
+    method.built_by(|_, p, patience| (async_lines().build)(FetchRoot::<ROOTS>, p, patience))
 }
 
 /// Reads `N`, `NxL` or `N-direct`.
@@ -276,6 +289,9 @@ mod tests {
         assert_eq!(read("async-lines:1024"), Some(Ok((1024, Some(1024), 2048))));
         assert_eq!(read("async-lines"), None);
         assert_eq!(read("async"), None);
+        let named = |shape: Result<Shape, _>| shaped::<FetchAdd>(shape.unwrap()).name();
+        assert_eq!(named(Shape::queue(4, 8)), "async-lines:4x8");
+        assert_eq!(named(Shape::direct(16)), "async-lines:16-direct");
         for text in [
             "", "0", "4x0", "1025", "4x", "x4", "-direct", "4-queue", "+4", "4x1025",
         ] {

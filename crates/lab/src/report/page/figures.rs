@@ -15,7 +15,7 @@ use crate::report::words::{self, count};
 use crate::schema::{Machine, Mode, ModeSummary, Results, Run};
 
 /// Width of a picture in units: two stand side by side on a wide page, one fills a phone.
-pub(super) const WIDTH: f64 = 520.0;
+pub(crate) const WIDTH: f64 = 520.0;
 /// Width of the picture that stands alone.
 const ALONE: f64 = 860.0;
 
@@ -352,7 +352,7 @@ impl Studio<'_> {
             y: shot.scale,
             series,
             marks: if models {
-                self.cache_marks()
+                cache_marks(self.machine)
             } else {
                 Vec::new()
             },
@@ -445,23 +445,24 @@ impl Studio<'_> {
             width,
         }
     }
+}
 
-    fn cache_marks(&self) -> Vec<Mark> {
-        let mut caches: Vec<_> = self.machine.caches.iter().filter(|c| c.bytes > 0).collect();
-        caches.sort_by_key(|c| c.level);
-        caches.dedup_by_key(|c| c.level);
-        caches
-            .into_iter()
-            .map(|c| Mark {
-                x: residency::capacity(c.bytes) as f64,
-                label: format!("L{} {}", c.level, bytes(c.bytes)),
-            })
-            .collect()
-    }
+/// How many variables each cache of a core holds.
+pub(crate) fn cache_marks(machine: &Machine) -> Vec<Mark> {
+    let mut caches: Vec<_> = machine.caches.iter().filter(|c| c.bytes > 0).collect();
+    caches.sort_by_key(|c| c.level);
+    caches.dedup_by_key(|c| c.level);
+    caches
+        .into_iter()
+        .map(|c| Mark {
+            x: residency::capacity(c.bytes) as f64,
+            label: format!("L{} {}", c.level, bytes(c.bytes)),
+        })
+        .collect()
 }
 
 /// `f` of a number that need not be an integer, by a straight line between its neighbours.
-fn between_integers(x: f64, f: impl Fn(u64) -> f64) -> f64 {
+pub(crate) fn between_integers(x: f64, f: impl Fn(u64) -> f64) -> f64 {
     let below = x.max(1.0).floor();
     let (low, high) = (f(below as u64), f(below as u64 + 1));
     low + (high - low) * (x.max(1.0) - below)

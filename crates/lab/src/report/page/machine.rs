@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The machine as a list of facts.
-pub(super) fn facts(machine: &Machine, results: &Results) -> String {
+pub(crate) fn facts(machine: &Machine, results: &Results) -> String {
     let n = |n: usize, one, many| count(n as u64, one, many);
     let mut facts: Vec<(&str, String)> = vec![
         (

@@ -4,9 +4,10 @@
 //! pictures that show most of it, throughput and latency; then all pictures; then what a doubting reader wants to check. The markup is XML-clean, which
 //! lets a strict parser find any mistake in it.
 
-pub(super) mod figures;
+pub(crate) mod figures;
 mod latency;
-mod machine;
+pub(crate) mod machine;
+pub(crate) mod shell;
 mod tables;
 
 use super::data::{self, MODES, Subject};
@@ -16,21 +17,16 @@ use super::verdict::{
     Advice, Comparison, Finding, Level, Need, Outcome, Section, Verdict, verdict,
 };
 use super::words::{self, html as prose};
-use crate::plot::{self, escape};
+use crate::plot::escape;
 use crate::schema::{Mode, Results};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-
-const CSS: &str = include_str!("page.css");
-const JS: &str = include_str!("page.js");
 
 pub(super) fn html(results: &Results) -> String {
     let verdict = verdict(results);
     let styles = Styles::of(results.runs.iter().map(|r| r.method.as_str()));
     let subjects = Subject::all(results);
     let mut out = String::with_capacity(1 << 18);
-    head(&mut out, results);
-    out.push_str("<main>");
     title(&mut out, results, &verdict);
     for section in &verdict.sections {
         told(&mut out, section, verdict.sections.len() > 1);
@@ -46,19 +42,8 @@ pub(super) fn html(results: &Results) -> String {
     }
     latency::pictures(&mut out, &groups, &styles);
     about(&mut out, results, &subjects, &styles);
-    out.push_str("</main>");
-    tail(&mut out, results);
-    out
-}
-
-fn head(out: &mut String, results: &Results) {
-    let _ = write!(
-        out,
-        r#"<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/><title>{} – corelay</title><style>{}{CSS}</style></head><body>"#,
-        escape(&name(results)),
-        plot::CSS
-    );
+    let made_by = shell::made_by(&results.command, &results.commit);
+    shell::document(&name(results), &out, &made_by, results)
 }
 
 /// The file in a few words.
@@ -310,26 +295,4 @@ fn about(out: &mut String, results: &Results, subjects: &[Subject<'_>], styles: 
         out.push_str(&tables::runs(subject, styles));
     }
     out.push_str("</section>");
-}
-
-fn tail(out: &mut String, results: &Results) {
-    let _ = write!(
-        out,
-        r#"<footer><p>Made by <code>{}</code>, commit <code>{}</code>. <button id="save" type="button" hidden="hidden">Save the raw samples (results.json)</button></p></footer><div id="tip" role="status" hidden="hidden"></div><script type="application/json" id="results">{}</script><script>//<![CDATA[
-{JS}
-//]]></script></body></html>
-"#,
-        escape(&results.command),
-        escape(&results.commit),
-        json(results)
-    );
-}
-
-/// The results as JSON that neither ends its script element nor upsets an XML parser.
-fn json(results: &Results) -> String {
-    // A number that JSON cannot carry becomes null; nothing else can fail here.
-    let text = serde_json::to_string(results).unwrap_or_else(|_| "null".to_owned());
-    text.replace('&', "\\u0026")
-        .replace('<', "\\u003c")
-        .replace('>', "\\u003e")
 }

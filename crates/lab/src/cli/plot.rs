@@ -1,0 +1,90 @@
+//! `corelay plot`: results of several machines or commits, laid over each other.
+
+use crate::cli::Exit;
+use crate::cli::host::{COMMIT, command_line};
+use crate::cli::output::{self, Target};
+use crate::overlay::lay::{Laid, MOST, lay};
+use crate::overlay::page;
+use crate::overlay::read::read;
+use crate::plot::Place;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Lay results of several machines or commits over each other
+///
+/// Files are what `compare` (results.json), `bench --json` and `figure` have written. What all of
+/// them have (the same workload over the same axis) is drawn, a colour for each file, and the
+/// machine and commit of each are named. Leaves a page (index.html) and each picture (SVG) in a
+/// folder.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files of results
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Folder for the page and the pictures; made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "corelay-plot")]
+    out: PathBuf,
+
+    /// Print what was laid over each other as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    if args.files.len() > MOST {
+        return Err(format!(
+            "FILE: at most {MOST} files can be told apart in a picture, and there are {}",
+            args.files.len()
+        ));
+    }
+    let inputs: Vec<_> = args
+        .files
+        .iter()
+        .map(|file| read(file))
+        .collect::<Result<_, _>>()?;
+    let laid = lay(&inputs)?;
+    output::folder(&args.out)?;
+    args.leave(&laid)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&laid.json()).map_err(|e| e.to_string())?;
+        output::say(&format!("{json}\n"))?;
+        return Ok(Exit::Fine);
+    }
+    output::say(&text(&laid))?;
+    let page = args.out.join("index.html");
+    output::say(&format!("The page is {}\n", page.display()))?;
+    Ok(Exit::Fine)
+}
+
+impl Args {
+    fn leave(&self, laid: &Laid) -> Result<(), String> {
+        let write = |name: &str, content: &str| {
+            let target = Target::open(&self.out.join(name));
+            let written = target.and_then(|target| target.write(content.as_bytes()));
+            written.map_err(|error| output::unwritable(&self.out, &error))
+        };
+        for picture in page::all_pictures(laid) {
+            write(&format!("{}.svg", picture.name), &picture.svg(Place::Alone))?;
+        }
+        write("index.html", &page::html(laid, &command_line(), COMMIT))
+    }
+}
+
+fn text(laid: &Laid) -> String {
+    let mut text = String::new();
+    for told in &laid.files {
+        let _ = writeln!(
+            text,
+            "{}: {}, commit {} ({})",
+            told.letter, told.machine, told.commit, told.file
+        );
+    }
+    for note in &laid.notes {
+        let _ = writeln!(text, "{}", crate::report::words::wrap(note, "! ", 96));
+    }
+    for overlay in &laid.overlays {
+        let _ = writeln!(text, "\n{}", overlay.grid(&laid.files));
+    }
+    text
+}

@@ -1,0 +1,63 @@
+//! Whether other programs had a share of the CPUs while a figure was measured: threads that spin
+//! for each other then wait for whole time slices, and figures say little.
+
+use crate::plot::percent;
+use crate::schema::{Run, Sample};
+
+/// A share of the CPUs above this is undisturbed: starting and stopping take some of a sample.
+const ENOUGH: f64 = 0.9;
+
+/// A sentence where the threads did not have the CPUs to themselves.
+pub(super) fn note(runs: &[Run], cpus: usize) -> Option<String> {
+    let of = |run: &Run| {
+        let threads = run.params.threads.min(cpus.max(1));
+        let samples = run.samples.iter();
+        let shares = samples.filter_map(move |sample| share(sample, threads));
+        shares.collect::<Vec<f64>>()
+    };
+    let shares: Vec<f64> = runs.iter().flat_map(of).collect();
+    // Some methods sleep where they wait; those that spin take what they can get.
+    let most = crate::measure::stats::quantile(&shares, 0.75)?;
+    (most < ENOUGH).then(|| {
+        format!(
+            "Other programs used the CPUs too: the threads of a point had {} of the time that \
+             they wanted. Threads that wait for each other then wait for whole time slices, and \
+             these figures say little.",
+            percent(most)
+        )
+    })
+}
+
+/// CPU time by what `threads` could have used.
+fn share(sample: &Sample, threads: usize) -> Option<f64> {
+    let ops: u64 = sample.per_thread.iter().sum();
+    let wall_s = ops as f64 / (sample.mops * 1e6);
+    let share = sample.cpu_s / (wall_s * threads as f64);
+    (share.is_finite() && sample.cpu_s > 0.0).then_some(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Mode;
+
+    fn sample(cpu_s: f64) -> Sample {
+        Sample {
+            mops: 1.0,
+            mode: Mode::Near,
+            rtt_ns: None,
+            per_thread: vec![400_000, 600_000],
+            cpu_s,
+            latency_ns: None,
+            arrivals: None,
+        }
+    }
+
+    #[test]
+    fn a_second_of_two_threads_is_two_seconds_of_cpu() {
+        assert_eq!(share(&sample(2.0), 2), Some(1.0));
+        assert_eq!(share(&sample(1.0), 2), Some(0.5));
+        // A system that does not say how much was used.
+        assert_eq!(share(&sample(0.0), 2), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Fetch-and-add at the most threads over variables (F2, F5): where delegation by ffwd loses, as
+//! soon as there are about as many locks as threads.
+
+use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
+use super::measured::Measured;
+use super::one_variable::{LOCKS, METHODS};
+use super::quantity::Quantity::Throughput;
+use super::size::{Size, Way};
+use crate::plot::{grouped, significant};
+use crate::report::words::{code, times};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "many-variables",
+    title: "From how many variables on do locks win?",
+    source: Source::Ffwd("fetch-and-add, 128 threads"),
+    whole: 4,
+    fewer: "two threads contend seldom, so that locks win early.",
+    panels,
+    printed: &[Printed {
+        what: "ffwd falls behind locks from",
+        there: "about as many variables as threads (128)",
+        here: |m| {
+            Some(match falls_behind(m)? {
+                Some((x, lock)) => format!("{} ({lock})", grouped(x as u64)),
+                None => "nowhere here".to_owned(),
+            })
+        },
+        drawn: Drawn::At {
+            panel: "vars",
+            x: 128.0,
+            label: "slides: 128 threads",
+        },
+    }],
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let last = if size.short { 12 } else { 18 };
+    let line = |name| {
+        let vars = (0..=last).step_by(3).map(|shift| 1u64 << shift);
+        let cell = |vars: u64| size.cell(vars as f64, Way::named(name), 1, vars);
+        Line::new(name, vars.map(cell))
+    };
+    vec![Panel {
+        key: "vars",
+        title: "Over variables, one server",
+        axis: Axis::vars(),
+        quantities: &[Throughput],
+        lines: METHODS.map(line).into(),
+    }]
+}
+
+/// The first number of variables at which a lock is ahead of ffwd, and which.
+fn falls_behind(m: &Measured<'_>) -> Option<Option<(f64, &'static str)>> {
+    let points = m.throughput("vars", "ffwd");
+    points.first()?;
+    let ahead = |&(x, ffwd): &(f64, f64)| {
+        let of = |lock| Some((lock, m.mops("vars", lock, x)?));
+        let locks = LOCKS.into_iter().filter_map(of);
+        let best = locks.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (best.1 > ffwd).then_some((x, best.0))
+    };
+    Some(points.iter().find_map(ahead))
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(Some((x, lock))) = falls_behind(m) {
+        said.push(format!(
+            "{} is ahead of ffwd from {} on. The source's 128 threads fall behind at about 128 \
+             variables; fewer threads contend less for each of them.",
+            code(lock),
+            crate::report::words::count(x as u64, "variable", "variables")
+        ));
+    }
+    if let Some((last, ffwd)) = m.last("vars", "ffwd")
+        && let Some((winner, mops)) = m.winner("vars", last)
+    {
+        said.push(format!(
+            "At {} variables {} does {} Mops and ffwd {}: {} as much. This is where delegation \
+             loses.",
+            grouped(last as u64),
+            code(winner),
+            significant(mops),
+            significant(ffwd),
+            times(mops / ffwd)
+        ));
+    }
+    said
+}

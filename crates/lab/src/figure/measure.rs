@@ -1,0 +1,352 @@
+//! All contenders of a figure, interleaved: the lab's own way of measuring, whatever the figure.
+
+use super::crowd;
+use super::declare::{Cell, Figure, Panel, Printed};
+use super::measured::Measured;
+use super::outcome::{About, Beside, Drawing, Outcome, place};
+use super::size::Size;
+use crate::cli::host::Host;
+use crate::measure::memory::available_bytes;
+use crate::measure::plan::{self, Item};
+use crate::measure::rig::Rig;
+use crate::measure::session::{Session, Timing};
+use crate::schema::{Results, Run};
+use std::time::Duration;
+
+/// How long a figure is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Length of a sample in seconds.
+    pub secs: f64,
+    /// Samples of each contender.
+    pub samples: u64,
+}
+
+impl Pace {
+    /// The source's: three seconds, ten times (D16).
+    pub const SOURCE: Self = Self {
+        secs: 3.0,
+        samples: 10,
+    };
+    /// A smoke pass.
+    pub const SHORT: Self = Self {
+        secs: 0.05,
+        samples: 5,
+    };
+
+    fn timing(self) -> Timing {
+        Timing::of(Duration::from_secs_f64(self.secs))
+    }
+
+    fn warm_up(self) -> Duration {
+        self.timing().sample.min(Duration::from_millis(100))
+    }
+}
+
+/// Where a contender stands in its figure.
+struct Slot<'a> {
+    panel: &'a str,
+    line: &'a str,
+    cell: &'a Cell,
+}
+
+/// Giving a variable to a trustee takes about so long: for the estimate only.
+const SET_UP_PER_VAR: Duration = Duration::from_nanos(150);
+
+/// Slices that measuring `figure` takes, for a bar of progress, and how long it will be.
+pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
+    if obstacle(figure, size).is_some() {
+        return (0, Duration::ZERO);
+    }
+    let panels = (figure.panels)(size);
+    let slots = slots(&panels);
+    let vars: u64 = slots.iter().map(|slot| slot.cell.item.point.vars).sum();
+    let slices = slots.len() as u64 * (pace.samples + 1);
+    let samples = pace.timing().whole().mul_f64(pace.samples as f64) + pace.warm_up();
+    let setting_up = SET_UP_PER_VAR.mul_f64(vars as f64);
+    (slices, samples.mul_f64(slots.len() as f64) + setting_up)
+}
+
+/// Why nothing of the figure can be measured here.
+pub fn obstacle(figure: &Figure, size: &Size) -> Option<String> {
+    if size.cpus < figure.least {
+        return Some(format!(
+            "it needs {} CPUs, and {}",
+            figure.least,
+            there_are(size.cpus)
+        ));
+    }
+    (figure.unavailable)()
+}
+
+fn there_are(cpus: usize) -> String {
+    match cpus {
+        1 => "there is 1".to_owned(),
+        n => format!("there are {n}"),
+    }
+}
+
+/// Measures a figure. `tick` is called after each slice.
+///
+/// What cannot be set up (memory, threads) is left out and said; Ctrl-C ends the measuring
+/// early, and what was measured is kept.
+pub(crate) fn measure(
+    figure: &Figure,
+    size: &Size,
+    pace: Pace,
+    host: &Host,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+) -> Outcome {
+    let panels = (figure.panels)(size);
+    let mut missing = Vec::new();
+    let mut runs = Vec::new();
+    match obstacle(figure, size) {
+        Some(why) => missing.push(format!("Nothing of it is measured here: {why}.")),
+        None => {
+            runs = all(&panels, pace, rig, tick, &mut missing);
+            if size.cpus < figure.whole {
+                missing.push(format!(
+                    "It needs {} CPUs to be whole, and {}: {}",
+                    figure.whole,
+                    there_are(size.cpus),
+                    figure.fewer
+                ));
+            }
+        }
+    }
+    let results = host.results(rig, runs);
+    told(figure, &panels, pace, missing, results)
+}
+
+/// Sets the source's printed values, models and the figure's words beside what was measured.
+pub(super) fn told(
+    figure: &Figure,
+    panels: &[Panel],
+    pace: Pace,
+    mut missing: Vec<String>,
+    results: Results,
+) -> Outcome {
+    missing.extend(crowd::note(&results.runs, results.machine.cpus));
+    let signs = figure.printed.iter().filter_map(|p| p.drawn.sign());
+    let mut outcome = Outcome {
+        figure: About {
+            name: figure.name.to_owned(),
+            title: figure.title.to_owned(),
+            source: figure.source.name(),
+            there: figure.source.machine().to_owned(),
+            secs: pace.secs,
+            samples: pace.samples,
+            panels: panels.iter().map(drawing).collect(),
+            drawn: signs.collect(),
+            missing,
+            ..About::default()
+        },
+        results,
+    };
+    let measured = Measured::of(&outcome);
+    let is_there = !outcome.results.runs.is_empty();
+    let beside = |printed: &Printed| Beside {
+        what: printed.what.to_owned(),
+        there: printed.there.to_owned(),
+        here: is_there.then(|| (printed.here)(&measured)).flatten(),
+    };
+    let beside = figure.printed.iter().map(beside).collect();
+    let (tables, curves, said) = if is_there {
+        (
+            (figure.tables)(&measured),
+            (figure.curves)(&measured),
+            (figure.words)(&measured),
+        )
+    } else {
+        Default::default()
+    };
+    outcome.figure = About {
+        beside,
+        tables,
+        curves,
+        said,
+        ..outcome.figure
+    };
+    outcome
+}
+
+fn drawing(panel: &Panel) -> Drawing {
+    Drawing {
+        key: panel.key.to_owned(),
+        title: panel.title.to_owned(),
+        axis: panel.axis.clone(),
+        quantities: panel.quantities.to_vec(),
+        lines: panel.lines.iter().map(|line| line.label.clone()).collect(),
+    }
+}
+
+/// All contenders, those of one point next to each other: [`plan::waves`] keeps them together.
+fn slots(panels: &[Panel]) -> Vec<Slot<'_>> {
+    let mut slots = Vec::new();
+    for panel in panels {
+        for line in &panel.lines {
+            slots.extend(line.cells.iter().map(|cell| Slot {
+                panel: panel.key,
+                line: &line.label,
+                cell,
+            }));
+        }
+    }
+    slots.sort_by_key(|slot| {
+        let point = &slot.cell.item.point;
+        (point.vars, point.threads)
+    });
+    slots
+}
+
+/// Measures all contenders, wave by wave.
+fn all(
+    panels: &[Panel],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let mut slots = slots(panels);
+    let available = available_bytes();
+    slots.retain(|slot| match slot.cell.item.check_memory(available) {
+        Ok(()) => true,
+        Err(why) => {
+            missing.push(format!("`{}` at {}: {why}.", slot.line, slot.cell.x));
+            false
+        }
+    });
+    let items: Vec<Item> = slots.iter().map(|slot| slot.cell.item.clone()).collect();
+    let mut slots = slots.into_iter();
+    let mut runs = Vec::new();
+    for wave in plan::waves(items, available) {
+        let slots: Vec<Slot<'_>> = slots.by_ref().take(wave.len()).collect();
+        runs.extend(measure_wave(wave, &slots, pace, rig, tick, missing));
+        if rig.is_interrupted() {
+            break;
+        }
+    }
+    runs
+}
+
+fn measure_wave(
+    wave: Vec<Item>,
+    slots: &[Slot<'_>],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let timing = pace.timing();
+    let (mut session, mut kept) = (Session::new(), Vec::new());
+    for (item, slot) in wave.into_iter().zip(slots) {
+        match session.add(item, &rig.patience(None)) {
+            Ok(()) => kept.push(slot),
+            Err(_) if rig.is_interrupted() => break,
+            Err(why) => missing.push(format!("`{}` at {}: {why}.", slot.line, slot.cell.x)),
+        }
+    }
+    session.warm_up(rig, pace.warm_up(), tick);
+    for _ in 0..pace.samples {
+        if !session.round(rig, timing, None, tick) {
+            break;
+        }
+    }
+    let placed = |(mut run, slot): (Run, &Slot<'_>)| {
+        place(&mut run, slot.panel, slot.line, slot.cell.x);
+        run.workload = slot.cell.workload.to_owned();
+        run
+    };
+    let runs = session.finish(rig, timing).into_iter().zip(kept);
+    runs.map(placed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::declare::{Axis, Line};
+    use crate::figure::outcome::place_of;
+    use crate::figure::quantity::Quantity::Throughput;
+    use crate::figure::size::Way;
+    use crate::method::{METHODS, broken};
+    use crate::schema::Mode;
+    use std::sync::Arc;
+
+    /// Set up by nobody.
+    fn refused() -> Way {
+        let method = METHODS[1].built_by(|_, _, _| Err("no such luck".to_owned()));
+        Way::named("mutex").by(method)
+    }
+
+    fn panels(size: &Size) -> Vec<Panel> {
+        let line = |label, way: Way| {
+            // Out of the order in which they are measured.
+            let vars = [64u64, 8, 1];
+            let cell = |&vars: &u64| size.cell(vars as f64, way, 1, vars);
+            Line::new(label, vars.iter().map(cell))
+        };
+        vec![Panel {
+            key: "vars",
+            title: "Over variables",
+            axis: Axis::vars(),
+            quantities: &[Throughput],
+            lines: vec![
+                line("mutex", Way::named("mutex")),
+                line("refused", refused()),
+                line("wrong", Way::named("mutex").by(broken::LOSES)),
+                line("async-lines:2x4", Way::queue(2, 4)),
+                line("atomic", Way::named("atomic")),
+            ],
+        }]
+    }
+
+    /// Whatever is refused in between, runs stand where their contenders do.
+    #[test]
+    fn runs_stand_where_their_contenders_do() {
+        let size = Size::test(2);
+        let mut rig = Rig::new(&[None; 2], &[], "test", Arc::default()).unwrap();
+        let pace = Pace {
+            secs: 0.002,
+            samples: 2,
+        };
+        let panels = panels(&size);
+        let (mut missing, slices) = (Vec::new(), std::cell::Cell::new(0));
+        let tick = || slices.set(slices.get() + 1);
+        let runs = all(&panels, pace, &mut rig, &tick, &mut missing);
+        assert_eq!((runs.len(), missing.len()), (12, 3), "{missing:?}");
+        assert_eq!(slices.get(), 12 * 3);
+        assert!(missing[0].contains("`refused` at 1: no such luck"));
+        for run in &runs {
+            let label = if run.method == "loses-updates" {
+                "wrong"
+            } else {
+                &run.method
+            };
+            let x = place_of(run, "vars", label).expect("the line is named as the method");
+            assert_eq!(x, run.params.vars as f64);
+            assert_eq!(run.correct, label != "wrong");
+            assert_eq!(Throughput.of(run, Mode::Unknown).is_some(), run.correct);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_takes_no_time() {
+        let figure = Figure {
+            panels,
+            unavailable: || Some("the moon is full".to_owned()),
+            ..Figure::PLAIN
+        };
+        let slices = |size: &Size, figure: &Figure| expected(figure, size, Pace::SOURCE);
+        assert_eq!(slices(&Size::test(2), &figure), (0, Duration::ZERO));
+        let figure = Figure {
+            panels,
+            ..Figure::PLAIN
+        };
+        assert_eq!(slices(&Size::test(1), &figure), (0, Duration::ZERO));
+        let (slices, time) = slices(&Size::test(2), &figure);
+        assert_eq!(slices, 15 * 11);
+        // Ten samples of three seconds each, and a little.
+        assert!((450.0..470.0).contains(&time.as_secs_f64()), "{time:?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! What stands on a vertical axis, and how it follows from a run.
+//!
+//! Throughput has a figure for each mode of the machine: the harmonic mean of its samples, as the
+//! thesis has it (D16), with their quartiles. The counters (D8) are counted from a contender's
+//! start to its end, over all its samples, near and far together.
+
+use crate::measure::stats;
+use crate::plot::{percent, significant};
+use crate::schema::{Asked, Mode, Run, Trustee};
+use serde::{Deserialize, Serialize};
+
+/// A quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Million operations per second.
+    Throughput,
+    /// From issuing a request to its callback, on average, in nanoseconds.
+    Latency,
+    /// Share of a server's passes that found work, 0 to 1.
+    Saturation,
+    /// Share of looks at a response that found it ready, 0 to 1.
+    Ready,
+    /// Share of free lines that found nothing in their queue, 0 to 1.
+    FailedPops,
+    /// Requests that a server found in a pass with work.
+    Batch,
+    /// Loads from the node's own memory, per operation.
+    LocalLoads,
+    /// Loads from other nodes' memory, per operation.
+    RemoteLoads,
+}
+
+/// A value with its spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Value {
+    /// The value.
+    pub middle: f64,
+    /// First and third quartile; the value itself where there are none.
+    pub spread: (f64, f64),
+    /// Samples behind it; 0 for what was counted over a whole run.
+    pub n: usize,
+}
+
+impl Quantity {
+    /// Its value in a run; of throughput, in a mode. `None` where the run does not have it.
+    pub fn of(self, run: &Run, mode: Mode) -> Option<Value> {
+        if !run.correct {
+            return None;
+        }
+        let value = match self {
+            Self::Throughput => return throughput(run, mode),
+            Self::Latency => ratio(asked(run)?, |a| a.latency_ns, |a| a.timed),
+            Self::Ready => ratio(asked(run)?, |a| a.ready, |a| a.polls),
+            Self::FailedPops => ratio(asked(run)?, |a| a.failed_pops, |a| a.pops),
+            Self::Saturation => ratio(all(run)?, |t| t.passes_with_work, |t| t.passes),
+            Self::Batch => ratio(all(run)?, |t| t.requests, |t| t.passes_with_work),
+            Self::LocalLoads => run.loads.map(|loads| loads.local),
+            Self::RemoteLoads => run.loads.map(|loads| loads.remote),
+        }?;
+        Some(Value {
+            middle: value,
+            spread: (value, value),
+            n: 0,
+        })
+    }
+
+    /// Name and unit.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "million operations per second",
+            Self::Latency => "average latency of a request, ns",
+            Self::Saturation => "saturation: passes with work / passes",
+            Self::Ready => "response-ready rate: answers / looks",
+            Self::FailedPops => "failed pops: no request for a free line",
+            Self::Batch => "requests in a pass with work",
+            Self::LocalLoads => "local DRAM loads per operation",
+            Self::RemoteLoads => "remote DRAM loads per operation",
+        }
+    }
+
+    /// Name and unit at the head of a column.
+    pub fn head(self) -> &'static str {
+        match self {
+            Self::Throughput => "Mops",
+            Self::Latency => "latency ns",
+            Self::Saturation => "saturation",
+            Self::Ready => "ready",
+            Self::FailedPops => "failed pops",
+            Self::Batch => "per pass",
+            Self::LocalLoads => "local/op",
+            Self::RemoteLoads => "remote/op",
+        }
+    }
+
+    /// A value in words.
+    pub fn words(self, value: f64) -> String {
+        match self {
+            Self::Saturation | Self::Ready | Self::FailedPops => {
+                percent(value).replace('\u{a0}', " ")
+            }
+            _ => significant(value),
+        }
+    }
+
+    /// It lies between 0 and 1.
+    pub fn is_share(self) -> bool {
+        matches!(self, Self::Saturation | Self::Ready | Self::FailedPops)
+    }
+}
+
+fn throughput(run: &Run, mode: Mode) -> Option<Value> {
+    let of_mode = |s: &&crate::schema::Sample| s.mode == mode && s.mops > 0.0;
+    let mops: Vec<f64> = run.samples.iter().filter(of_mode).map(|s| s.mops).collect();
+    Some(Value {
+        middle: stats::harmonic_mean(&mops)?,
+        spread: (stats::quantile(&mops, 0.25)?, stats::quantile(&mops, 0.75)?),
+        n: mops.len(),
+    })
+}
+
+/// What all clients have counted, where they have.
+fn asked(run: &Run) -> Option<Vec<Asked>> {
+    let asked: Vec<Asked> = run.trustees.iter().filter_map(|t| t.asked).collect();
+    (!asked.is_empty()).then_some(asked)
+}
+
+fn all(run: &Run) -> Option<Vec<Trustee>> {
+    (!run.trustees.is_empty()).then(|| run.trustees.clone())
+}
+
+/// The sum of one count over the sum of another.
+fn ratio<T>(counted: Vec<T>, top: fn(&T) -> u64, bottom: fn(&T) -> u64) -> Option<f64> {
+    let sum = |count: fn(&T) -> u64| counted.iter().map(count).sum::<u64>();
+    let bottom = sum(bottom);
+    (bottom > 0).then(|| sum(top) as f64 / bottom as f64)
+}

@@ -1,0 +1,186 @@
+//! For tests: figures whose data is made up, so that it is known what their words have to say.
+
+use super::declare::Figure;
+use super::measure::{Pace, told};
+use super::outcome::{Outcome, place};
+use super::size::Size;
+use crate::schema::{Asked, Machine, Mode, Params, Results, Run, SCHEMA, Sample, Trustee};
+
+/// The outcome of `figure` on so many CPUs, near, where `mops` is the throughput of a line at x.
+pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> f64) -> Outcome {
+    let size = Size::test(cpus);
+    let panels = (figure.panels)(&size);
+    let mut runs = Vec::new();
+    for panel in &panels {
+        for line in &panel.lines {
+            for cell in &line.cells {
+                let mut run = run(mops(&line.label, cell.x));
+                run.params.threads = cell.item.point.threads;
+                run.params.servers = cell.item.point.servers;
+                place(&mut run, panel.key, &line.label, cell.x);
+                runs.push(run);
+            }
+        }
+    }
+    let results = Results {
+        schema: SCHEMA,
+        machine: Machine {
+            cpus,
+            ..Machine::default()
+        },
+        commit: "c".to_owned(),
+        command: "x".to_owned(),
+        runs,
+    };
+    told(figure, &panels, Pace::SHORT, Vec::new(), results)
+}
+
+fn run(mops: f64) -> Run {
+    Run {
+        workload: "fetch-add".to_owned(),
+        method: "m".to_owned(),
+        params: Params::default(),
+        correct: true,
+        median_mops: mops,
+        harmonic_mean_mops: mops,
+        by_mode: Default::default(),
+        samples: vec![Sample {
+            mops,
+            mode: Mode::Near,
+            rtt_ns: Some(100.0),
+            per_thread: vec![1],
+            cpu_s: 0.0,
+            latency_ns: None,
+            arrivals: None,
+        }],
+        trustees: vec![Trustee {
+            requests: 80,
+            passes: 20,
+            passes_with_work: 10,
+            asked: Some(Asked {
+                polls: 4,
+                ready: 1,
+                pops: 10,
+                failed_pops: 1,
+                timed: 2,
+                latency_ns: 1000,
+                ..Asked::default()
+            }),
+            ..Trustee::default()
+        }],
+        latency_ns: None,
+        load: None,
+        loads: None,
+        notes: Vec::new(),
+    }
+}
+
+/// All that a figure says, as one text.
+pub(super) fn said(outcome: &Outcome) -> String {
+    let beside = outcome.figure.beside.iter();
+    let here = beside.map(|b| format!("{}: {}", b.what, b.here.as_deref().unwrap_or("?")));
+    let said = outcome.figure.said.iter().cloned();
+    let text: Vec<String> = here.chain(said).collect();
+    text.join("\n").replace('\u{a0}', " ")
+}
+
+#[test]
+fn knees_are_found_where_they_are() {
+    let knee_at_16 = |_: &str, n: f64| if n <= 16.0 { n } else { 14.0 };
+    let told = said(&outcome(&super::request_lines::FIGURE, 56, knee_at_16));
+    assert!(told.contains("naming: 16\n"), "{told}");
+    assert!(told.contains("64 have 0.88 × of what 16 have"), "{told}");
+    assert!(!told.contains("The source's 16 is for"), "{told}");
+    let told = said(&outcome(&super::request_lines::FIGURE, 2, |_, n| {
+        n.min(4.0)
+    }));
+    assert!(
+        told.contains("naming: 4\n") && told.contains("with 1 client and 1 server"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_rule_of_two_n_is_judged() {
+    let rule = |at: f64| {
+        let outcome = outcome(&super::saturation::EIGHT, 56, |_, length| length.min(at));
+        said(&outcome)
+    };
+    let told = rule(16.0);
+    assert!(
+        told.contains("cease: 16, 2.0 × the request lines"),
+        "{told}"
+    );
+    assert!(told.contains("rule of 2 N holds"), "{told}");
+    let told = rule(48.0);
+    assert!(
+        told.contains("cease: 48, 6.0 ×") && told.contains("does not hold"),
+        "{told}"
+    );
+}
+
+#[test]
+fn who_is_ahead_is_said() {
+    // As in the source: the lines are ahead until locks come into their own.
+    let as_there = |line: &str, vars: f64| match line {
+        "async-lines:16x32" => 600.0,
+        "atomic" => vars / 100.0,
+        _ => 1.0,
+    };
+    let told = said(&outcome(&super::fetch_add::FIGURE, 56, as_there));
+    assert!(told.contains("all others up to: 32 Ki variables"), "{told}");
+    let behind = |line: &str, _: f64| if line == "atomic" { 2.0 } else { 1.0 };
+    let told = said(&outcome(&super::fetch_add::FIGURE, 2, behind));
+    assert!(told.contains("nowhere: another is ahead"), "{told}");
+
+    let lock_from_64 = |line: &str, vars: f64| match line {
+        "mcs" if vars >= 64.0 => 80.0,
+        "ffwd" => 55.0,
+        _ => 1.0,
+    };
+    let told = said(&outcome(&super::many_variables::FIGURE, 56, lock_from_64));
+    assert!(told.contains("locks from: 64 (mcs)"), "{told}");
+    let told = said(&outcome(&super::many_variables::FIGURE, 56, |_, _| 1.0));
+    assert!(told.contains("locks from: nowhere here"), "{told}");
+}
+
+#[test]
+fn the_peak_moves_with_the_work() {
+    let peak = |line: &str, servers: f64| match line {
+        "add" => 30.0 - (servers - 7.0).abs(),
+        _ => 30.0 - (servers - 28.0).abs(),
+    };
+    let told = said(&outcome(&super::fast_slow::FIGURE, 56, peak));
+    assert!(
+        told.contains("7 for the addition, 28 for the square root"),
+        "{told}"
+    );
+    let told = said(&outcome(&super::fast_slow::FIGURE, 2, |_, _| 1.0));
+    assert!(
+        told.contains("servers at the highest throughput: ?"),
+        "{told}"
+    );
+}
+
+#[test]
+fn both_tables_have_every_method_and_tell_collapse_from_none() {
+    // The mutex collapses with threads, ffwd rises.
+    let mops = |line: &str, threads: f64| match line {
+        "mutex" => 64.0 / threads,
+        "ffwd" => threads,
+        _ => 1.0,
+    };
+    let outcome = outcome(&super::best::FIGURE, 64, mops);
+    let [any, most] = &*outcome.figure.tables else {
+        panic!("two tables")
+    };
+    let row = |grid: &super::grid::Grid, method: &str| {
+        let row = grid.rows.iter().find(|row| row[0] == method).unwrap();
+        row[1..4].join(" ").replace('\u{a0}', " ")
+    };
+    assert_eq!(any.rows.len(), super::one_variable::METHODS.len());
+    assert_eq!(row(any, "mutex"), "64.0 1 1.00 ×");
+    assert_eq!(row(any, "ffwd"), "64.0 64 1.00 ×");
+    assert_eq!(row(most, "mutex"), "1.00 64 1.00 ×");
+    assert_eq!(row(most, "ffwd"), "64.0 64 64 ×");
+}

@@ -1,0 +1,138 @@
+//! Reading result files, and refusing what is none, in one sentence that names the file and the
+//! place in it.
+
+use crate::figure::outcome::About;
+use crate::schema::{Results, SCHEMA};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it holds.
+    pub results: Results,
+    /// What it is a figure of, where it is one.
+    pub figure: Option<About>,
+}
+
+/// The part of a figure's file that results do not have.
+#[derive(Deserialize)]
+struct Beside {
+    figure: Option<About>,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// A sentence that names the file and, where it is foreign or cut, the place in it.
+pub fn read(path: &Path) -> Result<Input, String> {
+    let refused = |why: String| format!("{}: {why}", path.display());
+    let bytes = std::fs::read(path).map_err(|e| refused(format!("it cannot be read: {e}")))?;
+    let (results, figure) = parse(&bytes).map_err(refused)?;
+    Ok(Input {
+        path: path.to_owned(),
+        results,
+        figure,
+    })
+}
+
+fn parse(bytes: &[u8]) -> Result<(Results, Option<About>), String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        format!("it holds no results of corelay: byte {at} is no text")
+    })?;
+    // Not as an outcome at once: behind `flatten` an error does not know its place.
+    let results: Results = serde_json::from_str(text).map_err(|error| why(text, &error))?;
+    if results.schema != SCHEMA {
+        return Err(format!(
+            "it has schema {}, and this program reads schema {SCHEMA}",
+            results.schema
+        ));
+    }
+    if results.runs.is_empty() {
+        return Err("it holds no run".to_owned());
+    }
+    let beside: Beside = serde_json::from_str(text).map_err(|error| why(text, &error))?;
+    Ok((results, beside.figure))
+}
+
+fn why(text: &str, error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    let place = format!(
+        "line {line}, column {column} (byte {})",
+        offset(text, line, column)
+    );
+    if error.is_eof() {
+        return format!("it is cut short: it ends at {place}");
+    }
+    // The error's own words end with its place.
+    let told = error.to_string();
+    let what = told.split(" at line ").next().unwrap_or(&told);
+    let kind = if error.is_data() {
+        "it holds no results of corelay"
+    } else {
+        "it is no JSON"
+    };
+    format!("{kind}: {what} at {place}")
+}
+
+/// Bytes before a line and column, both from 1.
+fn offset(text: &str, line: usize, column: usize) -> usize {
+    let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
+    let before: usize = lines.map(str::len).sum();
+    (before + column).min(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"schema":1,"machine":{},"commit":"c","command":"x","runs":[
+{"workload":"fetch-add","method":"mutex","params":{},"correct":true,"median_mops":1.0,
+"harmonic_mean_mops":1.0,"by_mode":{},"samples":[]}]}"#;
+
+    #[track_caller]
+    fn refused(text: &str, words: &[&str]) {
+        let said = parse(text.as_bytes()).unwrap_err();
+        for word in words {
+            assert!(said.contains(word), "`{word}` is missing in: {said}");
+        }
+    }
+
+    #[test]
+    fn results_are_read_with_and_without_a_figure() {
+        let (results, figure) = parse(GOOD.as_bytes()).unwrap();
+        assert_eq!((results.runs.len(), figure), (1, None));
+        let with = GOOD.replacen('{', r#"{"figure":{"name":"order"},"#, 1);
+        let (results, figure) = parse(with.as_bytes()).unwrap();
+        assert_eq!((results.runs.len(), &*figure.unwrap().name), (1, "order"));
+    }
+
+    #[test]
+    fn cut_files_say_where_they_end() {
+        for end in (0..GOOD.len()).filter(|&end| GOOD.is_char_boundary(end)) {
+            let said = parse(&GOOD.as_bytes()[..end]).unwrap_err();
+            assert!(said.contains("cut short"), "{end}: {said}");
+        }
+        refused(&GOOD[..100], &["line 2", &format!("(byte {})", 100)]);
+        refused("", &["cut short", "line 1, column 0 (byte 0)"]);
+    }
+
+    #[test]
+    fn foreign_files_say_what_is_wrong() {
+        refused("hello", &["no JSON", "line 1, column 1"]);
+        refused("[1, 2]", &["no results of corelay", "line 1"]);
+        refused(r#"{"runs": []}"#, &["missing field `schema`", "line 1"]);
+        let other = GOOD.replacen(r#""schema":1"#, r#""schema":7"#, 1);
+        refused(&other, &["schema 7", "schema 1"]);
+        let empty = r#"{"schema":1,"machine":{},"commit":"c","command":"x","runs":[]}"#;
+        refused(empty, &["no run"]);
+        let wrong = GOOD.replace(r#""correct":true"#, r#""correct":"yes""#);
+        let end = wrong.find(r#""yes""#).unwrap() + 5;
+        let byte = format!("(byte {end})");
+        refused(&wrong, &["no results of corelay", "line 2", &byte]);
+        assert!(parse(&[b'{', 0xff]).unwrap_err().contains("byte 1"));
+    }
+}

@@ -1,0 +1,220 @@
+//! `corelay figure` and `corelay plot` as their users meet them.
+
+use corelay_lab::figure::FIGURES;
+use corelay_lab::figure::measured::Measured;
+use corelay_lab::figure::outcome::Outcome;
+use corelay_lab::schema::Results;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn corelay(args: &[&str]) -> Output {
+    let state = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
+    command
+        .args(args)
+        .env("XDG_STATE_HOME", state.path())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The program says one sentence that contains each of `words`, and exits with 2.
+#[track_caller]
+fn refused(args: &[&str], words: &[&str]) {
+    let output = corelay(args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+    for word in words {
+        assert!(
+            said.contains(word),
+            "{args:?}: `{word}` is missing in: {said}"
+        );
+    }
+}
+
+#[track_caller]
+fn fine(args: &[&str]) -> String {
+    let output = corelay(args);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {said}");
+    text(&output.stdout)
+}
+
+/// A page is whole, well-formed, and asks for nothing else.
+#[track_caller]
+fn page(path: &Path) -> String {
+    let page = std::fs::read_to_string(path).unwrap();
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let mut ids: Vec<&str> = document
+        .descendants()
+        .filter_map(|node| node.attribute("id"))
+        .collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "{}: ids are unique", path.display());
+    assert!(!page.contains("src="), "{}", path.display());
+    page
+}
+
+#[test]
+fn bad_input_gets_one_sentence() {
+    refused(&["figure"], &["NAME"]);
+    refused(&["figure", "juggling"], &["`juggling`", "--list"]);
+    refused(
+        &["figure", "satuation-16"],
+        &["did you mean `saturation-16`"],
+    );
+    refused(&["figure", "--all", "order"], &["--all"]);
+    refused(&["figure", "--list", "--all"], &["--list", "--all"]);
+    refused(&["figure", "order", "--secs", "0"], &["--secs"]);
+    refused(&["figure", "order", "--samples", "0"], &["--samples"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "hello").unwrap();
+    let name = file.to_str().unwrap();
+    refused(&["figure", "order", "--out", name], &["--out", name]);
+    refused(&["plot"], &["FILE"]);
+    refused(&["plot", name], &[name, "no JSON", "line 1, column 1"]);
+    refused(&["plot", "no-such-file.json"], &["no-such-file.json"]);
+    let nine = [&["plot"][..], &[name; 9]].concat();
+    refused(&nine, &["at most 8"]);
+}
+
+#[test]
+fn the_list_names_every_figure_with_its_source_and_needs() {
+    let list = fine(&["figure", "--list"]);
+    for figure in FIGURES {
+        assert!(list.contains(figure.name), "{}", figure.name);
+    }
+    assert!(list.contains("thesis") && list.contains("ffwd") && list.contains("CPUs"));
+    let json: serde_json::Value =
+        serde_json::from_str(&fine(&["figure", "--list", "--json", "--short"])).unwrap();
+    let listed = json.as_array().unwrap();
+    assert_eq!(listed.len(), FIGURES.len());
+    assert!(listed.iter().all(|figure| figure["seconds"].is_number()));
+}
+
+/// Every figure, at a pace that says nothing but whether everything works.
+#[test]
+fn all_figures_are_right_and_leave_whole_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let pace = ["--short", "--secs", "0.001", "--samples", "2"];
+    let said = fine(&[&["figure", "--all", "--out", out][..], &pace].concat());
+    let index = page(&folder.path().join("index.html"));
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+    for figure in FIGURES {
+        assert!(said.contains(figure.title), "{}", figure.name);
+        assert!(index.contains(&format!("{}.html", figure.name)));
+        let file = folder.path().join(format!("{}.json", figure.name));
+        let data = std::fs::read_to_string(file).unwrap();
+        let outcome: Outcome = serde_json::from_str(&data).unwrap();
+        // Whoever reads results reads a figure's too.
+        let results: Results = serde_json::from_str(&data).unwrap();
+        assert_eq!(outcome.results, results);
+        assert!(
+            results.runs.iter().all(|run| run.correct),
+            "{}",
+            figure.name
+        );
+        let about = &outcome.figure;
+        assert_eq!(about.beside.len(), figure.printed.len());
+        let page = page(&folder.path().join(format!("{}.html", figure.name)));
+        assert!(page.contains(&about.there), "{}", figure.name);
+        if results.runs.is_empty() {
+            assert!(!about.missing.is_empty(), "{}", figure.name);
+            continue;
+        }
+        let measured = Measured::of(&outcome);
+        for panel in &about.panels {
+            for line in &panel.lines {
+                let runs = measured.runs(&panel.key, line);
+                assert!(!runs.is_empty(), "{line} of {}", figure.name);
+            }
+        }
+        let is_marked = about.missing.iter().any(|why| why.contains("to be whole"));
+        assert_eq!(is_marked, cpus < figure.whole, "{}", figure.name);
+    }
+}
+
+#[test]
+fn results_are_laid_over_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (a, b, other) = (path("a.json"), path("b.json"), path("other.json"));
+    let bench = |file: &str, vars: &str| {
+        let flags = [
+            "--method",
+            "mutex,atomic",
+            "--threads",
+            "1",
+            "--secs",
+            "0.001",
+        ];
+        let rest = ["--samples", "2", "--vars", vars, "--json", file];
+        fine(&[&["bench", "fetch-add"][..], &flags, &rest].concat());
+    };
+    bench(&a, "1,8,64");
+    bench(&b, "1,8,64");
+    bench(&other, "1");
+    // Another machine.
+    let text = std::fs::read_to_string(&b).unwrap();
+    let mut results: Results = serde_json::from_str(&text).unwrap();
+    results.machine.model = "Model B".to_owned();
+    results.commit = "0123456789ab".to_owned();
+    std::fs::write(&b, serde_json::to_string(&results).unwrap()).unwrap();
+
+    let out = path("out");
+    let said = fine(&["plot", &a, &b, "--out", &out]);
+    assert!(
+        said.contains("B: Model B") && said.contains("B / A"),
+        "{said}"
+    );
+    let html = page(&folder.path().join("out/index.html"));
+    assert!(html.contains("Model B") && html.contains("0123456789ab"));
+    let pictures = std::fs::read_dir(&out).unwrap().flatten();
+    let svg = pictures.filter(|e| e.path().extension().is_some_and(|e| e == "svg"));
+    assert!(svg.count() >= 1);
+    let json = fine(&["plot", &a, &b, "--out", &out, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        json["files"][1]["machine"]
+            .as_str()
+            .unwrap()
+            .split(',')
+            .next(),
+        Some("Model B")
+    );
+    assert_eq!(
+        json["overlays"][0]["lines"][0]["files"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+
+    // A file that is cut, and one of something else.
+    let cut = path("cut.json");
+    std::fs::write(&cut, &text[..text.len() / 2]).unwrap();
+    refused(
+        &["plot", &a, &cut, "--out", &out],
+        &["cut.json", "cut short", "line"],
+    );
+    let figure = path("figure");
+    let pace = ["--short", "--secs", "0.001", "--samples", "2"];
+    fine(&[&["figure", "flat-policies", "--out", &figure][..], &pace].concat());
+    let figure = path("figure/flat-policies.json");
+    refused(
+        &["plot", &a, &figure, "--out", &out],
+        &["a.json", "flat-policies.json", "incomparable"],
+    );
+}

@@ -19,6 +19,7 @@
 //!             for _ in 0..100 {
 //!                 access(word.as_ptr().addr(), 8, Access::Exchange);
 //!                 word.set(word.get() + 1);
+//!                 pause(); // what finds its line in its own cache takes no step
 //!             }
 //!         }
 //!     };

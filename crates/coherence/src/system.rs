@@ -1,9 +1,9 @@
 //! Threads of the machine, and who runs next.
 //!
 //! A thread is a coroutine with a clock of its own, in steps. What takes a step advances the
-//! clock and hands over to the thread whose clock is least; among equals to the one that has
-//! waited longest. That is the whole schedule: nothing in it depends on time, on addresses or
-//! on the computer.
+//! clock and hands over to the thread whose clock is least; among equals first to those whose
+//! lines arrive (whoever had them has them no more), then to the one that has waited longest.
+//! That is the whole schedule: nothing in it depends on time, on addresses or on the computer.
 
 use crate::caches::{Caches, Counts, LINE};
 use crate::local::Locals;
@@ -60,6 +60,16 @@ struct Processor {
     fibre: Option<Fibre>,
 }
 
+/// When a thread goes on: compared in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    clock: u64,
+    /// False where it goes on because its line arrives.
+    is_idle: bool,
+    number: u64,
+    thread: usize,
+}
+
 struct System {
     machine: Machine,
     /// Of the threads that are still to come.
@@ -71,8 +81,8 @@ struct System {
     free_at: FxHashMap<usize, u64>,
     processors: Vec<Processor>,
     running: usize,
-    /// Who is ready: by step, then by turn.
-    ready: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    /// Who is ready, and who is next.
+    ready: BinaryHeap<Reverse<Turn>>,
     turns: u64,
     asleep: BTreeMap<usize, VecDeque<usize>>,
 }
@@ -161,14 +171,17 @@ fn schedule() {
 
 impl System {
     fn take_ready(&mut self) -> Option<usize> {
-        let Reverse((_, _, next)) = self.ready.pop()?;
-        Some(next)
+        self.ready.pop().map(|Reverse(turn)| turn.thread)
     }
 
-    fn make_ready(&mut self, thread: usize) {
+    fn make_ready(&mut self, thread: usize, is_idle: bool) {
         self.turns += 1;
-        let clock = self.processors[thread].clock;
-        self.ready.push(Reverse((clock, self.turns, thread)));
+        self.ready.push(Reverse(Turn {
+            clock: self.processors[thread].clock,
+            is_idle,
+            number: self.turns,
+            thread,
+        }));
     }
 
     fn own(&mut self) -> &mut Processor {
@@ -184,19 +197,15 @@ impl System {
 }
 
 /// Lets the others run until this thread's clock is the least again.
-fn hand_over() {
+fn hand_over(is_idle: bool) {
     let others_first = with(|system| {
         let running = system.running;
-        system.make_ready(running);
-        if system
-            .ready
-            .peek()
-            .is_some_and(|Reverse((.., next))| *next == running)
-        {
+        system.make_ready(running, is_idle);
+        let next = system.ready.peek().map(|Reverse(turn)| turn.thread);
+        if next == Some(running) {
             system.ready.pop();
-            return false;
         }
-        true
+        next != Some(running)
     });
     if others_first == Some(true) {
         suspend();
@@ -220,7 +229,7 @@ pub fn access(address: usize, bytes: usize, access: Access) {
     for line in address / LINE..=(address + bytes - 1) / LINE {
         let waits = with(|system| system.begin(line, access)).unwrap_or(false);
         if waits {
-            hand_over();
+            hand_over(false);
             with(|system| system.finish(line, access));
         }
     }
@@ -260,7 +269,7 @@ impl System {
 /// Waits a step.
 pub fn pause() {
     with(|system| system.own().clock += 1);
-    hand_over();
+    hand_over(true);
 }
 
 /// Waits until another thread calls [`wake_one`] or [`wake_all`] with the same `key`.
@@ -297,7 +306,7 @@ impl System {
         let now = self.own().clock + 1;
         let woken = &mut self.processors[thread];
         woken.clock = woken.clock.max(now);
-        self.make_ready(thread);
+        self.make_ready(thread, true);
     }
 }
 
@@ -364,7 +373,7 @@ fn start<T: 'static>(place: usize, f: impl FnOnce() -> T + 'static) -> Outcome<T
             yielder: std::ptr::null(),
             fibre: Some(fibre),
         });
-        system.make_ready(thread);
+        system.make_ready(thread, true);
     });
     outcome
 }
@@ -438,7 +447,9 @@ mod tests {
             pause();
             order.borrow_mut().push(0);
             wake_one(7);
-            sleepers.map(|sleeper| sleeper.join().unwrap());
+            for sleeper in sleepers {
+                sleeper.join().unwrap();
+            }
             Rc::into_inner(order).unwrap().into_inner()
         });
         assert_eq!(order, [0, 1, 0, 2]);
@@ -468,7 +479,7 @@ mod tests {
                 ENDED.with_borrow_mut(|ended| ended.push(self.0));
                 assert_eq!(PLAIN.try_with(Cell::get), Ok(5));
                 // The last is gone when the first goes.
-                assert_eq!(LAST.try_with(|_| ()).is_err(), true);
+                assert!(LAST.try_with(|_| ()).is_err());
             }
         }
         static PLAIN: LocalKey<Cell<u8>> = LocalKey::new(|| Cell::new(5));

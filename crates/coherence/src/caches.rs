@@ -77,7 +77,7 @@ pub enum State {
     Invalid,
 }
 
-/// What a place has done to get lines, by distance. All are counts of events.
+/// What a place has done, to get lines above all. All are counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Lines that came from another cache: within a core, within a socket, across sockets.
@@ -86,6 +86,8 @@ pub struct Counts {
     pub claimed: [u64; 3],
     /// Lines that no cache had.
     pub from_memory: u64,
+    /// Times that a thread there slept.
+    pub sleeps: u64,
 }
 
 impl Counts {
@@ -116,6 +118,7 @@ impl AddAssign for Counts {
             self.claimed[distance] += other.claimed[distance];
         }
         self.from_memory += other.from_memory;
+        self.sleeps += other.sleeps;
     }
 }
 
@@ -128,6 +131,7 @@ impl Sub for Counts {
             self.claimed[distance] -= other.claimed[distance];
         }
         self.from_memory -= other.from_memory;
+        self.sleeps -= other.sleeps;
         self
     }
 }
@@ -243,6 +247,11 @@ impl Caches {
         };
     }
 
+    /// A thread at `place` sleeps.
+    pub(crate) fn count_sleep(&mut self, place: usize) {
+        self.counts[place].sleeps += 1;
+    }
+
     /// What each place has done so far.
     pub fn counts(&self) -> &[Counts] {
         &self.counts
@@ -321,6 +330,7 @@ mod tests {
             moved,
             claimed,
             from_memory,
+            sleeps: 0,
         };
         assert_eq!(
             caches.counts()[..5],

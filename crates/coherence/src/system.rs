@@ -279,6 +279,7 @@ pub fn pause() {
 pub fn sleep(key: usize) {
     with(|system| {
         let running = system.running;
+        system.caches.count_sleep(system.processors[running].place);
         system.asleep.entry(key).or_default().push_back(running);
     })
     .expect("only a machine's thread can sleep");

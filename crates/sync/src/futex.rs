@@ -29,7 +29,10 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Futex {
     word: AtomicU32,
-    #[cfg(not(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle)))))]
+    #[cfg(not(all(
+        target_os = "linux",
+        not(any(corelay_loom, corelay_shuttle, corelay_lines))
+    )))]
     fallback: portable::Fallback,
 }
 
@@ -38,7 +41,10 @@ impl Futex {
     pub fn new(value: u32) -> Self {
         Self {
             word: AtomicU32::new(value),
-            #[cfg(not(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle)))))]
+            #[cfg(not(all(
+                target_os = "linux",
+                not(any(corelay_loom, corelay_shuttle, corelay_lines))
+            )))]
             fallback: portable::Fallback::default(),
         }
     }
@@ -65,7 +71,10 @@ impl Futex {
     }
 }
 
-#[cfg(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle))))]
+#[cfg(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+))]
 impl Futex {
     fn sleep(&self, expected: u32, timeout: Option<Duration>) {
         let timespec = timeout.map(|t| libc::timespec {
@@ -101,7 +110,10 @@ impl Futex {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle)))))]
+#[cfg(not(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+)))]
 mod portable {
     use super::{AtomicU32, Duration, Futex, Ordering};
     use crate::facade::sync::{Condvar, Mutex};
@@ -149,5 +161,8 @@ mod portable {
     const _: fn() -> AtomicU32 = || AtomicU32::new(0);
 }
 
-#[cfg(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle))))]
+#[cfg(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+))]
 const _: Ordering = Ordering::Relaxed;

@@ -2,7 +2,7 @@
 
 use super::Channel;
 use super::label::Label;
-use super::request::{Cursors, Vtable, read_head, read_label};
+use super::request::{Cursors, Vtable, read_head, read_label, write_label};
 use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
 use crate::error::Poisoned;
@@ -11,6 +11,8 @@ use crate::nested;
 use crate::report::sampler::Sampler;
 use crate::serving::{Serving, guarded};
 use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::place_of;
+use corelay_sync::facade::memory;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
@@ -291,7 +293,7 @@ impl Lane {
     fn run_call(&self, serving: &Serving, mail: Mail) {
         let line = &self.channel.mail;
         line.shadow.write(0, 1);
-        let record = line.call.with_mut(|call| call.cast::<u64>());
+        let record = place_of(&line.call).cast::<u64>();
         // SAFETY: the mail published the call.
         let (vtable, object) = unsafe { read_head(record) };
         let refused = serving.is_poisoned(object);
@@ -326,6 +328,7 @@ impl Lane {
                 serving.count_panic();
             }
             let fault = Box::into_raw(Box::new(payload));
+            memory::write(record.wrapping_add(2), 1);
             // SAFETY: the first payload word is ours until `done` is stored.
             unsafe {
                 record
@@ -392,7 +395,7 @@ impl Lane {
             return;
         }
         // SAFETY: as above.
-        unsafe { record.cast::<Label>().write(Label::FAULTED) };
+        unsafe { write_label(record, Label::FAULTED) };
         // Relaxed: only this side writes it, and the tail's Release publishes it.
         let faults = self.channel.tail.faults.load(Ordering::Relaxed);
         self.channel
@@ -404,8 +407,7 @@ impl Lane {
     /// Type name of the closure that runs now. Call it from inside that closure.
     pub(crate) fn running(&self) -> &'static str {
         let vtable = if self.calling.get() {
-            let call = &self.channel.mail.call;
-            let record = call.with(|call| call.cast::<u64>().cast_mut());
+            let record = place_of(&self.channel.mail.call).cast::<u64>();
             // SAFETY: the lone call runs.
             unsafe { read_head(record) }.0
         } else {

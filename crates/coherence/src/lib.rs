@@ -52,6 +52,7 @@
 
 #![deny(unsafe_code)]
 
+mod agenda;
 mod caches;
 mod local;
 mod machine;

@@ -1,10 +1,11 @@
 //! Threads of the machine, and who runs next.
 //!
 //! A thread is a coroutine with a clock of its own, in steps. What takes a step advances the
-//! clock and hands over to the thread whose clock is least; among equals first to those whose
-//! lines arrive (whoever had them has them no more), then to the one that has waited longest.
-//! That is the whole schedule: nothing in it depends on time, on addresses or on the computer.
+//! clock; before a thread touches memory that others may touch too, everybody goes on whose
+//! clock is behind its own, in the order of the [agenda](crate::agenda). That is the whole
+//! schedule: nothing in it depends on time, on addresses or on the computer.
 
+use crate::agenda::{Agenda, Why};
 use crate::caches::{Caches, Counts, LINE};
 use crate::local::Locals;
 use crate::machine::Machine;
@@ -13,8 +14,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
@@ -53,21 +53,13 @@ struct Processor {
     place: usize,
     /// In steps.
     clock: u64,
+    /// It has paused and done nothing since.
+    has_paused: bool,
     locals: Rc<Locals>,
     /// Where it is suspended by. Set by the thread as its first act.
     yielder: *const Yielder<(), ()>,
     /// Not there while it runs, and when it has ended.
     fibre: Option<Fibre>,
-}
-
-/// When a thread goes on: compared in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
-    clock: u64,
-    /// False where it goes on because its line arrives.
-    is_idle: bool,
-    number: u64,
-    thread: usize,
 }
 
 struct System {
@@ -81,9 +73,7 @@ struct System {
     free_at: FxHashMap<usize, u64>,
     processors: Vec<Processor>,
     running: usize,
-    /// Who is ready, and who is next.
-    ready: BinaryHeap<Reverse<Turn>>,
-    turns: u64,
+    ready: Agenda,
     asleep: BTreeMap<usize, VecDeque<usize>>,
 }
 
@@ -126,8 +116,7 @@ pub fn run<R: 'static>(
         free_at: FxHashMap::default(),
         processors: Vec::new(),
         running: 0,
-        ready: BinaryHeap::new(),
-        turns: 0,
+        ready: Agenda::default(),
         asleep: BTreeMap::new(),
     };
     SYSTEM.with(|current| {
@@ -150,7 +139,7 @@ pub fn run<R: 'static>(
 
 /// Runs whoever is ready until nobody is left.
 fn schedule() {
-    while let Some(next) = with(System::take_ready).flatten() {
+    while let Some(next) = with(|system| system.ready.next()).flatten() {
         let mut fibre = with(|system| {
             system.running = next;
             system.processors[next].fibre.take()
@@ -170,20 +159,6 @@ fn schedule() {
 }
 
 impl System {
-    fn take_ready(&mut self) -> Option<usize> {
-        self.ready.pop().map(|Reverse(turn)| turn.thread)
-    }
-
-    fn make_ready(&mut self, thread: usize, is_idle: bool) {
-        self.turns += 1;
-        self.ready.push(Reverse(Turn {
-            clock: self.processors[thread].clock,
-            is_idle,
-            number: self.turns,
-            thread,
-        }));
-    }
-
     fn own(&mut self) -> &mut Processor {
         &mut self.processors[self.running]
     }
@@ -196,19 +171,26 @@ impl System {
     }
 }
 
-/// Lets the others run until this thread's clock is the least again.
-fn hand_over(is_idle: bool) {
+/// Lets those run whose clocks are behind this thread's.
+fn hand_over(why: Why) {
     let others_first = with(|system| {
-        let running = system.running;
-        system.make_ready(running, is_idle);
-        let next = system.ready.peek().map(|Reverse(turn)| turn.thread);
-        if next == Some(running) {
-            system.ready.pop();
+        let (running, clock) = (system.running, system.own().clock);
+        let is_first = system.ready.is_first(clock, why);
+        if !is_first {
+            system.ready.enter(clock, why, running);
         }
-        next != Some(running)
+        !is_first
     });
     if others_first == Some(true) {
         suspend();
+    }
+}
+
+/// Lets those run that this thread has passed in its pauses: call it before anything that
+/// concerns others.
+fn settle() {
+    if with(|system| std::mem::take(&mut system.own().has_paused)) == Some(true) {
+        hand_over(Why::Other);
     }
 }
 
@@ -227,33 +209,53 @@ pub fn access(address: usize, bytes: usize, access: Access) {
         return;
     }
     for line in address / LINE..=(address + bytes - 1) / LINE {
-        let waits = with(|system| system.begin(line, access)).unwrap_or(false);
-        if waits {
-            hand_over(false);
+        let mut next = with(|system| system.begin(line, access));
+        if next == Some(Next::Settle) {
+            settle();
+            next = with(|system| system.begin(line, access));
+        }
+        if next == Some(Next::Wait) {
+            hand_over(Why::Arrival);
             with(|system| system.finish(line, access));
         }
     }
 }
 
+/// What a thread has to do for its access.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    /// To begin again when others have caught up.
+    Settle,
+    Wait,
+}
+
 impl System {
-    /// True where the thread has to wait for the line.
-    fn begin(&mut self, line: usize, access: Access) -> bool {
-        let Processor { place, clock, .. } = *self.own();
+    fn begin(&mut self, line: usize, access: Access) -> Next {
+        let Processor {
+            place,
+            clock,
+            has_paused,
+            ..
+        } = *self.own();
+        if has_paused {
+            return Next::Settle;
+        }
         if self.caches.has(place, line, access.writes()) {
             if access.writes() {
                 // Exclusive becomes Modified.
                 self.caches.write(place, line);
             }
-            return false;
+            return Next::GoOn;
         }
         let arrival = self.move_by(line, clock);
         if access.waits() {
             self.own().clock = arrival;
-            return true;
+            return Next::Wait;
         }
         self.own().clock += 1;
         self.finish(line, access);
-        false
+        Next::GoOn
     }
 
     fn finish(&mut self, line: usize, access: Access) {
@@ -266,10 +268,14 @@ impl System {
     }
 }
 
-/// Waits a step.
+/// Waits a step: what this thread tells the machine next comes after what others tell it
+/// meanwhile.
 pub fn pause() {
-    with(|system| system.own().clock += 1);
-    hand_over(true);
+    with(|system| {
+        let own = system.own();
+        own.clock += 1;
+        own.has_paused = true;
+    });
 }
 
 /// Waits until another thread calls [`wake_one`] or [`wake_all`] with the same `key`.
@@ -277,6 +283,7 @@ pub fn pause() {
 /// # Panics
 /// Outside of a machine.
 pub fn sleep(key: usize) {
+    settle();
     with(|system| {
         let running = system.running;
         system.caches.count_sleep(system.processors[running].place);
@@ -288,6 +295,7 @@ pub fn sleep(key: usize) {
 
 /// Wakes the thread that sleeps longest with this `key`, a step later.
 pub fn wake_one(key: usize) {
+    settle();
     with(|system| {
         let woken = system.asleep.get_mut(&key).and_then(VecDeque::pop_front);
         woken.into_iter().for_each(|thread| system.wake(thread));
@@ -296,6 +304,7 @@ pub fn wake_one(key: usize) {
 
 /// Wakes all threads that sleep with this `key`, a step later.
 pub fn wake_all(key: usize) {
+    settle();
     with(|system| {
         let woken = system.asleep.remove(&key).unwrap_or_default();
         woken.into_iter().for_each(|thread| system.wake(thread));
@@ -307,7 +316,8 @@ impl System {
         let now = self.own().clock + 1;
         let woken = &mut self.processors[thread];
         woken.clock = woken.clock.max(now);
-        self.make_ready(thread, true);
+        let clock = woken.clock;
+        self.ready.enter(clock, Why::Other, thread);
     }
 }
 
@@ -370,11 +380,12 @@ fn start<T: 'static>(place: usize, f: impl FnOnce() -> T + 'static) -> Outcome<T
         system.processors.push(Processor {
             place,
             clock,
+            has_paused: false,
             locals: Rc::default(),
             yielder: std::ptr::null(),
             fibre: Some(fibre),
         });
-        system.make_ready(thread, true);
+        system.ready.enter(clock, Why::Other, thread);
     });
     outcome
 }
@@ -441,19 +452,19 @@ mod tests {
                 })
             };
             let sleepers = [sleeper(1), sleeper(2)];
-            pause();
-            order.borrow_mut().push(0);
-            wake_one(7);
-            pause();
-            pause();
-            order.borrow_mut().push(0);
-            wake_one(7);
+            for awake in 0..2 {
+                // The others come when the machine is told of something.
+                (0..4).for_each(|_| pause());
+                access(0, 1, Access::Load);
+                assert_eq!(order.borrow().len(), awake);
+                wake_one(7);
+            }
             for sleeper in sleepers {
                 sleeper.join().unwrap();
             }
             Rc::into_inner(order).unwrap().into_inner()
         });
-        assert_eq!(order, [0, 1, 0, 2]);
+        assert_eq!(order, [1, 2]);
     }
 
     #[test]

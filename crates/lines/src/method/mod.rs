@@ -85,7 +85,7 @@ impl Method {
     pub(crate) fn warm_up(self) -> u64 {
         match self {
             Self::TrustThen | Self::TrustPost => 2048,
-            Self::AsyncLines => 256,
+            Self::AsyncLines => 64,
             _ => 32,
         }
     }

@@ -283,7 +283,7 @@ pub fn pause() {
 /// # Panics
 /// Outside of a machine.
 pub fn sleep(key: usize) {
-    settle();
+    // Others do not run before this thread sleeps: what made it sleep is still so.
     with(|system| {
         let running = system.running;
         system.caches.count_sleep(system.processors[running].place);
@@ -465,6 +465,16 @@ mod tests {
             Rc::into_inner(order).unwrap().into_inner()
         });
         assert_eq!(order, [1, 2]);
+    }
+
+    #[test]
+    fn who_ends_while_another_goes_to_sleep_for_it_is_joined() {
+        let joined = run(two(), vec![0], || {
+            let thread = spawn(|| access(0, 8, Access::Load));
+            (0..10).for_each(|_| pause());
+            thread.join().is_ok()
+        });
+        assert!(joined);
     }
 
     #[test]

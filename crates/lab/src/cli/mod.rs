@@ -10,6 +10,7 @@ mod lab;
 pub(crate) mod latency_table;
 mod list;
 mod machine;
+mod model;
 pub(crate) mod output;
 mod reach;
 mod table;
@@ -40,6 +41,7 @@ enum Command {
     Bench(bench::Args),
     Lab(lab::Args),
     Machine(machine::Args),
+    Model(model::Args),
     Reach(reach::Args),
 }
 
@@ -73,6 +75,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),
+        Command::Model(args) => model::run(args),
         Command::Reach(args) => reach::run(args),
     };
     end(outcome)

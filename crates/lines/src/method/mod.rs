@@ -80,6 +80,15 @@ impl Method {
         }
     }
 
+    /// Operations that are enough for each client: those who do not wait for each make them in
+    /// batches, whose beginnings and ends would show.
+    pub fn operations(self) -> u64 {
+        match self {
+            Self::TrustThen | Self::TrustPost => 512,
+            _ => 64,
+        }
+    }
+
     /// Operations of a client after which it does nothing for the first time. Those who do not
     /// wait for each go around their rings, which grow meanwhile.
     pub(crate) fn warm_up(self) -> u64 {

@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use corelay_lines::{Count, Counts, Machine, Method, Setup};
 use corelay_topology::{Order, Topology};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -171,8 +172,12 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
     let topology = Topology::regular(machine.sockets(), machine.cores(), machine.threads());
     let order = topology.sequence(&args.pin);
     let order = order.map_err(|error| format!("--pin {}: {error}", args.pin))?;
-    if order.is_empty() {
-        return Err("--pin none: in a model every thread has its place".to_owned());
+    let distinct: HashSet<_> = order.iter().collect();
+    if order.is_empty() || distinct.len() < order.len() {
+        let pin = &args.pin;
+        return Err(format!(
+            "--pin {pin}: here every thread has a place of its own"
+        ));
     }
     let mut pairs = Vec::new();
     for &method in &args.method.0 {
@@ -254,7 +259,15 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
     table.set_header([
-        "method", "clients", "core", "socket", "across", "total", "claims", "server", "claims",
+        "method",
+        "clients",
+        "core",
+        "socket",
+        "across",
+        "total",
+        "claims",
+        "server's",
+        "its claims",
         "sleeps",
     ]);
     for row in &output.rows {
@@ -268,20 +281,25 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
         "{table}\n\
          core, socket, across: lines that came from a sibling, from the same socket, from another\n\
          claims: writes for which copies elsewhere had to go\n\
-         server: what the server itself fetches and claims, of these"
+         server's: what the server itself fetches, of the total; its claims, of all\n\
+         All are for one operation."
     );
-    for Row {
-        method,
-        clients,
-        came,
-    } in &output.rows
-    {
-        if let Came::Not { unavailable } = came {
-            let _ = writeln!(
-                text,
-                "{method} with {clients} clients does not fit: {unavailable}"
-            );
+    let mut too_many: Vec<(u64, &str, Vec<&str>)> = Vec::new();
+    for row in &output.rows {
+        let Came::Not { unavailable } = &row.came else {
+            continue;
+        };
+        let same = |(clients, why, _): &&mut (u64, &str, Vec<&str>)| {
+            *clients == row.clients && why == unavailable
+        };
+        match too_many.iter_mut().find(same) {
+            Some((.., methods)) => methods.push(row.method),
+            None => too_many.push((row.clients, unavailable, vec![row.method])),
         }
+    }
+    for (clients, why, methods) in too_many {
+        let methods = methods.join(", ");
+        let _ = writeln!(text, "{clients} clients do not fit ({why}): {methods}");
     }
     text
 }

@@ -1,5 +1,7 @@
 //! `cargo xtask smoke`: the lab from the outside, as its first user meets it.
 
+mod lines;
+
 use crate::Verdict;
 use crate::process::{self, Ended, seconds};
 use crate::workspace::{self, Workspace};
@@ -99,6 +101,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "--method",
     ),
+    (&["model", "lines", "--machine", "4x0x2"], "--machine"),
     (
         &["bench", "latency", "--load", "0", "--json", "refused.json"],
         "--load",
@@ -155,6 +158,16 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
         complaints.extend(check(&results, complaints_about_loads)?);
     } else {
         complaints.push(format!("{}: {}", LOADS.join(" "), ended.how()));
+    }
+    let [first, second] = [
+        lab(&program, &dir, lines::ARGS)?,
+        lab(&program, &dir, lines::ARGS)?,
+    ];
+    if first.good() && second.good() {
+        complaints.extend(lines::complaints(&first.output, &second.output));
+    } else {
+        let how = [first.how(), second.how()].join(", then ");
+        complaints.push(format!("{}: {how}", lines::ARGS.join(" ")));
     }
     for (args, named) in REFUSED {
         let ended = lab(&program, &dir, args)?;

@@ -167,3 +167,37 @@ fn fifteen_clients_of_ffwd_are_answered_by_two_lines() {
         assert_eq!(back, clients + clients.saturating_sub(7));
     }
 }
+
+/// One call at a time through the mail line. Both sides poll it with a prefetch for writing. By
+/// hand, for each call of a lone client:
+///
+/// | what | who | moves | claims |
+/// |---|---|---|---|
+/// | the call is written; the trustee, looking in vain, has taken the line | the client | 1 | |
+/// | it is found | the trustee | 1 | |
+/// | the client looks in vain, and takes the line to look on | the client | | 1 |
+/// | the answer is written | the trustee | 1 | |
+/// | it is found | the client | 1 | |
+/// | the trustee looks in vain, and takes the line | the trustee | | 1 |
+///
+/// Where there are more clients the trustee comes back to a line when its client has written
+/// the next call: then that is a claim, and no line moves for it.
+#[test]
+fn a_lone_call_moves_its_line_four_times_and_three_where_there_are_others() {
+    use corelay_lines::{Method, Setup};
+    for (clients, lines) in [(1, 4), (4, 3), (8, 3)] {
+        let count = Setup {
+            machine: Machine::new(1, 16, 1).unwrap(),
+            places: (0..=clients).collect(),
+            operations: 100,
+        }
+        .count(Method::Trust);
+        let rounded = |events| count.per_operation(events).round() as u64;
+        assert_eq!(rounded(count.all.lines()), lines, "{clients} clients");
+        assert_eq!(rounded(count.all.claims()), 2, "{clients} clients");
+        let calls = count.operations;
+        let off =
+            count.all.lines().abs_diff(lines * calls) + count.all.claims().abs_diff(2 * calls);
+        assert!(off * 50 < calls, "{clients} clients: {:?}", count.all);
+    }
+}

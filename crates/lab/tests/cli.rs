@@ -115,7 +115,7 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     lines("--pin", "none", &["a place of its own"]);
     lines("--pin", "1,1", &["a place of its own"]);
     lines("--pin", "500", &["500"]);
-    refused(&["model"], &["lines"]);
+    refused(&["model", "cows"], &["cows"]);
     bench(&["--method", "mutex,"], &["--method", "missing"]);
     bench(&["--secs", "0"], &["--secs"]);
     bench(&["--secs", "-1"], &["--secs"]);

@@ -11,6 +11,7 @@
 //!     machine: "2x4x1".parse::<Machine>().unwrap(),
 //!     places: vec![0, 4], // one thread in each socket
 //!     operations: 1000,
+//!     work: 1,
 //! };
 //! // The word goes over for every addition.
 //! let atomic = setup.count(Method::Atomic);
@@ -20,7 +21,7 @@
 //!
 //! # What an operation is
 //! All clients add to one 64-bit number, as the workload `fetch-add` with one variable does, and
-//! pause once between two operations. Each first makes as many as it takes until nothing is
+//! pause once between two operations; an addition itself takes as long, unless that is set. Each first makes as many as it takes until nothing is
 //! new; then they are counted until all together have made so many for each client. What they
 //! return is checked.
 //!
@@ -50,6 +51,9 @@ pub struct Setup {
     pub places: Vec<usize>,
     /// Operations that are counted, for each client; at least 1.
     pub operations: u64,
+    /// Steps that an operation takes itself, where its thread has the number. A line takes one to
+    /// move. In none at all nobody ever finds a lock taken.
+    pub work: u64,
 }
 
 /// What was counted. For one operation: see [`per_operation`](Self::per_operation).
@@ -84,6 +88,7 @@ impl Setup {
         let clients = self.places.len().saturating_sub(method.servers());
         assert!(clients > 0, "{method} needs a client");
         let operations = self.operations.max(1);
+        window::set_work(self.work);
         let (places, machine) = (self.places.clone(), self.machine);
         let (all, window) = corelay_coherence::run(machine, places, move || {
             let window = window::Window::new(clients, operations, method.warm_up());

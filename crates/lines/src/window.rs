@@ -91,10 +91,20 @@ impl Window {
     }
 }
 
-/// What every method does to the number, on the thread that the method has do it. It takes a
-/// step, as long as a line takes to move: so that who comes meanwhile finds it under way.
+thread_local! {
+    /// Steps that an operation takes. Not captured by it: its size is part of what is counted.
+    static WORK: Cell<u64> = const { Cell::new(1) };
+}
+
+/// Sets how many steps an operation takes.
+pub(crate) fn set_work(steps: u64) {
+    WORK.set(steps);
+}
+
+/// What every method does to the number, on the thread that the method has do it. Who comes while
+/// it takes its steps finds it under way.
 pub(crate) fn add(number: &mut u64) -> u64 {
-    pause();
+    (0..WORK.get()).for_each(|_| pause());
     *number += 1;
     *number
 }

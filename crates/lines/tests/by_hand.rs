@@ -190,6 +190,7 @@ fn a_lone_call_moves_its_line_four_times_and_three_where_there_are_others() {
             machine: Machine::new(1, 16, 1).unwrap(),
             places: (0..=clients).collect(),
             operations: 100,
+            work: 1,
         }
         .count(Method::Trust);
         let rounded = |events| count.per_operation(events).round() as u64;

@@ -8,6 +8,7 @@ fn setup() -> Setup {
         // Round robin over the sockets, siblings last.
         places: [0, 4, 1, 5, 2, 6, 3, 7, 8].into(),
         operations: 100,
+        work: 1,
     }
 }
 
@@ -56,6 +57,7 @@ fn what_moves_moves_where_it_can() {
                 machine: machine.parse().unwrap(),
                 places: (0..6).collect(),
                 operations: 50,
+                work: 1,
             };
             let count = setup.count(method);
             assert!(count.all.lines() > 0, "{method} on {machine}");

@@ -41,6 +41,11 @@ pub(super) struct Args {
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=100_000))]
     ops: Option<u64>,
 
+    /// Steps that an operation takes where the number is; a line takes one step to move
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
+          value_parser = number(0..=1000))]
+    work: u64,
+
     /// Where threads are placed, servers first: cores-first, fill-node, sockets, or CPUs such as 0,2-5
     #[arg(long, value_name = "ORDER", default_value_t = Order::Sockets)]
     pin: Order,
@@ -95,6 +100,7 @@ struct Output {
     what: &'static str,
     machine: String,
     pin: String,
+    work: u64,
     rows: Vec<Row>,
 }
 
@@ -201,6 +207,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         what: WHAT,
         machine: machine.to_string(),
         pin: args.pin.to_string(),
+        work: args.work,
         rows,
     };
     output::say(&match args.json {
@@ -222,6 +229,7 @@ fn count(method: Method, clients: usize, args: &Args, order: &[usize]) -> Came {
         machine: args.machine,
         places: order[..threads].to_vec(),
         operations: args.ops.unwrap_or(method.operations()),
+        work: args.work,
     };
     let Count {
         operations,

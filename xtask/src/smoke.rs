@@ -1,6 +1,7 @@
 //! `cargo xtask smoke`: the lab from the outside, as its first user meets it.
 
 mod figures;
+mod lines;
 mod models;
 
 use crate::Verdict;
@@ -135,6 +136,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["model", "contention", "--vars", "0"], "--vars"),
     (&["model", "throughput", "--ts", "1"], "--tc"),
+    (&["model", "lines", "--machine", "4x0x2"], "--machine"),
     (
         &["bench", "latency", "--load", "0", "--json", "refused.json"],
         "--load",
@@ -217,6 +219,16 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     } else {
         print!("{}", ended.output);
         complaints.push(format!("{}: {}", TRACE.join(" "), ended.how()));
+    }
+    let [first, second] = [
+        lab(&program, &dir, lines::ARGS)?,
+        lab(&program, &dir, lines::ARGS)?,
+    ];
+    if first.good() && second.good() {
+        complaints.extend(lines::complaints(&first.output, &second.output));
+    } else {
+        let how = [first.how(), second.how()].join(", then ");
+        complaints.push(format!("{}: {how}", lines::ARGS.join(" ")));
     }
     for (args, named) in REFUSED {
         let ended = lab(&program, &dir, args)?;

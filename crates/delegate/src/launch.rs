@@ -4,7 +4,7 @@ use crate::dedicated::StartError;
 use corelay_sync::facade::thread::JoinHandle;
 
 /// Starts `run` on a thread named `name`, pinned to `cpu` where one is given.
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 pub(crate) fn spawn(
     name: String,
     cpu: Option<usize>,
@@ -44,7 +44,7 @@ pub(crate) fn spawn(
 }
 
 /// The models neither name nor pin.
-#[cfg(any(corelay_loom, corelay_shuttle))]
+#[cfg(any(corelay_loom, corelay_shuttle, corelay_lines))]
 pub(crate) fn spawn(
     _name: String,
     _cpu: Option<usize>,
@@ -53,10 +53,10 @@ pub(crate) fn spawn(
     Ok(corelay_sync::facade::thread::spawn(run))
 }
 
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 struct AbortOnUnwind;
 
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
         eprintln!("corelay: a trustee has unwound outside a delegated closure");

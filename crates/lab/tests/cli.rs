@@ -94,6 +94,29 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     bench(&["--method", "ffwd:2"], &["--method", "`ffwd:2`"]);
     refused(&["lab", "order", "--lines", "0"], &["--lines", "1..=512"]);
     refused(&["lab", "order", "--requests", "0"], &["--requests"]);
+    let lines = |flag: &'static str, value: &'static str, words: &[&str]| {
+        let words = [&[flag], words].concat();
+        refused(&["model", "lines", flag, value], &words);
+    };
+    lines("--machine", "4x16", &["sockets x cores"]);
+    lines("--machine", "4x-1x2", &["sockets x cores"]);
+    lines("--machine", "0x1x1", &["1 to 512"]);
+    lines("--machine", "64x64x64", &["1 to 512"]);
+    lines("--clients", "0", &["1..=256"]);
+    lines("--clients", "4,300", &["1..=256"]);
+    lines("--method", "magic", &["`magic`", "trust-then"]);
+    lines(
+        "--method",
+        "mutex",
+        &["`mutex`", "not corelay's own source"],
+    );
+    lines("--method", "mcs,all", &["`all` stands alone"]);
+    lines("--ops", "0", &["1..=100000"]);
+    lines("--work", "-1", &["`-1`"]);
+    lines("--pin", "none", &["a place of its own"]);
+    lines("--pin", "1,1", &["a place of its own"]);
+    lines("--pin", "500", &["500"]);
+    refused(&["model", "cows"], &["cows"]);
     bench(&["--method", "mutex,"], &["--method", "missing"]);
     bench(&["--secs", "0"], &["--secs"]);
     bench(&["--secs", "-1"], &["--secs"]);
@@ -424,4 +447,42 @@ fn the_machine_describes_itself() {
     assert_eq!(machine["round_trip"].is_object(), pairs);
     let machine: corelay_lab::schema::Machine = serde_json::from_value(machine).unwrap();
     assert_eq!(machine.rtt_min_ns.is_some(), pairs);
+}
+
+#[test]
+fn lines_are_counted_and_what_does_not_fit_is_marked() {
+    let args = "model lines --method atomic,trust --machine 1x4x1 --clients 3,4,5 --ops 20";
+    let args: Vec<&str> = args.split(' ').collect();
+    let output = corelay(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(
+        table.starts_with("model: lines moved per operation\n"),
+        "{table}"
+    );
+    let row = |method: &str, clients: &str| -> Vec<String> {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+        let rows = table.lines().map(words);
+        let mut found =
+            rows.filter(|row: &Vec<_>| row.starts_with(&[method.into(), clients.into()]));
+        found
+            .next()
+            .unwrap_or_else(|| panic!("no row of {method}: {table}"))
+    };
+    assert_eq!(
+        row("atomic", "4")[2..],
+        ["0.00", "1.00", "0.00", "1.00", "0.00", "0.00"]
+    );
+    assert_eq!(row("trust", "3")[5], "3.00");
+    assert_eq!(row("atomic", "5")[2], "–");
+    assert_eq!(row("trust", "4")[2], "–");
+    assert!(table.contains("4 clients do not fit (5 threads on 4 hardware threads): trust"));
+
+    let output = corelay(&[args.as_slice(), &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6);
+    assert_eq!(rows[0]["placement"], serde_json::json!([0, 1, 2]));
+    assert_eq!(rows[0]["operations"], 60);
+    assert!(rows[5]["unavailable"].is_string());
 }

@@ -33,6 +33,7 @@ use crate::footprint::Footprint;
 use crate::wait::Wait;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::memory;
 use std::mem::ManuallyDrop;
 use std::ptr;
 
@@ -205,6 +206,7 @@ unsafe impl Blocking for RclLines {
             operation: UnsafeCell::new(ManuallyDrop::new(operation)),
             answer: UnsafeCell::new(0),
         };
+        memory::write(&raw const context, 1);
         line.section.with_mut(|place| {
             let lock = ptr::from_ref(object).cast();
             // SAFETY: between calls the function is null, so the line is ours.
@@ -220,6 +222,9 @@ unsafe impl Blocking for RclLines {
         while !line.function.load(Ordering::Acquire).is_null() {
             wait.get_or_insert_with(Wait::new).again();
         }
-        context.answer.into_inner()
+        context.answer.with(|answer| {
+            // SAFETY: the section has been executed, so the frame is ours.
+            unsafe { *answer }
+        })
     }
 }

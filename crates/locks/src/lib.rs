@@ -64,9 +64,10 @@
 mod clh;
 mod lock;
 mod mcs;
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 mod parking_lot;
 mod session;
+#[cfg(not(corelay_lines))]
 mod std_mutex;
 mod ticket;
 mod ttas;
@@ -75,9 +76,10 @@ mod turn;
 pub use clh::{Clh, ClhWord};
 pub use lock::{Algorithm, Lock};
 pub use mcs::{Mcs, McsWord};
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 pub use parking_lot::ParkingLot;
 pub use session::{Exclusive, LockSession};
+#[cfg(not(corelay_lines))]
 pub use std_mutex::StdMutex;
 pub use ticket::{Ticket, TicketWord};
 pub use ttas::{Ttas, TtasWord};

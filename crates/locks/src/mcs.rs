@@ -32,6 +32,7 @@ use crate::lock::{Algorithm, Lock};
 use crate::session::sealed::Sealed;
 use crate::turn::Turn;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicPtr, Ordering};
+use corelay_sync::facade::memory;
 use std::ptr;
 
 /// A value behind an MCS queue lock: entry by arrival, each waiter reads its own word.
@@ -79,6 +80,8 @@ unsafe impl Algorithm for McsWord {
 
     #[inline(always)]
     unsafe fn acquire(&self, node: &McsNode) {
+        // It has just been made, in a frame where others may have known the one before.
+        memory::write(ptr::from_ref(node), 1);
         // Acquire: pairs with the Release of the exchange to null in `release` (this
         // thread sees what the last holder did) and with the Release of the predecessor's
         // exchange here (its node is initialised).

@@ -25,7 +25,7 @@ use crate::facade::atomic::{Ordering, fence};
 
 #[cfg(all(
     target_os = "linux",
-    not(any(corelay_loom, corelay_shuttle, corelay_tsan))
+    not(any(corelay_loom, corelay_shuttle, corelay_lines, corelay_tsan))
 ))]
 mod asymmetric {
     use std::sync::atomic::{AtomicU8, Ordering, compiler_fence};
@@ -80,11 +80,12 @@ mod asymmetric {
 
 #[cfg(not(all(
     target_os = "linux",
-    not(any(corelay_loom, corelay_shuttle, corelay_tsan))
+    not(any(corelay_loom, corelay_shuttle, corelay_lines, corelay_tsan))
 )))]
 mod asymmetric {
+    /// Where lines are counted threads take turns, so that nothing is a barrier already.
     pub(super) fn available() -> bool {
-        false
+        cfg!(corelay_lines)
     }
     pub(super) fn light() {}
     pub(super) fn heavy() {}

@@ -34,7 +34,10 @@ static WAKE_ALL: Mark = Mark::new("wake all");
 #[derive(Debug, Default)]
 pub struct Futex {
     word: AtomicU32,
-    #[cfg(not(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle)))))]
+    #[cfg(not(all(
+        target_os = "linux",
+        not(any(corelay_loom, corelay_shuttle, corelay_lines))
+    )))]
     fallback: portable::Fallback,
 }
 
@@ -43,7 +46,10 @@ impl Futex {
     pub fn new(value: u32) -> Self {
         Self {
             word: AtomicU32::new(value),
-            #[cfg(not(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle)))))]
+            #[cfg(not(all(
+                target_os = "linux",
+                not(any(corelay_loom, corelay_shuttle, corelay_lines))
+            )))]
             fallback: portable::Fallback::default(),
         }
     }
@@ -73,7 +79,10 @@ impl Futex {
     }
 }
 
-#[cfg(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle))))]
+#[cfg(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+))]
 impl Futex {
     fn sleep(&self, expected: u32, timeout: Option<Duration>) {
         let timespec = timeout.map(|t| libc::timespec {
@@ -109,7 +118,10 @@ impl Futex {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle)))))]
+#[cfg(not(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+)))]
 mod portable {
     use super::{AtomicU32, Duration, Futex, Ordering};
     use crate::facade::sync::{Condvar, Mutex};
@@ -157,5 +169,8 @@ mod portable {
     const _: fn() -> AtomicU32 = || AtomicU32::new(0);
 }
 
-#[cfg(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle))))]
+#[cfg(all(
+    target_os = "linux",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+))]
 const _: Ordering = Ordering::Relaxed;

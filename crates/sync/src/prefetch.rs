@@ -1,8 +1,11 @@
 //! Asking for a cache line before it is needed. Hints: they change no result.
 
+use crate::facade::memory;
+
 /// Fetches the line of `address` for reading.
 #[inline(always)]
 pub fn prefetch_read<T>(address: *const T) {
+    memory::prefetch(address, false);
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -28,6 +31,7 @@ pub fn prefetch_read<T>(address: *const T) {
 /// architecture that lack it skip it.
 #[inline(always)]
 pub fn prefetch_write<T>(address: *const T) {
+    memory::prefetch(address, true);
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: as above.
     unsafe {

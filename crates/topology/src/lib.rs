@@ -74,6 +74,7 @@ mod pin;
 mod place;
 mod placement;
 mod read;
+mod regular;
 mod render;
 mod sysfs;
 mod topology;

@@ -13,6 +13,7 @@ use toml::{Table, Value};
 
 /// Folder and floor. A new crate gets its floor here.
 const FLOORS: &[(&str, u32)] = &[
+    ("coherence", 0),
     ("topology", 0),
     ("sync", 1),
     ("history", 2),
@@ -21,6 +22,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("locks", 2),
     ("delegate", 2),
     ("fibre", 2),
+    ("lines", 3),
     ("txn", 3),
     ("structures", 3),
     ("corelay", 4),

@@ -7,6 +7,7 @@ mod leftovers;
 mod links;
 mod lock;
 mod models;
+mod shadows;
 mod size;
 mod sources;
 
@@ -63,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
         facade::check(workspace)?,
         models::check(workspace)?,
         leftovers::check(workspace)?,
+        shadows::check(workspace)?,
         size::check(workspace)?,
         lock::check(workspace)?,
         links::check(workspace)?,

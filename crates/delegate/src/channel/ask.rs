@@ -10,12 +10,13 @@
 use super::client::{Client, Patience, Refusal};
 use super::label::Label;
 use super::lane::Lane;
-use super::request::{Cursors, Packed, Vtable, read_label};
+use super::request::{Cursors, Packed, Vtable, read_label, write_label};
 use super::ring::MAX_CAPTURE_WORDS;
 use super::room::Room;
 use super::word::{Position, is_past, step};
 use crate::future::{ApplyFuture, Kept, SlotPtr};
 use crate::object::{Header, Object};
+use corelay_sync::facade::memory;
 use std::any::{Any, type_name};
 use std::marker::PhantomData;
 
@@ -48,7 +49,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
     #[inline(always)]
     unsafe fn write(record: *mut u64, label: Label, slot: SlotPtr, f: F) {
         // SAFETY: the caller's duty.
-        unsafe { record.cast::<Label>().write(label) };
+        unsafe { write_label(record, label) };
+        memory::write(record.wrapping_add(1), 1 + Captures::<F>::WORDS);
         // SAFETY: the caller's duty.
         unsafe { record.wrapping_add(1).cast::<SlotPtr>().write(slot) };
         // SAFETY: the caller's duty.
@@ -60,6 +62,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
     /// # Safety
     /// `record` holds a request of this type that has not been run and never will be.
     unsafe fn take(record: *mut u64) -> F {
+        memory::read(record.wrapping_add(2), Captures::<F>::WORDS);
         // SAFETY: the caller's duty.
         unsafe { Captures::<F>::read(record.wrapping_add(2)) }
     }
@@ -132,6 +135,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
 /// `record` holds an [`Ask`].
 #[inline(always)]
 unsafe fn slot_of(record: *mut u64) -> SlotPtr {
+    memory::read(record.wrapping_add(1), 1);
     // SAFETY: the caller's duty.
     unsafe { record.wrapping_add(1).cast::<SlotPtr>().read() }
 }

@@ -6,6 +6,8 @@ use super::request::{Call, Frame};
 use super::word::Mail;
 use crate::object::Header;
 use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::place_of;
+use corelay_sync::facade::memory;
 use std::any::Any;
 
 impl Client {
@@ -80,7 +82,7 @@ impl Client {
     pub(super) fn call_record(&self) -> *mut u64 {
         let mail = &self.channel().mail;
         mail.shadow.write(0, 1);
-        mail.call.with_mut(|call| call.cast::<u64>())
+        place_of(&mail.call).cast()
     }
 
     /// Sends a lone call behind all that has been issued.
@@ -160,6 +162,7 @@ impl Client {
 #[cold]
 pub(super) unsafe fn take_fault(record: *mut u64) -> Box<dyn Any + Send> {
     let boxed = record.wrapping_add(2);
+    memory::read(boxed, 1);
     // SAFETY: a fault leaves the boxed payload in the first word.
     let payload = unsafe { boxed.cast::<*mut Box<dyn Any + Send>>().read() };
     // SAFETY: from `Box::into_raw` in `Lane::run_call`.

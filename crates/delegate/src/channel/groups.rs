@@ -28,6 +28,7 @@
 use super::word::Mail;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::memory;
 use corelay_sync::facade::sync::{Arc, Mutex};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -162,6 +163,7 @@ impl Seat {
         // Relaxed: read in `done` before, and the same until we ask again.
         let bits = lines.bits.load(Ordering::Relaxed) >> self.index;
         if bits & (1 << IN_LINE) == 0 {
+            memory::write(record.wrapping_add(2), 1);
             lines.answers[self.index as usize].with(|answer| {
                 // SAFETY: the client's, as `record` is: behind vtable and object.
                 unsafe { record.wrapping_add(2).cast::<Answer>().copy_from(answer, 1) };

@@ -5,9 +5,10 @@ use super::client::Client;
 use super::label::Label;
 use super::lane::Lane;
 use super::reap::Reaped;
-use super::request::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable};
+use super::request::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable, write_label};
 use super::ring::{JUMP_UNITS, Rings};
 use super::word::{Position, jump_step};
+use corelay_sync::facade::memory;
 
 /// Units of the entry in the callback queue.
 pub(super) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
@@ -28,7 +29,8 @@ pub(super) static VTABLE: Vtable = Vtable {
 /// `record` points at [`JUMP_UNITS`] writable words.
 pub(super) unsafe fn write_request(record: *mut u64, larger: *mut Rings) {
     // SAFETY: the caller's duty.
-    unsafe { record.cast::<Label>().write(Label::JUMP) };
+    unsafe { write_label(record, Label::JUMP) };
+    memory::write(record.wrapping_add(1), 1);
     // SAFETY: the caller's duty.
     unsafe { record.wrapping_add(1).cast::<*mut Rings>().write(larger) };
 }
@@ -50,6 +52,7 @@ pub(super) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut 
 }
 
 unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors {
+    memory::read(record.wrapping_add(1), 1);
     // SAFETY: written by `write_request`.
     let larger = unsafe { record.wrapping_add(1).cast::<*mut Rings>().read() };
     lane.jump(larger);

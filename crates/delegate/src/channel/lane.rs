@@ -2,7 +2,7 @@
 
 use super::groups::Seat;
 use super::label::Label;
-use super::request::{Cursors, Vtable, read_head, read_label};
+use super::request::{Cursors, Vtable, read_head, read_label, write_label};
 use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
 use super::{Channel, MAIL_WORDS};
@@ -12,6 +12,8 @@ use crate::nested;
 use crate::report::sampler::Sampler;
 use crate::serving::{Serving, guarded};
 use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::place_of;
+use corelay_sync::facade::memory;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
@@ -302,12 +304,13 @@ impl Lane {
     fn run_call(&self, serving: &Serving, mail: Mail) {
         let line = &self.channel.mail;
         line.shadow.write(0, 1);
-        let record = line.call.with_mut(|call| call.cast::<u64>());
+        let record = place_of(&line.call).cast::<u64>();
         let mut copy;
         // Where answers go into response lines, the mail line is not written.
         let scratch = match self.channel.seat {
             None => record,
             Some(_) => {
+                memory::read(record, 2 + MAIL_WORDS);
                 // SAFETY: the mail published the call; some of its words may not be written.
                 copy = unsafe { record.cast::<LocalRecord>().read() };
                 copy.as_mut_ptr().cast()
@@ -347,6 +350,7 @@ impl Lane {
                 serving.count_panic();
             }
             let fault = Box::into_raw(Box::new(payload));
+            memory::write(record.wrapping_add(2), 1);
             // SAFETY: the first payload word is ours until `done` is stored.
             unsafe {
                 record
@@ -400,6 +404,7 @@ impl Lane {
             );
         } else {
             let line = record.wrapping_add(2).cast::<Results>();
+            memory::write(line.cast::<u64>(), MAIL_WORDS);
             // SAFETY: both are a call's. The line is ours until the bits are copied; some of the
             // words may not be written.
             unsafe { results.cast::<Results>().copy_to_nonoverlapping(line, 1) };
@@ -470,7 +475,7 @@ impl Lane {
             return;
         }
         // SAFETY: as above.
-        unsafe { record.cast::<Label>().write(Label::FAULTED) };
+        unsafe { write_label(record, Label::FAULTED) };
         // Relaxed: only this side writes it, and the tail's Release publishes it.
         let faults = self.channel.tail.faults.load(Ordering::Relaxed);
         self.channel
@@ -482,8 +487,7 @@ impl Lane {
     /// Type name of the closure that runs now. Call it from inside that closure.
     pub(crate) fn running(&self) -> &'static str {
         let vtable = if self.calling.get() {
-            let call = &self.channel.mail.call;
-            let record = call.with(|call| call.cast::<u64>().cast_mut());
+            let record = place_of(&self.channel.mail.call).cast::<u64>();
             // SAFETY: the lone call runs.
             unsafe { read_head(record) }.0
         } else {

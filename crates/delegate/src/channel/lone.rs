@@ -22,6 +22,7 @@ use super::mark;
 use super::request::{Call, Callback};
 use super::word::Mail;
 use crate::object::Header;
+use corelay_sync::facade::memory;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
@@ -153,6 +154,7 @@ impl Client {
         }
         self.fetch_answer();
         let (line, own) = (self.call_record(), self.lone.record());
+        memory::read(line, 2 + MAIL_WORDS);
         // SAFETY: answered, so the line is ours. Some of its words may not have been written.
         unsafe { line.cast::<Record>().copy_to_nonoverlapping(own.cast(), 1) };
         self.lone.state.set(State::Answered(done));

@@ -40,13 +40,19 @@ impl Pace {
 }
 
 /// Some counter that advances with time. A wrong reading costs speed only.
-#[cfg(all(target_arch = "x86_64", not(any(corelay_loom, corelay_shuttle))))]
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+))]
 fn clock() -> u64 {
     // SAFETY: every x86-64 has the instruction; it touches no memory.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-#[cfg(all(target_arch = "aarch64", not(any(corelay_loom, corelay_shuttle))))]
+#[cfg(all(
+    target_arch = "aarch64",
+    not(any(corelay_loom, corelay_shuttle, corelay_lines))
+))]
 fn clock() -> u64 {
     let now: u64;
     // SAFETY: user space may read the virtual counter; it touches no memory.
@@ -54,11 +60,13 @@ fn clock() -> u64 {
     now
 }
 
-/// In the models every client is busy, so that the live tail is explored.
+/// In the models every client is busy, so that the live tail is explored; where lines are
+/// counted there is no time.
 #[cfg(any(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
     corelay_loom,
-    corelay_shuttle
+    corelay_shuttle,
+    corelay_lines
 ))]
 fn clock() -> u64 {
     0

@@ -4,6 +4,9 @@
 //! closure, writes the answer, and knows where the next record and the next answer lie, so
 //! records carry no length and the sums never wait for memory.
 //!
+//! Records and answers are plain memory that two threads hand over. Whoever reads or writes
+//! them says so to the facade's [`memory`], for where lines are counted.
+//!
 //! A thunk goes on while the next record is of its own type: a stream of equal requests is
 //! one loop with the closure inlined, without a call for each. Reaping does the same.
 
@@ -15,6 +18,7 @@ use super::reap::Reaped;
 use super::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
 use super::word::{Position, is_past, step};
 use crate::object::{Header, Object};
+use corelay_sync::facade::memory;
 use std::any::{Any, type_name};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -71,6 +75,7 @@ pub(crate) type Fault = unsafe fn(record: *mut u64, payload: Box<dyn Any + Send>
 /// `record` points at two writable words at least.
 #[inline(always)]
 pub(crate) unsafe fn write_head(record: *mut u64, vtable: &'static Vtable, object: *mut Header) {
+    memory::write(record, 2);
     // SAFETY: the caller's duty.
     unsafe { record.cast::<&'static Vtable>().write(vtable) };
     // SAFETY: the caller's duty.
@@ -83,6 +88,7 @@ pub(crate) unsafe fn write_head(record: *mut u64, vtable: &'static Vtable, objec
 /// `record` holds a lone call.
 #[inline(always)]
 pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Header) {
+    memory::read(record, 2);
     // SAFETY: the caller's duty.
     let vtable = unsafe { record.cast::<&'static Vtable>().read() };
     // SAFETY: the caller's duty.
@@ -96,8 +102,20 @@ pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Heade
 /// `record` holds a request.
 #[inline(always)]
 pub(crate) unsafe fn read_label(record: *mut u64) -> Label {
+    memory::read(record, 1);
     // SAFETY: the caller's duty.
     unsafe { record.cast::<Label>().read() }
+}
+
+/// Writes the label of a record in the ring.
+///
+/// # Safety
+/// `record` points at a writable word.
+#[inline(always)]
+pub(crate) unsafe fn write_label(record: *mut u64, label: Label) {
+    memory::write(record, 1);
+    // SAFETY: the caller's duty.
+    unsafe { record.cast::<Label>().write(label) };
 }
 
 const fn words<V>() -> usize {
@@ -180,7 +198,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     #[inline(always)]
     pub(crate) unsafe fn write(record: *mut u64, label: Label, f: F) {
         // SAFETY: the caller's duty.
-        unsafe { record.cast::<Label>().write(label) };
+        unsafe { write_label(record, label) };
+        memory::write(record.wrapping_add(1), Captures::<F>::WORDS);
         // SAFETY: the caller's duty.
         unsafe { Captures::<F>::write(record.wrapping_add(1), f) };
     }
@@ -190,6 +209,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     /// # Safety
     /// `record` holds a request of this type that has not been run and never will be.
     pub(crate) unsafe fn take(record: *mut u64) -> F {
+        memory::read(record.wrapping_add(1), Captures::<F>::WORDS);
         // SAFETY: the caller's duty.
         unsafe { Captures::<F>::read(record.wrapping_add(1)) }
     }
@@ -200,6 +220,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     /// `answer` holds the answer to a request of this type, not yet taken.
     #[inline(always)]
     pub(crate) unsafe fn answer(answer: *mut u64) -> R {
+        memory::read(answer, Answer::<R>::WORDS);
         // SAFETY: the caller's duty.
         unsafe { Answer::<R>::read(answer) }
     }
@@ -208,6 +229,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
         // SAFETY: it begins with a label.
         let mut label = unsafe { read_label(record) };
         loop {
+            memory::read(record.wrapping_add(1), Captures::<F>::WORDS);
             // SAFETY: of this type, by the vtable.
             let f = unsafe { Captures::<F>::read(record.wrapping_add(1)) };
             let object = label.object().cast::<Object<T>>();
@@ -216,6 +238,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
             let answer = f(unsafe { Object::value(object) });
             if Answer::<R>::WORDS > 0 {
                 let slot = lane.answer(at.answer(), Answer::<R>::WORDS);
+                memory::write(slot, Answer::<R>::WORDS);
                 // SAFETY: room for a request is room for its answer, see `Rings`.
                 unsafe { Answer::<R>::write(slot, answer) };
             } else {
@@ -385,6 +408,10 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         && words::<R>() <= MAIL_WORDS
         && align_of::<R>() <= 8;
 
+    /// Words of the line that the captures take, and the result: one where they lie in a frame.
+    const WORDS: usize = if Self::INLINE { words::<F>() } else { 1 };
+    const RESULT_WORDS: usize = if Self::INLINE { words::<R>() } else { 1 };
+
     pub(crate) const VTABLE: &'static Vtable = &Vtable {
         run: Self::run,
         discard: Self::discard,
@@ -420,6 +447,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
     ) {
         // SAFETY: the caller's duty.
         unsafe { write_head(record, Self::VTABLE, object) };
+        memory::write(record.wrapping_add(2), Self::WORDS);
         if Self::INLINE {
             // SAFETY: it fits.
             unsafe { record.wrapping_add(2).cast::<F>().write(f) };
@@ -441,6 +469,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
     /// `record` holds a call of this type, not run and not taken yet.
     #[inline(always)]
     pub(crate) unsafe fn take(record: *mut u64) -> F {
+        memory::read(record.wrapping_add(2), Self::WORDS);
         if Self::INLINE {
             // SAFETY: the caller's duty.
             unsafe { record.wrapping_add(2).cast::<F>().read() }
@@ -460,6 +489,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
     /// `record` holds a call of this type, answered without a fault, not taken yet.
     #[inline(always)]
     pub(crate) unsafe fn result(record: *mut u64) -> R {
+        memory::read(record.wrapping_add(2), Self::RESULT_WORDS);
         if Self::INLINE {
             // SAFETY: the caller's duty.
             unsafe { record.wrapping_add(2).cast::<R>().read() }
@@ -481,6 +511,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         // SAFETY: as in `Then::run`.
         let result = f(unsafe { Object::value(object) });
         if Self::INLINE {
+            memory::write(record.wrapping_add(2), Self::RESULT_WORDS);
             // SAFETY: it fits.
             unsafe { record.wrapping_add(2).cast::<R>().write(result) };
         } else {

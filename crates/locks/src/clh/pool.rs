@@ -39,13 +39,13 @@ const CLOSED: usize = usize::MAX;
 /// has no node before its first `refill`.
 struct Owner;
 
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 std::thread_local! {
     static POOL: Pool = const { Pool::new() };
     static OWNER: Owner = const { Owner };
 }
 
-#[cfg(any(corelay_loom, corelay_shuttle))]
+#[cfg(any(corelay_loom, corelay_shuttle, corelay_lines))]
 corelay_sync::facade::thread_local! {
     static POOL: Pool = Pool::new();
     static OWNER: Owner = Owner;

@@ -19,6 +19,12 @@ pub mod atomic {
 /// Interior mutability.
 pub mod cell {
     pub use loom::cell::{Cell, UnsafeCell};
+
+    /// Where the value lies, for who says to [`memory`](crate::facade::memory) what it does
+    /// there. To loom it is a write, at this moment.
+    pub fn place_of<T>(cell: &UnsafeCell<T>) -> *mut T {
+        cell.with_mut(|place| place)
+    }
 }
 
 /// Spin hints: a spinning thread lets the others run, or the model would not end.

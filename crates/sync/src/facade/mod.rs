@@ -7,26 +7,41 @@
 //! * with `--cfg corelay_loom` it is `loom`, which runs every interleaving and every
 //!   permitted stale read of a small test;
 //! * with `--cfg corelay_shuttle` it is `shuttle`, which runs random schedules of
-//!   larger ones (interleavings only: it does not see weak memory).
+//!   larger ones (interleavings only: it does not see weak memory);
+//! * with `--cfg corelay_lines` it is a made-up machine of up to 512 hardware threads, which
+//!   counts the cache lines that move between them. `corelay-lines` sets it, for packages of its
+//!   own that have the same sources.
 //!
 //! Under `--cfg corelay_tsan` stand-alone fences become read-modify-writes on one
 //! word, because ThreadSanitizer does not understand fences.
 
+#[cfg(corelay_lines)]
+mod lines;
 #[cfg(corelay_loom)]
 mod loom;
-#[cfg(not(corelay_loom))]
+#[cfg(not(any(corelay_loom, corelay_lines)))]
 mod plain_cell;
 #[cfg(corelay_shuttle)]
 mod shuttle;
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 mod std;
+#[cfg(not(corelay_lines))]
+mod unwatched;
 
+#[cfg(corelay_lines)]
+pub use self::lines::*;
 #[cfg(corelay_loom)]
 pub use self::loom::*;
 #[cfg(corelay_shuttle)]
 pub use self::shuttle::*;
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+#[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 pub use self::std::*;
+/// Plain memory, for who watches addresses: see the facade of lines.
+#[cfg(not(corelay_lines))]
+pub mod memory {
+    pub use super::unwatched::{prefetch, read, write};
+}
 
-/// True where the code runs under a model checker: spin budgets shrink to one.
+/// True where the code runs under a model checker: spin budgets shrink to one. Not where lines
+/// are counted, which is done at the sizes that are shipped.
 pub const MODEL: bool = cfg!(any(corelay_loom, corelay_shuttle));

@@ -32,3 +32,9 @@ impl<T: ?Sized> UnsafeCell<T> {
         f(self.0.get())
     }
 }
+
+/// Where the value lies, for who says to [`memory`](crate::facade::memory) what it does there.
+#[inline(always)]
+pub fn place_of<T>(cell: &UnsafeCell<T>) -> *mut T {
+    cell.0.get()
+}

@@ -17,7 +17,7 @@ pub mod atomic {
 pub mod cell {
     pub use std::cell::Cell;
 
-    pub use super::super::plain_cell::UnsafeCell;
+    pub use super::super::plain_cell::{UnsafeCell, place_of};
 }
 
 /// Spin hints: a spinning thread lets the others run.

@@ -33,7 +33,7 @@ pub mod atomic {
 pub mod cell {
     pub use std::cell::Cell;
 
-    pub use super::super::plain_cell::UnsafeCell;
+    pub use super::super::plain_cell::{UnsafeCell, place_of};
 }
 
 /// Spin hints.

@@ -3,6 +3,7 @@
 mod ceilings;
 mod contention;
 mod footprint;
+mod lines;
 mod residency;
 mod throughput;
 
@@ -31,6 +32,7 @@ enum Model {
     Residency(residency::Args),
     Footprint(footprint::Args),
     Ceilings(ceilings::Args),
+    Lines(lines::Args),
 }
 
 pub(super) fn run(args: Args) -> Result<Exit, String> {
@@ -40,6 +42,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         Model::Residency(args) => residency::run(&args),
         Model::Footprint(args) => footprint::run(&args),
         Model::Ceilings(args) => ceilings::run(&args),
+        Model::Lines(args) => lines::run(args),
     }
 }
 

@@ -1,0 +1,367 @@
+//! `corelay model lines`: cache lines moved per operation, on machines that need not be there.
+
+use crate::cli::Exit;
+use crate::cli::list::{List, Numbers, number};
+use crate::cli::output;
+use crate::schema::SCHEMA;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use corelay_lines::{Count, Counts, Machine, Method, Setup};
+use corelay_topology::{Order, Topology};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// What every output of this command is headed with.
+const WHAT: &str = "model: lines moved per operation";
+
+/// The most clients that a run may have.
+const MOST_CLIENTS: u64 = 256;
+
+/// Count the cache lines that methods move per operation, on a machine that need not be there
+///
+/// The very source that corelay ships runs on a made-up machine, in lock step and always with
+/// the same result, and every cache line that has to move is counted by distance. There are no
+/// times. All clients add to one number; with delegation one thread more serves.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Methods, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = methods, help = method_help())]
+    method: Methods,
+
+    /// Sockets x cores of each x hardware threads of each core, at most 512 in all
+    #[arg(long, value_name = "SxCxT", default_value = "4x16x2", value_parser = str::parse::<Machine>)]
+    machine: Machine,
+
+    /// Threads that make requests; the server is one more
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "2^0..2^5", value_parser = clients)]
+    clients: List,
+
+    /// Operations counted for each client; if not said, 64, and 512 for those who do not wait
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=100_000))]
+    ops: Option<u64>,
+
+    /// Steps that an operation takes where the number is; a line takes one step to move
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
+          value_parser = number(0..=1000))]
+    work: u64,
+
+    /// Where threads are placed, servers first: cores-first, fill-node, sockets, or CPUs such as 0,2-5
+    #[arg(long, value_name = "ORDER", default_value_t = Order::Sockets)]
+    pin: Order,
+
+    /// Print the counts as JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Methods(Vec<Method>);
+
+fn method_help() -> String {
+    format!(
+        "Methods, of {}; or `all`",
+        Method::ALL.map(Method::name).join(", ")
+    )
+}
+
+fn methods(text: &str) -> Result<Methods, String> {
+    if text.trim() == "all" {
+        return Ok(Methods(Method::ALL.to_vec()));
+    }
+    if text.trim().is_empty() {
+        return Err("the list is empty".to_owned());
+    }
+    let mut list = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        let method = match name {
+            "" => return Err("a name is missing".to_owned()),
+            "all" => return Err("`all` stands alone".to_owned()),
+            name => name.parse::<Method>().map_err(|error| error.to_string())?,
+        };
+        if !list.contains(&method) {
+            list.push(method);
+        }
+    }
+    Ok(Methods(list))
+}
+
+fn clients(text: &str) -> Result<List, String> {
+    Numbers {
+        bounds: 1..=MOST_CLIENTS,
+        word: None,
+    }
+    .list(text)
+}
+
+#[derive(Serialize)]
+struct Output {
+    schema: u32,
+    what: &'static str,
+    machine: String,
+    pin: String,
+    work: u64,
+    rows: Vec<Row>,
+}
+
+/// One method with so many clients. All counts are of events.
+#[derive(Serialize)]
+struct Row {
+    method: &'static str,
+    clients: u64,
+    #[serde(flatten)]
+    came: Came,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Came {
+    Counted {
+        /// Of the server, where there is one, and of each client.
+        placement: Vec<usize>,
+        operations: u64,
+        all: Events,
+        server: Option<Events>,
+        /// Operations of the client that made the fewest, and the most.
+        fewest: u64,
+        most: u64,
+    },
+    Not {
+        unavailable: String,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Events {
+    moved: ByDistance,
+    claimed: ByDistance,
+    from_memory: u64,
+    sleeps: u64,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct ByDistance {
+    core: u64,
+    socket: u64,
+    across: u64,
+}
+
+impl From<[u64; 3]> for ByDistance {
+    fn from([core, socket, across]: [u64; 3]) -> Self {
+        Self {
+            core,
+            socket,
+            across,
+        }
+    }
+}
+
+impl ByDistance {
+    fn total(self) -> u64 {
+        self.core + self.socket + self.across
+    }
+}
+
+impl From<Counts> for Events {
+    fn from(counts: Counts) -> Self {
+        Self {
+            moved: counts.moved.into(),
+            claimed: counts.claimed.into(),
+            from_memory: counts.from_memory,
+            sleeps: counts.sleeps,
+        }
+    }
+}
+
+pub(super) fn run(args: Args) -> Result<Exit, String> {
+    let machine = args.machine;
+    let topology = Topology::regular(machine.sockets(), machine.cores(), machine.threads());
+    let order = topology.sequence(&args.pin);
+    let order = order.map_err(|error| format!("--pin {}: {error}", args.pin))?;
+    let distinct: HashSet<_> = order.iter().collect();
+    if order.is_empty() || distinct.len() < order.len() {
+        let pin = &args.pin;
+        return Err(format!(
+            "--pin {pin}: here every thread has a place of its own"
+        ));
+    }
+    let mut pairs = Vec::new();
+    for &method in &args.method.0 {
+        pairs.extend(args.clients.0.iter().map(|&clients| (method, clients)));
+    }
+    let steps = pairs.len() as u64;
+    let progress = output::progress(steps, Duration::from_secs(steps));
+    let mut rows = Vec::new();
+    for (method, clients) in pairs {
+        progress.set_message(method.name());
+        rows.push(Row {
+            method: method.name(),
+            clients,
+            came: count(method, clients as usize, &args, &order),
+        });
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let output = Output {
+        schema: SCHEMA,
+        what: WHAT,
+        machine: machine.to_string(),
+        pin: args.pin.to_string(),
+        work: args.work,
+        rows,
+    };
+    output::say(&match args.json {
+        true => serde_json::to_string_pretty(&output).map_err(|error| error.to_string())? + "\n",
+        false => text(&output, machine, &order),
+    })?;
+    Ok(Exit::Fine)
+}
+
+/// Counts, where there is a place of its own for each thread.
+fn count(method: Method, clients: usize, args: &Args, order: &[usize]) -> Came {
+    let threads = method.servers() + clients;
+    if threads > order.len() {
+        return Came::Not {
+            unavailable: format!("{threads} threads on {} hardware threads", order.len()),
+        };
+    }
+    let setup = Setup {
+        machine: args.machine,
+        places: order[..threads].to_vec(),
+        operations: args.ops.unwrap_or(method.operations()),
+        work: args.work,
+    };
+    let Count {
+        operations,
+        all,
+        server,
+        fewest,
+        most,
+    } = setup.count(method);
+    Came::Counted {
+        placement: setup.places,
+        operations,
+        all: all.into(),
+        server: (method.servers() > 0).then(|| server.into()),
+        fewest,
+        most,
+    }
+}
+
+fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
+    let mut text = format!("{WHAT}\n");
+    let first: Vec<String> = order.iter().take(8).map(usize::to_string).collect();
+    let more = if order.len() > 8 { ", …" } else { "" };
+    let _ = writeln!(
+        text,
+        "machine {machine}: {} sockets of {} cores with {} hardware threads each\n\
+         threads at ({}), servers first: {}{more}\n",
+        machine.sockets(),
+        machine.cores(),
+        machine.threads(),
+        output.pin,
+        first.join(", "),
+    );
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "method",
+        "clients",
+        "core",
+        "socket",
+        "across",
+        "total",
+        "claims",
+        "server's",
+        "its claims",
+        "sleeps",
+    ]);
+    for row in &output.rows {
+        table.add_row(cells(row));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let _ = writeln!(
+        text,
+        "{table}\n\
+         core, socket, across: lines that came from a sibling, from the same socket, from another\n\
+         claims: writes for which copies elsewhere had to go\n\
+         server's: what the server itself fetches, of the total; its claims, of all\n\
+         All are for one operation."
+    );
+    let mut too_many: Vec<(u64, &str, Vec<&str>)> = Vec::new();
+    for row in &output.rows {
+        let Came::Not { unavailable } = &row.came else {
+            continue;
+        };
+        let same = |(clients, why, _): &&mut (u64, &str, Vec<&str>)| {
+            *clients == row.clients && why == unavailable
+        };
+        match too_many.iter_mut().find(same) {
+            Some((.., methods)) => methods.push(row.method),
+            None => too_many.push((row.clients, unavailable, vec![row.method])),
+        }
+    }
+    for (clients, why, methods) in too_many {
+        let methods = methods.join(", ");
+        let _ = writeln!(text, "{clients} clients do not fit ({why}): {methods}");
+    }
+    text
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.method.to_owned(), row.clients.to_string()];
+    match &row.came {
+        Came::Not { .. } => cells.resize(10, "–".to_owned()),
+        Came::Counted {
+            operations,
+            all,
+            server,
+            ..
+        } => {
+            let figure = |events: u64| format!("{:.2}", events as f64 / *operations as f64);
+            let ByDistance {
+                core,
+                socket,
+                across,
+            } = all.moved;
+            let events = [core, socket, across, all.moved.total(), all.claimed.total()];
+            cells.extend(events.map(figure));
+            match server {
+                Some(server) => {
+                    cells.extend([server.moved, server.claimed].map(|by| figure(by.total())));
+                }
+                None => cells.extend([String::new(), String::new()]),
+            }
+            cells.push(figure(all.sleeps));
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_once_each() {
+        let read = |text| methods(text).map(|Methods(list)| list);
+        assert_eq!(
+            read(" mcs , ttas,mcs").unwrap(),
+            [Method::Mcs, Method::Ttas]
+        );
+        assert_eq!(read("all").unwrap(), Method::ALL);
+        for (text, word) in [
+            ("", "empty"),
+            ("mcs,", "missing"),
+            ("mcs,all", "alone"),
+            ("magic", "`magic`"),
+            ("mutex", "not corelay's own"),
+        ] {
+            assert!(read(text).unwrap_err().contains(word), "{text}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What is counted, a file each.
+
+mod atomic;
+mod literature;
+mod locks;
+mod trust;
+
+use crate::window::Window;
+use corelay_literature::{FfwdLines, RclLines};
+use corelay_locks::{ClhWord, McsWord, TicketWord, TtasWord};
+use std::fmt;
+use std::rc::Rc;
+use std::str::FromStr;
+
+/// A way of sharing, by the name that it has in the lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// A read-modify-write of the number itself.
+    Atomic,
+    /// `corelay_locks::Ttas`.
+    Ttas,
+    /// `corelay_locks::Ticket`.
+    Ticket,
+    /// `corelay_locks::Mcs`.
+    Mcs,
+    /// `corelay_locks::Clh`.
+    Clh,
+    /// `corelay_literature::Ffwd`.
+    Ffwd,
+    /// `corelay_literature::Rcl`.
+    Rcl,
+    /// `corelay_literature::AsyncLines`, 16 lines and a queue of 32.
+    AsyncLines,
+    /// `corelay_delegate::Trust::apply`.
+    Trust,
+    /// `corelay_delegate::Trust::apply_then`, a window of 256.
+    TrustThen,
+    /// `corelay_delegate::Trust::post`, a window of 256.
+    TrustPost,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Atomic,
+        Self::Ttas,
+        Self::Ticket,
+        Self::Mcs,
+        Self::Clh,
+        Self::Ffwd,
+        Self::Rcl,
+        Self::AsyncLines,
+        Self::Trust,
+        Self::TrustThen,
+        Self::TrustPost,
+    ];
+
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Atomic => "atomic",
+            Self::Ttas => "ttas",
+            Self::Ticket => "ticket",
+            Self::Mcs => "mcs",
+            Self::Clh => "clh",
+            Self::Ffwd => "ffwd",
+            Self::Rcl => "rcl",
+            Self::AsyncLines => "async-lines",
+            Self::Trust => "trust",
+            Self::TrustThen => "trust-then",
+            Self::TrustPost => "trust-post",
+        }
+    }
+
+    /// Threads that serve: 1 or 0.
+    pub fn servers(self) -> usize {
+        match self {
+            Self::Atomic | Self::Ttas | Self::Ticket | Self::Mcs | Self::Clh => 0,
+            _ => 1,
+        }
+    }
+
+    /// Operations that are enough for each client: those who do not wait for each make them in
+    /// batches, whose beginnings and ends would show.
+    pub fn operations(self) -> u64 {
+        match self {
+            Self::TrustThen | Self::TrustPost => 512,
+            _ => 64,
+        }
+    }
+
+    /// Operations of a client after which it does nothing for the first time. Those who do not
+    /// wait for each go around their rings, which grow meanwhile.
+    pub(crate) fn warm_up(self) -> u64 {
+        match self {
+            Self::TrustThen | Self::TrustPost => 2048,
+            Self::AsyncLines => 64,
+            _ => 32,
+        }
+    }
+
+    /// Runs clients, and a server where there is one, to their ends.
+    pub(crate) fn run(self, window: &Rc<Window>) {
+        match self {
+            Self::Atomic => atomic::run(window),
+            Self::Ttas => locks::run::<TtasWord>(window),
+            Self::Ticket => locks::run::<TicketWord>(window),
+            Self::Mcs => locks::run::<McsWord>(window),
+            Self::Clh => locks::run::<ClhWord>(window),
+            Self::Ffwd => literature::blocking::<FfwdLines>(window),
+            Self::Rcl => literature::blocking::<RclLines>(window),
+            Self::AsyncLines => literature::lines(window),
+            Self::Trust => trust::apply(window),
+            Self::TrustThen => trust::apply_then(window),
+            Self::TrustPost => trust::post(window),
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = MethodError;
+
+    fn from_str(text: &str) -> Result<Self, MethodError> {
+        let found = Self::ALL.into_iter().find(|method| method.name() == text);
+        found.ok_or_else(|| match text {
+            "mutex" | "parking-lot" => MethodError::NotOnTheFacade(text.to_owned()),
+            _ => MethodError::Unknown(text.to_owned()),
+        })
+    }
+}
+
+/// Why there is no such [`Method`] here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MethodError {
+    /// Its source is not corelay's and does not go through the facade.
+    NotOnTheFacade(String),
+    /// None is called so.
+    Unknown(String),
+}
+
+impl fmt::Display for MethodError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOnTheFacade(name) => write!(
+                f,
+                "`{name}` is not corelay's own source, and what it does with memory is not seen"
+            ),
+            Self::Unknown(name) => {
+                let names = Self::names();
+                write!(f, "`{name}` is not counted here; there are {names}")
+            }
+        }
+    }
+}
+
+impl MethodError {
+    fn names() -> String {
+        Method::ALL.map(Method::name).join(", ")
+    }
+}
+
+impl std::error::Error for MethodError {}
+
+/// Runs `client` with the number of each, on a thread of its own.
+fn clients(window: &Rc<Window>, client: impl Fn(usize, &Rc<Window>) + 'static) {
+    let client = Rc::new(client);
+    let start = |number| {
+        let (window, client) = (Rc::clone(window), Rc::clone(&client));
+        corelay_coherence::spawn(move || client(number, &window))
+    };
+    let threads: Vec<_> = (0..window.clients()).map(start).collect();
+    for thread in threads {
+        if let Err(payload) = thread.join() {
+            std::panic::resume_unwind(payload);
+        }
+    }
+}

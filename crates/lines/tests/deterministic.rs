@@ -1,0 +1,70 @@
+//! The same counts, whatever the computer does meanwhile.
+
+use corelay_lines::{Count, Machine, Method, Setup};
+
+fn setup() -> Setup {
+    Setup {
+        machine: Machine::new(2, 4, 2).unwrap(),
+        // Round robin over the sockets, siblings last.
+        places: [0, 4, 1, 5, 2, 6, 3, 7, 8].into(),
+        operations: 100,
+        work: 1,
+    }
+}
+
+/// On a thread of its own, whose heap has holes.
+fn elsewhere(method: Method, holes: usize) -> Count {
+    let count = move || {
+        let kept: Vec<Vec<u8>> = (1..holes).map(|n| vec![0; n * 24 % 1000]).collect();
+        let count = setup().count(method);
+        drop(kept);
+        count
+    };
+    std::thread::spawn(count).join().unwrap()
+}
+
+#[test]
+fn two_runs_are_equal() {
+    for method in Method::ALL {
+        let first = setup().count(method);
+        assert_eq!(setup().count(method), first, "{method}");
+        for holes in [7, 1000] {
+            assert_eq!(elsewhere(method, holes), first, "{method}, with holes");
+        }
+    }
+}
+
+#[test]
+fn steady_states_fetch_nothing_from_memory() {
+    for method in Method::ALL {
+        let count = setup().count(method);
+        let share = count.per_operation(count.all.from_memory);
+        assert!(share < 0.01, "{method}: {share} lines an operation are new");
+    }
+}
+
+/// Distances are those of the machine: on one socket nothing goes across, on one core nothing
+/// leaves it.
+#[test]
+fn what_moves_moves_where_it_can() {
+    for (machine, zero) in [
+        ("1x16x1", [0, 2].as_slice()),
+        ("1x1x16", &[1, 2]),
+        ("16x1x1", &[0, 1]),
+    ] {
+        for method in Method::ALL {
+            let setup = Setup {
+                machine: machine.parse().unwrap(),
+                places: (0..6).collect(),
+                operations: 50,
+                work: 1,
+            };
+            let count = setup.count(method);
+            assert!(count.all.lines() > 0, "{method} on {machine}");
+            for &distance in zero {
+                assert_eq!(count.all.moved[distance], 0, "{method} on {machine}");
+                assert_eq!(count.all.claimed[distance], 0, "{method} on {machine}");
+            }
+        }
+    }
+}

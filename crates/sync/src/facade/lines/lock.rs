@@ -1,0 +1,139 @@
+//! Mutex and condition variable for the machine's threads, which must not block the process's.
+//!
+//! The mutex is a word that is exchanged, as `std`'s is where nobody waits. The kernel's part,
+//! sleeping and waking, is not counted.
+
+use super::atomic::AtomicBool;
+use super::cell::UnsafeCell;
+use corelay_coherence::{pause, sleep, wake_all, wake_one};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::LockResult;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// `std::sync::Mutex`, never poisoned.
+#[derive(Default)]
+pub struct Mutex<T> {
+    held: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time has the value (`held`), which may be any.
+unsafe impl<T: Send> Sync for Mutex<T> {}
+
+/// The mutex is held while this lives.
+pub struct MutexGuard<'a, T>(&'a Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// Wraps `value`.
+    pub const fn new(value: T) -> Self {
+        Self {
+            held: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Waits for the mutex.
+    ///
+    /// # Errors
+    /// None; the type is that of `std`.
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        // Relaxed, here and below: threads take turns.
+        while self.held.swap(true, Ordering::Relaxed) {
+            sleep(self.key());
+        }
+        Ok(MutexGuard(self))
+    }
+
+    /// By which those who wait sleep.
+    fn key(&self) -> usize {
+        std::ptr::from_ref(&self.held).addr()
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the mutex is held.
+        self.0.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the mutex is held.
+        self.0.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+impl<T> Drop for MutexGuard<'_, T> {
+    fn drop(&mut self) {
+        self.0.held.store(false, Ordering::Relaxed);
+        wake_one(self.0.key());
+    }
+}
+
+impl<T> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex").finish_non_exhaustive()
+    }
+}
+
+/// `std::sync::Condvar`.
+#[derive(Debug, Default)]
+pub struct Condvar {
+    /// Its address is the key; without a byte of its own it might have that of a neighbour.
+    _byte: u8,
+}
+
+impl Condvar {
+    /// Nobody waits.
+    pub const fn new() -> Self {
+        Self { _byte: 0 }
+    }
+
+    /// Lets go of the mutex and sleeps; has the mutex again when woken.
+    ///
+    /// # Errors
+    /// None; the type is that of `std`.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        let mutex = guard.0;
+        // Nobody else runs between the two: who lets go of a line that it has does not wait.
+        drop(guard);
+        sleep(self.key());
+        mutex.lock()
+    }
+
+    /// As [`wait`](Self::wait) for one step: there is no time here, and who waits with a limit
+    /// looks again.
+    ///
+    /// # Errors
+    /// None.
+    pub fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        _limit: Duration,
+    ) -> LockResult<(MutexGuard<'a, T>, ())> {
+        let mutex = guard.0;
+        drop(guard);
+        pause();
+        let guard = mutex.lock().expect("never poisoned");
+        Ok((guard, ()))
+    }
+
+    /// Wakes one.
+    pub fn notify_one(&self) {
+        wake_one(self.key());
+    }
+
+    /// Wakes all.
+    pub fn notify_all(&self) {
+        wake_all(self.key());
+    }
+
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}

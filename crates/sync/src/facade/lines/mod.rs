@@ -1,0 +1,138 @@
+//! The facade as `corelay-coherence`: a machine that counts the lines that its threads move.
+//!
+//! Every type is as large as in the facade of `std`, so that every layout is the shipped one,
+//! but for [`sync::Mutex`], which is not on any path that is counted.
+
+mod lock;
+mod words;
+
+/// Atomic types and fences.
+pub mod atomic {
+    pub use std::sync::atomic::Ordering;
+
+    pub use super::words::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+
+    /// Nothing: threads take turns, each seeing all that those before it did.
+    #[inline(always)]
+    pub fn fence(_order: Ordering) {}
+
+    /// The value of a word that only this thread writes.
+    pub fn load_own(word: &AtomicU64) -> u64 {
+        // Relaxed: our own.
+        word.load(Ordering::Relaxed)
+    }
+}
+
+/// Interior mutability.
+pub mod cell {
+    pub use std::cell::Cell;
+
+    pub use super::words::{UnsafeCell, place_of};
+}
+
+/// Spin hints: a pause takes a step.
+pub mod hint {
+    pub use corelay_coherence::pause as spin_loop;
+
+    /// Says that a waiter has looked `times` times without success. Here it is nothing.
+    pub fn in_vain(_times: u32) {}
+}
+
+/// Threads.
+pub mod thread {
+    use corelay_coherence::Thread;
+    pub use corelay_coherence::pause as yield_now;
+
+    /// A thread of the machine.
+    #[derive(Debug)]
+    pub struct JoinHandle<T>(Thread<T>);
+
+    // SAFETY: all threads of a machine are one thread of the process, and there is nothing to
+    // be had from a handle elsewhere.
+    unsafe impl<T> Send for JoinHandle<T> {}
+    // SAFETY: as above.
+    unsafe impl<T> Sync for JoinHandle<T> {}
+
+    impl<T> JoinHandle<T> {
+        /// Waits for the thread's end.
+        ///
+        /// # Errors
+        /// Its panic.
+        pub fn join(self) -> std::thread::Result<T> {
+            self.0.join()
+        }
+    }
+
+    /// Starts a thread at the machine's next place.
+    pub fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        JoinHandle(corelay_coherence::spawn(f))
+    }
+}
+
+/// Blocking locks for cold paths, and shared ownership.
+pub mod sync {
+    pub use super::lock::{Condvar, Mutex, MutexGuard};
+    pub use std::sync::Arc;
+}
+
+/// Plain memory, told by address.
+pub mod memory {
+    use corelay_coherence::{Access, access};
+
+    /// Says that this thread reads `len` values from `place` on.
+    pub fn read<T>(place: *const T, len: usize) {
+        access(place.addr(), len * size_of::<T>(), Access::Load);
+    }
+
+    /// Says that this thread writes `len` values from `place` on.
+    pub fn write<T>(place: *const T, len: usize) {
+        access(place.addr(), len * size_of::<T>(), Access::Store);
+    }
+
+    /// Says that this thread fetches the line of `place`, to write it or only to read it.
+    pub fn prefetch<T>(place: *const T, to_write: bool) {
+        let what = if to_write {
+            Access::PrefetchWrite
+        } else {
+            Access::PrefetchRead
+        };
+        access(place.addr(), 1, what);
+    }
+}
+
+#[doc(hidden)]
+pub use corelay_coherence as checker;
+
+/// `std::thread_local!` for the machine's threads.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! counted_thread_local {
+    () => {};
+    ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const { $init:expr }; $($rest:tt)*) => {
+        $crate::counted_thread_local! { $(#[$attr])* $vis static $name: $t = $init; $($rest)* }
+    };
+    ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = $init:expr; $($rest:tt)*) => {
+        $(#[$attr])*
+        $vis static $name: $crate::facade::checker::LocalKey<$t> =
+            $crate::facade::checker::LocalKey::new(|| $init);
+        $crate::counted_thread_local! { $($rest)* }
+    };
+}
+pub use crate::counted_thread_local as thread_local;
+
+/// Units are told by [`memory`] here: the shadow is nothing.
+#[derive(Debug)]
+pub struct Shadow;
+
+impl Shadow {
+    /// A shadow of `units` units.
+    pub fn new(_units: usize) -> Self {
+        Self
+    }
+
+    /// Says that `len` units from `at` are read now.
+    pub fn read(&self, _at: usize, _len: usize) {}
+
+    /// Says that `len` units from `at` are written now.
+    pub fn write(&self, _at: usize, _len: usize) {}
+}

@@ -1,0 +1,162 @@
+//! Atomics and cells that say what is done to them.
+
+use corelay_coherence::{Access, access};
+use std::sync::atomic::Ordering;
+
+/// Tells the machine of the word or cell at `place`.
+fn tell<T: ?Sized>(place: &T, what: Access) {
+    let address = std::ptr::from_ref(place).addr();
+    access(address, size_of_val(place), what);
+}
+
+/// One atomic type: what all have.
+macro_rules! word {
+    ($(#[$attr:meta])* $name:ident $(<$p:ident>)?, $inner:ty, $value:ty) => {
+        $(#[$attr])*
+        #[derive(Debug)]
+        #[repr(transparent)]
+        pub struct $name $(<$p>)? ($inner);
+
+        impl $(<$p>)? Default for $name $(<$p>)? {
+            fn default() -> Self {
+                Self(Default::default())
+            }
+        }
+
+        impl $(<$p>)? $name $(<$p>)? {
+            /// A word holding `value`.
+            pub const fn new(value: $value) -> Self {
+                Self(<$inner>::new(value))
+            }
+
+            /// Reads the word.
+            pub fn load(&self, order: Ordering) -> $value {
+                tell(self, Access::Load);
+                self.0.load(order)
+            }
+
+            /// Writes the word.
+            pub fn store(&self, value: $value, order: Ordering) {
+                tell(self, Access::Store);
+                self.0.store(value, order);
+            }
+
+            /// Writes the word and returns what it was.
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                tell(self, Access::Exchange);
+                self.0.swap(value, order)
+            }
+
+            /// Writes the word if it is `current`.
+            ///
+            /// # Errors
+            /// What it is instead.
+            pub fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                tell(self, Access::Exchange);
+                self.0.compare_exchange(current, new, success, failure)
+            }
+
+            /// As [`compare_exchange`](Self::compare_exchange): it never fails for nothing
+            /// here.
+            ///
+            /// # Errors
+            /// What it is instead.
+            pub fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(current, new, success, failure)
+            }
+        }
+    };
+}
+
+/// What numbers have beside it.
+macro_rules! number {
+    ($name:ident, $value:ty) => {
+        word!(
+            #[doc = concat!("`std::sync::atomic::", stringify!($name), "`.")]
+            $name,
+            std::sync::atomic::$name,
+            $value
+        );
+
+        impl $name {
+            /// Adds, and returns what the word was.
+            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                tell(self, Access::Exchange);
+                self.0.fetch_add(value, order)
+            }
+
+            /// Subtracts, and returns what the word was.
+            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                tell(self, Access::Exchange);
+                self.0.fetch_sub(value, order)
+            }
+        }
+    };
+}
+
+number!(AtomicU8, u8);
+number!(AtomicU32, u32);
+number!(AtomicU64, u64);
+number!(AtomicUsize, usize);
+word!(
+    /// `std::sync::atomic::AtomicBool`.
+    AtomicBool,
+    std::sync::atomic::AtomicBool,
+    bool
+);
+word!(
+    /// `std::sync::atomic::AtomicPtr`.
+    AtomicPtr<T>,
+    std::sync::atomic::AtomicPtr<T>,
+    *mut T
+);
+
+/// `std::cell::UnsafeCell` with the access methods of the model checkers. Whoever gets a
+/// pointer for reading counts as reading all of the value, for writing as writing all of it.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    /// Wraps `value`.
+    pub const fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Takes the value out again.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T: ?Sized> UnsafeCell<T> {
+    /// Runs `f` with a pointer for reading.
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        tell(self, Access::Load);
+        f(self.0.get())
+    }
+
+    /// Runs `f` with a pointer for writing.
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        tell(self, Access::Store);
+        f(self.0.get())
+    }
+}
+
+/// Where the value lies, for who says to [`memory`](super::memory) what it does there: nothing
+/// is done by asking.
+pub fn place_of<T>(cell: &UnsafeCell<T>) -> *mut T {
+    cell.0.get()
+}

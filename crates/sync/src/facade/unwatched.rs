@@ -1,0 +1,13 @@
+//! Plain memory where nobody watches addresses.
+
+/// Says that this thread reads `len` values from `place` on.
+#[inline(always)]
+pub fn read<T>(_place: *const T, _len: usize) {}
+
+/// Says that this thread writes `len` values from `place` on.
+#[inline(always)]
+pub fn write<T>(_place: *const T, _len: usize) {}
+
+/// Says that this thread fetches the line of `place`, to write it or only to read it.
+#[inline(always)]
+pub fn prefetch<T>(_place: *const T, _to_write: bool) {}

@@ -33,6 +33,8 @@ pub enum Method {
     AsyncLines,
     /// `corelay_delegate::Trust::apply`.
     Trust,
+    /// The same, answered in ffwd's response lines.
+    TrustGroups,
     /// `corelay_delegate::Trust::apply_then`, a window of 256.
     TrustThen,
     /// `corelay_delegate::Trust::post`, a window of 256.
@@ -41,7 +43,7 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Atomic,
         Self::Ttas,
         Self::Ticket,
@@ -51,6 +53,7 @@ impl Method {
         Self::Rcl,
         Self::AsyncLines,
         Self::Trust,
+        Self::TrustGroups,
         Self::TrustThen,
         Self::TrustPost,
     ];
@@ -67,6 +70,7 @@ impl Method {
             Self::Rcl => "rcl",
             Self::AsyncLines => "async-lines",
             Self::Trust => "trust",
+            Self::TrustGroups => "trust-ffwd-groups",
             Self::TrustThen => "trust-then",
             Self::TrustPost => "trust-post",
         }
@@ -111,6 +115,7 @@ impl Method {
             Self::Rcl => literature::blocking::<RclLines>(window),
             Self::AsyncLines => literature::lines(window),
             Self::Trust => trust::apply(window),
+            Self::TrustGroups => trust::apply_in_groups(window),
             Self::TrustThen => trust::apply_then(window),
             Self::TrustPost => trust::post(window),
         }

@@ -7,16 +7,22 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub(super) fn apply(window: &Rc<Window>) {
-    delegated(window, |number, client, window| {
-        while window.ask() {
-            number.apply(add);
-            window.done(client);
-        }
-    });
+    delegated(window, false, calls);
+}
+
+pub(super) fn apply_in_groups(window: &Rc<Window>) {
+    delegated(window, true, calls);
+}
+
+fn calls(number: &Trust<u64>, client: usize, window: &Rc<Window>) {
+    while window.ask() {
+        number.apply(add);
+        window.done(client);
+    }
 }
 
 pub(super) fn apply_then(window: &Rc<Window>) {
-    delegated(window, |number, client, window| {
+    delegated(window, false, |number, client, window| {
         while window.ask() {
             let done = Rc::clone(window);
             number.apply_then(add, move |_| done.done(client));
@@ -27,7 +33,7 @@ pub(super) fn apply_then(window: &Rc<Window>) {
 /// An operation counts when it has been asked for: nobody hears when it is done, and the window
 /// keeps the two together.
 pub(super) fn post(window: &Rc<Window>) {
-    delegated(window, |number, client, window| {
+    delegated(window, false, |number, client, window| {
         while window.ask() {
             number.post(|number| _ = add(number));
             window.done(client);
@@ -35,9 +41,11 @@ pub(super) fn post(window: &Rc<Window>) {
     });
 }
 
-fn delegated(window: &Rc<Window>, client: fn(&Trust<u64>, usize, &Rc<Window>)) {
+fn delegated(window: &Rc<Window>, groups: bool, client: fn(&Trust<u64>, usize, &Rc<Window>)) {
     // There is no time: an idle trustee goes on looking, as it does where it is not idle long.
-    let builder = Trustees::dedicated(1).spin(Duration::MAX);
+    let builder = Trustees::dedicated(1)
+        .spin(Duration::MAX)
+        .response_groups(groups);
     let trustees = builder.start().expect("the trustee starts");
     // This thread's channel is given back, or the trustee would look at it in every pass.
     let guard = ClientGuard::new();

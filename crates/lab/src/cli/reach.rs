@@ -6,6 +6,7 @@ use crate::cli::{Exit, output};
 use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
+use crate::measure::tracer;
 use crate::reach::{self, Outcome};
 use crate::schema::{Mode, Run};
 use corelay_topology::Order;
@@ -69,9 +70,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         return Ok(Exit::Wrong);
     }
     let mut missed = say_outcomes(&reach::judge(&area.targets, &runs, args.blocks as usize))?;
-    if let Area::Delegate = args.area {
-        missed |= say_idle()?;
-    }
+    missed |= match args.area {
+        Area::Delegate => say_idle()?,
+        Area::Flat => false,
+        Area::Literature => say_tracer()?,
+    };
     say_figures(&runs)?;
     Ok(match (missed, rig.is_interrupted()) {
         (_, true) => Exit::Interrupted,
@@ -135,6 +138,23 @@ fn say_idle() -> Result<bool, String> {
     output::say(&format!(
         "{:38} {:5} <= 0.001  {share:>24.5}  over 2 s      {verdict}\n",
         "idle trustee: share of a CPU", ""
+    ))?;
+    Ok(!met)
+}
+
+/// True where the target is missed.
+fn say_tracer() -> Result<bool, String> {
+    // A trace of this command measures its own tracer.
+    let Ok(cost) = tracer::cost() else {
+        output::say("tracer: not measured while a trace is recorded\n")?;
+        return Ok(false);
+    };
+    let (beyond, met) = (cost.beyond_tick_ns(), cost.beyond_tick_ns() <= 5.0);
+    let verdict = if met { "pass" } else { "MISS" };
+    output::say(&format!(
+        "{:35} {:5}    <= 5  {beyond:>24.2}  ns             {verdict}  a tick read: {:.1} ns, a \
+         mark that is off: {:.2} ns\n",
+        "tracer: an event beyond its tick", "", cost.tick_ns, cost.off_ns
     ))?;
     Ok(!met)
 }

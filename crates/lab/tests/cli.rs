@@ -116,6 +116,7 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     lines("--pin", "none", &["a place of its own"]);
     lines("--pin", "1,1", &["a place of its own"]);
     lines("--pin", "500", &["500"]);
+    lines("--svg", "/no/such/folder/a.svg", &["cannot be written"]);
     refused(&["model", "cows"], &["cows"]);
     bench(&["--method", "mutex,"], &["--method", "missing"]);
     bench(&["--secs", "0"], &["--secs"]);
@@ -478,7 +479,12 @@ fn lines_are_counted_and_what_does_not_fit_is_marked() {
     assert_eq!(row("trust", "4")[2], "–");
     assert!(table.contains("4 clients do not fit (5 threads on 4 hardware threads): trust"));
 
-    let output = corelay(&[args.as_slice(), &["--json"]].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lines.svg");
+    let more = ["--json", "--svg", path.to_str().unwrap()];
+    let output = corelay(&[args.as_slice(), &more].concat());
+    let picture = std::fs::read_to_string(path).unwrap();
+    assert!(picture.contains("<svg") && picture.contains("model: lines moved per operation"));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = json["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 6);

@@ -1,8 +1,9 @@
 //! `corelay model lines`: cache lines moved per operation, on machines that need not be there.
 
+use super::picture;
 use crate::cli::Exit;
 use crate::cli::list::{List, Numbers, number};
-use crate::cli::output;
+use crate::cli::output::{self, Target};
 use crate::schema::SCHEMA;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use corelay_lines::{Count, Counts, Machine, Method, Setup};
@@ -10,10 +11,12 @@ use corelay_topology::{Order, Topology};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What every output of this command is headed with.
-const WHAT: &str = "model: lines moved per operation";
+pub(super) const WHAT: &str = "model: lines moved per operation";
 
 /// The most clients that a run may have.
 const MOST_CLIENTS: u64 = 256;
@@ -49,6 +52,10 @@ pub(super) struct Args {
     /// Where threads are placed, servers first: cores-first, fill-node, sockets, or CPUs such as 0,2-5
     #[arg(long, value_name = "ORDER", default_value_t = Order::Sockets)]
     pin: Order,
+
+    /// Leave a picture too: the totals over the clients
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 
     /// Print the counts as JSON instead of the table
     #[arg(long)]
@@ -95,27 +102,27 @@ fn clients(text: &str) -> Result<List, String> {
 }
 
 #[derive(Serialize)]
-struct Output {
-    schema: u32,
-    what: &'static str,
-    machine: String,
-    pin: String,
-    work: u64,
-    rows: Vec<Row>,
+pub(super) struct Output {
+    pub(super) schema: u32,
+    pub(super) what: &'static str,
+    pub(super) machine: String,
+    pub(super) pin: String,
+    pub(super) work: u64,
+    pub(super) rows: Vec<Row>,
 }
 
 /// One method with so many clients. All counts are of events.
 #[derive(Serialize)]
-struct Row {
-    method: &'static str,
-    clients: u64,
+pub(super) struct Row {
+    pub(super) method: &'static str,
+    pub(super) clients: u64,
     #[serde(flatten)]
-    came: Came,
+    pub(super) came: Came,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Came {
+pub(super) enum Came {
     Counted {
         /// Of the server, where there is one, and of each client.
         placement: Vec<usize>,
@@ -132,15 +139,15 @@ enum Came {
 }
 
 #[derive(Clone, Copy, Serialize)]
-struct Events {
-    moved: ByDistance,
+pub(super) struct Events {
+    pub(super) moved: ByDistance,
     claimed: ByDistance,
     from_memory: u64,
     sleeps: u64,
 }
 
 #[derive(Clone, Copy, Serialize)]
-struct ByDistance {
+pub(super) struct ByDistance {
     core: u64,
     socket: u64,
     across: u64,
@@ -157,8 +164,19 @@ impl From<[u64; 3]> for ByDistance {
 }
 
 impl ByDistance {
-    fn total(self) -> u64 {
+    pub(super) fn total(self) -> u64 {
         self.core + self.socket + self.across
+    }
+}
+
+#[cfg(test)]
+impl Events {
+    pub(super) fn from_moved(moved: [u64; 3]) -> Self {
+        Counts {
+            moved,
+            ..Counts::default()
+        }
+        .into()
     }
 }
 
@@ -185,12 +203,18 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
             "--pin {pin}: here every thread has a place of its own"
         ));
     }
+    let unwritable = |error: io::Error| {
+        let path = args.svg.as_deref().unwrap_or(Path::new("-"));
+        format!("--svg {}: it cannot be written: {error}", path.display())
+    };
+    let svg = args.svg.as_deref().map(Target::open).transpose();
+    let svg = svg.map_err(unwritable)?;
     let mut pairs = Vec::new();
     for &method in &args.method.0 {
         pairs.extend(args.clients.0.iter().map(|&clients| (method, clients)));
     }
     let steps = pairs.len() as u64;
-    let progress = output::progress(steps, Duration::from_secs(steps));
+    let progress = output::progress(steps, Duration::from_secs(1 + steps));
     let mut rows = Vec::new();
     for (method, clients) in pairs {
         progress.set_message(method.name());
@@ -210,6 +234,10 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         work: args.work,
         rows,
     };
+    if let Some(target) = svg {
+        let svg = picture::picture(&output);
+        target.write(svg.as_bytes()).map_err(unwritable)?;
+    }
     output::say(&match args.json {
         true => serde_json::to_string_pretty(&output).map_err(|error| error.to_string())? + "\n",
         false => text(&output, machine, &order),

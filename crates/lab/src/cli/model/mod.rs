@@ -4,6 +4,7 @@ mod ceilings;
 mod contention;
 mod footprint;
 mod lines;
+mod picture;
 mod residency;
 mod throughput;
 

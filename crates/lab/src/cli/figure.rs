@@ -162,11 +162,11 @@ impl Args {
             });
         }
         let page = match outcomes {
-            _ if self.all => "index.html".to_owned(),
-            [one] => format!("{}.html", one.figure.name),
-            _ => "NAME.html".to_owned(),
+            _ if self.all => self.out.join("index.html"),
+            [one] => self.out.join(format!("{}.html", one.figure.name)),
+            _ => return output::say(&format!("The pages are in {}\n", self.out.display())),
         };
-        output::say(&format!("The page is {}\n", self.out.join(page).display()))
+        output::say(&format!("The page is {}\n", page.display()))
     }
 
     fn list(&self) -> Result<Exit, String> {

@@ -67,12 +67,13 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             significant(one),
             significant(sixteen)
         ));
-        said.push(format!(
-            "corelay's channel is a ring, which keeps the order of a client's requests with many \
-             of them on their way: {} Mops. So order costs what a line costs, not what order \
-             costs.",
-            significant(ours)
-        ));
+        if ours > one {
+            said.push(format!(
+                "corelay's channel is a ring, which keeps the order of a client's requests with many \
+                 of them on their way: {} Mops. It is the single line that costs, not the order.",
+                significant(ours)
+            ));
+        }
     }
     said.push(
         "`corelay lab order` shows the overtaking itself: with one line there is none.".to_owned(),

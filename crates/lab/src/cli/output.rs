@@ -108,6 +108,11 @@ pub(crate) fn unwritable(out: &Path, error: &io::Error) -> String {
     )
 }
 
+/// Why nothing can be left in the file of `flag`, as a sentence.
+pub(crate) fn unwritable_file(flag: &str, path: &Path, error: &io::Error) -> String {
+    format!("{flag} {}: it cannot be written: {error}", path.display())
+}
+
 /// A temporary file with the permissions that any new file has.
 fn new_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();

@@ -1,7 +1,7 @@
 //! `corelay trace`: any other command, recorded.
 
 use crate::cli::list::number;
-use crate::cli::output::Target;
+use crate::cli::output::{Target, unwritable_file};
 use crate::cli::{self, Cli, Command, Exit, host};
 use crate::plot::{duration, grouped};
 use crate::timeline;
@@ -108,7 +108,7 @@ impl Args {
                     "{flag} -: standard output is for what the command prints; name a file"
                 ));
             }
-            Target::open(path).map_err(|error| unwritable(flag, path, &error))
+            Target::open(path).map_err(|error| unwritable_file(flag, path, &error))
         };
         if self.svg.as_ref() == Some(&self.out) {
             return Err(format!(
@@ -181,17 +181,13 @@ impl Files {
     fn write(self, trace: &Trace) -> Result<(), String> {
         self.events
             .write_with(|out| trace.write_json(out))
-            .map_err(|error| unwritable("--out", &self.path, &error))?;
+            .map_err(|error| unwritable_file("--out", &self.path, &error))?;
         let Some((target, path)) = self.picture else {
             return Ok(());
         };
         let svg = timeline::picture(trace, &host::command_line());
         target
             .write(svg.as_bytes())
-            .map_err(|error| unwritable("--svg", &path, &error))
+            .map_err(|error| unwritable_file("--svg", &path, &error))
     }
-}
-
-fn unwritable(flag: &str, path: &Path, error: &std::io::Error) -> String {
-    format!("{flag} {}: it cannot be written: {error}", path.display())
 }

@@ -205,7 +205,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
     }
     let unwritable = |error: io::Error| {
         let path = args.svg.as_deref().unwrap_or(Path::new("-"));
-        format!("--svg {}: it cannot be written: {error}", path.display())
+        output::unwritable_file("--svg", path, &error)
     };
     let svg = args.svg.as_deref().map(Target::open).transpose();
     let svg = svg.map_err(unwritable)?;
@@ -238,11 +238,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         let svg = picture::picture(&output);
         target.write(svg.as_bytes()).map_err(unwritable)?;
     }
-    output::say(&match args.json {
-        true => serde_json::to_string_pretty(&output).map_err(|error| error.to_string())? + "\n",
-        false => text(&output, machine, &order),
-    })?;
-    Ok(Exit::Fine)
+    super::deliver(args.json, &output, &text(&output, machine, &order))
 }
 
 /// Counts, where there is a place of its own for each thread.

@@ -167,7 +167,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 format!(
                     "the lock does {} as much, against the source. A lock between {threads} threads stays \
                      with one of them for many operations in a row, while every ffwd request makes \
-                     a round trip that nobody shares",
+                     a round trip, which pays where many clients share it",
                     times(mops / ffwd)
                 )
             }

@@ -284,6 +284,8 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
         "throughput --svg /no/such/folder/x.svg --ts 1 --tc 1",
         &["--svg"],
     );
+    refused("throughput --svg - --ts 1 --tc 1", &["--svg -"]);
+    refused("lines --svg -", &["--svg -"]);
     refused("throughput --server-work 2^30", &["--server-work"]);
     refused("throughput --secs 0", &["--secs"]);
     let foreign = tempfile::NamedTempFile::new().unwrap();

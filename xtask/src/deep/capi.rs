@@ -1,7 +1,7 @@
-//! The C programs under AddressSanitizer and under valgrind.
+//! The C programs under AddressSanitizer and under valgrind; besides, the header as C++.
 //!
-//! Besides, the header as C++. The sanitizer watches the C code, and what it and the library allocate; valgrind watches
-//! the library's code too.
+//! The sanitizer watches the C code, and what it and the library allocate; valgrind watches the
+//! library's code too.
 
 use super::Came;
 use super::debian;

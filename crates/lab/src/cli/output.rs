@@ -108,6 +108,24 @@ pub(crate) fn unwritable(out: &Path, error: &io::Error) -> String {
     )
 }
 
+/// Opens the file of `flag`, for what goes beside the text that the command prints.
+///
+/// # Errors
+/// A sentence that says why nothing can be written there.
+pub(crate) fn open_beside(flag: &str, path: &Path) -> Result<Target, String> {
+    if path == Path::new("-") {
+        return Err(format!(
+            "{flag} -: standard output is for what the command prints; name a file"
+        ));
+    }
+    Target::open(path).map_err(|error| unwritable_file(flag, path, &error))
+}
+
+/// Why nothing can be left in the file of `flag`, as a sentence.
+pub(crate) fn unwritable_file(flag: &str, path: &Path, error: &io::Error) -> String {
+    format!("{flag} {}: it cannot be written: {error}", path.display())
+}
+
 /// A temporary file with the permissions that any new file has.
 fn new_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();

@@ -1,7 +1,7 @@
 //! `corelay trace`: any other command, recorded.
 
 use crate::cli::list::number;
-use crate::cli::output::Target;
+use crate::cli::output::{Target, open_beside, unwritable_file};
 use crate::cli::{self, Cli, Command, Exit, host};
 use crate::plot::{duration, grouped};
 use crate::timeline;
@@ -10,7 +10,7 @@ use corelay_sync::trace::{Limits, Recording, Trace};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Memory for all rings together: so many threads can be recorded as have room in it.
 const MEMORY: usize = 128 << 20;
@@ -102,14 +102,6 @@ impl Args {
 
     /// Opens both files, before anything runs.
     fn files(&self) -> Result<Files, String> {
-        let open = |flag: &str, path: &Path| {
-            if path == Path::new("-") {
-                return Err(format!(
-                    "{flag} -: standard output is for what the command prints; name a file"
-                ));
-            }
-            Target::open(path).map_err(|error| unwritable(flag, path, &error))
-        };
         if self.svg.as_ref() == Some(&self.out) {
             return Err(format!(
                 "--svg {}: --out names the same file",
@@ -118,10 +110,10 @@ impl Args {
         }
         let picture = match &self.svg {
             None => None,
-            Some(path) => Some((open("--svg", path)?, path.clone())),
+            Some(path) => Some((open_beside("--svg", path)?, path.clone())),
         };
         Ok(Files {
-            events: open("--out", &self.out)?,
+            events: open_beside("--out", &self.out)?,
             picture,
             path: self.out.clone(),
         })
@@ -181,17 +173,13 @@ impl Files {
     fn write(self, trace: &Trace) -> Result<(), String> {
         self.events
             .write_with(|out| trace.write_json(out))
-            .map_err(|error| unwritable("--out", &self.path, &error))?;
+            .map_err(|error| unwritable_file("--out", &self.path, &error))?;
         let Some((target, path)) = self.picture else {
             return Ok(());
         };
         let svg = timeline::picture(trace, &host::command_line());
         target
             .write(svg.as_bytes())
-            .map_err(|error| unwritable("--svg", &path, &error))
+            .map_err(|error| unwritable_file("--svg", &path, &error))
     }
-}
-
-fn unwritable(flag: &str, path: &Path, error: &std::io::Error) -> String {
-    format!("{flag} {}: it cannot be written: {error}", path.display())
 }

@@ -122,8 +122,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 "in a flat team it waits until the other member serves, which is what the source \
                  finds too"
             } else {
-                "with so few members each soon serves the other, and the source's factor of ten, \
-                 which comes from waiting for 55 others in turn, is not here"
+                "the members soon serve each other, and the source's factor of ten, which comes \
+                 from waiting for 55 others in turn, is not here"
             }
         ));
     }

@@ -56,10 +56,8 @@ fn falls_behind(m: &Measured<'_>) -> Option<Option<(f64, &'static str)>> {
     let points = m.throughput("vars", "ffwd");
     points.first()?;
     let ahead = |&(x, ffwd): &(f64, f64)| {
-        let of = |lock| Some((lock, m.mops("vars", lock, x)?));
-        let locks = LOCKS.into_iter().filter_map(of);
-        let best = locks.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        (best.1 > ffwd).then_some((x, best.0))
+        let (lock, mops) = m.best_of("vars", LOCKS, x)?;
+        (mops > ffwd).then_some((x, lock))
     };
     Some(points.iter().find_map(ahead))
 }
@@ -75,13 +73,13 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ));
     }
     if let Some((last, ffwd)) = m.last("vars", "ffwd")
-        && let Some((winner, mops)) = m.winner("vars", last)
+        && let Some((best, mops)) = m.best_of("vars", LOCKS.into_iter().chain(["atomic"]), last)
+        && mops > ffwd
     {
         said.push(format!(
-            "At {} variables {} does {} Mops and ffwd {}: {} as much. This is where delegation \
-             loses.",
+            "At {} variables {} does {} Mops and ffwd {}: {} as much. This is where ffwd loses.",
             grouped(last as u64),
-            code(winner),
+            code(best),
             significant(mops),
             significant(ffwd),
             times(mops / ffwd)

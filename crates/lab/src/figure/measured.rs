@@ -131,11 +131,19 @@ impl<'a> Measured<'a> {
     /// The line of a panel that is highest at x.
     pub fn winner(&self, panel: &str, x: f64) -> Option<(&'a str, f64)> {
         let lines = &self.panel(panel)?.lines;
-        let at = |line: &'a String| Some((line.as_str(), self.mops(panel, line, x)?));
-        lines
-            .iter()
-            .filter_map(at)
-            .max_by(|a, b| a.1.total_cmp(&b.1))
+        self.best_of(panel, lines.iter().map(String::as_str), x)
+    }
+
+    /// That one of some lines of a panel which is highest at x.
+    pub fn best_of<'l>(
+        &self,
+        panel: &str,
+        lines: impl IntoIterator<Item = &'l str>,
+        x: f64,
+    ) -> Option<(&'l str, f64)> {
+        let at = |line: &'l str| Some((line, self.mops(panel, line, x)?));
+        let lines = lines.into_iter().filter_map(at);
+        lines.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// Median round trip of the mode's samples, in nanoseconds.

@@ -123,9 +123,7 @@ pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<Line> {
 /// The lock that is fastest at the most threads.
 fn best_lock(m: &Measured<'_>) -> Option<(&'static str, f64)> {
     let (x, _) = m.last("threads", "ffwd")?;
-    let of = |lock| Some((lock, m.mops("threads", lock, x)?));
-    let locks = LOCKS.into_iter().filter_map(of);
-    locks.max_by(|a, b| a.1.total_cmp(&b.1))
+    m.best_of("threads", LOCKS, x)
 }
 
 fn curves(m: &Measured<'_>) -> Vec<Curve> {
@@ -169,7 +167,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 format!(
                     "the lock does {} as much, against the source. A lock between {threads} threads stays \
                      with one of them for many operations in a row, while every ffwd request makes \
-                     a round trip that nobody shares",
+                     a round trip, which pays where many clients share it",
                     times(mops / ffwd)
                 )
             }

@@ -13,7 +13,7 @@ use crate::schema::{Results, Run};
 use crate::workload::point::{MAX_VARS, Point};
 use crate::workload::random::Choice;
 use corelay_topology::Order;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Threads that `--threads` can name: beyond that it is a slip of the fingers.
@@ -196,7 +196,9 @@ impl Common {
             .iter()
             .try_for_each(|item| item.check_memory(available))?;
         let target = match &self.json {
-            Some(path) => Some(Target::open(path).map_err(|e| unwritable(path, &e))?),
+            Some(path) => {
+                Some(Target::open(path).map_err(|e| output::unwritable_file("--json", path, &e))?)
+            }
             None => None,
         };
         let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
@@ -268,7 +270,7 @@ impl Common {
             json.push('\n');
             target
                 .write(json.as_bytes())
-                .map_err(|e| unwritable(path, &e))?;
+                .map_err(|e| output::unwritable_file("--json", path, &e))?;
         }
         Ok(match (wrong, rig.is_interrupted()) {
             (true, _) => Exit::Wrong,
@@ -276,8 +278,4 @@ impl Common {
             (false, false) => Exit::Fine,
         })
     }
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> String {
-    format!("--json {}: it cannot be written: {error}", path.display())
 }

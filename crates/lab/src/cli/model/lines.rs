@@ -3,7 +3,7 @@
 use super::picture;
 use crate::cli::Exit;
 use crate::cli::list::{List, Numbers, number};
-use crate::cli::output::{self, Target};
+use crate::cli::output;
 use crate::schema::SCHEMA;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use corelay_lines::{Count, Counts, Machine, Method, Setup};
@@ -11,8 +11,7 @@ use corelay_topology::{Order, Topology};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What every output of this command is headed with.
@@ -203,12 +202,10 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
             "--pin {pin}: here every thread has a place of its own"
         ));
     }
-    let unwritable = |error: io::Error| {
-        let path = args.svg.as_deref().unwrap_or(Path::new("-"));
-        format!("--svg {}: it cannot be written: {error}", path.display())
+    let svg = match &args.svg {
+        Some(path) => Some(output::open_beside("--svg", path)?),
+        None => None,
     };
-    let svg = args.svg.as_deref().map(Target::open).transpose();
-    let svg = svg.map_err(unwritable)?;
     let mut pairs = Vec::new();
     for &method in &args.method.0 {
         pairs.extend(args.clients.0.iter().map(|&clients| (method, clients)));
@@ -234,15 +231,12 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         work: args.work,
         rows,
     };
-    if let Some(target) = svg {
+    if let Some((target, path)) = svg.zip(args.svg.as_ref()) {
         let svg = picture::picture(&output);
-        target.write(svg.as_bytes()).map_err(unwritable)?;
+        let written = target.write(svg.as_bytes());
+        written.map_err(|why| output::unwritable_file("--svg", path, &why))?;
     }
-    output::say(&match args.json {
-        true => serde_json::to_string_pretty(&output).map_err(|error| error.to_string())? + "\n",
-        false => text(&output, machine, &order),
-    })?;
-    Ok(Exit::Fine)
+    super::deliver(args.json, &output, &text(&output, machine, &order))
 }
 
 /// Counts, where there is a place of its own for each thread.

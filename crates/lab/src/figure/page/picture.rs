@@ -126,7 +126,7 @@ fn plot(
     series.extend(lines.iter().map(|(label, points)| {
         Series {
             label: (*label).to_owned(),
-            style: styles.style(label, 0),
+            style: style(styles, label),
             points: points
                 .iter()
                 .map(|p| point(label, panel, quantity, p))
@@ -285,7 +285,7 @@ fn bars(
         let (_, value) = points.first()?;
         Some(Bar {
             label: (*label).to_owned(),
-            style: style(styles, label),
+            style: styles.style(label, 0),
             value: value.middle,
             spread: value.spread,
             tip: format!("{label}\n{}", tip(quantity, value)),

@@ -3,27 +3,21 @@
 use super::measured::divided;
 use super::{Args, Measured, observe};
 use crate::model::throughput::Work;
-use crate::schema::{Results, Run, SCHEMA};
+use crate::overlay::read;
+use crate::schema::Run;
 use std::path::Path;
 
 /// Reads the runs of the wanted method at one number of threads and variables: the threads
-/// asked for, where the file has them, or else what it has most runs of. The work is that of the runs with most
-/// on both sides, which are the ones the others serve to explain.
+/// asked for, where the file has them, or else what it has most runs of. The work is that of the
+/// runs with most on both sides, which are the ones the others serve to explain.
 ///
 /// # Errors
 /// A sentence that names the file, and the method where there is none of it.
 pub(super) fn read(args: &Args, file: &Path) -> Result<(Measured, Work), String> {
     let refused = |why: String| format!("--from {}: {why}", file.display());
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| refused(format!("it cannot be read: {error}")))?;
-    let results: Results = serde_json::from_str(&text)
-        .map_err(|error| refused(format!("it has no results of corelay: {error}")))?;
-    if results.schema != SCHEMA {
-        return Err(refused(format!(
-            "its schema is {}, this program reads {SCHEMA}",
-            results.schema
-        )));
-    }
+    let results = read::read(file)
+        .map_err(|why| format!("--from {why}"))?
+        .results;
     let name = args.method.method.name();
     let mut runs: Vec<Run> = results.runs;
     runs.retain(|run| run.method == name && run.load.is_none() && divided(run).is_some());

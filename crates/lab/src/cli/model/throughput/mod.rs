@@ -8,7 +8,7 @@ mod text;
 use crate::cli::Exit;
 use crate::cli::host::{COMMIT, Host, command_line};
 use crate::cli::list::number;
-use crate::cli::output::Target;
+use crate::cli::output::{open_beside, unwritable_file};
 use crate::measure::stats;
 use crate::method::literature::lines;
 use crate::method::{Method, any_dedicated};
@@ -189,7 +189,7 @@ struct Output<'a> {
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
     let svg = match &args.svg {
-        Some(path) => Some(Target::open(path).map_err(|why| picture::unwritable(path, &why))?),
+        Some(path) => Some(open_beside("--svg", path)?),
         None => None,
     };
     let host = Host::look();
@@ -217,7 +217,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
     if let Some((target, path)) = svg.zip(args.svg.as_ref()) {
         let picture = picture::of(&said);
         let written = target.write(picture.as_bytes());
-        written.map_err(|why| picture::unwritable(path, &why))?;
+        written.map_err(|why| unwritable_file("--svg", path, &why))?;
     }
     let runs = measured.as_ref().map_or(&[][..], |m| &m.runs);
     let output = Output {

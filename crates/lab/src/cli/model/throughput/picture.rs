@@ -2,7 +2,6 @@
 
 use super::Said;
 use crate::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, significant};
-use std::path::Path;
 
 /// Width of the picture in units.
 const WIDTH: f64 = 860.0;
@@ -78,9 +77,4 @@ pub(super) fn of(said: &Said) -> String {
         room: (0, 0),
     };
     plot.svg(Place::Alone)
-}
-
-/// Why nothing can be left at `--svg`.
-pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> String {
-    format!("--svg {}: it cannot be written: {error}", path.display())
 }

@@ -21,8 +21,11 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-/// Vtable, object and words of a lone call, out of its line.
-type LocalRecord = MaybeUninit<[u64; 2 + MAIL_WORDS]>;
+/// Vtable, object and words of a lone call, out of its line: on one of its own, as there.
+#[repr(C, align(64))]
+struct LocalRecord(Record);
+
+type Record = MaybeUninit<[u64; 2 + MAIL_WORDS]>;
 
 /// Its result.
 type Results = MaybeUninit<[u64; MAIL_WORDS]>;
@@ -312,8 +315,8 @@ impl Lane {
             Some(_) => {
                 memory::read(record, 2 + MAIL_WORDS);
                 // SAFETY: the mail published the call; some of its words may not be written.
-                copy = unsafe { record.cast::<LocalRecord>().read() };
-                copy.as_mut_ptr().cast()
+                copy = LocalRecord(unsafe { record.cast::<Record>().read() });
+                copy.0.as_mut_ptr().cast()
             }
         };
         // SAFETY: the mail published the call.

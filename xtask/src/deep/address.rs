@@ -33,7 +33,10 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
         "LSAN_OPTIONS",
         format!("suppressions={}:print_suppressions=0", leaks.display()),
     );
-    super::test(&mut command, &super::targets(workspace)?);
+    let mut targets = super::targets(workspace)?;
+    // What it counts depends on where frames lie, and the sanitizer moves them.
+    targets.retain(|target| target.folder != "lines");
+    super::test(&mut command, &targets);
     super::tested(command)
 }
 

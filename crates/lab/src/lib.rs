@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod columns;
 pub mod comparison;
 pub mod course;
 pub mod figure;

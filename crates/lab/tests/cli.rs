@@ -1,44 +1,11 @@
 //! The program as its users meet it: exit codes, one clear sentence, whole files.
 
+mod program;
+
 use corelay_lab::method::METHODS;
 use corelay_lab::schema::{Limit, Mode, Results, SCHEMA};
+use program::{corelay, refused, text};
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn corelay(args: &[&str]) -> Output {
-    let state = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
-    command
-        .args(args)
-        .env("XDG_STATE_HOME", state.path())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// The program says one sentence that contains each of `words`, and exits with 2.
-#[track_caller]
-fn refused(args: &[&str], words: &[&str]) {
-    let output = corelay(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(
-        output.stdout.is_empty(),
-        "{args:?} printed {}",
-        text(&output.stdout)
-    );
-    assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
-    assert!(said.starts_with("error: "), "{args:?}: {said}");
-    for word in words {
-        assert!(
-            said.contains(word),
-            "{args:?}: `{word}` is missing in: {said}"
-        );
-    }
-}
 
 #[test]
 fn bad_input_gets_one_sentence_that_names_the_flag() {

@@ -1,47 +1,17 @@
 //! `corelay figure` and `corelay plot` as their users meet them.
 
+mod program;
+
 use corelay_lab::figure::FIGURES;
 use corelay_lab::figure::measured::Measured;
 use corelay_lab::figure::outcome::Outcome;
 use corelay_lab::schema::Results;
+use program::{corelay, refused};
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn corelay(args: &[&str]) -> Output {
-    let state = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
-    command
-        .args(args)
-        .env("XDG_STATE_HOME", state.path())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// The program says one sentence that contains each of `words`, and exits with 2.
-#[track_caller]
-fn refused(args: &[&str], words: &[&str]) {
-    let output = corelay(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
-    for word in words {
-        assert!(
-            said.contains(word),
-            "{args:?}: `{word}` is missing in: {said}"
-        );
-    }
-}
 
 #[track_caller]
 fn fine(args: &[&str]) -> String {
-    let output = corelay(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {said}");
-    text(&output.stdout)
+    program::fine(&corelay(args))
 }
 
 /// A page is whole, well-formed, and asks for nothing else.

@@ -1,7 +1,10 @@
 //! The greedy client (D13) starves its victims under `fast-path`, and under no other policy.
 
+mod program;
+
+use program::{corelay, text};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const ALL: [&str; 6] = [
     "queue",
@@ -13,12 +16,7 @@ const ALL: [&str; 6] = [
 ];
 
 fn greedy(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
-    command.args(["lab", "greedy"]).args(args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    corelay(&[&["lab", "greedy"], args].concat())
 }
 
 fn path(folder: &Path) -> &str {
@@ -118,18 +116,9 @@ fn a_picture_a_table_and_a_sentence_for_each_policy() {
     assert!(!svg.contains("href") && !svg.contains("url("));
 }
 
-/// One sentence that contains each of `words`, exit code 2, and nothing measured.
 #[track_caller]
 fn refused(args: &[&str], words: &[&str]) {
-    let output = greedy(args);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
-    assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
-    assert!(said.starts_with("error: "), "{args:?}: {said}");
-    for word in words {
-        assert!(said.contains(word), "{args:?}: no `{word}` in: {said}");
-    }
+    program::refused(&[&["lab", "greedy"], args].concat(), words);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Ctrl-C keeps what was measured, says so by exit code 130, and leaves whole files.
 #![cfg(unix)]
 
+mod program;
+
 use corelay_lab::schema::Results;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -27,8 +29,8 @@ fn has_begun(folder: &Path) -> Option<()> {
 /// returns its exit code.
 fn interrupted(args: &[&str], folder: &Path) -> Option<i32> {
     let state = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
-    command.args(args).env("XDG_STATE_HOME", state.path());
+    let mut command = program::command(state.path());
+    command.args(args);
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let begun = within_a_minute(|| has_begun(folder));
     std::thread::sleep(Duration::from_millis(500));

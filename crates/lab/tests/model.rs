@@ -1,30 +1,29 @@
 //! `corelay model`, as its users meet it.
 
+mod program;
+
+use program::{corelay, fine, refused};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+
+fn words(args: &str) -> Vec<&str> {
+    ["model"]
+        .into_iter()
+        .chain(args.split_whitespace())
+        .collect()
+}
 
 fn model(args: &str) -> Output {
-    let state = tempfile::tempdir().unwrap();
-    Command::new(env!("CARGO_BIN_EXE_corelay"))
-        .arg("model")
-        .args(args.split_whitespace())
-        .env("XDG_STATE_HOME", state.path())
-        .output()
-        .unwrap()
+    corelay(&words(args))
 }
 
 fn json(args: &str) -> Value {
-    let output = model(&format!("{args} --json"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args}: {said}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_str(&text(&format!("{args} --json"))).unwrap()
 }
 
 fn text(args: &str) -> String {
-    let output = model(args);
-    assert!(output.status.success(), "{args}");
-    String::from_utf8(output.stdout).unwrap()
+    fine(&model(args))
 }
 
 #[test]
@@ -240,20 +239,7 @@ fn throughput_measures_what_it_fits() {
 
 #[test]
 fn bad_input_gets_one_sentence_that_names_the_flag() {
-    let refused = |args: &str, words: &[&str]| {
-        let output = model(args);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args}: {said}");
-        assert!(output.stdout.is_empty(), "{args}");
-        assert_eq!(said.lines().count(), 1, "{args}: {said}");
-        assert!(said.starts_with("error: "), "{args}: {said}");
-        for word in words {
-            assert!(
-                said.contains(word),
-                "{args}: `{word}` is missing in: {said}"
-            );
-        }
-    };
+    let refused = |args: &str, names: &[&str]| refused(&words(args), names);
     refused("magic", &["magic"]);
     refused("contention --vars 0", &["--vars", "not within"]);
     refused("contention --threads 0", &["--threads"]);

@@ -1,22 +1,17 @@
 //! `corelay trace` as its users meet it: another command's output and exit code, and a file.
 
+mod program;
+
+use program::{is_refusal, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
+/// Runs the program where it leaves its files.
 fn corelay(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_corelay"));
-    command
-        .args(args)
-        .current_dir(folder)
-        .env("XDG_STATE_HOME", folder)
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    let mut command = program::command(folder);
+    command.args(args).current_dir(folder).output().unwrap()
 }
 
 /// A run that takes a moment, of one method: the last events of a thread are kept, and another
@@ -198,18 +193,7 @@ fn a_command_that_fails_is_recorded_and_its_exit_code_passed_on() {
 fn bad_input_gets_one_sentence_and_nothing_runs() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |args: &[&str], words: &[&str]| {
-        let output = corelay(folder.path(), args);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(output.stdout.is_empty(), "{args:?}");
-        assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
-        assert!(said.starts_with("error: "), "{args:?}: {said}");
-        for word in words {
-            assert!(
-                said.contains(word),
-                "{args:?}: `{word}` is missing in: {said}"
-            );
-        }
+        is_refusal(&corelay(folder.path(), args), args, words);
         let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 0, "{args:?} left something");
     };

@@ -1,19 +1,15 @@
 //! Latency under load as a table for the terminal.
 
 use crate::cli::table;
+use crate::columns::columns;
 use crate::measure::limit;
 use crate::plot::{grouped, percent, significant};
 use crate::schema::{Limit, Mode, ModeSummary, Results, Run};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 
 /// A table of all runs, a line per mode, then what the reader should know about them.
 pub(crate) fn of(results: &Results) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+    let head = [
         "method",
         "threads",
         "servers",
@@ -30,17 +26,8 @@ pub(crate) fn of(results: &Results) -> String {
         "waiting",
         "limit",
         "result",
-    ]);
-    for run in &results.runs {
-        let modes: Vec<_> = run.by_mode.iter().map(|(m, s)| (*m, Some(s))).collect();
-        let none = vec![(Mode::Unknown, None)];
-        for (mode, summary) in if modes.is_empty() { none } else { modes } {
-            table.add_row(row(run, mode, summary));
-        }
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    ];
+    let table = columns(head, results.runs.iter().flat_map(rows), 1);
     let mut text = format!("{table}\n");
     table::footnotes(&mut text, results);
     let stamps = results.runs.iter().filter_map(|run| run.load);
@@ -95,6 +82,17 @@ pub(crate) fn of(results: &Results) -> String {
         }
     }
     text
+}
+
+/// A row per mode; one where nothing was measured.
+fn rows(run: &Run) -> Vec<Vec<String>> {
+    if run.by_mode.is_empty() {
+        return vec![row(run, Mode::Unknown, None)];
+    }
+    let modes = run.by_mode.iter();
+    modes
+        .map(|(mode, summary)| row(run, *mode, Some(summary)))
+        .collect()
 }
 
 fn row(run: &Run, mode: Mode, summary: Option<&ModeSummary>) -> Vec<String> {

@@ -1,16 +1,12 @@
 //! Results as a table for the terminal.
 
+use crate::columns::columns;
 use crate::schema::{Mode, Results, Run};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 
 /// A table of all runs, then what the reader should know about them.
 pub(crate) fn of(results: &Results) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+    let head = [
         "method",
         "threads",
         "servers",
@@ -23,13 +19,8 @@ pub(crate) fn of(results: &Results) -> String {
         "harmonic",
         "Mops/CPU",
         "result",
-    ]);
-    for run in &results.runs {
-        table.add_row(row(run));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    ];
+    let table = columns(head, results.runs.iter().map(row), 1);
     let mut text = format!("{table}\n");
     footnotes(&mut text, results);
     if let Some(rtt) = results.machine.rtt_min_ns {

@@ -3,8 +3,8 @@
 use super::measured::Measured;
 use super::outcome::Drawing;
 use super::quantity::{Quantity, Value};
+use crate::columns::columns;
 use crate::plot::short_count;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -73,17 +73,7 @@ fn grid(measured: &Measured<'_>, panel: &Drawing, title: &str, columns: &[Column
 
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(&self.head);
-        for row in &self.rows {
-            table.add_row(row);
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        let table = columns(&self.head, &self.rows, 1);
         writeln!(f, "{}\n{table}", self.title)
     }
 }

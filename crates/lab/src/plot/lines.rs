@@ -14,7 +14,7 @@
 use super::svg::Frame;
 use super::{
     BOLD_WIDTH, LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count,
-    style, trimmed,
+    significant, style, trimmed,
 };
 use std::fmt::Write;
 
@@ -61,6 +61,25 @@ pub struct Series {
     pub points: Vec<Point>,
     /// Drawn faintly: shown for comparison only.
     pub faint: bool,
+}
+
+impl Series {
+    /// Its name, its first and its last value; `None` where it has no points.
+    pub fn ends(&self) -> Option<String> {
+        let (first, last) = (self.points.first()?, self.points.last()?);
+        Some(format!(
+            "{} from {} to {}",
+            self.label,
+            significant(first.y),
+            significant(last.y)
+        ))
+    }
+
+    /// A picture in words: each line from its first to its last point.
+    pub fn left_to_right(series: &[Self]) -> String {
+        let told: Vec<String> = series.iter().filter_map(Self::ends).collect();
+        format!("From left to right: {}.", told.join("; "))
+    }
 }
 
 /// A measured point.

@@ -4,12 +4,13 @@ use crate::cli::Exit;
 use crate::cli::host::Host;
 use crate::cli::list::number;
 use crate::cli::output::{self, Target};
+use crate::columns::columns;
 use crate::course::greedy::{
     self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
 };
 use crate::plot::grouped;
 use crate::schema::{Machine, SCHEMA};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::Table;
 use corelay::Policy;
 use serde::Serialize;
 use std::fmt::Write;
@@ -236,11 +237,7 @@ impl Args {
 
 /// Answers to all victims after quarters of the steps.
 fn table(records: &[Record]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+    let head = [
         "answers after",
         "1/4",
         "1/2",
@@ -249,8 +246,8 @@ fn table(records: &[Record]) -> Table {
         "fewest",
         "most",
         "longest without",
-    ]);
-    for record in records {
+    ];
+    let row = |record: &Record| {
         let last = record.marks.len() - 1;
         let at = |quarter: usize| grouped(record.marks[last * quarter / 4].total());
         let each = &record.marks[last].answered;
@@ -260,10 +257,7 @@ fn table(records: &[Record]) -> Table {
         row.extend([at(1), at(2), at(3), at(4)]);
         row.extend(ends);
         row.push(grouped(record.longest));
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+        row
+    };
+    columns(head, records.iter().map(row), 1)
 }

@@ -3,9 +3,9 @@
 use crate::cli::Exit;
 use crate::cli::list::{List, Numbers, number};
 use crate::cli::output;
+use crate::columns::columns;
 use crate::course::order::{self, Live, MOST_REQUESTS, SHOWN};
 use crate::plot::grouped;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use corelay_literature::Shape;
 use serde::Serialize;
 use std::fmt::Write;
@@ -89,23 +89,17 @@ fn text(output: &Output) -> String {
         let word = if *lines == 1 { "line: " } else { "lines:" };
         let _ = writeln!(text, "  with {lines} {word} {}", numbers.join(" "));
     }
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["lines", "queue", "executed", "after a later one"]);
-    for live in &output.live {
-        table.add_row([
+    let head = ["lines", "queue", "executed", "after a later one"];
+    let row = |live: &Live| {
+        [
             live.lines.to_string(),
             live.queue
                 .map_or("direct".to_owned(), |queue| queue.to_string()),
             grouped(live.executed),
             grouped(live.overtaken),
-        ]);
-    }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+        ]
+    };
+    let table = columns(head, output.live.iter().map(row), 0);
     let _ = writeln!(
         text,
         "\nLive, one client and a server on a thread:\n{table}"

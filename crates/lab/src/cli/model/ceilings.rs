@@ -3,6 +3,7 @@
 use crate::cli::Exit;
 use crate::cli::host::Host;
 use crate::cli::list::number;
+use crate::columns::columns;
 use crate::machine;
 use crate::measure::mode::NEAR_FACTOR;
 use crate::measure::stats;
@@ -279,7 +280,10 @@ fn text(said: &Said) -> String {
             "120 (300 Mops)",
         ),
     ];
-    text += &super::table(["ceiling", "is", "here", "the source"], rows, 2);
+    text += &format!(
+        "{}\n",
+        columns(["ceiling", "is", "here", "the source"], rows, 2)
+    );
     if let Some(sentence) = &said.unavailable {
         let _ = writeln!(text, "unavailable: {sentence}");
     }

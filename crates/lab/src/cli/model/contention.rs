@@ -2,6 +2,7 @@
 
 use crate::cli::Exit;
 use crate::cli::list::{List, Numbers};
+use crate::columns::columns;
 use crate::model::contention::{fewest_contending, probability};
 use crate::plot::grouped;
 use serde::Serialize;
@@ -73,7 +74,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         "at least two meet",
         "at least so many",
     ];
-    let mut text = super::table(header, chances.iter().map(row), 0);
+    let mut text = format!("{}\n", columns(header, chances.iter().map(row), 0));
     text += "The source, of 56 threads: below 10 % at 2^14, practically zero at 2^19. Its printed \
              formulas\nsay otherwise; these are the right ones.\n";
     super::deliver(args.json, &chances, &text)

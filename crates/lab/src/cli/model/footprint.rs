@@ -2,6 +2,7 @@
 
 use crate::cli::Exit;
 use crate::cli::list::number;
+use crate::columns::columns;
 use crate::method::literature::lines;
 use crate::model::footprint::{
     Pair, SOURCE_BYTES, SOURCE_PAIRS, async_lines, ffwd, product_filled, product_first, rcl,
@@ -134,7 +135,7 @@ fn text(said: &Said) -> String {
         "of a client",
         "of a core",
     ];
-    let mut text = super::table(header, said.channels.iter().map(row), 1);
+    let mut text = format!("{}\n", columns(header, said.channels.iter().map(row), 1));
     let (servers, clients) = (said.servers, said.clients);
     let _ = writeln!(
         text,

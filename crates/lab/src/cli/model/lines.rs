@@ -4,8 +4,8 @@ use super::picture;
 use crate::cli::Exit;
 use crate::cli::list::{List, Numbers, number};
 use crate::cli::output;
+use crate::columns::columns;
 use crate::schema::SCHEMA;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use corelay_lines::{Count, Counts, Machine, Method, Setup};
 use corelay_topology::{Order, Topology};
 use serde::Serialize;
@@ -284,11 +284,7 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
         output.pin,
         first.join(", "),
     );
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+    let head = [
         "method",
         "clients",
         "core",
@@ -299,13 +295,8 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
         "server's",
         "its claims",
         "sleeps",
-    ]);
-    for row in &output.rows {
-        table.add_row(cells(row));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    ];
+    let table = columns(head, output.rows.iter().map(cells), 1);
     let _ = writeln!(
         text,
         "{table}\n\

@@ -11,7 +11,6 @@ mod throughput;
 use crate::cli::list::{List, Numbers};
 use crate::cli::{Exit, output};
 use crate::workload::point::MAX_VARS;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 /// What the figures should look like: the sources' models, with this machine's values
@@ -56,26 +55,6 @@ fn deliver(is_json: bool, said: &impl Serialize, text: &str) -> Result<Exit, Str
         output::say(text)?;
     }
     Ok(Exit::Fine)
-}
-
-/// Figures in columns, which end together; where the first has `words`, it begins together.
-fn table<const N: usize>(
-    header: [&str; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-    words: usize,
-) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(header);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    format!("{table}\n")
 }
 
 /// Reads `--vars`.

@@ -3,6 +3,7 @@
 use crate::cli::Exit;
 use crate::cli::host::Host;
 use crate::cli::list::{List, number};
+use crate::columns::columns;
 use crate::model::residency::{VAR_BYTES, capacity, from_memory, resident};
 use crate::plot::{bytes, grouped};
 use crate::schema::CacheLevel;
@@ -134,5 +135,5 @@ fn text(said: &Said, servers: u64) -> String {
         ]
     };
     let header = ["variables", "data", "in L2", "in L3", "from memory"];
-    text + &super::table(header, said.shares.iter().map(row), 0)
+    text + &format!("{}\n", columns(header, said.shares.iter().map(row), 0))
 }

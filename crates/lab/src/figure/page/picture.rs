@@ -152,7 +152,7 @@ fn plot(
     LinePlot {
         id: id(measured, panel, quantity),
         title: format!("{}: {}", panel.title, quantity.label()),
-        description: description(&series),
+        description: Series::left_to_right(&series),
         x_label: &panel.axis.label,
         y_label: y_label(quantity, y),
         x: if panel.axis.log {
@@ -323,19 +323,4 @@ fn bars(
         width: WIDTH,
     }
     .svg(Place::Page)
-}
-
-/// The picture in words: each line from its first to its last point.
-fn description(series: &[Series]) -> String {
-    let one = |s: &Series| {
-        let (first, last) = (s.points.first()?, s.points.last()?);
-        Some(format!(
-            "{} from {} to {}",
-            s.label,
-            significant(first.y),
-            significant(last.y)
-        ))
-    };
-    let told: Vec<String> = series.iter().filter_map(one).collect();
-    format!("From left to right: {}.", told.join("; "))
 }

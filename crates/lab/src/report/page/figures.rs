@@ -339,7 +339,7 @@ impl Studio<'_> {
         };
         let plot = LinePlot {
             id: self.id.clone(),
-            description: description(&series),
+            description: Series::left_to_right(&series),
             title,
             x_label: match self.axis {
                 Axis::Threads => "threads",
@@ -483,19 +483,4 @@ fn tip(label: &str, place: &str, s: &ModeSummary) -> String {
         significant(s.q3_mops),
         grouped(s.n as u64)
     )
-}
-
-/// The picture in words: each line from its first to its last point.
-fn description(series: &[Series]) -> String {
-    let one = |s: &Series| {
-        let (first, last) = (s.points.first()?, s.points.last()?);
-        Some(format!(
-            "{} from {} to {}",
-            s.label,
-            significant(first.y),
-            significant(last.y)
-        ))
-    };
-    let told: Vec<String> = series.iter().filter_map(one).collect();
-    format!("From left to right: {}.", told.join("; "))
 }

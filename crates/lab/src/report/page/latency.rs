@@ -252,18 +252,12 @@ fn tip(
 /// The picture in words.
 fn description(series: &[Series], unit: &str) -> String {
     let one = |s: &Series| {
-        let (first, last) = (s.points.first()?, s.points.last()?);
-        let limited = match last.halo {
+        let limited = match s.points.last()?.halo {
             Halo::None => "",
             Halo::Round => " (saturated)",
             Halo::Square => " (nothing is said of the method)",
         };
-        Some(format!(
-            "{} from {} to {}{limited}",
-            s.label,
-            significant(first.y),
-            significant(last.y)
-        ))
+        Some(s.ends()? + limited)
     };
     let told: Vec<String> = series.iter().filter_map(one).collect();
     format!(

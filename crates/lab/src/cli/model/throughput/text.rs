@@ -1,6 +1,7 @@
 //! The model and what was measured, for the terminal.
 
 use super::{Point, Said};
+use crate::columns::columns;
 use crate::model::throughput::{Observed, PROOF, Side};
 use crate::plot::significant;
 use crate::schema::Mode;
@@ -29,7 +30,7 @@ pub(super) fn of(said: &Said) -> String {
     let header = [
         "threads", "servers", "clients", "model", "bound", "measured", "residual",
     ];
-    text += &super::super::table(header, said.points.iter().map(row), 0);
+    text += &format!("{}\n", columns(header, said.points.iter().map(row), 0));
     if let Some((best, equilibrium)) = said.best.zip(said.equilibrium) {
         let _ = writeln!(
             text,

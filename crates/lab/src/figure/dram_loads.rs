@@ -4,7 +4,7 @@
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::{LocalLoads, RemoteLoads, Throughput};
-use super::size::{Size, Way};
+use super::size::Size;
 use crate::measure::counters;
 use crate::method::counted::Counted;
 use crate::method::literature::async_lines;
@@ -55,7 +55,7 @@ const METHODS: [Method; 3] = [
 
 fn panels(size: &Size) -> Vec<Panel> {
     let line = |method: Method| {
-        let way = Way::queue(16, 32).by(method);
+        let way = method;
         let cell = |vars: u64| size.cell(vars as f64, way, size.usual_servers(), vars);
         Line::new(method.name(), size.vars().into_iter().map(cell))
     };

@@ -7,8 +7,9 @@
 use super::declare::{Axis, Cell, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::{Saturation, Throughput};
-use super::size::{Size, VARS, Way};
+use super::size::{Size, VARS};
 use crate::method::Method;
+use crate::method::literature::lines;
 use crate::method::literature::lines::rooted;
 use crate::plot::{percent, significant};
 use crate::report::words::count;
@@ -62,10 +63,9 @@ const ROOTS: [(u32, Slower); 8] = [
 ];
 
 /// `way` over the work per operation.
-pub(super) fn by_roots(size: &Size, way: Way, servers: usize) -> Vec<Cell> {
-    let cell = |(roots, slower): (u32, Slower)| {
-        slowed(size.cell(roots, way.by(slower(way.method)), servers, VARS))
-    };
+pub(super) fn by_roots(size: &Size, way: Method, servers: usize) -> Vec<Cell> {
+    let cell =
+        |(roots, slower): (u32, Slower)| slowed(size.cell(roots, slower(way), servers, VARS));
     ROOTS.map(cell).into()
 }
 
@@ -82,11 +82,11 @@ fn slowed(cell: Cell) -> Cell {
 }
 
 fn panels(size: &Size) -> Vec<Panel> {
-    let way = Way::queue(16, 32);
+    let way = lines::queue(16, 32);
     let by_servers = |label, slower: Option<Slower>| {
         let cell = |n: usize| match slower {
             None => size.cell(n as f64, way, n, VARS),
-            Some(slower) => slowed(size.cell(n as f64, way.by(slower(way.method)), n, VARS)),
+            Some(slower) => slowed(size.cell(n as f64, slower(way), n, VARS)),
         };
         Line::new(label, size.servers().into_iter().map(cell))
     };

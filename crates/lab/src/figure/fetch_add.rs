@@ -3,7 +3,9 @@
 use super::declare::{Axis, Curve, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::Throughput;
-use super::size::{Size, Way};
+use super::size::{Size, named};
+use crate::method::Method;
+use crate::method::literature::lines;
 use crate::plot::{grouped, short_count, significant};
 use crate::report::words::{code, count};
 
@@ -93,14 +95,14 @@ pub(super) const FIGURE: Figure = Figure {
 };
 
 fn panels(size: &Size) -> Vec<Panel> {
-    let line = |(label, way): (&str, Way)| {
+    let line = |(label, way): (&str, Method)| {
         let cell = |vars: u64| size.cell(vars as f64, way, size.usual_servers(), vars);
         Line::new(label, size.vars().into_iter().map(cell))
     };
-    let mut ways: Vec<(&str, Way)> = LOCKS.map(|name| (name, Way::named(name))).into();
-    ways.push(("async-lines:1x2", Way::queue(1, 2)));
-    ways.push((DEDICATED, Way::queue(16, 32)));
-    ways.extend([FLAT, "trust", "trust-then"].map(|name| (name, Way::named(name))));
+    let mut ways: Vec<(&str, Method)> = LOCKS.map(|name| (name, named(name))).into();
+    ways.push(("async-lines:1x2", lines::queue(1, 2)));
+    ways.push((DEDICATED, lines::queue(16, 32)));
+    ways.extend([FLAT, "trust", "trust-then"].map(|name| (name, named(name))));
     vec![Panel {
         key: "vars",
         title: "Over variables",

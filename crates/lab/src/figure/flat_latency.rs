@@ -8,9 +8,10 @@
 use super::declare::{Axis, Cell, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::{Latency, Ready, Throughput};
-use super::size::{Size, VARS, Way, usual_servers};
+use super::size::{Size, VARS, usual_servers};
 use crate::method::Method;
 use crate::method::flat::{self, BOUND};
+use crate::method::literature::lines;
 use crate::plot::{percent, significant};
 use crate::report::words::times;
 use corelay::Policy;
@@ -78,7 +79,7 @@ const POLICIES: [Method; 5] = [
 fn panels(size: &Size) -> Vec<Panel> {
     let mut threads = vec![size.threads / 2, size.threads];
     threads.retain(|&n| n >= 2);
-    let cells = |way: Way, servers: &dyn Fn(usize) -> usize| -> Vec<Cell> {
+    let cells = |way: Method, servers: &dyn Fn(usize) -> usize| -> Vec<Cell> {
         let cell = |&n: &usize| {
             let mut cell = size.cell_of(n, n as f64, way, servers(n), VARS);
             // As many requests in flight as with the lines beside: latency follows from it.
@@ -88,10 +89,10 @@ fn panels(size: &Size) -> Vec<Panel> {
         threads.iter().map(cell).collect()
     };
     let flat = |method: Method| {
-        let way = Way::queue(16, 32).by(method);
+        let way = method;
         Line::new(method.name(), cells(way, &|_| 0))
     };
-    let dedicated = Way::queue(16, 32);
+    let dedicated = lines::queue(16, 32);
     let mut lines: Vec<Line> = POLICIES.map(flat).into();
     lines.insert(0, Line::new(DEDICATED, cells(dedicated, &usual_servers)));
     vec![Panel {

@@ -3,7 +3,7 @@
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::Throughput;
-use super::size::{Size, VARS, Way};
+use super::size::{Size, VARS, named};
 use crate::plot::significant;
 use crate::report::words::{code, count, times};
 
@@ -52,7 +52,7 @@ pub(super) const FIGURE: Figure = Figure {
 fn panels(size: &Size) -> Vec<Panel> {
     let threads = size.threads_from(1);
     let line = |name| {
-        let way = Way::named(name);
+        let way = named(name);
         let of = |&n: &usize| n <= size.cpus;
         let cell = |&n: &usize| size.cell_of(n, n as f64, way, 0, VARS);
         Line::new(name, threads.iter().filter(|n| of(n)).map(cell))

@@ -5,7 +5,7 @@ use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::one_variable::{LOCKS, METHODS};
 use super::quantity::Quantity::Throughput;
-use super::size::{Size, Way};
+use super::size::{Size, named};
 use crate::plot::{grouped, significant};
 use crate::report::words::{code, times};
 
@@ -39,7 +39,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     let last = if size.short { 12 } else { 18 };
     let line = |name| {
         let vars = (0..=last).step_by(3).map(|shift| 1u64 << shift);
-        let cell = |vars: u64| size.cell(vars as f64, Way::named(name), 1, vars);
+        let cell = |vars: u64| size.cell(vars as f64, named(name), 1, vars);
         Line::new(name, vars.map(cell))
     };
     vec![Panel {

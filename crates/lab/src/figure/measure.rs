@@ -268,19 +268,19 @@ mod tests {
     use crate::figure::declare::{Axis, Line};
     use crate::figure::outcome::place_of;
     use crate::figure::quantity::Quantity::Throughput;
-    use crate::figure::size::Way;
-    use crate::method::{METHODS, broken};
+    use crate::figure::size::named;
+    use crate::method::literature::lines;
+    use crate::method::{METHODS, Method, broken};
     use crate::schema::Mode;
     use std::sync::Arc;
 
     /// Set up by nobody.
-    fn refused() -> Way {
-        let method = METHODS[1].built_by(|_, _, _| Err("no such luck".to_owned()));
-        Way::named("mutex").by(method)
+    fn refused() -> Method {
+        METHODS[1].built_by(|_, _, _| Err("no such luck".to_owned()))
     }
 
     fn panels(size: &Size) -> Vec<Panel> {
-        let line = |label, way: Way| {
+        let line = |label, way: Method| {
             // Out of the order in which they are measured.
             let vars = [64u64, 8, 1];
             let cell = |&vars: &u64| size.cell(vars as f64, way, 1, vars);
@@ -292,11 +292,11 @@ mod tests {
             axis: Axis::vars(),
             quantities: &[Throughput],
             lines: vec![
-                line("mutex", Way::named("mutex")),
+                line("mutex", named("mutex")),
                 line("refused", refused()),
-                line("wrong", Way::named("mutex").by(broken::LOSES)),
-                line("async-lines:2x4", Way::queue(2, 4)),
-                line("atomic", Way::named("atomic")),
+                line("wrong", broken::LOSES),
+                line("async-lines:2x4", lines::queue(2, 4)),
+                line("atomic", named("atomic")),
             ],
         }]
     }

@@ -4,7 +4,7 @@
 use super::declare::{Axis, Curve, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::Throughput;
-use super::size::{Size, Way};
+use super::size::{Size, named};
 use crate::model::ceilings::Ceilings;
 use crate::plot::significant;
 use crate::report::words::{code, count, times};
@@ -110,8 +110,8 @@ fn panels(size: &Size) -> Vec<Panel> {
 /// Every method over threads, on so many variables.
 pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<Line> {
     let line = |name| {
-        let way = Way::named(name);
-        let threads = size.threads_from(way.least_threads()).into_iter();
+        let way = named(name);
+        let threads = size.threads_from(way.least_threads(1)).into_iter();
         Line::new(
             name,
             threads.map(|n| size.cell_of(n, n as f64, way, 1, vars)),

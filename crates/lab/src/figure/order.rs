@@ -4,7 +4,8 @@
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::{Batch, Throughput};
-use super::size::{Size, Way};
+use super::size::{Size, named};
+use crate::method::literature::lines;
 use crate::plot::significant;
 use crate::report::words::times;
 
@@ -44,10 +45,10 @@ fn panels(size: &Size) -> Vec<Panel> {
         axis: Axis::vars(),
         quantities: &[Throughput, Batch],
         lines: vec![
-            line(ONE_DIRECT, Way::direct(1)),
-            line(ONE, Way::queue(1, 2)),
-            line(SIXTEEN, Way::queue(16, 32)),
-            line(OURS, Way::named(OURS)),
+            line(ONE_DIRECT, lines::direct(1)),
+            line(ONE, lines::queue(1, 2)),
+            line(SIXTEEN, lines::queue(16, 32)),
+            line(OURS, named(OURS)),
         ],
     }]
 }

@@ -9,7 +9,9 @@ use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::fast_slow::{by_roots, work_axis};
 use super::measured::Measured;
 use super::quantity::Quantity::{Ready, Saturation, Throughput};
-use super::size::{Size, VARS, Way};
+use super::size::{Size, VARS};
+use crate::method::Method;
+use crate::method::literature::lines;
 use crate::plot::percent;
 use crate::report::words::times;
 
@@ -51,8 +53,8 @@ enum End {
 }
 
 fn panels(size: &Size) -> Vec<Panel> {
-    let ways = || [(DIRECT, Way::direct(16)), (QUEUE, Way::queue(16, 32))];
-    let by_servers = |(label, way): (&str, Way)| {
+    let ways = || [(DIRECT, lines::direct(16)), (QUEUE, lines::queue(16, 32))];
+    let by_servers = |(label, way): (&str, Method)| {
         let servers = size.servers().into_iter();
         Line::new(label, servers.map(|n| size.cell(n as f64, way, n, VARS)))
     };

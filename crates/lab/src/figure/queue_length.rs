@@ -7,7 +7,8 @@
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::{Batch, Throughput};
-use super::size::{Size, VARS, Way, usual_servers};
+use super::size::{Size, VARS, usual_servers};
+use crate::method::literature::lines;
 use crate::plot::{grouped, significant};
 use crate::report::words::{count, times};
 
@@ -60,7 +61,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     servers.sort_unstable();
     servers.dedup();
     let line = |n: usize| {
-        let cell = |&length: &usize| size.cell(length as f64, Way::queue(LINES, length), n, VARS);
+        let cell = |&length: &usize| size.cell(length as f64, lines::queue(LINES, length), n, VARS);
         Line::new(label(n), LENGTHS.iter().map(cell))
     };
     vec![Panel {

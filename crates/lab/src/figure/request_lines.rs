@@ -4,7 +4,9 @@
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::{Batch, Latency, Throughput};
-use super::size::{Size, VARS, Way};
+use super::size::{Size, VARS};
+use crate::method::Method;
+use crate::method::literature::lines;
 use crate::plot::significant;
 use crate::report::words::{count, times};
 
@@ -50,7 +52,7 @@ pub(super) const FIGURE: Figure = Figure {
 
 fn panels(size: &Size) -> Vec<Panel> {
     let most = if size.short { 6 } else { 8 };
-    let line = |label, way: &dyn Fn(usize) -> Way| {
+    let line = |label, way: &dyn Fn(usize) -> Method| {
         let counts = (0..=most).map(|shift| 1usize << shift);
         let cell = |n: usize| size.cell(n as f64, way(n), size.usual_servers(), VARS);
         Line::new(label, counts.map(cell))
@@ -61,8 +63,8 @@ fn panels(size: &Size) -> Vec<Panel> {
         axis: Axis::log("request lines of a pair"),
         quantities: &[Throughput, Batch, Latency],
         lines: vec![
-            line(DIRECT, &Way::direct),
-            line(QUEUE, &|n| Way::queue(n, 2 * n)),
+            line(DIRECT, &lines::direct),
+            line(QUEUE, &|n| lines::queue(n, 2 * n)),
         ],
     }]
 }

@@ -6,7 +6,8 @@ use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::{KNEE, Measured};
 use super::quantity::Quantity::{self, FailedPops, Latency, Ready, Saturation, Throughput};
 use super::queue_length::LENGTHS;
-use super::size::{Size, VARS, Way};
+use super::size::{Size, VARS};
+use crate::method::literature::lines;
 use crate::plot::{percent, significant};
 use crate::report::words::times;
 
@@ -78,7 +79,8 @@ const fn printed<const N: usize>(gains_cease: &'static str) -> [Printed; 2] {
 
 fn panels(size: &Size, lines: usize) -> Vec<Panel> {
     let servers = size.usual_servers();
-    let cell = |&length: &usize| size.cell(length as f64, Way::queue(lines, length), servers, VARS);
+    let cell =
+        |&length: &usize| size.cell(length as f64, lines::queue(lines, length), servers, VARS);
     vec![Panel {
         key: PANEL,
         title: "Counters over the length of the queue",

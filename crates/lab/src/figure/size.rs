@@ -7,8 +7,7 @@
 use super::declare::Cell;
 use crate::cli::host::Host;
 use crate::measure::plan::Item;
-use crate::method::literature::lines;
-use crate::method::{Kind, Method};
+use crate::method::Method;
 use crate::workload::point::Point;
 use crate::workload::random::Choice;
 use corelay_literature::Shape;
@@ -99,8 +98,14 @@ impl Size {
     }
 
     /// A contender at the most threads.
-    pub(super) fn cell(&self, x: impl Into<f64>, way: Way, servers: usize, vars: u64) -> Cell {
-        self.cell_of(self.threads, x, way, servers, vars)
+    pub(super) fn cell(
+        &self,
+        x: impl Into<f64>,
+        method: Method,
+        servers: usize,
+        vars: u64,
+    ) -> Cell {
+        self.cell_of(self.threads, x, method, servers, vars)
     }
 
     /// A contender at so many threads.
@@ -108,7 +113,7 @@ impl Size {
         &self,
         threads: usize,
         x: impl Into<f64>,
-        way: Way,
+        method: Method,
         servers: usize,
         vars: u64,
     ) -> Cell {
@@ -118,15 +123,15 @@ impl Size {
             vars,
             window: 256,
             load: None,
-            lines: way.shape,
+            lines: Shape::DEFAULT,
             choice: Choice::Uniform,
             seed: 1,
             placement: Arc::clone(&self.placement),
         };
         let mut notes = self.notes.clone();
-        notes.extend(point.even_out(&way.method));
+        notes.extend(point.even_out(&method));
         let item = Item {
-            method: way.method,
+            method,
             point,
             notes,
         };
@@ -139,52 +144,9 @@ pub(super) fn usual_servers(threads: usize) -> usize {
     (threads * 16 / 56).max(1)
 }
 
-/// A way of sharing, with its request lines where it has any.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    pub(super) method: Method,
-    shape: Shape,
-}
-
-impl Way {
-    /// The method of that name.
-    pub(super) fn named(name: &str) -> Self {
-        Self {
-            method: Method::named(name).expect("a figure names methods that there are"),
-            shape: Shape::default(),
-        }
-    }
-
-    /// The thesis's request lines with a pending queue.
-    pub(super) fn queue(lines: usize, queue: usize) -> Self {
-        Self::lines(Shape::queue(lines, queue))
-    }
-
-    /// The thesis's request lines, written directly.
-    pub(super) fn direct(lines: usize) -> Self {
-        Self::lines(Shape::direct(lines))
-    }
-
-    fn lines<E: std::fmt::Debug>(shape: Result<Shape, E>) -> Self {
-        let shape = shape.expect("a figure's lines and queues are within bounds");
-        Self {
-            method: lines::shaped(shape),
-            shape,
-        }
-    }
-
-    /// The same lines, asked by `method`.
-    pub(super) fn by(self, method: Method) -> Self {
-        Self { method, ..self }
-    }
-
-    /// The fewest threads it runs with, beside one server where it has any.
-    pub(super) fn least_threads(self) -> usize {
-        match self.method.kind() {
-            Kind::Direct | Kind::Flat => 1,
-            Kind::Actor | Kind::Dedicated => 2,
-        }
-    }
+/// The method of that name.
+pub(super) fn named(name: &str) -> Method {
+    Method::named(name).expect("a figure names methods that there are")
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 use super::declare::{Axis, Drawn, Figure, Line, Panel, Printed, Source};
 use super::measured::Measured;
 use super::quantity::Quantity::{Saturation, Throughput};
-use super::size::{Size, Way};
+use super::size::{Size, named};
+use crate::method::literature::lines;
 use crate::plot::{grouped, significant};
 use crate::report::words::{count, times};
 
@@ -34,10 +35,10 @@ fn panels(size: &Size) -> Vec<Panel> {
         let cell = |vars: u64| size.cell(vars as f64, way, servers, vars);
         Line::new(label, size.vars().into_iter().map(cell))
     };
-    let named = |name: &str| line(name.to_owned(), Way::named(name), 1);
+    let named = |name: &str| line(name.to_owned(), named(name), 1);
     let mut lines = vec![named("atomic"), named(FLAT)];
     let servers = size.servers().into_iter();
-    lines.extend(servers.map(|n| line(label(n), Way::queue(16, 32), n)));
+    lines.extend(servers.map(|n| line(label(n), lines::queue(16, 32), n)));
     vec![Panel {
         key: "vars",
         title: "Over variables",

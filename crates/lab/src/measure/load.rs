@@ -111,7 +111,6 @@ fn bears<W: Workload>(
 fn item<W: Copy>(entry: &OnSchedule<W>, point: &Point, notes: &[String], load: u64) -> Item<W> {
     let mut point = point.clone();
     point.load = Some(load);
-    point.lines = entry.lines;
     Item {
         method: entry.method,
         point,

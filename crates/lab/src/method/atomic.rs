@@ -4,6 +4,7 @@ use crate::method::{Contender, Kind, Method};
 use crate::workload::operation::{LINE_BYTES, Line};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
 
@@ -12,6 +13,7 @@ pub(crate) const METHOD: Method = Method {
     kind: Kind::Direct,
     window: 1,
     bytes_per_var: LINE_BYTES as u64,
+    lines: Shape::DEFAULT,
     build: |_, point, _| Ok(Box::new(Atomics::new(point))),
 };
 

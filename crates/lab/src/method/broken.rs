@@ -3,6 +3,7 @@
 use crate::method::{Contender, Kind, Method};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
 
@@ -21,6 +22,7 @@ const fn method(name: &'static str, build: super::Build) -> Method {
         kind: Kind::Direct,
         window: 1,
         bytes_per_var: 8,
+        lines: Shape::DEFAULT,
         build,
     }
 }

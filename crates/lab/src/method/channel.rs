@@ -11,6 +11,7 @@ use crate::method::{Contender, Kind, Method};
 use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_sync::facade::hint;
 use crossbeam_channel::{Receiver, RecvError, Sender, TryRecvError, bounded, unbounded};
 use std::ops::Range;
@@ -37,6 +38,7 @@ const fn method<W: Workload>(name: &'static str, window: usize) -> Method<W> {
         kind: Kind::Actor,
         window,
         bytes_per_var: size_of::<Line<W::Object>>() as u64,
+        lines: Shape::DEFAULT,
         build,
     }
 }

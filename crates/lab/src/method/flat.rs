@@ -21,6 +21,7 @@ use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay::report::TrusteeReport;
 use corelay::{Policy, Team, Trustees};
+use corelay_literature::Shape;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -65,6 +66,7 @@ pub(crate) const fn method<W: Workload>(name: &'static str, build: super::Build<
         kind: Kind::Flat,
         window: 0,
         bytes_per_var: bytes_per_var::<W>(),
+        lines: Shape::DEFAULT,
         build,
     }
 }

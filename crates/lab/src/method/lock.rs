@@ -4,6 +4,7 @@ use crate::method::{Contender, Kind, Method};
 use crate::workload::operation::{Answer, LINE_BYTES, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay_sync::{Session, Shared};
 use std::ops::Range;
@@ -37,6 +38,7 @@ const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Meth
         kind: Kind::Direct,
         window: 1,
         bytes_per_var: bytes as u64,
+        lines: Shape::DEFAULT,
         build,
     }
 }

@@ -39,6 +39,7 @@ use crate::workload::fetch_add::FetchAdd;
 use crate::workload::operation::Workload;
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::ops::Range;
 use std::sync::Arc;
@@ -124,6 +125,8 @@ pub struct Method<W = FetchAdd> {
     window: usize,
     /// Bytes that one variable takes, for the memory estimate.
     bytes_per_var: u64,
+    /// Request lines and pending queue, where it has them.
+    lines: Shape,
     build: Build<W>,
 }
 
@@ -222,6 +225,11 @@ impl<W> Method<W> {
         if self.window == 0 { asked } else { self.window }
     }
 
+    /// Its request lines and pending queue, where it has them.
+    pub fn lines(&self) -> Shape {
+        self.lines
+    }
+
     /// Memory that a point of this method takes, in bytes, roughly.
     pub fn bytes(&self, vars: u64) -> u64 {
         self.bytes_per_var
@@ -248,7 +256,11 @@ impl<W> Method<W> {
         patience: &Patience,
     ) -> Result<Box<dyn Contender>, String> {
         patience.check()?;
-        (self.build)(workload, point, patience)
+        let point = Point {
+            lines: self.lines,
+            ..point.clone()
+        };
+        (self.build)(workload, &point, patience)
     }
 }
 

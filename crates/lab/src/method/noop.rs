@@ -8,6 +8,7 @@ use crate::method::{Contender, Kind, Method};
 use crate::workload::operation::Workload;
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
 
@@ -29,6 +30,7 @@ const fn method<W>(name: &'static str, build: super::Build<W>) -> Method<W> {
         kind: Kind::Dedicated,
         window: 1,
         bytes_per_var: 0,
+        lines: Shape::DEFAULT,
         build,
     }
 }

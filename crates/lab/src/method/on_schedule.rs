@@ -11,7 +11,6 @@ use crate::workload::fetch_add::FetchAdd;
 use crate::workload::latency::MAX_LOAD;
 use crate::workload::operation::Workload;
 use crate::workload::point::Point;
-use corelay_literature::Shape;
 
 /// A method, and what generates its load.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +19,6 @@ pub struct OnSchedule<W = FetchAdd> {
     pub method: Method<W>,
     /// Its generator alone.
     pub generator: Method<W>,
-    /// Request lines and pending queue, for the method that has them.
-    pub lines: Shape,
     /// Measured where nobody says which.
     pub usual: bool,
 }
@@ -71,7 +68,6 @@ const fn with<W: Workload>(method: Method<W>, generator: Method<W>) -> OnSchedul
     OnSchedule {
         method,
         generator,
-        lines: Shape::DEFAULT,
         usual: false,
     }
 }
@@ -90,10 +86,7 @@ impl OnSchedule {
     /// A clause that says why the method has none.
     pub fn named(name: &str) -> Result<Self, String> {
         if let Some(read) = lines::with_parameters(name) {
-            return read.map(|(method, lines)| Self {
-                lines,
-                ..with(method, noop::calls_back())
-            });
+            return read.map(|method| with(method, noop::calls_back()));
         }
         let found = ON_SCHEDULE.iter().find(|entry| entry.method.name() == name);
         found.copied().ok_or_else(|| match name {
@@ -139,7 +132,7 @@ mod tests {
                 ),
             }
         }
-        let lines = OnSchedule::named("async-lines:4x8").unwrap().lines;
+        let lines = OnSchedule::named("async-lines:4x8").unwrap().method.lines();
         assert_eq!((lines.lines(), lines.pending()), (4, Some(8)));
         assert!(OnSchedule::named("async-lines:0").is_err());
         assert!(OnSchedule::named("magic").unwrap_err().contains("`magic`"));

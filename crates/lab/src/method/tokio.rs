@@ -20,6 +20,7 @@ use crate::workload::latency::{Clock, Generator, Look, Tallies, Wall};
 use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,7 @@ pub(crate) const fn method<W: Workload>() -> Method<W> {
         kind: Kind::Direct,
         window: 1,
         bytes_per_var: size_of::<Line<W::Object>>() as u64,
+        lines: Shape::DEFAULT,
         build: |workload, point, _| Ok(Box::new(Tokio::start(workload, point)?)),
     }
 }

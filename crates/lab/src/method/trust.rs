@@ -17,6 +17,7 @@ use crate::workload::operation::{Answer, AnswerOf, LINE_BYTES, Line, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use corelay::{ApplyFuture, ClientGuard, Metrics, Trust, Trustees};
+use corelay_literature::Shape;
 use corelay_sync::Backoff;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -87,6 +88,7 @@ const fn method<W: Workload>(
         kind: Kind::Dedicated,
         window,
         bytes_per_var: bytes_per_var::<W>(),
+        lines: Shape::DEFAULT,
         build,
     }
 }

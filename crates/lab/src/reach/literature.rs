@@ -9,6 +9,7 @@ use super::Figure::{Best, Mops, Ns, Rtt};
 use super::{Area, Target};
 use crate::method::literature::{self, lines};
 use crate::method::{Method, trust};
+use corelay_literature::Shape;
 
 /// One variable, two threads.
 pub(super) fn area() -> Area {
@@ -40,14 +41,14 @@ const NAMES: [&str; 8] = [
 ];
 
 const SHAPES: [Method; 8] = [
-    lines::fixed::<1, 2>(NAMES[0]),
-    lines::fixed::<4, 8>(NAMES[1]),
-    lines::fixed::<8, 16>(NAMES[2]),
-    lines::fixed::<16, 32>(NAMES[3]),
-    lines::fixed::<16, 0>(NAMES[4]),
-    lines::fixed::<32, 64>(NAMES[5]),
-    lines::fixed::<64, 128>(NAMES[6]),
-    lines::fixed::<128, 256>(NAMES[7]),
+    lines::shaped(NAMES[0], Shape::queue(1, 2)),
+    lines::shaped(NAMES[1], Shape::queue(4, 8)),
+    lines::shaped(NAMES[2], Shape::queue(8, 16)),
+    lines::shaped(NAMES[3], Shape::queue(16, 32)),
+    lines::shaped(NAMES[4], Shape::direct(16)),
+    lines::shaped(NAMES[5], Shape::queue(32, 64)),
+    lines::shaped(NAMES[6], Shape::queue(64, 128)),
+    lines::shaped(NAMES[7], Shape::queue(128, 256)),
 ];
 
 fn targets() -> Vec<Target> {
@@ -86,10 +87,8 @@ mod tests {
     fn names_tell_the_shapes() {
         for method in SHAPES {
             let told = lines::with_parameters::<FetchAdd>(method.name());
-            let (told, shape) = told.unwrap().unwrap();
-            assert_eq!(told.window(1), method.window(1), "{told:?}");
-            let window = shape.lines() + shape.pending().unwrap_or(0);
-            assert_eq!(window, method.window(1), "{told:?}");
+            let told = told.unwrap().unwrap();
+            assert_eq!(told.lines(), method.lines());
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Point {
     /// Operations per second that arrive at all clients together (the workload
     /// [`latency`](super::latency)); `None` where each follows the one before at once.
     pub load: Option<u64>,
-    /// Request lines and pending queue, for the method that has them.
+    /// Request lines and pending queue: those of the method that is [built](Method::build).
     pub lines: Shape,
     /// How variables are chosen.
     pub choice: Choice,

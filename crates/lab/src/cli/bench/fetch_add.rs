@@ -7,7 +7,6 @@ use crate::cli::{Exit, table};
 use crate::measure::plan::Item;
 use crate::method::literature::lines;
 use crate::method::{METHODS, Method};
-use corelay_literature::Shape;
 
 /// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
 ///
@@ -28,9 +27,8 @@ pub(crate) struct Args {
     common: Common,
 }
 
-/// Methods, each with the request lines it may have.
 #[derive(Clone, Debug)]
-struct Methods(Vec<(Method, Shape)>);
+struct Methods(Vec<Method>);
 
 fn method_help() -> String {
     format!(
@@ -42,29 +40,21 @@ fn method_help() -> String {
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    let plain: Vec<_> = METHODS
-        .iter()
-        .map(|&method| (method, Shape::default()))
-        .collect();
     let named = |name: &str| match lines::with_parameters(name) {
         Some(read) => read,
-        None => match Method::named(name) {
-            Some(method) => Ok((method, Shape::default())),
-            None => Err(format!("there is no method `{name}`")),
-        },
+        None => Method::named(name).ok_or_else(|| format!("there is no method `{name}`")),
     };
-    common::named(text, &plain, |(method, _)| method, named).map(Methods)
+    common::named(text, METHODS, |method| method, named).map(Methods)
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let (common, methods) = (&args.common, &args.method.0);
-    common.check_threads(methods.iter().map(|(method, _)| method))?;
+    common.check_threads(methods.iter())?;
     let host = Host::look();
     let mut items = Vec::new();
     for place in common.places(&host, &args.vars)? {
-        items.extend(methods.iter().map(|&(method, lines)| {
+        items.extend(methods.iter().map(|&method| {
             let (mut point, mut notes) = (place.point.clone(), place.notes.clone());
-            point.lines = lines;
             notes.extend(point.even_out(&method));
             Item {
                 method,

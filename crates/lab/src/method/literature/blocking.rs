@@ -7,6 +7,7 @@ use crate::schema::Trustee;
 use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
+use corelay_literature::Shape;
 use corelay_literature::{Blocking, Delegation, FfwdLines, RclLines};
 use std::ops::Range;
 
@@ -26,6 +27,7 @@ const fn method<W: Workload>(name: &'static str, build: Build<W>) -> Method<W> {
         kind: Kind::Dedicated,
         window: 1,
         bytes_per_var: bytes_per_var::<W>(),
+        lines: Shape::DEFAULT,
         build,
     }
 }

@@ -18,7 +18,7 @@ use crate::workload::operation::{Answer, Operation, Workload};
 use crate::workload::point::Point;
 use crate::workload::random::Client;
 use crate::workload::root::FetchRoot;
-use corelay_literature::{Asked, AsyncLines, PairLines, Shape};
+use corelay_literature::{Asked, AsyncLines, PairLines, Shape, ShapeError};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -31,6 +31,7 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
         kind: Kind::Dedicated,
         window: 48,
         bytes_per_var: super::bytes_per_var::<W>(),
+        lines: Shape::DEFAULT,
         // The callbacks differ: those of a schedule know when their operation was due.
         build: |w, p, _| match p.load {
             None => Lines::start(w, p, closed_loop),
@@ -46,58 +47,59 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
     }
 }
 
-/// The same, of a shape that does not come from a command line: so many lines, and a queue that
-/// is no queue where it is 0.
-pub(crate) const fn fixed<const LINES: usize, const QUEUE: usize>(name: &'static str) -> Method {
+/// The method with lines and queues of that shape.
+///
+/// # Panics
+/// Where there is no such shape.
+pub(crate) const fn shaped<W: Workload>(
+    name: &'static str,
+    shape: Result<Shape, ShapeError>,
+) -> Method<W> {
+    let Ok(shape) = shape else {
+        panic!("lines and queues are within bounds");
+    };
+    let queue = match shape.pending() {
+        Some(queue) => queue,
+        None => 0,
+    };
     Method {
         name,
-        window: LINES + QUEUE,
-        build: |workload, point, patience| {
-            let lines = match QUEUE {
-                0 => Shape::direct(LINES),
-                _ => Shape::queue(LINES, QUEUE),
-            };
-            let point = Point {
-                lines: lines.map_err(|error| error.to_string())?,
-                ..point.clone()
-            };
-            (async_lines().build)(workload, &point, patience)
-        },
+        window: shape.lines() + queue,
+        lines: shape,
         ..async_lines()
     }
 }
 
-/// The method and its shape where `text` names one with parameters.
+/// So many lines with a pending queue of so many, named by both; within bounds.
+pub(crate) fn queue(lines: usize, queue: usize) -> Method {
+    let name = format!("{NAME}:{lines}x{queue}");
+    shaped(kept(name), Shape::queue(lines, queue))
+}
+
+/// So many lines, written directly, named by it; within bounds.
+pub(crate) fn direct(lines: usize) -> Method {
+    let name = format!("{NAME}:{lines}-direct");
+    shaped(kept(name), Shape::direct(lines))
+}
+
+/// A few bytes for each name on a command line, and for each point of a figure, for as long as the
+/// program runs.
+fn kept(name: String) -> &'static str {
+    String::leak(name)
+}
+
+/// The method where `text` names one with parameters.
 ///
 /// # Errors
 /// A clause that says what is wrong with the parameters.
-pub(crate) fn with_parameters<W: Workload>(
-    text: &str,
-) -> Option<Result<(Method<W>, Shape), String>> {
+pub(crate) fn with_parameters<W: Workload>(text: &str) -> Option<Result<Method<W>, String>> {
     let parameters = text.strip_prefix(NAME)?.strip_prefix(':')?;
-    let shape = shape(parameters).map_err(|why| {
+    let method = shape(parameters).map(|shape| shaped(kept(text.to_owned()), Ok(shape)));
+    Some(method.map_err(|why| {
         format!(
             "`{text}`: {why}; write {NAME}:N, {NAME}:NxL or {NAME}:N-direct, such as {NAME}:4x8"
         )
-    });
-    Some(shape.map(|shape| (of_shape(text.to_owned(), shape), shape)))
-}
-
-/// The method with lines and queues of that shape, named by it.
-pub(crate) fn shaped<W: Workload>(shape: Shape) -> Method<W> {
-    let (lines, queue) = (shape.lines(), shape.pending());
-    let parameters = queue.map_or("-direct".to_owned(), |queue| format!("x{queue}"));
-    of_shape(format!("{NAME}:{lines}{parameters}"), shape)
-}
-
-fn of_shape<W: Workload>(name: String, shape: Shape) -> Method<W> {
-    Method {
-        // A few bytes for each name on a command line, and for each point of a figure, for as
-        // long as the program runs.
-        name: String::leak(name),
-        window: shape.lines() + shape.pending().unwrap_or(0),
-        ..async_lines()
-    }
+    }))
 }
 
 /// `method`, but what is delegated takes `ROOTS` square roots (D10).
@@ -271,15 +273,22 @@ impl From<Asked> for crate::schema::Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::plan::Item;
+    use crate::measure::rig::Rig;
+    use crate::measure::session::{Session, Timing};
+    use crate::method::Patience;
     use crate::workload::fetch_add::FetchAdd;
+    use std::sync::Arc;
+    use std::time::Duration;
 
     #[test]
     fn parameters_are_read() {
         let read = |text| {
             with_parameters::<FetchAdd>(text).map(|read| {
-                read.map(|(method, shape)| {
+                read.map(|method| {
                     assert_eq!(method.name(), text);
-                    (shape.lines(), shape.pending(), method.window(1))
+                    let (lines, queue) = (method.lines.lines(), method.lines.pending());
+                    (lines, queue, method.window(1))
                 })
             })
         };
@@ -289,14 +298,40 @@ mod tests {
         assert_eq!(read("async-lines:1024"), Some(Ok((1024, Some(1024), 2048))));
         assert_eq!(read("async-lines"), None);
         assert_eq!(read("async"), None);
-        let named = |shape: Result<Shape, _>| shaped::<FetchAdd>(shape.unwrap()).name();
-        assert_eq!(named(Shape::queue(4, 8)), "async-lines:4x8");
-        assert_eq!(named(Shape::direct(16)), "async-lines:16-direct");
+        assert_eq!(queue(4, 8).name(), "async-lines:4x8");
+        assert_eq!(direct(16).name(), "async-lines:16-direct");
         for text in [
             "", "0", "4x0", "1025", "4x", "x4", "-direct", "4-queue", "+4", "4x1025",
         ] {
             let wrong = read(String::leak(format!("async-lines:{text}"))).unwrap();
             assert!(wrong.as_ref().unwrap_err().contains("such as"), "{wrong:?}");
         }
+    }
+
+    /// One request at a time is all that a pass can find behind one line, and behind a line that
+    /// is written directly nothing is taken out of a queue.
+    #[test]
+    fn methods_have_the_shape_that_they_are_named_by() {
+        let point = Point::small(2);
+        let mut rig = Rig::new(&point.placement, &[], "test", Arc::default()).unwrap();
+        let mut session = Session::new();
+        for method in [direct(1), queue(1, 2), async_lines()] {
+            let item = Item {
+                method,
+                point: point.clone(),
+                notes: vec![],
+            };
+            session.add(item, &Patience::default()).unwrap();
+        }
+        let timing = Timing::of(Duration::from_millis(5));
+        session.round(&mut rig, timing, None, || {});
+        let counted = session.finish(&rig, timing).into_iter().map(|run| {
+            assert!(run.correct, "{run:?}");
+            let server = run.trustees[0];
+            let asked = server.asked.unwrap();
+            (server.requests > server.passes_with_work, asked.pops > 0)
+        });
+        let counted: Vec<(bool, bool)> = counted.collect();
+        assert_eq!(counted, [(false, false), (false, true), (true, true)]);
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn read(args: &Args, file: &Path) -> Result<(Measured, Work), String>
     let results = read::read(file)
         .map_err(|why| format!("--from {why}"))?
         .results;
-    let name = args.method.method.name();
+    let name = args.method.name();
     let mut runs: Vec<Run> = results.runs;
     runs.retain(|run| run.method == name && run.load.is_none() && divided(run).is_some());
     let key = |run: &Run| (run.params.threads, run.params.vars);

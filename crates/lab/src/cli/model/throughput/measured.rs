@@ -43,7 +43,7 @@ pub(super) fn measure(args: &Args, host: &Host, work: Work) -> Result<Measured, 
         vars: args.vars.unwrap_or(VARS),
         window: args.window as usize,
         load: None,
-        lines: args.method.lines,
+        lines: Default::default(),
         choice: Choice::Uniform,
         seed: 1,
         placement: placement.cpus().into(),
@@ -64,7 +64,7 @@ pub(super) fn measure(args: &Args, host: &Host, work: Work) -> Result<Measured, 
         let mut session = Session::of(workload);
         for split in splits {
             let item = Item {
-                method: args.method.method,
+                method: args.method,
                 point: point(split),
                 notes: placement.notes().to_vec(),
             };

@@ -16,7 +16,6 @@ use crate::model::throughput::{Fit, Law, Observed, Side, Split, Work, splits};
 use crate::schema::{Machine, Mode, Run, SCHEMA};
 use crate::workload::paced::Paced;
 use crate::workload::point::MAX_VARS;
-use corelay_literature::Shape;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -41,7 +40,7 @@ pub(super) struct Args {
     /// Method with dedicated servers: trust, trust-then, trust-post, ffwd, rcl, async-lines (with
     /// parameters as in `bench fetch-add`)
     #[arg(long, value_name = "NAME", default_value = "trust-then", value_parser = method)]
-    method: Chosen,
+    method: Method<Paced>,
 
     /// All threads, servers included; `cpus` if not given
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(2..=MAX_THREADS))]
@@ -92,29 +91,18 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A method, with the request lines it may have.
-#[derive(Clone, Copy, Debug)]
-struct Chosen {
-    method: Method<Paced>,
-    lines: Shape,
-}
-
-fn method(text: &str) -> Result<Chosen, String> {
+fn method(text: &str) -> Result<Method<Paced>, String> {
     if let Some(read) = lines::with_parameters(text) {
-        return read.map(|(method, lines)| Chosen { method, lines });
+        return read;
     }
     let all = any_dedicated::<Paced>();
     let found = all.iter().find(|method| method.name() == text);
     let names: Vec<_> = all.iter().map(Method::name).collect();
-    let found = found.ok_or_else(|| {
+    found.copied().ok_or_else(|| {
         format!(
             "there is no method `{text}` with dedicated servers; there are {}",
             names.join(", ")
         )
-    })?;
-    Ok(Chosen {
-        method: *found,
-        lines: Shape::default(),
     })
 }
 
@@ -277,8 +265,8 @@ fn conclude(
         },
         law,
         fit,
-        method: measured.map(|_| args.method.method.name().to_owned()),
-        takes_turns: args.method.method.window(args.window as usize) == 1,
+        method: measured.map(|_| args.method.name().to_owned()),
+        takes_turns: args.method.window(args.window as usize) == 1,
         work,
         mode: measured.map(|m| m.mode),
         threads,

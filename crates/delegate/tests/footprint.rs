@@ -1,35 +1,13 @@
 //! What the footprint says a channel takes is what it takes: the bytes in use are counted.
-//!
-//! One test, so that nobody else allocates meanwhile.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+mod counting;
+
 use corelay_delegate::report::{Footprint, Traffic};
 use corelay_delegate::{ClientGuard, Trust, Trustees, barrier};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-
-struct Counting;
-
-static IN_USE: AtomicI64 = AtomicI64::new(0);
-
-// SAFETY: `System` does it all; the count changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's duties.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's duties.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use counting::in_use;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A client's place in tables and in the list that reports are made of, and the trustee's
 /// vector of lanes, which has room for several.
@@ -59,11 +37,11 @@ fn taken(window: usize, ring_bytes: usize, ask: impl Fn(&Trust<u64>) -> bool + S
         wait(&begun);
         let client = s.spawn(|| {
             let _client = ClientGuard::new();
-            let before = IN_USE.load(Ordering::Relaxed);
+            let before = in_use();
             while ask(&count) {}
             is_asked.store(true, Ordering::Release);
             barrier().unwrap();
-            let taken = IN_USE.load(Ordering::Relaxed) - before;
+            let taken = in_use() - before;
             is_counted.store(true, Ordering::Release);
             taken
         });

@@ -1,39 +1,16 @@
 //! Nothing is left behind: the bytes in use are counted over thousands of rounds.
-//!
-//! One test, so that nobody else allocates meanwhile.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
+mod counting;
+
 use corelay_delegate::{ClientGuard, Trustees, barrier};
-use std::alloc::{GlobalAlloc, Layout, System};
+use counting::in_use;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Waker};
 use std::thread;
-
-struct Counting;
-
-static IN_USE: AtomicI64 = AtomicI64::new(0);
-
-// SAFETY: `System` does it all; the count changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's duties.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's duties.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// What a scenario may keep for good, however many rounds it goes: a table that has grown, a
 /// vector's spare room. One leaked channel is more.
@@ -42,9 +19,9 @@ const SLACK: i64 = 3_000;
 fn leaves_nothing(what: &str, mut round: impl FnMut(u64)) {
     let rounds = 100;
     (0..rounds).for_each(&mut round);
-    let before = IN_USE.load(Ordering::Relaxed);
+    let before = in_use();
     (rounds..4 * rounds).for_each(&mut round);
-    let left = IN_USE.load(Ordering::Relaxed) - before;
+    let left = in_use() - before;
     if left >= SLACK {
         let _ = std::panic::take_hook();
         panic!("{what}: {left} bytes after {} rounds", 3 * rounds);

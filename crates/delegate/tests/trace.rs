@@ -2,7 +2,7 @@
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
-use corelay_delegate::{ClientGuard, Trustees, barrier};
+use corelay_delegate::{Builder, ClientGuard, Trust, Trustees, barrier};
 use corelay_sync::trace::{Event, Limits, Recording, ThreadTrace, Trace};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +21,22 @@ fn record(run: impl FnOnce()) -> Trace {
     let recording = Recording::start(limits).expect("one at a time");
     run();
     recording.stop()
+}
+
+/// Records a thread "asker" that asks one trustee, from the trustee's beginning to its end.
+fn record_asker(trustees: Builder, ask: impl FnOnce(&Trust<u64>, &Trustees) + Send) -> Trace {
+    record(|| {
+        let trustees = trustees.start().unwrap();
+        let hits = trustees.entrust(0u64);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let _client = ClientGuard::named("asker");
+                ask(&hits, &trustees);
+            });
+        });
+        drop(hits);
+        trustees.shutdown();
+    })
 }
 
 #[track_caller]
@@ -46,20 +62,12 @@ fn sum(thread: &ThreadTrace, name: &str) -> u64 {
 fn passes_and_batches_have_all_requests_once() {
     let _turn = alone();
     const REQUESTS: u64 = 10_000;
-    let trace = record(|| {
-        let trustees = Trustees::dedicated(1).name("owner").start().unwrap();
-        let hits = trustees.entrust(0u64);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let _client = ClientGuard::named("asker");
-                for _ in 0..REQUESTS {
-                    hits.apply_then(|h| *h += 1, |()| ());
-                }
-                barrier().unwrap();
-            });
-        });
-        drop(hits);
-        trustees.shutdown();
+    let builder = Trustees::dedicated(1).name("owner");
+    let trace = record_asker(builder, |hits, _| {
+        for _ in 0..REQUESTS {
+            hits.apply_then(|h| *h += 1, |()| ());
+        }
+        barrier().unwrap();
     });
     let owner = thread(&trace, "owner-0");
     // One more has given it the value.
@@ -86,16 +94,10 @@ fn passes_and_batches_have_all_requests_once() {
 #[test]
 fn a_wait_for_an_answer_does_not_end_before_its_pass_begins() {
     let _turn = alone();
-    let trace = record(|| {
-        let trustees = Trustees::dedicated(1).name("owner").start().unwrap();
-        let hits = trustees.entrust(0u64);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let _client = ClientGuard::named("asker");
-                hits.apply(|h| *h += 1);
-                hits.apply(|_| std::thread::sleep(Duration::from_millis(10)));
-            });
-        });
+    let builder = Trustees::dedicated(1).name("owner");
+    let trace = record_asker(builder, |hits, _| {
+        hits.apply(|h| *h += 1);
+        hits.apply(|_| std::thread::sleep(Duration::from_millis(10)));
     });
     let asker = thread(&trace, "asker");
     let waits = all(asker, "apply");
@@ -113,16 +115,10 @@ fn a_wait_for_an_answer_does_not_end_before_its_pass_begins() {
 #[test]
 fn a_full_window_is_waited_for() {
     let _turn = alone();
-    let trace = record(|| {
-        let trustees = Trustees::dedicated(1).window(4).start().unwrap();
-        let hits = trustees.entrust(0u64);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let _client = ClientGuard::named("asker");
-                (0..20).for_each(|_| hits.post(|_| std::thread::sleep(Duration::from_millis(2))));
-                barrier().unwrap();
-            });
-        });
+    let builder = Trustees::dedicated(1).window(4);
+    let trace = record_asker(builder, |hits, _| {
+        (0..20).for_each(|_| hits.post(|_| std::thread::sleep(Duration::from_millis(2))));
+        barrier().unwrap();
     });
     let waits = all(thread(&trace, "asker"), "wait for room").len();
     assert!(waits > 0);
@@ -131,21 +127,15 @@ fn a_full_window_is_waited_for() {
 #[test]
 fn an_idle_trustee_sleeps_and_is_woken() {
     let _turn = alone();
-    let trace = record(|| {
-        let trustees = Trustees::dedicated(1).spin(Duration::ZERO).start().unwrap();
-        let hits = trustees.entrust(0u64);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let _client = ClientGuard::named("asker");
-                for round in 1..=3 {
-                    hits.apply(|h| *h += 1);
-                    while trustees.metrics()[0].sleeps < round {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                }
-                hits.apply(|h| *h += 1);
-            });
-        });
+    let builder = Trustees::dedicated(1).spin(Duration::ZERO);
+    let trace = record_asker(builder, |hits, trustees| {
+        for round in 1..=3 {
+            hits.apply(|h| *h += 1);
+            while trustees.metrics()[0].sleeps < round {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        hits.apply(|h| *h += 1);
     });
     let trustee = thread(&trace, "trustee-0");
     assert!(!all(trustee, "sleep").is_empty());

@@ -19,6 +19,8 @@
 mod lines;
 #[cfg(corelay_loom)]
 mod loom;
+#[cfg(not(corelay_loom))]
+mod no_shadow;
 #[cfg(not(any(corelay_loom, corelay_lines)))]
 mod plain_cell;
 #[cfg(corelay_shuttle)]
@@ -32,6 +34,8 @@ mod unwatched;
 pub use self::lines::*;
 #[cfg(corelay_loom)]
 pub use self::loom::*;
+#[cfg(not(corelay_loom))]
+pub use self::no_shadow::Shadow;
 #[cfg(corelay_shuttle)]
 pub use self::shuttle::*;
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]

@@ -60,20 +60,3 @@ macro_rules! checked_thread_local {
     };
 }
 pub use crate::checked_thread_local as thread_local;
-
-/// Shuttle does not look for data races: the shadow is nothing.
-#[derive(Debug)]
-pub struct Shadow;
-
-impl Shadow {
-    /// A shadow of `units` units.
-    pub fn new(_units: usize) -> Self {
-        Self
-    }
-
-    /// Says that `len` units from `at` are read now.
-    pub fn read(&self, _at: usize, _len: usize) {}
-
-    /// Says that `len` units from `at` are written now.
-    pub fn write(&self, _at: usize, _len: usize) {}
-}

@@ -119,20 +119,3 @@ macro_rules! counted_thread_local {
     };
 }
 pub use crate::counted_thread_local as thread_local;
-
-/// Units are told by [`memory`] here: the shadow is nothing.
-#[derive(Debug)]
-pub struct Shadow;
-
-impl Shadow {
-    /// A shadow of `units` units.
-    pub fn new(_units: usize) -> Self {
-        Self
-    }
-
-    /// Says that `len` units from `at` are read now.
-    pub fn read(&self, _at: usize, _len: usize) {}
-
-    /// Says that `len` units from `at` are written now.
-    pub fn write(&self, _at: usize, _len: usize) {}
-}

@@ -16,12 +16,16 @@ macro_rules! same {
 }
 
 mod counted {
+    pub(crate) use corelay_delegate as delegate;
+    pub(crate) use corelay_literature as literature;
     pub(crate) use corelay_locks as locks;
     pub(crate) use corelay_sync as sync;
     pub(crate) type PaddedFutex = sync::CachePadded<sync::Futex>;
 }
 
 mod shipped {
+    pub(crate) use shipped_delegate as delegate;
+    pub(crate) use shipped_literature as literature;
     pub(crate) use shipped_locks as locks;
     pub(crate) use shipped_sync as sync;
     pub(crate) type PaddedFutex = sync::CachePadded<sync::Futex>;
@@ -46,5 +50,25 @@ fn sizes_are_those_that_are_shipped() {
         locks::Ticket<u64>,
         locks::Mcs<u64>,
         locks::Clh<[u64; 7]>,
+        literature::FfwdLines,
+        literature::RclLines,
+        literature::PairLines<fn(u64)>,
+        delegate::Trust<u64>,
+        delegate::Trustees,
     );
+}
+
+/// What lies behind the handles: the channel with its rings, and the lines of a pair.
+#[test]
+fn what_a_pair_takes_is_what_is_shipped() {
+    macro_rules! footprints {
+        ($of:ident) => {{
+            let channel = $of::delegate::report::Footprint::first();
+            let ffwd = $of::literature::Ffwd::<u64>::new(1, 16, []).0.footprint();
+            let rcl = $of::literature::Rcl::<u64>::new(1, 16, []).0.footprint();
+            let lines = $of::literature::AsyncLines::<u64, fn(u64)>::new(1, 16, []);
+            format!("{channel:?} {ffwd:?} {rcl:?} {:?}", lines.0.footprint())
+        }};
+    }
+    assert_eq!(footprints!(counted), footprints!(shipped));
 }

@@ -72,5 +72,5 @@ mod wait;
 pub use delegation::{Blocking, Busy, Client, Delegation, Protocol, Served, Server};
 pub use ffwd::{Ffwd, FfwdLines};
 pub use footprint::Footprint;
-pub use lines::{Asked, AsyncLines, PairLines, Shape, ShapeError};
+pub use lines::{Asked, AsyncLines, PairLines, ParseShapeError, Shape, ShapeError};
 pub use rcl::{Rcl, RclLines};

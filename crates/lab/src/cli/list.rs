@@ -160,6 +160,39 @@ impl Numbers<'_> {
     }
 }
 
+/// Reads a list of names, each as `read` does; `all` stands for `all`, and alone. A name that
+/// stands there twice counts once.
+pub(crate) fn named<T: Copy>(
+    text: &str,
+    all: &[T],
+    name_of: impl Fn(&T) -> String,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    if text.trim() == "all" {
+        return Ok(all.to_vec());
+    }
+    let refused = |why| {
+        let names: Vec<String> = all.iter().map(&name_of).collect();
+        format!("{why}; there are {} (or all)", names.join(", "))
+    };
+    if text.trim().is_empty() {
+        return Err(refused("the list is empty".to_owned()));
+    }
+    let mut list: Vec<T> = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        let found = match name {
+            "" => Err("a name is missing".to_owned()),
+            "all" => Err("`all` stands alone".to_owned()),
+            name => read(name),
+        };
+        let found = found.map_err(refused)?;
+        if list.iter().all(|known| name_of(known) != name) {
+            list.push(found);
+        }
+    }
+    Ok(list)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

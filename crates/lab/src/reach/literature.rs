@@ -9,7 +9,7 @@ use super::Figure::{Best, Mops, Ns, Rtt};
 use super::{Area, Target};
 use crate::method::literature::{self, lines};
 use crate::method::{Method, trust};
-use corelay_literature::Shape;
+use corelay_literature::{Shape, ShapeError};
 
 /// One variable, two threads.
 pub(super) fn area() -> Area {
@@ -41,15 +41,22 @@ const NAMES: [&str; 8] = [
 ];
 
 const SHAPES: [Method; 8] = [
-    lines::shaped(NAMES[0], Shape::queue(1, 2)),
-    lines::shaped(NAMES[1], Shape::queue(4, 8)),
-    lines::shaped(NAMES[2], Shape::queue(8, 16)),
-    lines::shaped(NAMES[3], Shape::queue(16, 32)),
-    lines::shaped(NAMES[4], Shape::direct(16)),
-    lines::shaped(NAMES[5], Shape::queue(32, 64)),
-    lines::shaped(NAMES[6], Shape::queue(64, 128)),
-    lines::shaped(NAMES[7], Shape::queue(128, 256)),
+    shaped(NAMES[0], Shape::queue(1, 2)),
+    shaped(NAMES[1], Shape::queue(4, 8)),
+    shaped(NAMES[2], Shape::queue(8, 16)),
+    shaped(NAMES[3], Shape::queue(16, 32)),
+    shaped(NAMES[4], Shape::direct(16)),
+    shaped(NAMES[5], Shape::queue(32, 64)),
+    shaped(NAMES[6], Shape::queue(64, 128)),
+    shaped(NAMES[7], Shape::queue(128, 256)),
 ];
+
+const fn shaped(name: &'static str, shape: Result<Shape, ShapeError>) -> Method {
+    match shape {
+        Ok(shape) => lines::shaped(name, shape),
+        Err(_) => panic!("lines and queues are within bounds"),
+    }
+}
 
 fn targets() -> Vec<Target> {
     let both = |what, top, bottom, least| Target {

@@ -21,8 +21,7 @@ pub(super) fn blocking<P: Blocking + 'static>(window: &Rc<Window>) {
 
 type Callback = Box<dyn FnOnce(u64)>;
 
-pub(super) fn lines(window: &Rc<Window>) {
-    let shape = Shape::default();
+pub(super) fn lines(shape: Shape, window: &Rc<Window>) {
     let (number, servers) = AsyncLines::<u64, Callback>::shaped(shape, 1, window.clients(), [0]);
     serve(servers, window, number, |number, client, window| {
         let mut lines = number.client(client).expect("each is another client");

@@ -6,11 +6,18 @@ mod locks;
 mod trust;
 
 use crate::window::Window;
-use corelay_literature::{FfwdLines, RclLines};
+use corelay_literature::{FfwdLines, ParseShapeError, RclLines, Shape};
 use corelay_locks::{ClhWord, McsWord, TicketWord, TtasWord};
 use std::fmt;
 use std::rc::Rc;
 use std::str::FromStr;
+
+const LINES: &str = "async-lines";
+
+/// Requests of a client that may be under way.
+fn in_flight(shape: Shape) -> u64 {
+    (shape.lines() + shape.pending().unwrap_or(0)) as u64
+}
 
 /// A way of sharing, by the name that it has in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +36,8 @@ pub enum Method {
     Ffwd,
     /// `corelay_literature::Rcl`.
     Rcl,
-    /// `corelay_literature::AsyncLines`, 16 lines and a queue of 32.
-    AsyncLines,
+    /// `corelay_literature::AsyncLines`, with lines and a queue of that shape.
+    AsyncLines(Shape),
     /// `corelay_delegate::Trust::apply`.
     Trust,
     /// The same, answered in ffwd's response lines.
@@ -51,7 +58,7 @@ impl Method {
         Self::Clh,
         Self::Ffwd,
         Self::Rcl,
-        Self::AsyncLines,
+        Self::AsyncLines(Shape::DEFAULT),
         Self::Trust,
         Self::TrustGroups,
         Self::TrustThen,
@@ -59,8 +66,8 @@ impl Method {
     ];
 
     /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> String {
+        let name = match self {
             Self::Atomic => "atomic",
             Self::Ttas => "ttas",
             Self::Ticket => "ticket",
@@ -68,12 +75,14 @@ impl Method {
             Self::Clh => "clh",
             Self::Ffwd => "ffwd",
             Self::Rcl => "rcl",
-            Self::AsyncLines => "async-lines",
+            Self::AsyncLines(Shape::DEFAULT) => LINES,
+            Self::AsyncLines(shape) => return format!("{LINES}:{shape}"),
             Self::Trust => "trust",
             Self::TrustGroups => "trust-ffwd-groups",
             Self::TrustThen => "trust-then",
             Self::TrustPost => "trust-post",
-        }
+        };
+        name.to_owned()
     }
 
     /// Threads that serve: 1 or 0.
@@ -89,6 +98,7 @@ impl Method {
     pub fn operations(self) -> u64 {
         match self {
             Self::TrustThen | Self::TrustPost => 512,
+            Self::AsyncLines(shape) => 64.max(4 * in_flight(shape)),
             _ => 64,
         }
     }
@@ -98,7 +108,7 @@ impl Method {
     pub(crate) fn warm_up(self) -> u64 {
         match self {
             Self::TrustThen | Self::TrustPost => 2048,
-            Self::AsyncLines => 64,
+            Self::AsyncLines(shape) => 64.max(2 * in_flight(shape)),
             _ => 32,
         }
     }
@@ -113,7 +123,7 @@ impl Method {
             Self::Clh => locks::run::<ClhWord>(window),
             Self::Ffwd => literature::blocking::<FfwdLines>(window),
             Self::Rcl => literature::blocking::<RclLines>(window),
-            Self::AsyncLines => literature::lines(window),
+            Self::AsyncLines(shape) => literature::lines(shape, window),
             Self::Trust => trust::apply(window),
             Self::TrustGroups => trust::apply_in_groups(window),
             Self::TrustThen => trust::apply_then(window),
@@ -124,7 +134,7 @@ impl Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(&self.name())
     }
 }
 
@@ -132,6 +142,13 @@ impl FromStr for Method {
     type Err = MethodError;
 
     fn from_str(text: &str) -> Result<Self, MethodError> {
+        if let Some(shape) = text
+            .strip_prefix(LINES)
+            .and_then(|rest| rest.strip_prefix(':'))
+        {
+            let shape = shape.parse().map(Self::AsyncLines);
+            return shape.map_err(|why| MethodError::Shape(text.to_owned(), why));
+        }
         let found = Self::ALL.into_iter().find(|method| method.name() == text);
         found.ok_or_else(|| match text {
             "mutex" | "parking-lot" => MethodError::NotOnTheFacade(text.to_owned()),
@@ -147,6 +164,8 @@ pub enum MethodError {
     NotOnTheFacade(String),
     /// None is called so.
     Unknown(String),
+    /// Request lines that there cannot be.
+    Shape(String, ParseShapeError),
 }
 
 impl fmt::Display for MethodError {
@@ -156,17 +175,12 @@ impl fmt::Display for MethodError {
                 f,
                 "`{name}` is not corelay's own source, and what it does with memory is not seen"
             ),
-            Self::Unknown(name) => {
-                let names = Self::names();
-                write!(f, "`{name}` is not counted here; there are {names}")
-            }
+            Self::Unknown(name) => write!(f, "`{name}` is not counted here"),
+            Self::Shape(name, why) => write!(
+                f,
+                "`{name}`: {why}; write {LINES}:N, {LINES}:NxL or {LINES}:N-direct, such as {LINES}:4x8"
+            ),
         }
-    }
-}
-
-impl MethodError {
-    fn names() -> String {
-        Method::ALL.map(Method::name).join(", ")
     }
 }
 

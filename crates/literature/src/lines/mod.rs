@@ -28,8 +28,10 @@
 
 mod client;
 mod queue;
+mod shape;
 
 pub use client::Asked;
+pub use shape::{ParseShapeError, Shape, ShapeError};
 
 use client::LinesClient;
 
@@ -73,83 +75,6 @@ impl<T, C: FnOnce(u64)> AsyncLines<T, C> {
     }
 }
 
-/// How many lines a pair has, and how long the queue before them is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    lines: usize,
-    /// 0 for none.
-    queue: usize,
-}
-
-impl Shape {
-    /// The most lines of a pair, and the longest queue.
-    pub const MOST: usize = 1024;
-
-    /// The thesis's: 16 lines, and a queue of twice that.
-    pub const DEFAULT: Self = Self {
-        lines: 16,
-        queue: 32,
-    };
-
-    /// `lines` request lines per pair and a pending queue of `queue` requests, both from 1 to
-    /// [`MOST`](Self::MOST).
-    ///
-    /// # Errors
-    /// Where one of them lies outside.
-    pub const fn queue(lines: usize, queue: usize) -> Result<Self, ShapeError> {
-        if lines == 0 || lines > Self::MOST || queue == 0 || queue > Self::MOST {
-            return Err(ShapeError);
-        }
-        Ok(Self { lines, queue })
-    }
-
-    /// `lines` request lines per pair, from 1 to [`MOST`](Self::MOST), which are written
-    /// directly.
-    ///
-    /// # Errors
-    /// Where they lie outside.
-    pub const fn direct(lines: usize) -> Result<Self, ShapeError> {
-        if lines == 0 || lines > Self::MOST {
-            return Err(ShapeError);
-        }
-        Ok(Self { lines, queue: 0 })
-    }
-
-    /// Request lines per client and server.
-    pub const fn lines(self) -> usize {
-        self.lines
-    }
-
-    /// Length of the pending queue; `None` where requests are written directly.
-    pub const fn pending(self) -> Option<usize> {
-        if self.queue == 0 {
-            None
-        } else {
-            Some(self.queue)
-        }
-    }
-}
-
-impl Default for Shape {
-    /// [`DEFAULT`](Self::DEFAULT).
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-/// Lines or queue out of range: see [`Shape`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShapeError;
-
-impl fmt::Display for ShapeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let most = Shape::MOST;
-        write!(f, "request lines and pending queue go from 1 to {most}")
-    }
-}
-
-impl std::error::Error for ShapeError {}
-
 /// The lines between a server and its clients, as the thesis has them.
 pub struct PairLines<C> {
     shape: Shape,
@@ -190,19 +115,19 @@ impl<C> PairLines<C> {
     /// The response to line `line` of client `client`.
     #[inline(always)]
     fn response(&self, client: usize, line: usize) -> &Response {
-        let first = client * self.shape.lines.div_ceil(4);
+        let first = client * self.shape.lines().div_ceil(4);
         &self.responses[first + line / 4].0[line % 4]
     }
 
     /// The request lines of client `client`.
     #[inline(always)]
     fn requests(&self, client: usize) -> &[RequestLine] {
-        let first = client * self.shape.lines;
-        &self.requests[first..first + self.shape.lines]
+        let first = client * self.shape.lines();
+        &self.requests[first..first + self.shape.lines()]
     }
 
     fn clients(&self) -> usize {
-        self.requests.len() / self.shape.lines
+        self.requests.len() / self.shape.lines()
     }
 }
 
@@ -254,8 +179,8 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
             toggle: AtomicU64::new(0),
         };
         let four = |_| FourResponses(std::array::from_fn(|_| response()));
-        let lines = clients * shape.lines;
-        let fours = clients * shape.lines.div_ceil(4);
+        let lines = clients * shape.lines();
+        let fours = clients * shape.lines().div_ceil(4);
         Self {
             shape,
             requests: (0..lines).map(|_| RequestLine::new()).collect(),

@@ -92,40 +92,6 @@ pub(super) fn names<'a>(methods: impl Iterator<Item = &'a Method>) -> String {
     methods.map(Method::name).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads a list of names, each as `named` does; `all` stands for `all`, and alone.
-pub(super) fn named<T: Copy>(
-    text: &str,
-    all: &[T],
-    method: impl Fn(&T) -> &Method,
-    named: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
-    if text.trim() == "all" {
-        return Ok(all.to_vec());
-    }
-    let refused = |why| {
-        format!(
-            "{why}; there are {} (or all)",
-            names(all.iter().map(&method))
-        )
-    };
-    if text.trim().is_empty() {
-        return Err(refused("the list is empty".to_owned()));
-    }
-    let mut list: Vec<T> = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        let found = match name {
-            "" => Err("a name is missing".to_owned()),
-            "all" => Err("`all` stands alone".to_owned()),
-            name => named(name),
-        };
-        let found = found.map_err(refused)?;
-        if list.iter().all(|known| method(known).name() != name) {
-            list.push(found);
-        }
-    }
-    Ok(list)
-}
-
 /// A point of the sweep and what the reader of its figures should know.
 pub(super) struct Place {
     pub(super) point: Point,

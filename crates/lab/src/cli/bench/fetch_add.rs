@@ -2,7 +2,7 @@
 
 use super::common::{self, Common, names};
 use crate::cli::host::Host;
-use crate::cli::list::List;
+use crate::cli::list::{self, List};
 use crate::cli::{Exit, table};
 use crate::measure::plan::Item;
 use crate::method::literature::lines;
@@ -44,7 +44,7 @@ fn methods(text: &str) -> Result<Methods, String> {
         Some(read) => read,
         None => Method::named(name).ok_or_else(|| format!("there is no method `{name}`")),
     };
-    common::named(text, METHODS, |method| method, named).map(Methods)
+    list::named(text, METHODS, |method| method.name().to_owned(), named).map(Methods)
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {

@@ -2,7 +2,7 @@
 
 use super::common::{self, Common, Place, names};
 use crate::cli::host::Host;
-use crate::cli::list::{List, Numbers};
+use crate::cli::list::{self, List, Numbers};
 use crate::cli::{Exit, latency_table, output};
 use crate::measure::load::{self, LADDER};
 use crate::measure::plan::Item;
@@ -68,7 +68,13 @@ fn method_help() -> String {
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    common::named(text, ON_SCHEDULE, |entry| &entry.method, OnSchedule::named).map(Methods)
+    list::named(
+        text,
+        ON_SCHEDULE,
+        |entry| entry.method.name().to_owned(),
+        OnSchedule::named,
+    )
+    .map(Methods)
 }
 
 /// Which loads are offered.

@@ -3,7 +3,6 @@
 use crate::cli::Exit;
 use crate::cli::list::number;
 use crate::columns::columns;
-use crate::method::literature::lines;
 use crate::model::footprint::{
     Pair, SOURCE_BYTES, SOURCE_PAIRS, async_lines, ffwd, product_filled, product_first, rcl,
 };
@@ -30,7 +29,7 @@ pub(super) struct Args {
     clients: u64,
 
     /// Request lines and pending queue of async-lines: N, NxL or N-direct
-    #[arg(long, value_name = "SHAPE", default_value = "16x32", value_parser = lines::shape)]
+    #[arg(long, value_name = "SHAPE", default_value_t = Shape::DEFAULT)]
     lines: Shape,
 
     /// Requests in flight that corelay's own channel has grown for

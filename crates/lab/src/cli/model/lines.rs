@@ -2,11 +2,11 @@
 
 use super::picture;
 use crate::cli::Exit;
-use crate::cli::list::{List, Numbers, number};
+use crate::cli::list::{self, List, Numbers, number};
 use crate::cli::output;
 use crate::columns::columns;
 use crate::schema::SCHEMA;
-use corelay_lines::{Count, Counts, Machine, Method, Setup};
+use corelay_lines::{Count, Counts, Machine, Method, MethodError, Setup};
 use corelay_topology::{Order, Topology};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -66,30 +66,15 @@ struct Methods(Vec<Method>);
 
 fn method_help() -> String {
     format!(
-        "Methods, of {}; or `all`",
+        "Methods, of {}; or `all`. With parameters: async-lines:N, async-lines:NxL, \
+         async-lines:N-direct, as in `bench fetch-add`",
         Method::ALL.map(Method::name).join(", ")
     )
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    if text.trim() == "all" {
-        return Ok(Methods(Method::ALL.to_vec()));
-    }
-    if text.trim().is_empty() {
-        return Err("the list is empty".to_owned());
-    }
-    let mut list = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        let method = match name {
-            "" => return Err("a name is missing".to_owned()),
-            "all" => return Err("`all` stands alone".to_owned()),
-            name => name.parse::<Method>().map_err(|error| error.to_string())?,
-        };
-        if !list.contains(&method) {
-            list.push(method);
-        }
-    }
-    Ok(Methods(list))
+    let read = |name: &str| name.parse().map_err(|error: MethodError| error.to_string());
+    list::named(text, &Method::ALL, |method| method.name(), read).map(Methods)
 }
 
 fn clients(text: &str) -> Result<List, String> {
@@ -113,7 +98,7 @@ pub(super) struct Output {
 /// One method with so many clients. All counts are of events.
 #[derive(Serialize)]
 pub(super) struct Row {
-    pub(super) method: &'static str,
+    pub(super) method: String,
     pub(super) clients: u64,
     #[serde(flatten)]
     pub(super) came: Came,
@@ -314,8 +299,8 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
             *clients == row.clients && why == unavailable
         };
         match too_many.iter_mut().find(same) {
-            Some((.., methods)) => methods.push(row.method),
-            None => too_many.push((row.clients, unavailable, vec![row.method])),
+            Some((.., methods)) => methods.push(&row.method),
+            None => too_many.push((row.clients, unavailable, vec![&row.method])),
         }
     }
     for (clients, why, methods) in too_many {
@@ -326,7 +311,7 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let mut cells = vec![row.method.to_owned(), row.clients.to_string()];
+    let mut cells = vec![row.method.clone(), row.clients.to_string()];
     match &row.came {
         Came::Not { .. } => cells.resize(10, "–".to_owned()),
         Came::Counted {

@@ -14,7 +14,7 @@ pub(super) fn picture(output: &Output) -> String {
         let nth = known.unwrap_or(series.len());
         if known.is_none() {
             series.push(Series {
-                label: row.method.to_owned(),
+                label: row.method.clone(),
                 style: Style::spare(nth),
                 points: Vec::new(),
                 faint: false,
@@ -75,7 +75,7 @@ mod tests {
     fn methods_are_drawn_and_what_does_not_fit_is_not() {
         let events = |lines: u64| Events::from_moved([0, lines, 0]);
         let row = |method, clients, lines| Row {
-            method,
+            method: String::from(method),
             clients,
             came: Came::Counted {
                 placement: Vec::new(),
@@ -99,7 +99,7 @@ mod tests {
                 row("mcs", 8, 600),
                 row("trust", 4, 300),
                 Row {
-                    method: "trust",
+                    method: "trust".to_owned(),
                     clients: 8,
                     came: Came::Not { unavailable },
                 },

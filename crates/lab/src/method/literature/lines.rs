@@ -48,16 +48,7 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
 }
 
 /// The method with lines and queues of that shape.
-///
-/// # Panics
-/// Where there is no such shape.
-pub(crate) const fn shaped<W: Workload>(
-    name: &'static str,
-    shape: Result<Shape, ShapeError>,
-) -> Method<W> {
-    let Ok(shape) = shape else {
-        panic!("lines and queues are within bounds");
-    };
+pub(crate) const fn shaped<W: Workload>(name: &'static str, shape: Shape) -> Method<W> {
     let queue = match shape.pending() {
         Some(queue) => queue,
         None => 0,
@@ -72,14 +63,17 @@ pub(crate) const fn shaped<W: Workload>(
 
 /// So many lines with a pending queue of so many, named by both; within bounds.
 pub(crate) fn queue(lines: usize, queue: usize) -> Method {
-    let name = format!("{NAME}:{lines}x{queue}");
-    shaped(kept(name), Shape::queue(lines, queue))
+    named(Shape::queue(lines, queue))
 }
 
 /// So many lines, written directly, named by it; within bounds.
 pub(crate) fn direct(lines: usize) -> Method {
-    let name = format!("{NAME}:{lines}-direct");
-    shaped(kept(name), Shape::direct(lines))
+    named(Shape::direct(lines))
+}
+
+fn named(shape: Result<Shape, ShapeError>) -> Method {
+    let shape = shape.expect("lines and queues are within bounds");
+    shaped(kept(format!("{NAME}:{shape}")), shape)
 }
 
 /// A few bytes for each name on a command line, and for each point of a figure, for as long as the
@@ -94,7 +88,8 @@ fn kept(name: String) -> &'static str {
 /// A clause that says what is wrong with the parameters.
 pub(crate) fn with_parameters<W: Workload>(text: &str) -> Option<Result<Method<W>, String>> {
     let parameters = text.strip_prefix(NAME)?.strip_prefix(':')?;
-    let method = shape(parameters).map(|shape| shaped(kept(text.to_owned()), Ok(shape)));
+    let shape = parameters.parse::<Shape>();
+    let method = shape.map(|shape| shaped(kept(text.to_owned()), shape));
     Some(method.map_err(|why| {
         format!(
             "`{text}`: {why}; write {NAME}:N, {NAME}:NxL or {NAME}:N-direct, such as {NAME}:4x8"
@@ -105,26 +100,6 @@ pub(crate) fn with_parameters<W: Workload>(text: &str) -> Option<Result<Method<W
 /// `method`, but what is delegated takes `ROOTS` square roots (D10).
 pub(crate) fn rooted<const ROOTS: u32>(method: Method) -> Method {
     method.built_by(|_, p, patience| (async_lines().build)(FetchRoot::<ROOTS>, p, patience))
-}
-
-/// Reads `N`, `NxL` or `N-direct`.
-pub(crate) fn shape(parameters: &str) -> Result<Shape, String> {
-    let number = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = digits.then(|| text.parse().ok()).flatten();
-        number.ok_or_else(|| format!("`{text}` is no number that fits here"))
-    };
-    let shape = match parameters.split_once('x') {
-        Some((lines, queue)) => Shape::queue(number(lines)?, number(queue)?),
-        None => match parameters.strip_suffix("-direct") {
-            Some(lines) => Shape::direct(number(lines)?),
-            None => {
-                let lines: usize = number(parameters)?;
-                Shape::queue(lines, lines.saturating_mul(2).min(Shape::MOST))
-            }
-        },
-    };
-    shape.map_err(|error| error.to_string())
 }
 
 /// A client of the lines, with callbacks of type `C`.

@@ -1,0 +1,150 @@
+//! How many lines, and how long a queue: `4x8`, `4` or `4-direct`.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How many lines a pair has, and how long the queue before them is.
+///
+/// As text `NxL`, or `N` where the queue is of twice as many, or `N-direct` without a queue:
+///
+/// ```
+/// use corelay_literature::Shape;
+///
+/// assert_eq!("4".parse(), Ok(Shape::queue(4, 8)?));
+/// assert_eq!("4-direct".parse(), Ok(Shape::direct(4)?));
+/// assert_eq!(Shape::queue(16, 2)?.to_string(), "16x2");
+/// assert!("4x0".parse::<Shape>().is_err());
+/// # Ok::<(), corelay_literature::ShapeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    lines: usize,
+    /// 0 for none.
+    queue: usize,
+}
+
+impl Shape {
+    /// The most lines of a pair, and the longest queue.
+    pub const MOST: usize = 1024;
+
+    /// The thesis's: 16 lines, and a queue of twice that.
+    pub const DEFAULT: Self = Self {
+        lines: 16,
+        queue: 32,
+    };
+
+    /// `lines` request lines per pair and a pending queue of `queue` requests, both from 1 to
+    /// [`MOST`](Self::MOST).
+    ///
+    /// # Errors
+    /// Where one of them lies outside.
+    pub const fn queue(lines: usize, queue: usize) -> Result<Self, ShapeError> {
+        if lines == 0 || lines > Self::MOST || queue == 0 || queue > Self::MOST {
+            return Err(ShapeError);
+        }
+        Ok(Self { lines, queue })
+    }
+
+    /// `lines` request lines per pair, from 1 to [`MOST`](Self::MOST), which are written
+    /// directly.
+    ///
+    /// # Errors
+    /// Where they lie outside.
+    pub const fn direct(lines: usize) -> Result<Self, ShapeError> {
+        if lines == 0 || lines > Self::MOST {
+            return Err(ShapeError);
+        }
+        Ok(Self { lines, queue: 0 })
+    }
+
+    /// Request lines per client and server.
+    pub const fn lines(self) -> usize {
+        self.lines
+    }
+
+    /// Length of the pending queue; `None` where requests are written directly.
+    pub const fn pending(self) -> Option<usize> {
+        if self.queue == 0 {
+            None
+        } else {
+            Some(self.queue)
+        }
+    }
+}
+
+impl Default for Shape {
+    /// [`DEFAULT`](Self::DEFAULT).
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pending() {
+            Some(queue) => write!(f, "{}x{queue}", self.lines),
+            None => write!(f, "{}-direct", self.lines),
+        }
+    }
+}
+
+impl FromStr for Shape {
+    type Err = ParseShapeError;
+
+    fn from_str(text: &str) -> Result<Self, ParseShapeError> {
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = digits.then(|| text.parse().ok()).flatten();
+            number.ok_or_else(|| ParseShapeError::Number(text.to_owned()))
+        };
+        if let Some((lines, queue)) = text.split_once('x') {
+            return Ok(Self::queue(number(lines)?, number(queue)?)?);
+        }
+        if let Some(lines) = text.strip_suffix("-direct") {
+            return Ok(Self::direct(number(lines)?)?);
+        }
+        let lines: usize = number(text)?;
+        Ok(Self::queue(lines, lines.saturating_mul(2).min(Self::MOST))?)
+    }
+}
+
+/// Lines or queue out of range: see [`Shape`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeError;
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = Shape::MOST;
+        write!(f, "request lines and pending queue go from 1 to {most}")
+    }
+}
+
+impl std::error::Error for ShapeError {}
+
+/// A text that is no [`Shape`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParseShapeError {
+    /// Lines or queue out of range.
+    Range(ShapeError),
+    /// This is no number, or far too large.
+    Number(String),
+}
+
+impl From<ShapeError> for ParseShapeError {
+    fn from(error: ShapeError) -> Self {
+        Self::Range(error)
+    }
+}
+
+impl fmt::Display for ParseShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range(error) => error.fmt(f),
+            Self::Number(text) => write!(f, "`{text}` is no number that fits here"),
+        }
+    }
+}
+
+impl std::error::Error for ParseShapeError {}

@@ -13,10 +13,11 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use rustc_hash::FxHashMap;
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// Bytes of a thread's stack. Memory is taken as it is used.
 const STACK: usize = 1 << 20;
@@ -75,6 +76,8 @@ struct System {
     running: usize,
     ready: Agenda,
     asleep: BTreeMap<usize, VecDeque<usize>>,
+    /// The first panic of a thread that nobody has joined.
+    unheard: Option<Payload>,
 }
 
 thread_local! {
@@ -118,6 +121,7 @@ pub fn run<R: 'static>(
         running: 0,
         ready: Agenda::default(),
         asleep: BTreeMap::new(),
+        unheard: None,
     };
     SYSTEM.with(|current| {
         let mut current = current.borrow_mut();
@@ -132,9 +136,14 @@ pub fn run<R: 'static>(
         std::mem::forget(system);
         resume_unwind(payload);
     }
-    main.take()
+    let result = main
+        .take()
         .expect("all threads have ended")
-        .unwrap_or_else(|payload| resume_unwind(payload))
+        .unwrap_or_else(|payload| resume_unwind(payload));
+    if let Some(payload) = system.and_then(|system| system.unheard) {
+        resume_unwind(payload);
+    }
+    result
 }
 
 /// Runs whoever is ready until nobody is left.
@@ -321,8 +330,32 @@ impl System {
     }
 }
 
-/// What a thread leaves behind.
-type Outcome<T> = Rc<Cell<Option<Result<T, Box<dyn Any + Send>>>>>;
+type Payload = Box<dyn Any + Send>;
+
+/// What a thread leaves behind. A handle to it may be kept or dropped on any thread of the
+/// process, although nobody but the machine's threads can join.
+type Outcome<T> = Arc<Left<T>>;
+
+struct Left<T>(Mutex<Option<Result<T, Payload>>>);
+
+impl<T> Left<T> {
+    fn leave(&self, ended: Result<T, Payload>) {
+        *self.0.lock().expect("never poisoned") = Some(ended);
+    }
+
+    fn take(&self) -> Option<Result<T, Payload>> {
+        self.0.lock().expect("never poisoned").take()
+    }
+}
+
+impl<T> Drop for Left<T> {
+    /// A panic that nobody has heard of is the machine's.
+    fn drop(&mut self) {
+        if let Some(Err(payload)) = self.take() {
+            with(|system| _ = system.unheard.get_or_insert(payload));
+        }
+    }
+}
 
 /// A thread of the machine, as `std::thread::JoinHandle`.
 pub struct Thread<T> {
@@ -334,12 +367,12 @@ impl<T> Thread<T> {
     ///
     /// # Errors
     /// Its panic.
-    pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
+    pub fn join(self) -> Result<T, Payload> {
         loop {
             if let Some(outcome) = self.outcome.take() {
                 return outcome;
             }
-            sleep(Rc::as_ptr(&self.outcome).addr());
+            sleep(Arc::as_ptr(&self.outcome).addr());
         }
     }
 }
@@ -361,8 +394,8 @@ pub fn spawn<T: 'static>(f: impl FnOnce() -> T + 'static) -> Thread<T> {
 }
 
 fn start<T: 'static>(place: usize, f: impl FnOnce() -> T + 'static) -> Outcome<T> {
-    let outcome: Outcome<T> = Rc::default();
-    let kept = Rc::clone(&outcome);
+    let outcome = Arc::new(Left(Mutex::new(None)));
+    let kept = Arc::clone(&outcome);
     let stack = DefaultStack::new(STACK).expect("there is memory for another stack");
     let fibre = Fibre::with_stack(stack, move |yielder, ()| {
         let locals = with(|system| {
@@ -371,8 +404,8 @@ fn start<T: 'static>(place: usize, f: impl FnOnce() -> T + 'static) -> Outcome<T
         });
         let ended = catch_unwind(AssertUnwindSafe(f));
         locals.expect("a thread runs").drop_all();
-        kept.set(Some(ended));
-        wake_all(Rc::as_ptr(&kept).addr());
+        kept.leave(ended);
+        wake_all(Arc::as_ptr(&kept).addr());
     });
     with(|system| {
         let thread = system.processors.len();
@@ -413,6 +446,7 @@ pub(crate) fn locals() -> Option<Rc<Locals>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     fn two() -> Machine {
         Machine::new(1, 2, 1).unwrap()
@@ -481,6 +515,36 @@ mod tests {
     fn a_panic_reaches_who_joins() {
         let caught = run(two(), vec![0], || spawn(|| panic!("as expected")).join());
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"as expected"));
+    }
+
+    /// Where it lies does not matter: it is no part of the machine.
+    #[test]
+    fn a_handle_may_be_kept_elsewhere() {
+        fn is_sent<T: Send + Sync>(handle: T) -> T {
+            handle
+        }
+        let thread = run(two(), vec![0], || is_sent(spawn(|| 7)));
+        let dropped = std::thread::spawn(move || drop(thread));
+        dropped.join().unwrap();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody has joined it")]
+    fn a_panic_that_nobody_joins_is_not_lost() {
+        run(two(), vec![0], || {
+            drop(spawn(|| panic!("nobody has joined it")));
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody has joined it")]
+    fn a_panic_whose_handle_is_dropped_later_is_not_lost() {
+        run(two(), vec![0], || {
+            let thread = spawn(|| panic!("nobody has joined it"));
+            (0..10).for_each(|_| pause());
+            access(0, 8, Access::Load);
+            drop(thread);
+        });
     }
 
     #[test]

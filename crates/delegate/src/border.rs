@@ -2,7 +2,7 @@
 //! the C interface. Closures are consumed either way.
 
 use crate::channel::client::{Patience, Refusal};
-use crate::thread::{NoClient, state};
+use crate::thread::{NoClient, in_callback};
 use crate::trust::Trust;
 use corelay_sync::wait::NoSwitch;
 
@@ -26,7 +26,7 @@ pub enum Refused {
 pub fn refused_here() -> Result<(), Refused> {
     if NoSwitch::is_active() {
         Err(Refused::Nested)
-    } else if state().is_some_and(|state| state.in_callback()) {
+    } else if in_callback() {
         Err(Refused::InCallback)
     } else {
         Ok(())

@@ -123,7 +123,7 @@ fn finish_all(state: &ThreadState, mut orphan_ends: impl FnMut(&Client)) {
 #[track_caller]
 fn refuse(call: &str) {
     NoSwitch::refuse(call);
-    if thread::state().is_some_and(|state| state.in_callback()) {
+    if thread::in_callback() {
         panic!("corelay: {call} inside a callback: the call that runs callbacks is under way");
     }
 }

@@ -46,6 +46,8 @@ thread_local! {
     static OWNER: Owner = Owner::new();
     /// The owner while its destructor runs: callbacks still find it.
     static ENDING: Cell<*const Owner> = const { Cell::new(std::ptr::null()) };
+    /// A temporary client finishes: what runs meanwhile are callbacks, and no owner knows it.
+    static FINISHES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The client of this thread for the trustee in `slot`, if it has one.
@@ -129,8 +131,11 @@ impl Deref for ClientRef {
 impl Drop for ClientRef {
     fn drop(&mut self) {
         if let Self::Temporary(client) = self {
+            let finishes = |now| FINISHES.try_with(|f| f.replace(now)).unwrap_or(now);
+            let outer = finishes(true);
             client.finish();
             client.thread.discard_held();
+            finishes(outer);
         }
     }
 }
@@ -185,6 +190,14 @@ pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
 /// What the callbacks of this thread are about.
 pub(crate) fn state() -> Option<Rc<ThreadState>> {
     with_owner(|owner| Rc::clone(&owner.state))
+}
+
+/// True inside a callback.
+pub(crate) fn in_callback() -> bool {
+    match state() {
+        Some(state) => state.in_callback(),
+        None => FINISHES.try_with(Cell::get).unwrap_or(false),
+    }
 }
 
 /// Ends this thread's clients now, as at its end. Does nothing where a call of this crate is

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use corelay_capi::*;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,6 +117,46 @@ fn calls_work_to_a_threads_very_end() {
     .join()
     .expect("an end in order");
     assert_eq!(SAID.load(Ordering::Relaxed), 1);
+}
+
+/// Callbacks there are callbacks too: nothing in them waits for callbacks, and what the call
+/// around them uses stays, whatever they shut down.
+#[test]
+fn callbacks_at_a_threads_very_end_are_callbacks() {
+    #[derive(Default)]
+    struct Late {
+        old: Servers,
+        new: Servers,
+        said: Vec<Status>,
+    }
+    extern "C" fn replace(user: *mut c_void, _: u64) {
+        let late: &mut Late = unsafe { &mut *user.cast() };
+        late.said.extend([corelay_async_barrier(), corelay_poll()]);
+        assert_eq!(corelay_shutdown_servers(late.old), Status::Ok);
+        late.new = launch(1).expect("a thread");
+        assert_eq!(delegate(late.new, 0, answer, &[]), Ok(42));
+    }
+    impl Drop for Late {
+        fn drop(&mut self) {
+            self.old = launch(1).expect("a thread");
+            let mut n = 0;
+            let (old, to) = (self.old, user(self));
+            let asked = unsafe { increment_then(old, 0, &raw mut n, Some(replace), to) };
+            assert_eq!((asked, n), (Status::Ok, 1));
+            assert_eq!(self.said, [Status::InCallback; 2]);
+            assert_eq!(corelay_shutdown_servers(self.new), Status::Ok);
+            ENDED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    static ENDED: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static LATE: RefCell<Late> = RefCell::default());
+    let thread = thread::spawn(|| {
+        LATE.with(|_| ());
+        // Made later, the library's thread-locals go first.
+        assert_eq!(corelay_poll(), Status::Ok);
+    });
+    thread.join().expect("an end in order");
+    assert_eq!(ENDED.load(Ordering::Relaxed), 1);
 }
 
 #[test]

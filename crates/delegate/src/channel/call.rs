@@ -26,7 +26,9 @@ impl Client {
     {
         if self.own && self.calls_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
-            return Ok(unsafe { self.run_own::<T, F, R>(object, f) });
+            let outcome = unsafe { self.run_own::<T, F, R>(object, f) };
+            self.raise_own();
+            return Ok(outcome);
         }
         let reaped = self.has_callbacks() && !self.thread.in_callback();
         if reaped {

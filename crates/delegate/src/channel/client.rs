@@ -354,7 +354,7 @@ impl Client {
     {
         if self.own && self.runs_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
-            unsafe { self.run_own_post::<T, F>(object, f) };
+            unsafe { self.run_own_post::<T, F>(object, f, patience) };
             return Ok(());
         }
         match self.make_room(Post::<T, F>::UNITS, patience) {

@@ -96,10 +96,19 @@ impl Client {
             Ok(answer) => self.thread.run_callback(|| then(answer)),
             Err(payload) => self.thread.report_own_fault(payload),
         }
-        if patience != Patience::Hold && self.thread.has_held() {
-            self.thread.raise_held();
+        if patience != Patience::Hold {
+            self.raise_own();
         }
         Ok(())
+    }
+
+    /// Goes on with the panic of a callback that a request to this thread itself has run, its own
+    /// or, to [clear its way](Self::settle_own), another one's.
+    #[inline]
+    pub(crate) fn raise_own(&self) {
+        if self.thread.has_held() {
+            self.thread.raise_held();
+        }
     }
 
     /// Runs `f`, whose answer nobody wants.
@@ -107,13 +116,16 @@ impl Client {
     /// # Safety
     /// As [`run_own`](Self::run_own).
     #[inline]
-    pub(crate) unsafe fn run_own_post<T, F>(&self, object: *mut Header, f: F)
+    pub(crate) unsafe fn run_own_post<T, F>(&self, object: *mut Header, f: F, patience: Patience)
     where
         F: FnOnce(&mut T),
     {
         // SAFETY: the caller's duties.
         if let Err(payload) = unsafe { self.run_own::<T, F, ()>(object, f) } {
             self.thread.report_own_fault(payload);
+        }
+        if patience != Patience::Hold {
+            self.raise_own();
         }
     }
 
@@ -127,6 +139,8 @@ impl Client {
     {
         // SAFETY: the caller's duties.
         let result = unsafe { self.run_own::<T, F, R>(object, f) };
-        ApplyFuture::ready(&self.thread.pools, result)
+        let future = ApplyFuture::ready(&self.thread.pools, result);
+        self.raise_own();
+        future
     }
 }

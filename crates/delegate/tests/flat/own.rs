@@ -304,3 +304,23 @@ fn a_future_of_an_own_object_gets_ready_by_being_polled() {
         assert_eq!(run.expect("a thread"), [7], "{policy}");
     }
 }
+
+/// A call that has run callbacks, because its own way was not clear, goes on with their panic, as
+/// one that travels does.
+#[test]
+fn a_call_raises_the_panic_of_a_callback_that_it_has_run() {
+    for policy in [Policy::Queue, Policy::Blocked] {
+        let run = Trustees::flat(1).policy(policy).run(|me| {
+            let own = me.entrust(0u32);
+            own.apply_then(|n| *n += 1, |()| panic!("a callback's"));
+            let raised = catch_unwind(AssertUnwindSafe(|| own.apply(|n| *n += 1)));
+            let message = raised.err().and_then(|p| p.downcast_ref::<&str>().copied());
+            (message, own.apply(|n| *n))
+        });
+        assert_eq!(
+            run.expect("a thread"),
+            [(Some("a callback's"), 2)],
+            "{policy}"
+        );
+    }
+}

@@ -47,12 +47,6 @@ pub mod thread {
     #[derive(Debug)]
     pub struct JoinHandle<T>(Thread<T>);
 
-    // SAFETY: all threads of a machine are one thread of the process, and there is nothing to
-    // be had from a handle elsewhere.
-    unsafe impl<T> Send for JoinHandle<T> {}
-    // SAFETY: as above.
-    unsafe impl<T> Sync for JoinHandle<T> {}
-
     impl<T> JoinHandle<T> {
         /// Waits for the thread's end.
         ///

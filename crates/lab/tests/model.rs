@@ -35,7 +35,12 @@ fn contention_is_what_the_thesis_says_in_prose() {
     assert_eq!(chance(2), 1.0);
     assert_eq!(said[2]["fewest_contending"], 41);
     let table = text("contention --vars 2^14");
-    assert!(table.contains("8.98 %"), "{table}");
+    assert!(
+        table.contains("8.98 %") && table.contains("of 56 threads"),
+        "{table}"
+    );
+    let others = text("contention --threads 2,8 --vars 2^14");
+    assert!(!others.contains("56"), "{others}");
 }
 
 #[test]

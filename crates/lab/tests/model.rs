@@ -291,6 +291,14 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     );
     refused("throughput --svg - --ts 1 --tc 1", &["--svg -"]);
     refused("lines --svg -", &["--svg -"]);
+    refused(
+        "lines --machine 1x2x1 --clients 4 --method mcs,trust",
+        &["--clients", "4 hardware threads", "2 places"],
+    );
+    refused(
+        "lines --machine 1x1x1 --clients 1 --method trust",
+        &["--clients", "2 hardware threads", "1 place"],
+    );
     refused("throughput --server-work 2^30", &["--server-work"]);
     refused("throughput --secs 0", &["--secs"]);
     let foreign = tempfile::NamedTempFile::new().unwrap();

@@ -181,8 +181,13 @@ fn results_are_laid_over_each_other() {
     );
     let figure = path("figure");
     let pace = ["--short", "--secs", "0.001", "--samples", "2"];
-    fine(&[&["figure", "flat-policies", "--out", &figure][..], &pace].concat());
+    let two = ["figure", "flat-policies", "order", "--json"];
+    let list = fine(&[&two[..], &["--out", &figure], &pace].concat());
     let figure = path("figure/flat-policies.json");
+    // A list of figures is read, too: here the file has one of them.
+    let printed = path("printed.json");
+    std::fs::write(&printed, list).unwrap();
+    fine(&["plot", &printed, &figure, "--out", &out]);
     refused(
         &["plot", &a, &figure, "--out", &out],
         &["a.json", "flat-policies.json", "incomparable"],

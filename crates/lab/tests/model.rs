@@ -34,7 +34,12 @@ fn contention_is_what_the_thesis_says_in_prose() {
     assert_eq!(chance(2), 1.0);
     assert_eq!(said[2]["fewest_contending"], 41);
     let table = text("contention --vars 2^14");
-    assert!(table.contains("8.98 %"), "{table}");
+    assert!(
+        table.contains("8.98 %") && table.contains("of 56 threads"),
+        "{table}"
+    );
+    let others = text("contention --threads 2,8 --vars 2^14");
+    assert!(!others.contains("56"), "{others}");
 }
 
 #[test]
@@ -272,6 +277,14 @@ fn bad_input_gets_one_sentence_that_names_the_flag() {
     );
     refused("throughput --svg - --ts 1 --tc 1", &["--svg -"]);
     refused("lines --svg -", &["--svg -"]);
+    refused(
+        "lines --machine 1x2x1 --clients 4 --method mcs,trust",
+        &["--clients", "4 hardware threads", "2 places"],
+    );
+    refused(
+        "lines --machine 1x1x1 --clients 1 --method trust",
+        &["--clients", "2 hardware threads", "1 place"],
+    );
     refused("throughput --server-work 2^30", &["--server-work"]);
     refused("throughput --secs 0", &["--secs"]);
     let foreign = tempfile::NamedTempFile::new().unwrap();

@@ -223,6 +223,10 @@ fn bad_input_gets_one_sentence_and_nothing_runs() {
         &["--svg x", "--out"],
     );
     refused(
+        &["trace", "--out", "./x", "--svg", "x", "--", "machine"],
+        &["--svg x", "--out"],
+    );
+    refused(
         &["trace", "--", "bench", "fetch-add", "--threads", "0"],
         &["--threads"],
     );

@@ -193,12 +193,25 @@ impl Member {
     }
 
     #[inline]
-    pub(super) fn has_made(&self, requests: u32, own: bool) {
+    fn has_made(&self, requests: u32, own: bool) {
         if self.policy.is_due(requests, own, &self.shared.seat) {
-            let ran = self.pass(false);
-            let in_all = Serving::with_current(|serving| serving.requests.get());
-            self.policy.served(ran, in_all.unwrap_or(0));
+            self.serve_when_due();
         }
+    }
+
+    /// A request to an object of its own is about to be run at once.
+    #[inline]
+    pub(super) fn runs_own(&self) {
+        if self.policy.is_due_at_once(&self.shared.seat) {
+            self.serve_when_due();
+        }
+    }
+
+    #[inline]
+    fn serve_when_due(&self) {
+        let ran = self.pass(false);
+        let in_all = Serving::with_current(|serving| serving.requests.get());
+        self.policy.served(ran, in_all.unwrap_or(0));
     }
 
     #[cold]

@@ -7,7 +7,7 @@
 //! A callback is not started by another one, so that recursion does not grow: inside a
 //! callback it is left over, as where a window is full.
 
-use super::member::with_member;
+use super::member::{Member, with_member};
 use crate::channel::by_call::leave;
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::future::ApplyFuture;
@@ -57,7 +57,7 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        with_member(|member| member.has_made(1, true));
+        with_member(Member::runs_own);
         let ran = Serving::with_current(|serving| {
             // SAFETY: the caller's duties; no closure runs, as `runs_at_once` has seen.
             let result = unsafe { serving.run_here::<T, F, R>(object, f) };

@@ -1,6 +1,7 @@
 //! A member's requests to objects of its own.
 
 use crate::support::POLICIES;
+use crate::watch::watchdog;
 use corelay_delegate::{
     AsyncError, Policy, Trust, Trustees, TryApplyError, TryApplyThenError, barrier, poll,
 };
@@ -302,6 +303,22 @@ fn a_future_of_an_own_object_gets_ready_by_being_polled() {
             }
         });
         assert_eq!(run.expect("a thread"), [7], "{policy}");
+    }
+}
+
+/// Where a policy serves at all before the function has ended, a member that waits for another one
+/// by looking at an object of its own sees what that one does with it.
+#[test]
+fn a_member_that_calls_only_itself_serves() {
+    let others = POLICIES.into_iter().filter(|&p| p != Policy::FastPath);
+    for policy in others {
+        let _watch = watchdog();
+        let team = Trustees::flat(2).policy(policy).start().expect("threads");
+        let flag = &team.entrust_on(0, false);
+        team.run(|me| match me.number() {
+            0 => while !flag.apply(|flag| *flag) {},
+            _ => flag.apply(|flag| *flag = true),
+        });
     }
 }
 

@@ -121,6 +121,30 @@ pub(crate) fn open_beside(flag: &str, path: &Path) -> Result<Target, String> {
     Target::open(path).map_err(|error| unwritable_file(flag, path, &error))
 }
 
+/// Whether what is left at one path would take the place of what is left at the other: they may
+/// be spelled differently, and need not be there yet.
+pub(crate) fn is_same_place(one: &Path, other: &Path) -> bool {
+    place(one) == place(other)
+}
+
+/// The one spelling of a path, as far as the system knows it.
+fn place(path: &Path) -> PathBuf {
+    if let Ok(known) = path.canonicalize() {
+        return known;
+    }
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return path.to_owned();
+    };
+    let folder = match folder == Path::new("") {
+        true => Path::new("."),
+        false => folder,
+    };
+    match folder.canonicalize() {
+        Ok(known) => known.join(name),
+        Err(_) => path.to_owned(),
+    }
+}
+
 /// Why nothing can be left in the file of `flag`, as a sentence.
 pub(crate) fn unwritable_file(flag: &str, path: &Path, error: &io::Error) -> String {
     format!("{flag} {}: it cannot be written: {error}", path.display())
@@ -193,6 +217,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(Target::open(folder.path()).is_err());
         assert!(Target::open(&folder.path().join("no/such/folder.json")).is_err());
+    }
+
+    #[test]
+    fn a_place_has_many_spellings() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir(path("inner")).unwrap();
+        // Once while nothing is there yet, once with the file.
+        for _ in 0..2 {
+            for same in ["x", "./x", "inner/../x"] {
+                assert!(is_same_place(&path(same), &path("x")), "{same}");
+            }
+            for other in ["y", "inner/x", "none/x"] {
+                assert!(!is_same_place(&path(other), &path("x")), "{other}");
+            }
+            std::fs::write(path("x"), "").unwrap();
+        }
+        assert!(is_same_place(Path::new("./x"), Path::new("x")));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(path("x"), path("link")).unwrap();
+            assert!(is_same_place(&path("link"), &path("x")));
+        }
     }
 
     #[cfg(unix)]

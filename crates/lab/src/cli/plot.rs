@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 /// Lay results of several machines or commits over each other
 ///
-/// Files are what `compare` (results.json), `bench --json` and `figure` have written. What all of
-/// them have (the same workload over the same axis) is drawn, a colour for each file, and the
-/// machine and commit of each are named. Leaves a page (index.html) and each picture (SVG) in a
-/// folder.
+/// Files are what `compare` (results.json), `bench --json` and `figure` have written, also several
+/// figures in one file, as `figure --json` prints them. What all files have (the same workload over
+/// the same axis) is drawn, a colour for each file, and the machine and commit of each are named.
+/// Leaves a page (index.html) and each picture (SVG) in a folder.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of results

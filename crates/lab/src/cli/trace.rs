@@ -1,7 +1,7 @@
 //! `corelay trace`: any other command, recorded.
 
 use crate::cli::list::number;
-use crate::cli::output::{Target, open_beside, unwritable_file};
+use crate::cli::output::{Target, is_same_place, open_beside, unwritable_file};
 use crate::cli::{self, Cli, Command, Exit, host};
 use crate::plot::{duration, grouped};
 use crate::timeline;
@@ -102,10 +102,12 @@ impl Args {
 
     /// Opens both files, before anything runs.
     fn files(&self) -> Result<Files, String> {
-        if self.svg.as_ref() == Some(&self.out) {
+        if let Some(svg) = &self.svg
+            && is_same_place(svg, &self.out)
+        {
             return Err(format!(
                 "--svg {}: --out names the same file",
-                self.out.display()
+                svg.display()
             ));
         }
         let picture = match &self.svg {

@@ -57,17 +57,28 @@ fn cost(m: &Measured<'_>) -> Option<f64> {
     Some(m.mops("vars", ONE, 1024.0)? / m.mops("vars", SIXTEEN, 1024.0)?)
 }
 
+/// What one line costs against 16, in Mops both.
+fn price(one: f64, sixteen: f64) -> String {
+    let (one_mops, sixteen_mops) = (significant(one), significant(sixteen));
+    if one < sixteen {
+        let share = crate::plot::percent(1.0 - one / sixteen);
+        format!(
+            "Order by one line costs {share} of the throughput: {one_mops} Mops instead of \
+             {sixteen_mops}, since each request waits for the answer of the one before."
+        )
+    } else {
+        format!(
+            "Order by one line costs nothing here: {one_mops} Mops, where 16 lines have \
+             {sixteen_mops}."
+        )
+    }
+}
+
 fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let at = |line| m.mops("vars", line, 1024.0);
     if let (Some(one), Some(sixteen), Some(ours)) = (at(ONE), at(SIXTEEN), at(OURS)) {
-        said.push(format!(
-            "Order by one line costs {} of the throughput: {} Mops instead of {}, since each \
-             request waits for the answer of the one before.",
-            crate::plot::percent((1.0 - one / sixteen).max(0.0)),
-            significant(one),
-            significant(sixteen)
-        ));
+        said.push(price(one, sixteen));
         if ours > one {
             said.push(format!(
                 "corelay's channel is a ring, which keeps the order of a client's requests with many \
@@ -80,4 +91,25 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         "`corelay lab order` shows the overtaking itself: with one line there is none.".to_owned(),
     );
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_costs_nothing_where_one_line_is_not_slower() {
+        let slower = price(2.0, 8.0);
+        assert!(
+            slower.contains("costs 75") && slower.contains("waits"),
+            "{slower}"
+        );
+        for one in [8.0, 9.0] {
+            let same = price(one, 8.0);
+            assert!(
+                same.contains("nothing") && !same.contains("waits") && !same.contains('%'),
+                "{same}"
+            );
+        }
+    }
 }

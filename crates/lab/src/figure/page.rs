@@ -41,7 +41,13 @@ pub fn html(outcome: &Outcome) -> String {
     out.push_str(&machine::facts(&results.machine, results));
     out.push_str("</section>");
     let made_by = shell::made_by(&results.command, &results.commit);
-    shell::document(&about.title, &out, &made_by, outcome)
+    let file = format!("{}.json", about.name);
+    shell::document(
+        &about.title,
+        &out,
+        &made_by,
+        &shell::Saved::samples(&file, outcome),
+    )
 }
 
 fn title(out: &mut String, outcome: &Outcome) {
@@ -180,7 +186,12 @@ pub fn index(outcomes: &[Outcome]) -> String {
     let made_by = outcomes.first().map_or(String::new(), |outcome| {
         shell::made_by(&outcome.results.command, &outcome.results.commit)
     });
-    shell::document("The sources' figures", &out, &made_by, &outcomes)
+    shell::document(
+        "The sources' figures",
+        &out,
+        &made_by,
+        &shell::Saved::samples("figures.json", &outcomes),
+    )
 }
 
 /// What the terminal says of a figure.

@@ -7,7 +7,7 @@ use crate::figure::measured::Measured;
 use crate::figure::outcome::{About, Outcome};
 use crate::figure::quantity::Quantity;
 use crate::report::data::{self, MODES, Subject, lines};
-use crate::schema::{Mode, Percentiles, Run};
+use crate::schema::{Mode, Percentiles, Results, Run};
 use std::collections::BTreeMap;
 
 /// Lines over an axis.
@@ -52,18 +52,17 @@ pub struct Point {
 
 /// All charts of a file.
 pub fn of(input: &Input) -> Vec<Chart> {
-    let charts = match &input.figure {
-        Some(about) => of_figure(input, about),
-        None => [of_throughput(input), of_latency(input)].concat(),
-    };
-    let drawn = charts.into_iter().filter(|chart| !chart.lines.is_empty());
-    drawn.collect()
+    let charts = input.parts.iter().flat_map(|part| match &part.figure {
+        Some(about) => of_figure(&part.results, about),
+        None => [of_throughput(&part.results), of_latency(&part.results)].concat(),
+    });
+    charts.filter(|chart| !chart.lines.is_empty()).collect()
 }
 
-fn of_figure(input: &Input, about: &About) -> Vec<Chart> {
+fn of_figure(results: &Results, about: &About) -> Vec<Chart> {
     let outcome = Outcome {
         figure: about.clone(),
-        results: input.results.clone(),
+        results: results.clone(),
     };
     let mut charts = Vec::new();
     for panel in &about.panels {
@@ -121,9 +120,9 @@ fn by_mode(lines: impl Fn(Mode) -> Vec<Line>) -> BTreeMap<Mode, Vec<Line>> {
 
 /// Runs without a load: over variables where they were swept, else over threads. As on the page
 /// of `compare`, the most threads that have a CPU each speak for a machine.
-fn of_throughput(input: &Input) -> Vec<Chart> {
+fn of_throughput(results: &Results) -> Vec<Chart> {
     let of = |subject: Subject<'_>| {
-        let threads = subject.main_threads(input.results.machine.cpus);
+        let threads = subject.main_threads(results.machine.cpus);
         let over_threads = subject.vars().len() == 1 && subject.threads().len() > 1;
         let runs = match threads.filter(|_| !over_threads) {
             Some(threads) => subject.at(threads),
@@ -164,14 +163,14 @@ fn of_throughput(input: &Input) -> Vec<Chart> {
             lines: by_mode(line),
         }
     };
-    Subject::all(&input.results).into_iter().map(of).collect()
+    Subject::all(results).into_iter().map(of).collect()
 }
 
 /// Runs under a load, over it: the median and the 99th percentile, at the most threads and the
 /// fewest variables.
-fn of_latency(input: &Input) -> Vec<Chart> {
+fn of_latency(results: &Results) -> Vec<Chart> {
     type Pick = fn(&Percentiles) -> u64;
-    let runs = input.results.runs.iter().filter(|run| run.correct);
+    let runs = results.runs.iter().filter(|run| run.correct);
     let mut runs: Vec<&Run> = runs.filter(|run| run.load.is_some()).collect();
     let threads = runs.iter().map(|run| run.params.threads).max();
     let vars = runs.iter().map(|run| run.params.vars).min();

@@ -59,7 +59,8 @@ pub struct Told {
 
 impl Told {
     fn of(number: usize, input: &Input) -> Self {
-        let machine = &input.results.machine;
+        let first = input.first();
+        let machine = &first.machine;
         let model = match &*machine.model {
             "" => "unknown processor",
             model => model,
@@ -69,8 +70,8 @@ impl Told {
             letter: char::from(b'A' + number as u8),
             file: input.path.display().to_string(),
             machine: format!("{model}, {cpus}"),
-            commit: input.results.commit.clone(),
-            command: input.results.command.clone(),
+            commit: first.commit.clone(),
+            command: first.command.clone(),
         }
     }
 }
@@ -118,14 +119,14 @@ pub fn lay(inputs: &[Input]) -> Result<Laid, String> {
         );
     }
     notes.extend(different(inputs, "threads", |input| {
-        let runs = input.results.runs.iter();
+        let runs = input.runs();
         runs.map(|run| run.params.threads)
             .max()
             .unwrap_or(0)
             .to_string()
     }));
     notes.extend(different(inputs, "seconds of a sample", |input| {
-        let first = input.results.runs.first();
+        let first = input.runs().next();
         first.map_or(String::new(), |run| run.params.secs.to_string())
     }));
     notes.sort();
@@ -265,6 +266,7 @@ impl Together {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlay::read::Part;
     use crate::schema::{Machine, ModeSummary, Params, Results, Run, SCHEMA, Sample};
     use std::collections::BTreeMap;
 
@@ -310,17 +312,19 @@ mod tests {
         };
         Input {
             path: name.into(),
-            results: Results {
-                schema: SCHEMA,
-                machine: Machine {
-                    cpus: 2,
-                    ..Machine::default()
+            parts: vec![Part {
+                results: Results {
+                    schema: SCHEMA,
+                    machine: Machine {
+                        cpus: 2,
+                        ..Machine::default()
+                    },
+                    commit: "c".to_owned(),
+                    command: "x".to_owned(),
+                    runs: vec![run(1), run(8)],
                 },
-                commit: "c".to_owned(),
-                command: "x".to_owned(),
-                runs: vec![run(1), run(8)],
-            },
-            figure: None,
+                figure: None,
+            }],
         }
     }
 
@@ -374,11 +378,8 @@ mod tests {
             assert!(said.contains(word), "{said}");
         }
         let mut wrong = input("w.json", "fetch-add", Mode::Near, 1.0);
-        wrong
-            .results
-            .runs
-            .iter_mut()
-            .for_each(|run| run.correct = false);
+        let runs = &mut wrong.parts[0].results.runs;
+        runs.iter_mut().for_each(|run| run.correct = false);
         assert!(lay(&[wrong]).unwrap_err().contains("w.json"));
     }
 
@@ -388,8 +389,9 @@ mod tests {
             input("a", "fetch-add", Mode::Near, 10.0),
             input("b", "fetch-add", Mode::Near, 20.0),
         ];
-        files[1].results.runs[0].params.threads = 64;
-        files[1].results.runs[1].params.threads = 64;
+        for run in &mut files[1].parts[0].results.runs {
+            run.params.threads = 64;
+        }
         let laid = lay(&files).unwrap();
         assert_eq!(laid.notes, ["The files differ in threads: A 2, B 64."]);
     }

@@ -263,7 +263,16 @@ pub fn html(laid: &Laid, command: &str, commit: &str) -> String {
     }
     out.push_str("</section>");
     let made_by = shell::made_by(command, commit);
-    shell::document("Laid over each other", &out, &made_by, &laid.json())
+    shell::document(
+        "Laid over each other",
+        &out,
+        &made_by,
+        &shell::Saved {
+            what: "what is drawn",
+            file: "overlays.json",
+            data: &laid.json(),
+        },
+    )
 }
 
 /// The colour of a file.

@@ -2,8 +2,9 @@
 //! place in it.
 
 use crate::figure::outcome::About;
-use crate::schema::{Results, SCHEMA};
+use crate::schema::{Results, Run, SCHEMA};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 /// A file that was read.
@@ -11,10 +12,30 @@ use std::path::{Path, PathBuf};
 pub struct Input {
     /// Where it is.
     pub path: PathBuf,
-    /// What it holds.
+    /// What it holds: one, or as many as `figure --json` has printed in a list.
+    pub parts: Vec<Part>,
+}
+
+/// Results that were measured together.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The results.
     pub results: Results,
-    /// What it is a figure of, where it is one.
+    /// What they are a figure of, where they are one.
     pub figure: Option<About>,
+}
+
+impl Input {
+    /// What its first part says of the machine, the commit and the command: those of a list come
+    /// from one process.
+    pub fn first(&self) -> &Results {
+        &self.parts[0].results
+    }
+
+    /// The runs of all parts.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.parts.iter().flat_map(|part| &part.results.runs)
+    }
 }
 
 /// The part of a figure's file that results do not have.
@@ -30,32 +51,44 @@ struct Beside {
 pub fn read(path: &Path) -> Result<Input, String> {
     let refused = |why: String| format!("{}: {why}", path.display());
     let bytes = std::fs::read(path).map_err(|e| refused(format!("it cannot be read: {e}")))?;
-    let (results, figure) = parse(&bytes).map_err(refused)?;
     Ok(Input {
         path: path.to_owned(),
-        results,
-        figure,
+        parts: parse(&bytes).map_err(refused)?,
     })
 }
 
-fn parse(bytes: &[u8]) -> Result<(Results, Option<About>), String> {
+/// At least one part, of which each holds a run.
+fn parse(bytes: &[u8]) -> Result<Vec<Part>, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         format!("it holds no results of corelay: byte {at} is no text")
     })?;
-    // Not as an outcome at once: behind `flatten` an error does not know its place.
-    let results: Results = serde_json::from_str(text).map_err(|error| why(text, &error))?;
-    if results.schema != SCHEMA {
+    // Not as outcomes at once: behind `flatten` an error does not know its place.
+    let all: Vec<Results> = one_or_list(text)?;
+    if let Some(foreign) = all.iter().find(|results| results.schema != SCHEMA) {
         return Err(format!(
             "it has schema {}, and this program reads schema {SCHEMA}",
-            results.schema
+            foreign.schema
         ));
     }
-    if results.runs.is_empty() {
-        return Err("it holds no run".to_owned());
+    let figures: Vec<Beside> = one_or_list(text)?;
+    let parts = all.into_iter().zip(figures);
+    let parts = parts.map(|(results, Beside { figure })| Part { results, figure });
+    // A figure that this machine is too small for has none.
+    let parts: Vec<Part> = parts.filter(|part| !part.results.runs.is_empty()).collect();
+    match parts.is_empty() {
+        true => Err("it holds no run".to_owned()),
+        false => Ok(parts),
     }
-    let beside: Beside = serde_json::from_str(text).map_err(|error| why(text, &error))?;
-    Ok((results, beside.figure))
+}
+
+/// Reads what is alone in a file, or in a list.
+fn one_or_list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
+    let read = match text.trim_start().starts_with('[') {
+        true => serde_json::from_str(text),
+        false => serde_json::from_str(text).map(|one| vec![one]),
+    };
+    read.map_err(|error| why(text, &error))
 }
 
 fn why(text: &str, error: &serde_json::Error) -> String {
@@ -103,11 +136,20 @@ mod tests {
 
     #[test]
     fn results_are_read_with_and_without_a_figure() {
-        let (results, figure) = parse(GOOD.as_bytes()).unwrap();
-        assert_eq!((results.runs.len(), figure), (1, None));
+        let parts = parse(GOOD.as_bytes()).unwrap();
+        assert_eq!((parts.len(), parts[0].results.runs.len()), (1, 1));
+        assert_eq!(parts[0].figure, None);
         let with = GOOD.replacen('{', r#"{"figure":{"name":"order"},"#, 1);
-        let (results, figure) = parse(with.as_bytes()).unwrap();
-        assert_eq!((results.runs.len(), &*figure.unwrap().name), (1, "order"));
+        let parts = parse(with.as_bytes()).unwrap();
+        let name = |part: &Part| part.figure.as_ref().map(|figure| figure.name.clone());
+        assert_eq!(parts[0].results.runs.len(), 1);
+        assert_eq!(name(&parts[0]).as_deref(), Some("order"));
+        // As `figure A B --json` prints them; one without runs has nothing to draw.
+        let empty = r#"{"schema":1,"machine":{},"commit":"c","command":"x","runs":[]}"#;
+        let list = format!("\n[{with},{empty},{GOOD}]");
+        let parts = parse(list.as_bytes()).unwrap();
+        let names: Vec<_> = parts.iter().map(name).collect();
+        assert_eq!(names, [Some("order".to_owned()), None]);
     }
 
     #[test]
@@ -124,9 +166,12 @@ mod tests {
     fn foreign_files_say_what_is_wrong() {
         refused("hello", &["no JSON", "line 1, column 1"]);
         refused("[1, 2]", &["no results of corelay", "line 1"]);
+        refused("[]", &["no run"]);
+        refused(&format!("[{GOOD},"), &["cut short"]);
         refused(r#"{"runs": []}"#, &["missing field `schema`", "line 1"]);
         let other = GOOD.replacen(r#""schema":1"#, r#""schema":7"#, 1);
         refused(&other, &["schema 7", "schema 1"]);
+        refused(&format!("[{GOOD},{other}]"), &["schema 7"]);
         let empty = r#"{"schema":1,"machine":{},"commit":"c","command":"x","runs":[]}"#;
         refused(empty, &["no run"]);
         let wrong = GOOD.replace(r#""correct":true"#, r#""correct":"yes""#);

@@ -197,7 +197,7 @@ impl Styles {
     pub(crate) fn style(&self, method: &str, variant: usize) -> Style {
         let plain = match find(method) {
             Some(m) => m.style,
-            None => Style::spare(self.strangers.iter().position(|s| s == method).unwrap_or(0)),
+            None => unlike_all(self.strangers.iter().position(|s| s == method).unwrap_or(0)),
         };
         if variant == 0 {
             return plain;
@@ -213,6 +213,18 @@ impl Styles {
     pub(super) fn strangers(&self) -> &[String] {
         &self.strangers
     }
+}
+
+/// The `n`-th spare style that has not both colour and marker of a method in the catalogue:
+/// where a line has one point, nothing else tells the two apart.
+fn unlike_all(n: usize) -> Style {
+    let is_free = |style: &Style| {
+        let alike = |m: &Method| m.style.colour == style.colour && m.style.marker == style.marker;
+        !METHODS.iter().any(alike)
+    };
+    // As many as are asked for: the spare ones recur, and some of them are free.
+    let mut free = (0..).map(Style::spare).filter(is_free);
+    free.nth(n).unwrap_or(Style::spare(n))
 }
 
 #[cfg(test)]
@@ -241,6 +253,13 @@ mod tests {
         assert_eq!(styles.strangers(), ["flat-combining", "rcl"]);
         assert_ne!(styles.style("rcl", 0), styles.style("flat-combining", 0));
         assert_ne!(styles.style("mutex", 0), styles.style("mutex", 1));
+        for name in styles.strangers() {
+            let own = styles.style(name, 0);
+            for m in METHODS {
+                let alike = m.style.colour == own.colour && m.style.marker == own.marker;
+                assert!(!alike, "{name} and {} look alike", m.name);
+            }
+        }
         assert_eq!(form("rcl"), Form::Unknown);
         assert!(is_ours("trust-post") && !is_ours("channel") && !is_ours("rcl"));
     }

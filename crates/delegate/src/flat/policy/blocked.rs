@@ -18,4 +18,11 @@ impl Schedule for Blocked {
     fn is_due(&self, _requests: u32, _own: bool, _seat: &Seat) -> bool {
         false
     }
+
+    /// Only calls run at once here, and a call is a wait: a member that looks at an object of its
+    /// own until another one has changed it must let that one in.
+    #[inline(always)]
+    fn is_due_at_once(&self, _seat: &Seat) -> bool {
+        true
+    }
 }

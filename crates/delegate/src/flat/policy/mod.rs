@@ -1,7 +1,8 @@
 //! When a member serves that does not have to wait.
 //!
-//! A member always serves while it waits, and after its function has ended. The policies
-//! differ in what they do about the rest:
+//! A member always serves while it waits, and after its function has ended. A call to an object of
+//! its own runs at once under any policy, where its ring is quiet; all but [`fast_path`] let others
+//! in with it now and then. The policies differ in what they do about the rest:
 //!
 //! | policy | a request to an object of its own | between its own requests it serves |
 //! |---|---|---|
@@ -69,6 +70,12 @@ pub(crate) trait Schedule {
     /// true where it is time to serve.
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool;
 
+    /// One request to an own object is about to be run at once: of those that would travel, a call.
+    #[inline(always)]
+    fn is_due_at_once(&self, seat: &Seat) -> bool {
+        self.is_due(1, true, seat)
+    }
+
     /// The pass that was due has run so many requests; the trustee so many `in_all`, also own
     /// ones that were run at once.
     fn served(&self, ran: u32, in_all: u64) {
@@ -108,6 +115,11 @@ impl Schedule for Chosen {
     #[inline(always)]
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool {
         each!(self, policy => policy.is_due(requests, own, seat))
+    }
+
+    #[inline(always)]
+    fn is_due_at_once(&self, seat: &Seat) -> bool {
+        each!(self, policy => policy.is_due_at_once(seat))
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@ use crate::measure::mode::NEAR_FACTOR;
 use crate::measure::stats;
 use crate::model::ceilings::{Ceilings, cycles_each, links, processing};
 use crate::plot::significant;
+use crate::report::words::wrap;
 use corelay_topology::Order;
 use serde::Serialize;
 use std::fmt::Write;
@@ -212,10 +213,9 @@ fn text(said: &Said) -> String {
         Some(ns) => format!("; near is up to {} ns here", significant(NEAR_FACTOR * ns)),
         None => String::new(),
     };
-    let _ = writeln!(
-        text,
+    let taken = format!(
         "round trip {} ns ({}{smallest}), clients {}, links {} of {} M lines/s ({}), {} GHz ({}), \
-         {} cycles per operation ({})\n",
+         {} cycles per operation ({})",
         value(inputs.rtt_ns),
         from(inputs.rtt_ns),
         inputs.clients,
@@ -227,6 +227,7 @@ fn text(said: &Said) -> String {
         value(Some(inputs.cycles)),
         from(Some(inputs.cycles)),
     );
+    let _ = writeln!(text, "{}\n", wrap(&taken, "", 96));
     let row = |what: &str, how: &str, here, source: &str| {
         [
             what.to_owned(),

@@ -7,6 +7,7 @@ use crate::model::footprint::{
     Pair, SOURCE_BYTES, SOURCE_PAIRS, async_lines, ffwd, product_filled, product_first, rcl,
 };
 use crate::plot::grouped;
+use crate::report::words;
 use corelay_literature::Shape;
 use serde::Serialize;
 use std::fmt::Write;
@@ -138,8 +139,9 @@ fn text(said: &Said) -> String {
     let (servers, clients) = (said.servers, said.clients);
     let _ = writeln!(
         text,
-        "A server has {clients} clients, a client {servers} servers, a core one of each. \
-         Objects are not counted."
+        "A server has {}, a client {}, a core one of each. Objects are not counted.",
+        words::count(clients as u64, "client", "clients"),
+        words::count(servers as u64, "server", "servers"),
     );
     let _ = writeln!(
         text,

@@ -5,6 +5,7 @@ use crate::cli::Exit;
 use crate::cli::list::{self, List, Numbers, number};
 use crate::cli::output;
 use crate::columns::columns;
+use crate::report::words;
 use crate::schema::SCHEMA;
 use corelay_lines::{Count, Counts, Machine, Method, MethodError, Setup};
 use corelay_topology::{Order, Topology};
@@ -52,7 +53,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "ORDER", default_value_t = Order::Sockets)]
     pin: Order,
 
-    /// Leave a picture too: the totals over the clients
+    /// Leave a picture too: the totals over the clients, as far as anything moves
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
@@ -187,6 +188,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
             "--pin {pin}: here every thread has a place of its own"
         ));
     }
+    args.fits(order.len())?;
     let svg = match &args.svg {
         Some(path) => Some(output::open_beside("--svg", path)?),
         None => None,
@@ -224,12 +226,35 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
     super::deliver(args.json, &output, &text(&output, machine, &order))
 }
 
+impl Args {
+    /// Refuses a run of which nothing can be counted.
+    fn fits(&self, places: usize) -> Result<(), String> {
+        let servers = self.method.0.iter().map(|method| method.servers()).min();
+        let clients = self.clients.0.iter().min();
+        let threads = servers.unwrap_or(0) + clients.map_or(0, |&clients| clients as usize);
+        if threads <= places {
+            return Ok(());
+        }
+        Err(format!(
+            "--clients: nothing fits: it takes {} at least, and --machine {} has {} by --pin {}",
+            hardware_threads(threads),
+            self.machine,
+            words::count(places as u64, "place", "places"),
+            self.pin,
+        ))
+    }
+}
+
+fn hardware_threads(number: usize) -> String {
+    words::count(number as u64, "hardware thread", "hardware threads")
+}
+
 /// Counts, where there is a place of its own for each thread.
 fn count(method: Method, clients: usize, args: &Args, order: &[usize]) -> Came {
     let threads = method.servers() + clients;
     if threads > order.len() {
         return Came::Not {
-            unavailable: format!("{threads} threads on {} hardware threads", order.len()),
+            unavailable: format!("{threads} threads on {}", hardware_threads(order.len())),
         };
     }
     let setup = Setup {
@@ -261,11 +286,11 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
     let more = if order.len() > 8 { ", …" } else { "" };
     let _ = writeln!(
         text,
-        "machine {machine}: {} sockets of {} cores with {} hardware threads each\n\
+        "machine {machine}: {} of {} with {} each\n\
          threads at ({}), servers first: {}{more}\n",
-        machine.sockets(),
-        machine.cores(),
-        machine.threads(),
+        words::count(machine.sockets() as u64, "socket", "sockets"),
+        words::count(machine.cores() as u64, "core", "cores"),
+        hardware_threads(machine.threads()),
         output.pin,
         first.join(", "),
     );
@@ -305,7 +330,11 @@ fn text(output: &Output, machine: Machine, order: &[usize]) -> String {
     }
     for (clients, why, methods) in too_many {
         let methods = methods.join(", ");
-        let _ = writeln!(text, "{clients} clients do not fit ({why}): {methods}");
+        let _ = writeln!(
+            text,
+            "{} not fit ({why}): {methods}",
+            words::count(clients, "client does", "clients do")
+        );
     }
     text
 }

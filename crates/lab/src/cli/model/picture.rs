@@ -32,10 +32,16 @@ pub(super) fn picture(output: &Output) -> String {
     let y = Scale::for_values(points().map(|point| point.y));
     let plot = LinePlot {
         id: "lines-moved".to_owned(),
-        title: format!("{WHAT}, machine {}, {}", output.machine, output.pin),
+        title: format!(
+            "{WHAT}, machine {}, threads placed: {}",
+            output.machine, output.pin
+        ),
         description: tips.join(" "),
         x_label: "clients",
-        y_label: "lines moved per operation (model)",
+        y_label: match y {
+            Scale::Log { .. } => "lines moved per operation (model), logarithmic",
+            Scale::Linear { .. } => "lines moved per operation (model)",
+        },
         x,
         x_ticks: Vec::new(),
         y,
@@ -110,7 +116,7 @@ mod tests {
         let text: String = document.descendants().filter_map(|n| n.text()).collect();
         for shown in [
             WHAT,
-            "machine 1x8x1",
+            "machine 1x8x1, threads placed: sockets",
             "mcs, 8 clients: 6.00 lines",
             "trust, 4",
         ] {

@@ -43,7 +43,12 @@ pub(super) fn html(results: &Results) -> String {
     latency::pictures(&mut out, &groups, &styles);
     about(&mut out, results, &subjects, &styles);
     let made_by = shell::made_by(&results.command, &results.commit);
-    shell::document(&name(results), &out, &made_by, results)
+    shell::document(
+        &name(results),
+        &out,
+        &made_by,
+        &shell::Saved::samples("results.json", results),
+    )
 }
 
 /// The file in a few words.

@@ -57,7 +57,7 @@ save.addEventListener('click', () => {
   const text = document.getElementById('results').textContent;
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-  link.download = 'results.json';
+  link.download = save.dataset.file;
   link.click();
   URL.revokeObjectURL(link.href);
 });

@@ -7,19 +7,46 @@ use serde::Serialize;
 const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
 
+/// What the page's button saves.
+pub(crate) struct Saved<'a, T> {
+    /// In words.
+    pub(crate) what: &'a str,
+    /// The file's name.
+    pub(crate) file: &'a str,
+    pub(crate) data: &'a T,
+}
+
+impl<'a, T> Saved<'a, T> {
+    /// Samples as they were taken.
+    pub(crate) fn samples(file: &'a str, data: &'a T) -> Self {
+        Self {
+            what: "the raw samples",
+            file,
+            data,
+        }
+    }
+}
+
 /// A page that needs no other file, and is well-formed XML.
 ///
 /// `title` is a text, `body` and `made_by` are HTML.
-pub(crate) fn document(title: &str, body: &str, made_by: &str, data: &impl Serialize) -> String {
+pub(crate) fn document(
+    title: &str,
+    body: &str,
+    made_by: &str,
+    data: &Saved<'_, impl Serialize>,
+) -> String {
     format!(
         r#"<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/><title>{} – corelay</title><style>{}{CSS}</style></head><body><main>{body}</main><footer><p>{made_by} <button id="save" type="button" hidden="hidden">Save the raw samples (results.json)</button></p></footer><div id="tip" role="status" hidden="hidden"></div><script type="application/json" id="results">{}</script><script>//<![CDATA[
+<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/><title>{} – corelay</title><style>{}{CSS}</style></head><body><main>{body}</main><footer><p>{made_by} <button id="save" type="button" data-file="{}" hidden="hidden">Save {}</button></p></footer><div id="tip" role="status" hidden="hidden"></div><script type="application/json" id="results">{}</script><script>//<![CDATA[
 {JS}
 //]]></script></body></html>
 "#,
         escape(title),
         plot::CSS,
-        json(data)
+        escape(data.file),
+        escape(&format!("{} ({})", data.what, data.file)),
+        json(data.data)
     )
 }
 

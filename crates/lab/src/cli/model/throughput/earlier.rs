@@ -15,11 +15,9 @@ use std::path::Path;
 /// A sentence that names the file, and the method where there is none of it.
 pub(super) fn read(args: &Args, file: &Path) -> Result<(Measured, Work), String> {
     let refused = |why: String| format!("--from {}: {why}", file.display());
-    let results = read::read(file)
-        .map_err(|why| format!("--from {why}"))?
-        .results;
+    let input = read::read(file).map_err(|why| format!("--from {why}"))?;
     let name = args.method.name();
-    let mut runs: Vec<Run> = results.runs;
+    let mut runs: Vec<Run> = input.runs().cloned().collect();
     runs.retain(|run| run.method == name && run.load.is_none() && divided(run).is_some());
     let key = |run: &Run| (run.params.threads, run.params.vars);
     let asked = |run: &&Run| args.vars.is_none_or(|n| run.params.vars == n);
@@ -40,7 +38,7 @@ pub(super) fn read(args: &Args, file: &Path) -> Result<(Measured, Work), String>
     let work = runs.iter().filter_map(divided).map(|(_, work)| work);
     let work = work.max_by_key(|work| u64::from(work.server) + u64::from(work.client));
     let measured = Measured {
-        machine: results.machine,
+        machine: input.first().machine.clone(),
         runs,
         observed,
         mode,

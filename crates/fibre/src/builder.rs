@@ -202,6 +202,8 @@ impl<'a> Builder<'a> {
         let header = Header::new(suspended, self.is_migrating, shared, stack, id, self.name);
         // SAFETY: in the stack, which is ours, above the coroutine's part; aligned.
         unsafe { place.write(header) };
+        // SAFETY: removed when it has ended.
+        unsafe { shared.registry.add(place) };
         // SAFETY: the reference that the fibre itself keeps while it lives; not dropped here.
         let own = std::mem::ManuallyDrop::new(unsafe { HeaderRef::from_counted(place) });
         // SAFETY: of this type; the one handle.

@@ -7,6 +7,7 @@
 //! where all fetch from.
 
 use crate::cluster::Shared;
+use crate::dump::dump;
 use crate::switch::Runnable;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::wait::Sleeper;
@@ -34,17 +35,20 @@ pub(crate) fn run(shared: &Shared) {
     let sleeper = shared.clockwork.sleeper.get_or_init(Sleeper::current);
     let mut seen = vec![0; shared.processors.len()];
     let mut looked = Instant::now();
+    let mut stuck = Stuck::default();
     while !shared.is_over() {
         shared.timers.run();
         let first = shared.timers.next();
         let look = (shared.processors.len() > 1 && !is_quiet(shared)).then(|| looked + PERIOD);
-        let until = first.into_iter().chain(look).min();
+        let report = stuck.look(shared);
+        let until = first.into_iter().chain(look).chain(report).min();
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_none_or(|left| !left.is_zero()) {
             sleeper.sleep(left, || {
                 shared.timers.next() != first
                     || look.is_none() && shared.processors.len() > 1 && !is_quiet(shared)
                     || shared.is_over()
+                    || report.is_none() && shared.is_stuck() && !stuck.is_reported
             });
         }
         if look.is_none_or(|look| Instant::now() < look) {
@@ -82,4 +86,38 @@ pub(crate) fn run(shared: &Shared) {
 fn is_quiet(shared: &Shared) -> bool {
     // Relaxed: behind the sleeper's barrier where it counts.
     shared.idle.resting.load(Ordering::Relaxed) == shared.processors.len()
+}
+
+/// For so long a cluster that closes must be stuck until that is reported.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether every fibre waits, for good.
+#[derive(Default)]
+struct Stuck {
+    since: Option<Instant>,
+    is_reported: bool,
+}
+
+impl Stuck {
+    /// When to look again, if it may be.
+    fn look(&mut self, shared: &Shared) -> Option<Instant> {
+        if !shared.is_stuck() {
+            *self = Self::default();
+            return None;
+        }
+        if self.is_reported {
+            return None;
+        }
+        let due = *self.since.get_or_insert_with(Instant::now) + PATIENCE;
+        if Instant::now() < due {
+            return Some(due);
+        }
+        self.is_reported = true;
+        let dump = dump(shared);
+        let n = dump.fibres.len();
+        eprintln!(
+            "corelay: a cluster that is to end has {n} fibres, and each of them waits:\n{dump}"
+        );
+        None
+    }
 }

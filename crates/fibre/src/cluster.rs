@@ -3,16 +3,18 @@
 use crate::builder::Builder;
 use crate::clockwork::{self, Clockwork};
 use crate::counters::Counters;
-use crate::header::NOWHERE;
+use crate::header::{Header, NOWHERE};
 use crate::idle::Idle;
 use crate::join::JoinHandle;
 use crate::processor::{self, Processor};
+use crate::registry::Registry;
 use crate::stack::StackSize;
 use crate::switch::Runnable;
 use crate::timers::Timers;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::{CachePadded, barrier};
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
 use std::thread;
 
@@ -22,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) idle: Idle,
     pub(crate) clockwork: Clockwork,
     pub(crate) timers: Timers,
+    pub(crate) registry: Registry,
     /// Fibres that have not ended.
     live: CachePadded<AtomicUsize>,
     closing: AtomicBool,
@@ -31,8 +34,14 @@ pub(crate) struct Shared {
 
 /// Processors, each a thread, and the fibres that they run.
 ///
-/// Dropping it waits until all its fibres have ended, then ends the threads. Where the last
-/// handle is dropped by one of its own fibres nobody waits: the threads end when the fibres have.
+/// Dropping it waits until all its fibres have ended, then ends the threads. Dropped by one of its
+/// own fibres it waits for nobody: the threads end when the fibres have.
+///
+/// Where such a drop waits and for a second every fibre does too, none of them with a deadline, they
+/// are reported on standard error, each with its name and what it waits for. That is as far as a
+/// cluster knows: a thread may still have a handle and [unpark](crate::Fibre::unpark) one of them, or
+/// release a semaphore, so nothing is ended, and while the cluster is in use nothing is reported; ask
+/// [`dump`](Self::dump) then.
 pub struct Cluster {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -116,6 +125,24 @@ impl Shared {
         self.closing.load(Ordering::Acquire) && self.live.load(Ordering::Acquire) == 0
     }
 
+    /// True where it closes, and nothing but its fibres could make one of them ready: as far as
+    /// the cluster knows.
+    pub(crate) fn is_stuck(&self) -> bool {
+        // Relaxed: a guess, looked at twice.
+        let resting = self.idle.resting.load(Ordering::Relaxed);
+        self.closing.load(Ordering::Relaxed)
+            && self.live.load(Ordering::Relaxed) > 0
+            && resting == self.processors.len()
+            && self.timers.next().is_none()
+    }
+
+    /// True where a processor runs this fibre.
+    pub(crate) fn runs(&self, fibre: &Header) -> bool {
+        // Relaxed: whoever asks knows that it is over.
+        let runs = |p: &CachePadded<Processor>| p.running.load(Ordering::Relaxed);
+        self.processors.iter().any(|p| ptr::eq(runs(p), fibre))
+    }
+
     fn close(&self) {
         // Release: pairs with the Acquire of `is_over`: fibres made before are counted.
         self.closing.store(true, Ordering::SeqCst);
@@ -145,6 +172,7 @@ impl Cluster {
             idle: Idle::new(processors),
             clockwork: Clockwork::default(),
             timers: Timers::default(),
+            registry: Registry::default(),
             live: CachePadded::new(AtomicUsize::new(0)),
             closing: AtomicBool::new(false),
             ids: AtomicU64::new(0),
@@ -202,6 +230,10 @@ impl Cluster {
         Builder::new(&self.shared)
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// How many processors it has.
     pub fn processors(&self) -> usize {
         self.shared.processors.len()
@@ -226,7 +258,7 @@ impl Drop for Cluster {
         self.shared.close();
         // SAFETY: a processor that runs here lives.
         let here = unsafe { processor::here().as_ref() };
-        if here.is_some_and(|p| std::ptr::eq(p.shared(), &raw const *self.shared)) {
+        if here.is_some_and(|p| ptr::eq(p.shared(), &raw const *self.shared)) {
             return;
         }
         for thread in self.threads.drain(..) {

@@ -17,6 +17,7 @@
 use crate::cluster::Shared;
 use crate::park::Ticket;
 use crate::ready::inbox::Item;
+use crate::registry::Links;
 use crate::stack::{self, Label, Stack};
 use crate::switch::{Suspended, Then};
 use crate::wait;
@@ -48,6 +49,8 @@ pub(crate) struct Header {
     /// Who waits for its end: see [`join`](crate::join).
     pub(crate) outcome: AtomicUsize,
     references: AtomicU32,
+    /// In the list of its cluster.
+    pub(crate) links: Links,
     pub(crate) is_migrating: bool,
     pub(crate) stack: Stack,
     /// For who overflows it.
@@ -88,6 +91,7 @@ impl Header {
             meddler: AtomicU8::new(0),
             home: Cell::new(NOWHERE),
             last: Cell::new(NOWHERE),
+            links: Links::default(),
             is_migrating,
             ticket: Ticket::new(),
             references: AtomicU32::new(1),

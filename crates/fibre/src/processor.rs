@@ -20,12 +20,13 @@ use crate::ready::lane::{LANE, Lane};
 use crate::ready::ring::Ring;
 use crate::stack::OverflowGuard;
 use crate::switch::{self, Runnable};
-use corelay_sync::facade::atomic::AtomicPtr;
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::thread_local;
+use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::{self, Sleeper, Token};
 use std::cell::{Cell, UnsafeCell};
 use std::collections::VecDeque;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock};
 
 /// Pops for which a processor does without its lane after it has been taken away: taking it costs
@@ -52,7 +53,7 @@ pub(crate) struct Processor {
     /// 1 while it has nothing to do.
     pub(crate) waiting: Own,
     // What only its thread uses.
-    pub(crate) running: Cell<*const Header>,
+    pub(crate) running: AtomicPtr<Header>,
     /// The stopped fibre whose wait is being made known: see [`wait`](crate::wait).
     pub(crate) publishing: AtomicPtr<Header>,
     pinned: UnsafeCell<VecDeque<NonNull<Header>>>,
@@ -74,8 +75,11 @@ unsafe impl Send for Processor {}
 // SAFETY: as above.
 unsafe impl Sync for Processor {}
 
+/// From when a fibre goes on until it stops.
+static RUN: Mark = Mark::new("fibre").with_arg("number");
+
 thread_local! {
-    static HERE: Cell<*const Processor> = const { Cell::new(std::ptr::null()) };
+    static HERE: Cell<*const Processor> = const { Cell::new(ptr::null()) };
 }
 
 /// The processor that runs here; null on a thread that is none.
@@ -84,7 +88,7 @@ thread_local! {
 /// thread-local keeps it (seen in a shared library).
 #[inline(never)]
 pub(crate) fn here() -> *const Processor {
-    HERE.try_with(Cell::get).unwrap_or(std::ptr::null())
+    HERE.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
 /// Makes a fibre ready, from anywhere.
@@ -92,7 +96,7 @@ pub(crate) fn here() -> *const Processor {
 pub(crate) fn ready(fibre: Runnable) {
     // SAFETY: a processor that runs here lives.
     match unsafe { here().as_ref() } {
-        Some(processor) if std::ptr::eq(processor.shared.get(), fibre.header().cluster) => {
+        Some(processor) if ptr::eq(processor.shared.get(), fibre.header().cluster) => {
             processor.make_ready(fibre);
         }
         // SAFETY: a cluster lives as long as its fibres.
@@ -113,7 +117,7 @@ impl Processor {
     pub(crate) fn new(number: usize, processors: usize) -> Self {
         Self {
             number,
-            shared: Cell::new(std::ptr::null()),
+            shared: Cell::new(ptr::null()),
             ring: Ring::new(),
             lane: Lane::new(),
             pops: Own::default(),
@@ -122,7 +126,7 @@ impl Processor {
             sleeper: OnceLock::new(),
             counters: Counters::default(),
             waiting: Own::default(),
-            running: Cell::new(std::ptr::null()),
+            running: AtomicPtr::default(),
             publishing: AtomicPtr::default(),
             pinned: UnsafeCell::new(VecDeque::new()),
             no_lane_until: Cell::new(0),
@@ -316,14 +320,18 @@ impl Processor {
         if usize::from(header.last.get()) != self.number {
             self.arrive(header);
         }
-        self.running.set(fibre.as_ptr());
+        // Relaxed: read by this thread, and by who only wants to know.
+        self.running.store(fibre.as_ptr(), Ordering::Relaxed);
         // SAFETY: the header lives while the fibre runs; taken away below.
         unsafe { overflow.running(&raw const header.label) };
+        let span = trace::span(&RUN).with(header.id);
         // SAFETY: on our thread, on its own stack; the fibre was ready.
         let ended = unsafe { switch::resume(self, Runnable::new(fibre)) };
-        self.running.set(std::ptr::null());
+        drop(span);
+        // Relaxed: as above.
+        self.running.store(ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: none.
-        unsafe { overflow.running(std::ptr::null()) };
+        unsafe { overflow.running(ptr::null()) };
         if let Err(fibre) = ended {
             self.end(fibre);
         }
@@ -341,6 +349,7 @@ impl Processor {
 
     fn end(&self, fibre: Runnable) {
         fibre.header().leave_for_good();
+        self.shared().registry.remove(fibre.header());
         // SAFETY: the reference that a fibre has while it lives.
         drop(unsafe { HeaderRef::from_counted(fibre.into_raw()) });
         self.shared().ended();
@@ -361,7 +370,7 @@ impl Processor {
                 }
             }
         });
-        HERE.with(|here| here.set(std::ptr::null()));
+        HERE.with(|here| here.set(ptr::null()));
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::header::Header;
 use crate::processor::{self, Processor};
+use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::wait::{self, NoSwitch};
 use corosensei::stack::StackPointer;
 use corosensei::{Coroutine, CoroutineResult};
@@ -136,6 +137,7 @@ pub(crate) fn may_stop(call: &str) -> Option<NonNull<Header>> {
 /// The header of the fibre that runs here; `None` on a thread.
 #[inline(always)]
 pub(crate) fn running() -> Option<NonNull<Header>> {
-    // SAFETY: a processor that runs here lives.
-    unsafe { processor::here().as_ref() }.and_then(|p| NonNull::new(p.running.get().cast_mut()))
+    // SAFETY: a processor that runs here lives. Relaxed: set by this thread.
+    unsafe { processor::here().as_ref() }
+        .and_then(|p| NonNull::new(p.running.load(Ordering::Relaxed)))
 }

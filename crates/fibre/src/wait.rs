@@ -29,6 +29,7 @@ use corelay_sync::{Backoff, barrier};
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Why a wait has ended without what it waited for.
@@ -115,25 +116,85 @@ impl Header {
         self.leave(ENDED);
     }
 
-    /// Runs `f` with the record of the fibre's wait, while the fibre cannot leave it: `None` where
-    /// it does not wait. Not at all where it has ended.
-    fn meddle(&self, f: impl FnOnce(Option<&Record<'_>>)) {
+    /// Keeps the fibre from leaving its wait, and others from meddling.
+    fn hold(&self) {
         let mut backoff = Backoff::new();
-        // Acquire: pairs with the Release below: one at a time.
+        // Acquire: pairs with the Release of `let_go`: one at a time.
         while self.meddler.swap(1, Ordering::Acquire) != 0 {
             backoff.wait();
         }
-        // Pairs with the light barrier of `leave`.
-        barrier::heavy();
-        // Acquire: pairs with the Release of `block_fibre`; shows the record.
-        let waiting = self.waiting.load(Ordering::Acquire);
-        if waiting != ENDED {
-            // SAFETY: null, or a record that stays until there is no meddler.
-            f(unsafe { waiting.cast::<Record<'_>>().as_ref() });
-        }
-        // Release: pairs with the Acquire of `leave`.
+    }
+
+    fn let_go(&self) {
+        // Release: pairs with the Acquire of `leave` and `hold`.
         self.meddler.store(0, Ordering::Release);
     }
+
+    /// What the fibre waits for: `Err` where it has ended.
+    ///
+    /// # Safety
+    /// Behind [`hold`](Self::hold) and a heavy barrier; the record is not used behind
+    /// [`let_go`](Self::let_go).
+    unsafe fn record(&self) -> Result<Option<&Record<'_>>, ()> {
+        // Acquire: pairs with the Release of `block_fibre`; shows the record.
+        let waiting = self.waiting.load(Ordering::Acquire);
+        if waiting == ENDED {
+            return Err(());
+        }
+        // SAFETY: null, or a record that stays until there is no meddler.
+        Ok(unsafe { waiting.cast::<Record<'_>>().as_ref() })
+    }
+
+    /// Runs `f` with the record of the fibre's wait, while the fibre cannot leave it: `None` where
+    /// it does not wait. Not at all where it has ended.
+    fn meddle(&self, f: impl FnOnce(Option<&Record<'_>>)) {
+        self.hold();
+        // Pairs with the light barrier of `leave`.
+        barrier::heavy();
+        // SAFETY: just so.
+        if let Ok(record) = unsafe { self.record() } {
+            f(record);
+        }
+        self.let_go();
+    }
+}
+
+/// What a look at a fibre has found.
+pub(crate) enum Seen {
+    Ended,
+    DoesNotWait,
+    Waits {
+        call: &'static str,
+        at: &'static Location<'static>,
+        has_deadline: bool,
+    },
+}
+
+/// Looks at some fibres, for one barrier.
+pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<Seen> {
+    // Two who look hold several each.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for fibre in fibres {
+        fibre.hold();
+    }
+    // Pairs with the light barrier of `leave`.
+    barrier::heavy();
+    let seen = |fibre: &HeaderRef| {
+        // SAFETY: held, behind the barrier.
+        let seen = match unsafe { fibre.record() } {
+            Err(()) => Seen::Ended,
+            Ok(None) => Seen::DoesNotWait,
+            Ok(Some(record)) => Seen::Waits {
+                call: record.call,
+                at: record.at,
+                has_deadline: record.deadline != 0,
+            },
+        };
+        fibre.let_go();
+        seen
+    };
+    fibres.iter().map(seen).collect()
 }
 
 /// Cancels a fibre: its wait ends, and every other one that it begins.
@@ -146,10 +207,8 @@ pub(crate) fn cancel(fibre: &HeaderRef) {
         } else {
             // It may be about to begin a wait: see `block_fibre`, which looks behind `waiting`.
             barrier::heavy();
-            // Acquire: as in `meddle`.
-            let waiting = fibre.waiting.load(Ordering::Acquire);
-            // SAFETY: as there.
-            if let Some(record) = unsafe { waiting.cast::<Record<'_>>().as_ref() } {
+            // SAFETY: held, by `meddle`.
+            if let Ok(Some(record)) = unsafe { fibre.record() } {
                 interrupt(fibre, record, CANCELLED);
             }
         }

@@ -165,7 +165,7 @@ impl<'a> Builder<'a> {
         // What would take much of the stack lies in the heap.
         if size_of::<F>() > MOST_ON_STACK {
             let f = Box::new(f);
-            return self.start(move || f());
+            return self.start(f);
         }
         self.start(f)
     }
@@ -186,18 +186,13 @@ impl<'a> Builder<'a> {
         top.expose_provenance();
         let place = NonNull::new(top.with_addr(at).cast::<Header>()).expect("not at 0");
         // SAFETY: in the stack, which is ours.
-        unsafe { (&raw mut (*place.as_ptr()).stack).write(stack) };
+        unsafe { Header::write_stack(place, stack) };
         // SAFETY: as above; the rest of the header is written below.
         let base = unsafe { Base::below(place) };
+        // SAFETY: its own header, which is written before it runs.
+        let body = move |yielder: &_, ()| unsafe { root(place, yielder, f) };
         // SAFETY: it never unwinds through the switch, and ends before its stack is used again.
-        let suspended = unsafe {
-            Suspended::with_stack_unchecked(base, move |yielder, ()| {
-                // SAFETY: the header is written below, before the fibre runs.
-                place.as_ref().yielder.set(yielder);
-                // SAFETY: its own header.
-                root(place, f);
-            })
-        };
+        let suspended = unsafe { Suspended::with_stack_unchecked(base, body) };
         shared.begins();
         let header = Header::new(suspended, self.is_migrating, shared, stack, id, self.name);
         // SAFETY: in the stack, which is ours, above the coroutine's part; aligned.

@@ -51,7 +51,7 @@ pub struct Cluster {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// So many processors cannot be: `1 ..= 65_535`.
+    /// So many processors cannot be: `1 ..= 65_534`.
     Processors(usize),
     /// The system refused a thread.
     Thread(std::io::Error),
@@ -60,7 +60,7 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Processors(n) => write!(f, "a cluster has 1 to 65535 processors, not {n}"),
+            Self::Processors(n) => write!(f, "a cluster has 1 to 65534 processors, not {n}"),
             Self::Thread(why) => write!(f, "a processor's thread: {why}"),
         }
     }

@@ -3,12 +3,14 @@
 use crate::builder::Builder;
 use crate::header::HeaderRef;
 use crate::join::JoinHandle;
+use crate::park as ticket;
 use crate::processor::here;
 use crate::switch;
+use crate::switch::{Running, suspend};
 use crate::wait::Interrupted;
 use crate::wait::{self, unwind};
-use crate::{park as ticket, switch::suspend};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
@@ -65,12 +67,17 @@ pub(crate) fn waker(fibre: Fibre) -> Waker {
     Waker::from(Arc::new(Unpark(fibre)))
 }
 
+impl From<Running> for Fibre {
+    fn from(running: Running) -> Self {
+        // SAFETY: the reference that a fibre has while it lives; not dropped here.
+        let own = ManuallyDrop::new(unsafe { HeaderRef::from_counted(running.as_ptr()) });
+        Self((*own).clone())
+    }
+}
+
 /// The fibre that runs here; `None` on a thread.
 pub fn current() -> Option<Fibre> {
-    let running = switch::running()?;
-    // SAFETY: it lives, and its handle is not dropped here.
-    let own = std::mem::ManuallyDrop::new(unsafe { HeaderRef::from_counted(running) });
-    Some(Fibre((*own).clone()))
+    switch::running().map(Fibre::from)
 }
 
 /// The number of the processor that runs this fibre, from 0; `None` on a thread.
@@ -90,12 +97,8 @@ pub fn yield_now() {
     let Some(running) = switch::may_stop("a yield") else {
         return std::thread::yield_now();
     };
-    // SAFETY: it runs here, and may be suspended.
-    unsafe {
-        suspend(running.as_ref(), |processor, fibre| {
-            processor.make_ready(fibre)
-        })
-    };
+    // SAFETY: it may be stopped.
+    unsafe { suspend(running, |processor, fibre| processor.make_ready(fibre)) };
 }
 
 /// Waits until somebody [unparks](Fibre::unpark) this fibre; returns at once where that has
@@ -110,8 +113,8 @@ pub fn park() {
     let Some(running) = switch::may_stop("park") else {
         return std::thread::park();
     };
-    // SAFETY: it runs here, and may be suspended.
-    let ended = unsafe { ticket::park(running.as_ref()) };
+    // SAFETY: it may be stopped.
+    let ended = unsafe { ticket::park(running) };
     if let Err(why) = ended {
         unwind(why);
     }
@@ -129,17 +132,14 @@ where
 {
     let running = switch::running();
     let running = running.expect("corelay: spawn outside a fibre; use Cluster::spawn");
-    // SAFETY: it lives, and so does its cluster.
-    let shared = unsafe { &*running.as_ref().cluster };
-    Builder::new(shared)
+    Builder::new(running.shared())
         .spawn(f)
         .unwrap_or_else(|why| panic!("corelay: {why}"))
 }
 
 /// True where the fibre that runs here has been [cancelled](Fibre::cancel).
 pub fn is_cancelled() -> bool {
-    // SAFETY: it runs here.
-    switch::running().is_some_and(|running| unsafe { running.as_ref() }.is_cancelled())
+    switch::running().is_some_and(|running| running.is_cancelled())
 }
 
 /// Waits for so long: at least.

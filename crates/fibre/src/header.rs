@@ -73,6 +73,18 @@ unsafe impl Item for Header {
 }
 
 impl Header {
+    /// Writes the one field that is looked at before the header is there: by the coroutine that it
+    /// gets.
+    ///
+    /// # Safety
+    /// There is room for a header at `place`, which is the caller's.
+    pub(crate) unsafe fn write_stack(place: NonNull<Self>, stack: Stack) {
+        // SAFETY: the caller's duty; only an address.
+        let field = unsafe { &raw mut (*place.as_ptr()).stack };
+        // SAFETY: as above.
+        unsafe { field.write(stack) };
+    }
+
     /// Of a fibre that has not run yet; with one reference.
     pub(crate) fn new(
         suspended: Suspended,

@@ -11,9 +11,11 @@
 
 use crate::fibre::Fibre;
 use crate::header::Header;
+use crate::switch::Then;
 use crate::wait::{block, unwind};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use corosensei::Yielder;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -85,9 +87,16 @@ pub(crate) const fn top_bytes<T>() -> usize {
 
 /// Runs `f` and leaves its result: the root of a fibre.
 ///
+///
 /// # Safety
 /// `header` is that of the fibre that runs here, with [room](top_bytes) for the result; once.
-pub(crate) unsafe fn root<F: FnOnce() -> T, T>(header: NonNull<Header>, f: F) {
+pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
+    header: NonNull<Header>,
+    yielder: &Yielder<(), Then>,
+    f: F,
+) {
+    // SAFETY: alive while the fibre runs.
+    unsafe { header.as_ref() }.yielder.set(yielder);
     let result = catch_unwind(AssertUnwindSafe(f));
     // SAFETY: nobody reads it before DONE.
     unsafe { Place::write(header, result) };
@@ -107,9 +116,10 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(header: NonNull<Header>, f: F) {
                 std::mem::forget(payload);
             }
         }
-        // SAFETY: left by the one joiner.
         waiter => {
-            unsafe { Waiter::from_word(std::ptr::with_exposed_provenance_mut(waiter)) }.wake()
+            let word = std::ptr::with_exposed_provenance_mut(waiter);
+            // SAFETY: left by the one joiner.
+            unsafe { Waiter::from_word(word) }.wake();
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::header::Header;
 use crate::processor;
-use crate::switch::Runnable;
+use crate::switch::{Runnable, Running};
 use crate::wait::{Interrupted, block};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicU8, Ordering};
@@ -88,12 +88,12 @@ impl Ticket {
 /// It may be suspended.
 #[track_caller]
 #[inline(always)]
-pub(crate) unsafe fn park(running: &Header) -> Result<(), Interrupted> {
+pub(crate) unsafe fn park(running: Running) -> Result<(), Interrupted> {
     if running.ticket.take() {
         return Ok(());
     }
     let remove = || {
-        let header = NonNull::from(running);
+        let header = running.as_ptr();
         // SAFETY: it was parked, and the ticket is ours.
         (running.ticket.withdraw()).then(|| Waiter::fibre(unsafe { Runnable::new(header) }))
     };

@@ -188,13 +188,14 @@ impl Processor {
     pub(crate) fn push(&self, fibre: NonNull<Header>) {
         let idle = &self.shared().idle;
         // SAFETY: on our thread.
-        unsafe {
-            if !idle.is_any() && self.ring.len() == 0 && self.has_lane() && self.lane.has_room() {
-                self.lane.push(fibre);
-                return;
-            }
-            self.ring.push(fibre);
+        let has_room = || unsafe { self.lane.has_room() };
+        if !idle.is_any() && self.ring.len() == 0 && self.has_lane() && has_room() {
+            // SAFETY: on our thread, and there is room.
+            unsafe { self.lane.push(fibre) };
+            return;
         }
+        // SAFETY: on our thread.
+        unsafe { self.ring.push(fibre) };
         if idle.is_any() {
             self.offer();
         }
@@ -325,8 +326,10 @@ impl Processor {
         // SAFETY: the header lives while the fibre runs; taken away below.
         unsafe { overflow.running(&raw const header.label) };
         let span = trace::span(&RUN).with(header.id);
-        // SAFETY: on our thread, on its own stack; the fibre was ready.
-        let ended = unsafe { switch::resume(self, Runnable::new(fibre)) };
+        // SAFETY: it was ready, and has been taken.
+        let fibre = unsafe { Runnable::new(fibre) };
+        // SAFETY: on our thread, on its own stack.
+        let ended = unsafe { switch::resume(self, fibre) };
         drop(span);
         // Relaxed: as above.
         self.running.store(ptr::null_mut(), Ordering::Relaxed);

@@ -10,14 +10,12 @@ pub(crate) fn wait(token: &Token) {
     let Some(running) = switch::running() else {
         return;
     };
-    let Some(waker) = fibre::current().map(fibre::waker) else {
-        return;
-    };
+    let waker = fibre::waker(running.into());
     // SAFETY: this fibre is the one waiter, and keeps the token.
     unsafe { token.subscribe(waker) };
     while !token.is_set() {
         // SAFETY: the seam asks only where a fibre may be suspended.
-        let ended = unsafe { park::park(running.as_ref()) };
+        let ended = unsafe { park::park(running) };
         if ended.is_err() {
             // The answer is written into this frame: the thread waits for it.
             return;

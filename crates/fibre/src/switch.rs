@@ -4,6 +4,7 @@
 //! runs on its own stack once the fibre's registers are saved. So whoever finds the fibre in a
 //! queue, also on another processor at once, can resume it, and a waiter needs no ticket.
 
+use crate::cluster::Shared;
 use crate::header::Header;
 use crate::processor::{self, Processor};
 use corelay_sync::facade::atomic::Ordering;
@@ -11,6 +12,7 @@ use corelay_sync::wait::{self, NoSwitch};
 use corosensei::stack::StackPointer;
 use corosensei::{Coroutine, CoroutineResult};
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
 /// A fibre that does not run, to be made ready by whoever has this: exactly once.
@@ -50,7 +52,7 @@ pub(crate) type Suspended = Coroutine<(), Then, (), Base>;
 /// # Safety
 /// A fibre runs here, and may be suspended; `after` does not unwind.
 #[inline(always)]
-pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: &Header, after: F) {
+pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, after: F) {
     /// # Safety
     /// `data` is an `F` that nobody uses afterwards.
     unsafe fn run<F: FnOnce(&Processor, Runnable)>(
@@ -68,7 +70,8 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: &Header, 
         data: (&raw mut after).cast(),
     };
     // SAFETY: set when the fibre began; it is on this fibre's stack.
-    unsafe { &*running.yielder.get() }.suspend(then);
+    let yielder = unsafe { &*running.yielder.get() };
+    yielder.suspend(then);
 }
 
 /// Runs `fibre` until it stops, and what it wants done then; false where it has ended.
@@ -78,8 +81,10 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: &Header, 
 #[inline(always)]
 pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<(), Runnable> {
     let header = fibre.into_raw();
+    // SAFETY: it lives.
+    let suspended = unsafe { header.as_ref() }.suspended.get();
     // SAFETY: it is ours, so nobody else uses its coroutine.
-    let suspended = unsafe { &mut *header.as_ref().suspended.get() };
+    let suspended = unsafe { &mut *suspended };
     match suspended.resume(()) {
         CoroutineResult::Yield(Then { run, data }) => {
             // SAFETY: it has stopped.
@@ -115,9 +120,39 @@ unsafe impl corosensei::stack::Stack for Base {
 
     fn limit(&self) -> StackPointer {
         let header = ptr::with_exposed_provenance::<Header>(self.0.get());
+        // SAFETY: by `below`; only an address.
+        let stack = unsafe { &raw const (*header).stack };
         // SAFETY: by `below`.
-        let stack = unsafe { (&raw const (*header).stack).read() };
+        let stack = unsafe { stack.read() };
         StackPointer::new(stack.limit()).expect("no stack lies at 0")
+    }
+}
+
+/// The fibre that runs here.
+///
+/// Whoever has one runs on that fibre, so it lives.
+#[derive(Clone, Copy)]
+pub(crate) struct Running(NonNull<Header>);
+
+impl Running {
+    pub(crate) fn as_ptr(self) -> NonNull<Header> {
+        self.0
+    }
+
+    /// Its cluster.
+    pub(crate) fn shared(&self) -> &Shared {
+        // SAFETY: a cluster lives as long as its fibres.
+        unsafe { &*self.cluster }
+    }
+}
+
+impl Deref for Running {
+    type Target = Header;
+
+    #[inline(always)]
+    fn deref(&self) -> &Header {
+        // SAFETY: as the type says.
+        unsafe { self.0.as_ref() }
     }
 }
 
@@ -129,15 +164,16 @@ unsafe impl corosensei::stack::Stack for Base {
 /// Where nothing may wait, naming `call`.
 #[inline(never)]
 #[track_caller]
-pub(crate) fn may_stop(call: &str) -> Option<NonNull<Header>> {
+pub(crate) fn may_stop(call: &str) -> Option<Running> {
     NoSwitch::refuse(call);
     running().filter(|_| !wait::is_blocking())
 }
 
-/// The header of the fibre that runs here; `None` on a thread.
+/// The fibre that runs here; `None` on a thread.
 #[inline(always)]
-pub(crate) fn running() -> Option<NonNull<Header>> {
-    // SAFETY: a processor that runs here lives. Relaxed: set by this thread.
-    unsafe { processor::here().as_ref() }
-        .and_then(|p| NonNull::new(p.running.load(Ordering::Relaxed)))
+pub(crate) fn running() -> Option<Running> {
+    // SAFETY: a processor that runs here lives.
+    let processor = unsafe { processor::here().as_ref() }?;
+    // Relaxed: set by this thread.
+    NonNull::new(processor.running.load(Ordering::Relaxed)).map(Running)
 }

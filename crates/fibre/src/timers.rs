@@ -2,8 +2,7 @@
 //!
 //! In a map, by time, behind a mutex; the [clockwork](crate::clockwork) sleeps until the first.
 
-use crate::cluster::Shared;
-use crate::fibre::{self, Fibre};
+use crate::fibre::Fibre;
 use crate::switch;
 use crate::wait::{self, Interrupted, block};
 use crate::waiter::Waiter;
@@ -36,8 +35,8 @@ impl Timers {
     }
 
     /// The number of a new deadline, never 0.
-    pub(crate) fn add(&self, at: Instant, fibre: &Fibre) -> u64 {
-        self.insert(at, Due::TimeOut(fibre.clone()))
+    pub(crate) fn add(&self, at: Instant, fibre: Fibre) -> u64 {
+        self.insert(at, Due::TimeOut(fibre))
     }
 
     fn insert(&self, at: Instant, due: Due) -> u64 {
@@ -80,12 +79,11 @@ impl Timers {
 /// Waits until `until`.
 #[track_caller]
 pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
-    let Some(fibre) = switch::may_stop("sleep").and_then(|_| fibre::current()) else {
+    let Some(running) = switch::may_stop("sleep") else {
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         return Ok(());
     };
-    // SAFETY: the fibre that runs here lives, and so does its cluster.
-    let shared: &Shared = unsafe { &*fibre.0.cluster };
+    let shared = running.shared();
     let timers = &shared.timers;
     // Written before the wait is published, read by who meddles behind that.
     let number = Cell::new(0);

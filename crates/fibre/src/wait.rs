@@ -19,9 +19,9 @@
 //! woken it. A cancellation also stays with the fibre, and its next wait does not begin.
 
 use crate::cluster::Shared;
-use crate::fibre;
+use crate::fibre::Fibre;
 use crate::header::{Header, HeaderRef};
-use crate::switch::{self, suspend};
+use crate::switch::{self, Running, suspend};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicU8, Ordering};
 use corelay_sync::wait::{self, Token};
@@ -273,8 +273,8 @@ pub(crate) fn block(
                 why: AtomicU8::new(NOT),
                 deadline: 0,
             };
-            // SAFETY: it runs here, and may be suspended.
-            unsafe { block_fibre(running.as_ref(), &record, publish) }
+            // SAFETY: it may be stopped.
+            unsafe { block_fibre(running, &record, publish) }
         }
         None => block_thread(remove, publish, None),
     }
@@ -288,12 +288,11 @@ pub(crate) fn block_until(
     remove: &dyn Fn() -> Option<Waiter>,
     publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
-    let Some(fibre) = switch::may_stop(call).and_then(|_| fibre::current()) else {
+    let Some(running) = switch::may_stop(call) else {
         return block_thread(remove, publish, Some(deadline));
     };
-    // SAFETY: the fibre that runs here lives, and so does its cluster.
-    let shared: &Shared = unsafe { &*fibre.0.cluster };
-    let number = shared.timers.add(deadline, &fibre);
+    let shared = running.shared();
+    let number = shared.timers.add(deadline, Fibre::from(running));
     shared.clockwork.wake_if_asleep();
     let record = Record {
         call,
@@ -303,17 +302,17 @@ pub(crate) fn block_until(
         why: AtomicU8::new(NOT),
         deadline: number,
     };
-    // SAFETY: it runs here, and may be suspended.
-    let ended = unsafe { block_fibre(&fibre.0, &record, publish) };
+    // SAFETY: it may be stopped.
+    let ended = unsafe { block_fibre(running, &record, publish) };
     shared.timers.remove(deadline, number);
     ended
 }
 
 /// # Safety
-/// `running` runs here, and may be suspended.
+/// `running` may be stopped.
 #[inline(always)]
 unsafe fn block_fibre(
-    running: &Header,
+    running: Running,
     record: &Record<'_>,
     publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {

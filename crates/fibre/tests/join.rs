@@ -1,0 +1,130 @@
+//! Fibres are made, run, and end.
+
+mod common;
+
+use common::KINDS;
+use corelay_fibre::{Cluster, StackSize, StartError, current, processor, spawn, yield_now};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[test]
+fn results_and_panics_reach_who_joins() {
+    for kind in KINDS {
+        let cluster = Cluster::start(2).unwrap();
+        let doubled: Vec<_> = (0..100)
+            .map(|i| kind.spawn(&cluster, move || 2 * i))
+            .collect();
+        let sum: i32 = doubled.into_iter().map(|h| h.join().unwrap()).sum();
+        assert_eq!(sum, 9_900);
+        let failed = kind.spawn(&cluster, || panic!("on purpose"));
+        let payload = failed.join().unwrap_err();
+        assert_eq!(payload.downcast_ref(), Some(&"on purpose"));
+    }
+}
+
+#[test]
+fn fibres_make_fibres_and_join_them() {
+    let cluster = Cluster::start(2).unwrap();
+    let outer = cluster.spawn(|| {
+        let inner: Vec<_> = (0..10)
+            .map(|i| spawn(move || (i, processor().is_some())))
+            .collect();
+        inner
+            .into_iter()
+            .map(|h| h.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    let expected: Vec<_> = (0..10).map(|i| (i, true)).collect();
+    assert_eq!(outer.join().unwrap(), expected);
+    assert!(current().is_none() && processor().is_none());
+}
+
+#[test]
+fn large_closures_and_results_fit_into_small_stacks() {
+    let cluster = Cluster::builder()
+        .processors(1)
+        .stack_size(StackSize::MIN)
+        .start()
+        .unwrap();
+    let large = [7_u8; 50_000];
+    let len = cluster.spawn(move || large.len());
+    assert_eq!(len.join().unwrap(), 50_000);
+    let made = cluster.spawn(|| vec![1_u64; 10_000].into_boxed_slice());
+    assert_eq!(made.join().unwrap().len(), 10_000);
+    #[repr(align(256))]
+    struct Aligned(u8);
+    let aligned = cluster.spawn(|| Aligned(3));
+    let aligned = aligned.join().unwrap();
+    assert_eq!((aligned.0, (&raw const aligned).addr() % 256), (3, 0));
+}
+
+/// Counts itself while it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_result_that_nobody_joins_is_dropped() {
+    let live = Arc::new(AtomicUsize::new(0));
+    let make = |live: &Arc<AtomicUsize>| {
+        live.fetch_add(1, Ordering::Relaxed);
+        Counted(live.clone())
+    };
+    let cluster = Cluster::start(2).unwrap();
+    for early in [false, true] {
+        for _ in 0..100 {
+            let counted = make(&live);
+            let handle = cluster.spawn(move || {
+                if early {
+                    yield_now();
+                }
+                counted
+            });
+            while !early && !handle.is_finished() {
+                std::thread::yield_now();
+            }
+            drop(handle);
+        }
+    }
+    // It waits for all of them.
+    drop(cluster);
+    assert_eq!(live.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_cluster_dropped_by_its_own_fibre_ends_later() {
+    let cluster = Arc::new(Cluster::start(2).unwrap());
+    let own = cluster.clone();
+    let (tell, told) = std::sync::mpsc::channel();
+    drop(cluster.spawn(move || {
+        while Arc::strong_count(&own) > 1 {
+            yield_now();
+        }
+        drop(own);
+        tell.send(()).unwrap();
+    }));
+    drop(cluster);
+    told.recv().unwrap();
+}
+
+#[test]
+fn no_processors_are_refused() {
+    for n in [0, 65_535, usize::MAX] {
+        let error = Cluster::start(n).unwrap_err();
+        assert!(matches!(error, StartError::Processors(m) if m == n));
+        assert_eq!(
+            error.to_string(),
+            format!("a cluster has 1 to 65534 processors, not {n}")
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "use Cluster::spawn")]
+fn spawn_on_a_thread_is_refused() {
+    drop(spawn(|| ()));
+}

@@ -160,7 +160,7 @@ impl<T> Ring<T> {
         {
             return 0;
         }
-        for item in items.into_iter().take(n).filter_map(NonNull::new) {
+        for item in items[..n].iter().copied().filter_map(NonNull::new) {
             give(item);
         }
         n

@@ -67,6 +67,8 @@ pub use corelay_delegate::{
 };
 pub use corelay_sync::{Issue, Session, Shared};
 
+/// Fibres: threads of the user's own, many on few processors, whose waits are cheap.
+pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value as [`Trust`] does.
 pub use corelay_locks as locks;
 /// CPUs, caches and nodes of this machine, orders of placement, pinning.

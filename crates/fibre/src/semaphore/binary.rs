@@ -6,7 +6,7 @@
 //!   EMPTY ── wait, published after the switch ──► a waiter
 //!   a waiter ── post ──► EMPTY, the waiter goes on
 //! ```
-//! (Karsten, *CFA scheduler benchmarks*: "binary semaphores with one seat".)
+//! (The seats of the C∀ scheduler's micro-benchmarks: `docs/sources.md`, C2.)
 
 use crate::wait::{block, unwind};
 use crate::waiter::Waiter;

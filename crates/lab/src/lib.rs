@@ -7,6 +7,7 @@
 //! | [`course`] | effects shown rather than measured |
 //! | [`method`] | the ways of sharing |
 //! | [`workload`] | what the threads do |
+//! | [`fibres`] | the benchmarks of fibres |
 //! | [`figure`] | the figures of the sources, made again |
 //! | [`measure`] | samples on machines that move under you |
 //! | [`machine`] | what machine this is |
@@ -24,6 +25,7 @@ pub mod cli;
 mod columns;
 pub mod comparison;
 pub mod course;
+pub mod fibres;
 pub mod figure;
 pub mod machine;
 pub mod measure;

@@ -19,7 +19,7 @@
 //! | [`schema`] | the one JSON schema of results |
 //! | [`timeline`] | the picture of a trace |
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod cli;
 mod columns;

@@ -277,6 +277,29 @@ impl Spec {
         }
     }
 
+    /// Whether stacks and arrays fit into nine tenths of the available memory, in bytes.
+    ///
+    /// # Errors
+    /// A sentence that names the number of fibres.
+    pub fn check_memory(&self, available: Option<u64>) -> Result<(), String> {
+        let array = match self.bench {
+            Bench::Locality { words, .. } => 8 * words as u64,
+            _ => 0,
+        };
+        let bytes = (self.all_fibres() as u64).saturating_mul(FIBRE_BYTES + array);
+        let gib = |bytes: u64| bytes as f64 / f64::from(1u32 << 30);
+        match available {
+            Some(available) if bytes > available / 10 * 9 => Err(format!(
+                "{} with {} fibres would take {:.1} GiB, and {:.1} GiB are available",
+                self.bench,
+                self.all_fibres(),
+                gib(bytes),
+                gib(available)
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether what a method says came of it can be right, as far as any reader can know.
     ///
     /// # Errors
@@ -331,6 +354,10 @@ impl Spec {
         Ok(())
     }
 }
+
+/// Memory that a fibre takes whose stack is hardly touched: a page of it, with its share of
+/// page tables.
+const FIBRE_BYTES: u64 = 4300;
 
 /// Words of an array, and touches of it in a pass: as many as fit into 8 GiB.
 const MOST_WORDS: usize = 1 << 30;
@@ -416,6 +443,15 @@ mod tests {
         refused(without(counted, Bench::Churn { spots: 2 }), &["churn"]);
         refused(without(counted, locality(2)), &["locality"]);
         assert_eq!(without(counted, Bench::Yield).check(), Ok(()));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_is_refused() {
+        let spec = spec(Bench::Yield, 1, 1_000_000);
+        assert_eq!(spec.check_memory(None), Ok(()));
+        assert_eq!(spec.check_memory(Some(8 << 30)), Ok(()));
+        let sentence = spec.check_memory(Some(4 << 30)).unwrap_err();
+        assert!(sentence.contains("1000000 fibres") && sentence.contains("4.0 GiB"));
     }
 
     #[test]

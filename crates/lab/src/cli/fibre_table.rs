@@ -151,3 +151,106 @@ fn figures(run: &Run, mode: Mode, summary: &ModeSummary) -> [String; 9] {
         "right".to_owned(),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fibres::spec::PerFibre;
+    use crate::measure::session::summary;
+    use crate::schema::{Machine, Params, SCHEMA, Sample};
+
+    fn run(method: &str, completed: bool) -> Run {
+        let outcome = Outcome {
+            operations: 2_000,
+            wall_s: 1e-4,
+            per_fibre: PerFibre::of(vec![900, 1_100]),
+            fibre_migrations: Some(20),
+            data_migrations: Some(40),
+            completed,
+            ..Outcome::default()
+        };
+        Run {
+            workload: "locality".to_owned(),
+            method: method.to_owned(),
+            params: Params {
+                threads: 2,
+                placement: vec![Some(0), Some(1)],
+                extra: BTreeMap::from([
+                    ("fibres".to_owned(), 200.into()),
+                    ("share".to_owned(), true.into()),
+                ]),
+                ..Params::default()
+            },
+            correct: true,
+            median_mops: 20.0,
+            harmonic_mean_mops: 20.0,
+            by_mode: BTreeMap::from([(Mode::Near, summary(&[20.0]).unwrap())]),
+            samples: vec![Sample {
+                mops: 20.0,
+                mode: Mode::Near,
+                rtt_ns: Some(110.0),
+                per_thread: vec![],
+                cpu_s: 0.0,
+                latency_ns: None,
+                arrivals: None,
+                fibres: Some(outcome),
+            }],
+            trustees: vec![],
+            latency_ns: None,
+            load: None,
+            loads: None,
+            not_installed: None,
+            notes: vec![],
+        }
+    }
+
+    fn table(runs: Vec<Run>) -> String {
+        of(&Results {
+            schema: SCHEMA,
+            machine: Machine::default(),
+            commit: "unknown".to_owned(),
+            command: "corelay bench".to_owned(),
+            runs,
+        })
+    }
+
+    #[test]
+    fn a_row_has_both_quantities_and_both_migrations() {
+        let table = table(vec![run("corelay", true)]);
+        let row: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+        let expected =
+            "corelay share near 2 200 20,000,000 50.0 [50.0–50.0] 100 900–1,100 10.0 20.0 1 right";
+        assert_eq!(row.join(" "), expected);
+        assert!(table.contains("processors on CPUs: 0, 1"), "{table}");
+    }
+
+    #[test]
+    fn what_has_no_figure_says_why() {
+        let absent = || Run {
+            not_installed: Some("there is no compiler".to_owned()),
+            samples: vec![],
+            by_mode: BTreeMap::new(),
+            ..run("go", true)
+        };
+        let wrong = Run {
+            correct: false,
+            ..run("may", true)
+        };
+        let table = table(vec![absent(), absent(), run("tokio", false), wrong]);
+        let rows: Vec<&str> = table.lines().collect();
+        assert!(
+            rows[1].starts_with(" go") && rows[1].contains("not installed"),
+            "{table}"
+        );
+        assert!(rows[3].starts_with(" tokio") && rows[3].contains("did not complete"));
+        assert!(
+            rows[4].starts_with(" may") && rows[4].contains("WRONG"),
+            "{table}"
+        );
+        assert!(!rows[4].contains("20,000,000"), "{table}");
+        let why = table
+            .matches("go: not installed: there is no compiler")
+            .count();
+        assert_eq!(why, 1, "{table}");
+    }
+}

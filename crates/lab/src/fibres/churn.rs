@@ -4,8 +4,8 @@
 //! The first s fibres leave out their first V. Fibres that wait are then at most t less the
 //! units that were given and not taken: with t ≥ s + p there is always one for each processor.
 
+use super::fibre::Semaphore;
 use super::spec::{FAREWELL, Spec};
-use super::stand_in::Semaphore;
 use super::team::{Dice, End, Tally, Work};
 use corelay_sync::CachePadded;
 

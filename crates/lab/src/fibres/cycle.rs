@@ -3,8 +3,8 @@
 //! One token goes round each ring. Fibre i is followed by i + t of r·t, so that the fibres of
 //! a ring were not spawned next to each other.
 
+use super::fibre::BinarySemaphore;
 use super::spec::{Length, Spec};
-use super::stand_in::BinarySemaphore;
 use super::team::{End, Tally, Work, seats};
 use corelay_sync::CachePadded;
 

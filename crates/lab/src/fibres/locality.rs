@@ -10,8 +10,8 @@
 //! With share, who is woken goes on with the waker's array, which is in that processor's
 //! caches. The waker's own comes from whoever wakes it: only t - n arrays are then in use.
 
+use super::fibre::{self, BinarySemaphore};
 use super::spec::Spec;
-use super::stand_in::{self as fibre, BinarySemaphore};
 use super::team::{Dice, End, Tally, Work};
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};

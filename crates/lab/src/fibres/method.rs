@@ -17,32 +17,39 @@ pub enum Failure {
 /// A runtime of fibres, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
-    /// On the command line and in results.
-    pub name: &'static str,
-    prepare: fn() -> Result<(), Failure>,
-    run: fn(&Spec, &AtomicBool) -> Result<Outcome, Failure>,
+    name: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// corelay's.
+    Own(Mobility),
+    /// A test's.
+    #[cfg(test)]
+    MadeUp(fn(&Spec) -> Result<Outcome, Failure>),
 }
 
 /// All of them, in the order of tables.
 pub static METHODS: &[Method] = &[
     Method {
         name: "corelay",
-        prepare: || Ok(()),
-        run: |spec, interrupted| {
-            own::run(spec, Mobility::Stays, interrupted).map_err(Failure::Wrong)
-        },
+        kind: Kind::Own(Mobility::Stays),
     },
     Method {
         name: "corelay-migrating",
-        prepare: || Ok(()),
-        run: |spec, interrupted| {
-            own::run(spec, Mobility::Migrates, interrupted).map_err(Failure::Wrong)
-        },
+        kind: Kind::Own(Mobility::Migrates),
     },
 ];
 
 impl Method {
     /// The method of that name.
+    ///
+    /// ```
+    /// use corelay_lab::fibres::method::Method;
+    /// assert_eq!(Method::named("corelay").unwrap().name(), "corelay");
+    /// assert!(Method::named("magic").unwrap_err().contains("`magic`"));
+    /// ```
     ///
     /// # Errors
     /// A clause that says that there is none.
@@ -51,22 +58,42 @@ impl Method {
         found.ok_or_else(|| format!("there is no method `{name}`"))
     }
 
+    /// Its name on the command line and in results.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Builds what has to be built before the first run.
     ///
     /// # Errors
     /// Why it cannot be run.
     pub fn prepare(&self) -> Result<(), Failure> {
-        (self.prepare)()
+        match self.kind {
+            Kind::Own(_) => Ok(()),
+            #[cfg(test)]
+            Kind::MadeUp(_) => Ok(()),
+        }
     }
 
     /// Runs the benchmark once, on the CPUs of the calling thread; ends early once
-    /// `interrupted` is set, if it can. What came of it has been [judged](Spec::judge).
+    /// `interrupted` is set. What came of it has been [judged](Spec::judge).
     ///
     /// # Errors
     /// Why there is no figure.
     pub fn run(&self, spec: &Spec, interrupted: &AtomicBool) -> Result<Outcome, Failure> {
-        let outcome = (self.run)(spec, interrupted)?;
+        let outcome = match self.kind {
+            Kind::Own(mobility) => own::run(spec, mobility, interrupted).map_err(Failure::Wrong)?,
+            #[cfg(test)]
+            Kind::MadeUp(run) => run(spec)?,
+        };
         spec.judge(&outcome).map_err(Failure::Wrong)?;
         Ok(outcome)
+    }
+
+    /// One that a test makes up.
+    #[cfg(test)]
+    pub(crate) fn made_up(name: &'static str, run: fn(&Spec) -> Result<Outcome, Failure>) -> Self {
+        let kind = Kind::MadeUp(run);
+        Self { name, kind }
     }
 }

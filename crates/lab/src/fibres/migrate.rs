@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "letting fibres migrate has duties")]
 
-use super::stand_in::{Cluster, JoinHandle};
+use super::fibre::{Cluster, JoinHandle, SpawnError};
 
 /// Whether fibres stay on the processor on which they first ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Mobility {
         self,
         cluster: &Cluster,
         body: impl FnOnce() -> T + Send + 'static,
-    ) -> std::io::Result<JoinHandle<T>> {
+    ) -> Result<JoinHandle<T>, SpawnError> {
         let builder = cluster.fibre();
         let builder = match self {
             Self::Stays => builder,

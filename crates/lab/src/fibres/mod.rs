@@ -20,3 +20,5 @@ mod stand_in;
 mod team;
 mod transfer;
 mod yield_;
+
+use stand_in as fibre;

@@ -45,7 +45,7 @@ impl Session {
     pub fn new(items: Vec<Item>) -> Self {
         let mut known: BTreeMap<&str, Option<Failure>> = BTreeMap::new();
         let entry = |item: Item| {
-            let prepared = known.entry(item.method.name);
+            let prepared = known.entry(item.method.name());
             let failure = prepared.or_insert_with(|| item.method.prepare().err());
             Entry {
                 failure: failure.clone(),
@@ -200,7 +200,7 @@ impl Entry {
         let summaries = by_mode.into_iter();
         Run {
             workload: self.item.spec.bench.name().to_owned(),
-            method: self.item.method.name.to_owned(),
+            method: self.item.method.name().to_owned(),
             params,
             correct,
             median_mops: stats::median(&all).unwrap_or(0.0),
@@ -232,5 +232,135 @@ fn sample(outcome: Outcome, bracket: Option<Bracket>, smallest: Option<f64>) -> 
         latency_ns: None,
         arrivals: None,
         fibres: Some(outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fibres::method::METHODS;
+    use crate::fibres::spec::{Flavour, PerFibre};
+    use crate::schema::Mode;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn spec(bench: Bench) -> Spec {
+        Spec {
+            bench,
+            processors: 2,
+            fibres: 4,
+            length: match bench {
+                Bench::Transfer { .. } => Length::Iterations(10),
+                _ => Length::Time(Duration::from_millis(5)),
+            },
+            seed: 1,
+        }
+    }
+
+    fn measure(methods: &[Method], bench: Bench) -> Vec<Run> {
+        let mut rig = Rig::new(&[None], &[], "test", Arc::default()).unwrap();
+        let item = |&method: &Method| Item {
+            method,
+            spec: spec(bench),
+            placement: vec![None; 2],
+            notes: vec!["said before".to_owned()],
+        };
+        let mut session = Session::new(methods.iter().map(item).collect());
+        for _ in 0..3 {
+            assert!(session.round(&mut rig, || {}));
+        }
+        session.finish(&rig)
+    }
+
+    /// A million operations in half a second.
+    fn fine(_: &Spec) -> Result<Outcome, Failure> {
+        Ok(Outcome {
+            operations: 1_000_000,
+            wall_s: 0.5,
+            per_fibre: PerFibre::of(vec![250_000; 4]),
+            completed: true,
+            note: Some("in another way".to_owned()),
+            ..Outcome::default()
+        })
+    }
+
+    fn lossy(spec: &Spec) -> Result<Outcome, Failure> {
+        let outcome = fine(spec)?;
+        Ok(Outcome {
+            operations: outcome.operations + 1,
+            ..outcome
+        })
+    }
+
+    fn stuck(_: &Spec) -> Result<Outcome, Failure> {
+        Ok(Outcome {
+            operations: 3,
+            wall_s: 5.0,
+            per_fibre: PerFibre::of(vec![1, 1, 1, 0]),
+            ..Outcome::default()
+        })
+    }
+
+    #[test]
+    fn own_fibres_have_figures() {
+        // Others' programs have tests of their own.
+        let own = |method: &&Method| method.name().starts_with("corelay");
+        let own: Vec<Method> = METHODS.iter().filter(own).copied().collect();
+        let runs = measure(&own, Bench::Yield);
+        assert_eq!(runs.len(), 2);
+        for run in runs {
+            assert!(run.correct && run.not_installed.is_none(), "{run:?}");
+            assert_eq!((run.workload.as_str(), run.samples.len()), ("yield", 3));
+            assert_eq!(run.by_mode[&Mode::Unknown].n, 3);
+            assert_eq!(
+                (run.params.threads, &run.params.extra["fibres"]),
+                (2, &4.into())
+            );
+        }
+    }
+
+    #[test]
+    fn a_figure_is_operations_by_time_and_a_note_is_said_once() {
+        let runs = measure(&[Method::made_up("fine", fine)], Bench::Yield);
+        assert_eq!(runs[0].median_mops, 2.0);
+        assert_eq!(runs[0].notes, ["in another way", "said before"]);
+    }
+
+    #[test]
+    fn what_is_wrong_or_not_there_has_no_figure_and_is_not_tried_again() {
+        let absent = |_: &Spec| Err(Failure::NotInstalled("there is no compiler".to_owned()));
+        let runs = measure(
+            &[
+                Method::made_up("lossy", lossy),
+                Method::made_up("fine", fine),
+                Method::made_up("absent", absent),
+            ],
+            Bench::Yield,
+        );
+        let [lossy, fine, absent] = &runs[..] else {
+            panic!("{runs:?}")
+        };
+        assert!(!lossy.correct && lossy.median_mops == 0.0 && lossy.samples.is_empty());
+        assert!(lossy.notes.iter().any(|note| note.contains("sum up")));
+        assert_eq!(fine.samples.len(), 3);
+        assert!(absent.correct && absent.by_mode.is_empty());
+        assert_eq!(
+            absent.not_installed.as_deref(),
+            Some("there is no compiler")
+        );
+    }
+
+    #[test]
+    fn what_does_not_complete_is_a_result_without_a_figure() {
+        let flavour = Flavour::Park;
+        let runs = measure(
+            &[Method::made_up("stuck", stuck)],
+            Bench::Transfer { flavour },
+        );
+        assert!(runs[0].correct && runs[0].by_mode.is_empty() && runs[0].median_mops == 0.0);
+        // Once is enough: it takes five seconds each time.
+        assert_eq!(runs[0].samples.len(), 1);
+        assert!(!runs[0].samples[0].fibres.as_ref().unwrap().completed);
+        assert_eq!(runs[0].params.extra["flavour"], "park");
     }
 }

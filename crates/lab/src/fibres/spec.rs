@@ -366,9 +366,7 @@ fn within(bench: &str, what: &str, n: usize, least: usize, most: usize) -> Resul
     if (least..=most).contains(&n) {
         return Ok(());
     }
-    Err(format!(
-        "{bench} with {n} {what} cannot be; {least} to {most} can"
-    ))
+    Err(format!("{bench} takes {least} to {most} {what}, not {n}"))
 }
 
 #[cfg(test)]
@@ -420,18 +418,18 @@ mod tests {
         refused(spec(churn(3), 2, 4), &["churn", "4 fibres", "= 5"]);
         assert_eq!(spec(PARK, 2, 2).check(), Ok(()));
         refused(spec(PARK, 1, 8), &["transfer", "1 processor ", "2"]);
-        refused(spec(PARK, 2, 1), &["transfer", "1 fibres"]);
+        refused(spec(PARK, 2, 1), &["transfer", "fibres, not 1"]);
         assert_eq!(spec(locality(3), 2, 4).check(), Ok(()));
         refused(spec(locality(4), 2, 4), &["locality", "4 spots"]);
     }
 
     #[test]
     fn what_cannot_be_counted_is_refused() {
-        refused(spec(Bench::Yield, 0, 1), &["yield", "0 processors"]);
-        refused(spec(Bench::Yield, 1, 0), &["0 fibres"]);
+        refused(spec(Bench::Yield, 0, 1), &["yield", "processors, not 0"]);
+        refused(spec(Bench::Yield, 1, 0), &["fibres, not 0"]);
         refused(spec(Bench::Cycle { ring: 1 }, 1, 1), &["ring"]);
         let many = Bench::Cycle { ring: RING };
-        refused(spec(many, 1, MOST_FIBRES), &["50000000 fibres"]);
+        refused(spec(many, 1, MOST_FIBRES), &["fibres, not 50000000"]);
         let without = |length, bench| Spec {
             length,
             ..spec(bench, 2, 8)

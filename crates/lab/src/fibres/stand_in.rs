@@ -10,6 +10,8 @@ use std::any::Any;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+pub type SpawnError = std::io::Error;
+
 #[derive(Debug)]
 pub struct Cluster {
     live: Arc<(Mutex<usize>, Condvar)>,

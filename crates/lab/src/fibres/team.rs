@@ -7,9 +7,9 @@
 //! The loops themselves are in a file each; here is what they have in common and what is not
 //! measured.
 
+use super::fibre::{self, BinarySemaphore, Cluster, JoinHandle};
 use super::migrate::Mobility;
 use super::spec::{Length, Outcome, PerFibre, Spec};
-use super::stand_in::{self as fibre, BinarySemaphore, Cluster, JoinHandle};
 use crate::measure::cpu::process_cpu_s;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicUsize, Ordering};

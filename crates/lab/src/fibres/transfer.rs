@@ -8,8 +8,8 @@
 //! In the chapter's pseudo-code the test of whom to wake is inverted; here the parking flavour
 //! posts.
 
+use super::fibre::{self, BinarySemaphore};
 use super::spec::{Flavour, Length, NO_PROGRESS, Spec};
-use super::stand_in::{self as fibre, BinarySemaphore};
 use super::team::{Dice, End, Tally, Work};
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! Yield (C3): every fibre yields. Nothing is special about it in the cluster's scheduler:
 //! a fibre that yields is pushed and popped as any other.
 
-use super::stand_in as fibre;
+use super::fibre;
 use super::team::{End, Tally, Work};
 
 pub(super) struct Yield;

@@ -174,12 +174,12 @@ enum Flavours {
 struct Methods(Vec<Method>);
 
 fn method_help() -> String {
-    let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+    let names: Vec<&str> = METHODS.iter().map(|method| method.name()).collect();
     format!("Whose fibres, of {}; or `all`", names.join(", "))
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    let name_of = |method: &Method| method.name.to_owned();
+    let name_of = |method: &Method| method.name().to_owned();
     list::named(text, METHODS, name_of, Method::named).map(Methods)
 }
 

@@ -10,6 +10,8 @@ use std::any::Any;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+/// What a figure must not leave unsaid.
+pub const NOTE: &str = "threads of the system stand in for fibres here";
 pub type SpawnError = std::io::Error;
 
 #[derive(Debug)]

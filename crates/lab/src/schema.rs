@@ -40,7 +40,7 @@
 //!
 //! ```text
 //! Run       { …, not_installed? }
-//!   params  { …, fibres, ring?, rings?, spots?, words?, touches?, share?, flavour?, iterations? }
+//!   params  { …, fibres, size: hi|lo|N, ring?, rings?, spots?, words?, touches?, share?, flavour?, iterations? }
 //!   samples [ { …, fibres: Outcome } ]
 //! Outcome   { operations, wall_s, cpu_s, per_fibre: { fibres, min, median, max, sum },
 //!             per_processor?, fibre_migrations?, data_migrations?, rechecks?, completed, note? }

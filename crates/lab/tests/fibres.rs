@@ -40,6 +40,10 @@ fn cycle_over_processors_and_fibres() {
     assert_eq!(runs.len(), 2 * 2 * 2);
     let sizes: Vec<_> = runs.iter().step_by(2).map(size).collect();
     assert_eq!(sizes, [(1, 5), (1, 15), (2, 10), (2, 15)]);
+    assert_eq!(
+        (&runs[0].params.extra["size"], &runs[2].params.extra["size"]),
+        (&"lo".into(), &"3".into())
+    );
     assert!(
         runs.iter()
             .all(|run| run.workload == "cycle" && run.samples.len() == 2)

@@ -21,6 +21,8 @@ pub struct Item {
     pub method: Method,
     /// The point.
     pub spec: Spec,
+    /// How many fibres were asked for: `hi`, `lo`, or a number.
+    pub size: String,
     /// CPU of each processor; they may run on all of them together.
     pub placement: Vec<Option<usize>>,
     /// What the reader of its figures should know.
@@ -118,6 +120,7 @@ impl Item {
         } = self.spec;
         let mut extra = BTreeMap::from([("fibres".to_owned(), self.spec.all_fibres().into())]);
         let mut add = |name: &str, value: serde_json::Value| extra.insert(name.to_owned(), value);
+        add("size", self.size.clone().into());
         match bench {
             Bench::Cycle { ring } => {
                 add("ring", ring.into());
@@ -262,6 +265,7 @@ mod tests {
         let item = |&method: &Method| Item {
             method,
             spec: spec(bench),
+            size: "4".to_owned(),
             placement: vec![None; 2],
             notes: vec!["said before".to_owned()],
         };

@@ -9,6 +9,7 @@ use crate::fibres::session::{Item, Session};
 use crate::fibres::spec::{Bench, Flavour, Length, MOST_FIBRES, MOST_PROCESSORS, RING, Spec};
 use crate::measure::memory::available_bytes;
 use corelay_topology::Order;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -230,6 +231,16 @@ fn numbers(text: &str) -> Result<Counts, String> {
     read_counts(text, &[])
 }
 
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hi => f.write_str("hi"),
+            Self::Lo => f.write_str("lo"),
+            Self::Of(fibres) => write!(f, "{fibres}"),
+        }
+    }
+}
+
 impl Count {
     /// With `lo` for each processor where few are asked for; 100 are many.
     fn resolve(self, processors: usize, lo: usize) -> usize {
@@ -328,22 +339,24 @@ impl Common {
                     length,
                     seed: self.seed,
                 };
-                specs.extend(benches(processors, fibres).into_iter().map(spec));
+                let specs_of = benches(processors, fibres).into_iter().map(spec);
+                specs.extend(specs_of.map(|spec| (spec, count.to_string())));
             }
         }
         let available = available_bytes();
-        for spec in &specs {
+        for (spec, _) in &specs {
             spec.check()?;
             spec.check_memory(available)?;
         }
         let host = Host::look();
         let mut items = Vec::new();
-        for spec in specs {
+        for (spec, size) in specs {
             let placement = host.place(&self.pin, spec.processors)?;
             let notes = placement.notes().iter().cloned().chain(note.clone());
             let item = |&method: &Method| Item {
                 method,
                 spec,
+                size: size.clone(),
                 placement: placement.cpus().to_vec(),
                 notes: notes.clone().collect(),
             };

@@ -189,3 +189,62 @@ impl Work for Locality {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fibres::spec::{Bench, Length};
+    use std::time::Duration;
+
+    /// Runs it on threads for 20 ms; the touches of each array, fewest first.
+    fn touches(share: bool) -> Vec<u64> {
+        let (fibres, spots, words, touches) = (8, 6, 5, 3);
+        let spec = Spec {
+            bench: Bench::Locality {
+                spots,
+                words,
+                touches,
+                share,
+            },
+            processors: 2,
+            fibres,
+            length: Length::Time(Duration::from_millis(20)),
+            seed: 3,
+        };
+        let (work, end) = (
+            Locality::new(&spec, spots, words, touches, share),
+            End::by_time(),
+        );
+        let tallies: Vec<Tally> = std::thread::scope(|scope| {
+            let (work, end) = (&work, &end);
+            let fibre = |me| scope.spawn(move || work.fibre(me, end));
+            let threads: Vec<_> = (0..fibres).map(fibre).collect();
+            std::thread::sleep(Duration::from_millis(20));
+            end.reach();
+            work.wake_all();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        work.check(&tallies).unwrap();
+        let sum = |array: &CachePadded<Array>| {
+            let words = array.own().iter();
+            words.map(|word| word.load(Ordering::Relaxed)).sum()
+        };
+        let mut sums: Vec<u64> = work.arrays.iter().map(sum).collect();
+        sums.sort_unstable();
+        sums
+    }
+
+    /// Six sat down in empty seats, and their arrays are gone: two go from hand to hand.
+    #[test]
+    fn shared_arrays_go_along() {
+        let shared = touches(true);
+        let (gone, used): (u64, u64) = (shared[..6].iter().sum(), shared[6..].iter().sum());
+        assert!(used > 4 * gone, "{shared:?}");
+        // Without share everybody keeps its own.
+        let own = touches(false);
+        assert!(own[0] > 0, "{own:?}");
+    }
+}

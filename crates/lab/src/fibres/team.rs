@@ -89,6 +89,21 @@ impl End {
         self.is_stopped() || operations >= self.each
     }
 
+    /// One that time is to reach, by [`reach`](Self::reach).
+    #[cfg(test)]
+    pub(super) fn by_time() -> Self {
+        Self {
+            stop: CachePadded::new(AtomicBool::new(false)),
+            each: u64::MAX,
+        }
+    }
+
+    /// The time is over.
+    pub(super) fn reach(&self) {
+        // Relaxed: as `is_stopped` says.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     /// Whether the time is over.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
@@ -232,7 +247,7 @@ impl<W: Work> Team<W> {
                 Ok(fibre) => fibres.push(fibre),
                 Err(error) => {
                     // Those that are there find the stop at the gate.
-                    self.end.stop.store(true, Ordering::Relaxed);
+                    self.end.reach();
                     self.gate.iter().for_each(|seat| seat.post());
                     return Err(format!("{me} fibres could be had of {all}: {error}"));
                 }
@@ -259,8 +274,7 @@ impl<W: Work> Team<W> {
 
     /// The time is over: nobody is left waiting.
     fn stop(&self) {
-        // Relaxed: as `End::is_stopped` says.
-        self.end.stop.store(true, Ordering::Relaxed);
+        self.end.reach();
         self.over.get_or_init(Moment::now);
         self.work.wake_all();
     }
@@ -322,4 +336,25 @@ fn by_home(tallies: &[Tally], processors: usize) -> Option<Vec<u64>> {
         *sums.get_mut(tally.home?)? += tally.operations;
     }
     Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fibre_and_every_seed_draws_a_stream_of_its_own() {
+        let draw = |seed, me| {
+            let mut dice = Dice::of(seed, me);
+            [(); 16].map(|()| dice.below(1 << 20))
+        };
+        assert_eq!(draw(1, 0), draw(1, 0));
+        let mut streams: Vec<_> = (0..4)
+            .flat_map(|seed| (0..4).map(move |me| draw(seed, me)))
+            .collect();
+        streams.sort_unstable();
+        streams.dedup();
+        assert_eq!(streams.len(), 16);
+        assert!(streams.as_flattened().iter().all(|&n| n < 1 << 20));
+    }
 }

@@ -13,6 +13,7 @@
 //! | [`machine`] | what machine this is |
 //! | [`model`] | what the figures should look like |
 //! | [`overlay`] | results of several machines or commits, laid over each other |
+//! | [`peer`] | the benchmarks of fibres on other runtimes |
 //! | [`plot`] | pictures |
 //! | [`report`] | the page and the verdict |
 //! | [`reach`] | the project's targets |
@@ -32,6 +33,7 @@ pub mod measure;
 pub mod method;
 pub mod model;
 pub mod overlay;
+pub mod peer;
 pub mod plot;
 pub mod reach;
 pub mod report;

@@ -3,6 +3,7 @@
 use super::migrate::Mobility;
 use super::own;
 use super::spec::{Outcome, Spec};
+use crate::peer::{self, PEERS, Peer};
 use corelay_sync::facade::atomic::AtomicBool;
 
 /// Why a method has no figure.
@@ -25,6 +26,8 @@ pub struct Method {
 enum Kind {
     /// corelay's.
     Own(Mobility),
+    /// A program of another runtime.
+    Peer(&'static Peer),
     /// A test's.
     #[cfg(test)]
     MadeUp(fn(&Spec) -> Result<Outcome, Failure>),
@@ -40,9 +43,29 @@ pub static METHODS: &[Method] = &[
         name: "corelay-migrating",
         kind: Kind::Own(Mobility::Migrates),
     },
+    Method::peer(&PEERS[0]),
+    Method::peer(&PEERS[1]),
+    Method::peer(&PEERS[2]),
+    Method::peer(&PEERS[3]),
 ];
 
+impl From<peer::Error> for Failure {
+    fn from(error: peer::Error) -> Self {
+        match error {
+            peer::Error::NotInstalled(what) => Self::NotInstalled(what),
+            error => Self::Wrong(error.to_string()),
+        }
+    }
+}
+
 impl Method {
+    const fn peer(peer: &'static Peer) -> Self {
+        Self {
+            name: peer.name(),
+            kind: Kind::Peer(peer),
+        }
+    }
+
     /// The method of that name.
     ///
     /// ```
@@ -70,6 +93,7 @@ impl Method {
     pub fn prepare(&self) -> Result<(), Failure> {
         match self.kind {
             Kind::Own(_) => Ok(()),
+            Kind::Peer(peer) => Ok(peer.prepare()?),
             #[cfg(test)]
             Kind::MadeUp(_) => Ok(()),
         }
@@ -83,6 +107,7 @@ impl Method {
     pub fn run(&self, spec: &Spec, interrupted: &AtomicBool) -> Result<Outcome, Failure> {
         let outcome = match self.kind {
             Kind::Own(mobility) => own::run(spec, mobility, interrupted).map_err(Failure::Wrong)?,
+            Kind::Peer(peer) => peer.run(spec, interrupted)?,
             #[cfg(test)]
             Kind::MadeUp(run) => run(spec)?,
         };

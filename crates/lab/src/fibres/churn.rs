@@ -1,8 +1,9 @@
 //! Churn (C4): V, then P, on a counting semaphore chosen at random, so that fibres push each
 //! other out of the semaphores.
 //!
-//! The first s fibres leave out their first V. Fibres that wait are then at most t less the
-//! units that were given and not taken: with t ≥ s + p there is always one for each processor.
+//! The first s fibres leave out their first V. All other V and P of one semaphore cancel out, so
+//! that never more than s fibres wait at all of them together: with t ≥ s + p there is always one
+//! for each processor.
 
 use super::fibre::Semaphore;
 use super::spec::{FAREWELL, Spec};

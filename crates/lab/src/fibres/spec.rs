@@ -208,6 +208,20 @@ impl Spec {
 
     /// Whether it can be run at all.
     ///
+    /// ```
+    /// use corelay_lab::fibres::spec::{Bench, Flavour, Length, Spec};
+    /// let spec = Spec {
+    ///     bench: Bench::Transfer { flavour: Flavour::Park },
+    ///     processors: 2,
+    ///     fibres: 8,
+    ///     length: Length::Iterations(500),
+    ///     seed: 1,
+    /// };
+    /// assert_eq!(spec.check(), Ok(()));
+    /// let alone = Spec { processors: 1, ..spec };
+    /// assert!(alone.check().unwrap_err().contains("at least 2"));
+    /// ```
+    ///
     /// # Errors
     /// One sentence that names what does not fit.
     pub fn check(&self) -> Result<(), String> {

@@ -6,6 +6,7 @@ use crate::facade::thread_local;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::time::Instant;
 
 /// Work for a fresh fibre.
 pub type Task = Box<dyn FnOnce()>;
@@ -34,6 +35,13 @@ thread_local! {
 fn current() -> Option<NonNull<dyn Context>> {
     let context = CURRENT.try_with(Cell::get).unwrap_or(None);
     context.filter(|_| BLOCKING.try_with(Cell::get).unwrap_or(0) == 0)
+}
+
+/// True where waits on this thread block it, though there may be a context: while it unwinds, and
+/// under [`on_thread`]. For contexts whose code waits without this module.
+#[inline]
+pub fn is_blocking() -> bool {
+    BLOCKING.try_with(Cell::get).unwrap_or(0) > 0 || std::thread::panicking()
 }
 
 /// Runs `f` with `context` as what waits on this thread go to. A scheduler calls it around
@@ -84,6 +92,23 @@ pub fn wait(token: &Token) {
     // Also where a context has returned too early: callers free what the answer is
     // written into.
     wait_on_thread(token);
+}
+
+/// Blocks this thread until `token` is set or the time has come; true where it is set.
+pub fn wait_until(token: &Token, deadline: Instant) -> bool {
+    let sleeper = Sleeper::current();
+    // SAFETY: this thread is the one waiter, and keeps the token until it is set: the caller's
+    // last wait, or it is never set.
+    unsafe { token.subscribe(sleeper.waker()) };
+    while !token.is_set() {
+        poll_sources();
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        sleeper.sleep(Some(left), || token.is_set());
+    }
+    token.is_set()
 }
 
 /// While it lives, waits on this thread block the thread, whatever context there is: for code

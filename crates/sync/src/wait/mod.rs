@@ -19,7 +19,9 @@ mod sleeper;
 mod source;
 mod token;
 
-pub use context::{Context, OnThread, Task, enter, is_suspendable, on_thread, spawn, wait};
+pub use context::{
+    Context, OnThread, Task, enter, is_blocking, is_suspendable, on_thread, spawn, wait, wait_until,
+};
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;
 pub use source::{Registration, Source, poll_sources, register};

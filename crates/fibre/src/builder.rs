@@ -1,0 +1,225 @@
+//! How clusters and fibres are to be made.
+
+use crate::cluster::{Cluster, Shared, StartError};
+use crate::fibre::Fibre;
+use crate::header::{Header, HeaderRef, NOWHERE};
+use crate::join::{JoinHandle, MOST_ON_STACK, root, top_bytes};
+use crate::processor;
+use crate::stack::{self, Guards, Kind, StackError, StackSize};
+use crate::switch::{Base, Runnable, Suspended};
+use std::fmt;
+use std::ptr::NonNull;
+
+/// A cluster in the making.
+#[derive(Clone, Debug)]
+pub struct ClusterBuilder {
+    processors: usize,
+    cpus: Option<Vec<usize>>,
+    stack_size: StackSize,
+    name: String,
+}
+
+impl ClusterBuilder {
+    /// So many processors; otherwise as many as there are CPUs for this process, by affinity and
+    /// quota.
+    pub fn processors(mut self, processors: usize) -> Self {
+        self.processors = processors;
+        self
+    }
+
+    /// Keeps processor *i* on the *i*-th of these CPUs, again from the first where there are fewer.
+    pub fn cpus(mut self, cpus: Vec<usize>) -> Self {
+        self.cpus = (!cpus.is_empty()).then_some(cpus);
+        self
+    }
+
+    /// How large its fibres' stacks are, unless their builders say otherwise: 64 KiB by default.
+    pub fn stack_size(mut self, size: StackSize) -> Self {
+        self.stack_size = size;
+        self
+    }
+
+    /// What its threads are called, each with its number.
+    pub fn name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// A number of processors out of range, or the system refuses a thread.
+    pub fn start(self) -> Result<Cluster, StartError> {
+        if !(1..usize::from(NOWHERE)).contains(&self.processors) {
+            return Err(StartError::Processors(self.processors));
+        }
+        Cluster::launch(self.processors, self.cpus, self.stack_size, &self.name)
+    }
+}
+
+impl Cluster {
+    /// A cluster in the making.
+    pub fn builder() -> ClusterBuilder {
+        ClusterBuilder {
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            cpus: None,
+            stack_size: StackSize::DEFAULT,
+            name: "fibres".to_owned(),
+        }
+    }
+}
+
+/// A fibre in the making.
+#[derive(Clone)]
+pub struct Builder<'a> {
+    shared: &'a Shared,
+    name: Option<Box<str>>,
+    stack_size: StackSize,
+    guards: Guards,
+    is_migrating: bool,
+}
+
+/// Why there is no fibre.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// There is no memory for its stack, or no guard can be had.
+    Stack(StackError),
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stack(why) => write!(f, "no stack for a fibre: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stack(why) => Some(why),
+        }
+    }
+}
+
+/// Places of a header at the top of a stack, a line apart: stacks lie a multiple of a page from each
+/// other, and what all have at the same place falls into the same few sets of a cache.
+const COLOURS: usize = 16;
+
+impl<'a> Builder<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            name: None,
+            stack_size: shared.stack_size,
+            guards: Guards::Required,
+            is_migrating: false,
+        }
+    }
+
+    /// A name, for dumps and messages.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How large its stack is.
+    pub fn stack_size(mut self, size: StackSize) -> Self {
+        self.stack_size = size;
+        self
+    }
+
+    /// Makes it also where no guard can be had below its stack, because the system's limit of
+    /// mappings is reached.
+    ///
+    /// # Safety
+    /// What the fibre runs fits into its stack: without a guard, an overflow writes into another
+    /// fibre's.
+    pub unsafe fn unguarded(mut self) -> Self {
+        self.guards = Guards::IfPossible;
+        self
+    }
+
+    /// Lets it go on on another processor than before, after any wait.
+    ///
+    /// # Safety
+    /// What the fibre runs, the libraries that it calls included:
+    ///
+    /// * holds nothing over a wait that must stay on its thread (no value that is not `Send`);
+    /// * keeps no reference to a thread-local over a wait.
+    pub unsafe fn migrating(mut self) -> Self {
+        self.is_migrating = true;
+        self
+    }
+
+    /// Runs `f` in a fibre.
+    ///
+    /// # Errors
+    /// No stack.
+    pub fn spawn<F, T>(self, f: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        // What would take much of the stack lies in the heap.
+        if size_of::<F>() > MOST_ON_STACK {
+            let f = Box::new(f);
+            return self.start(move || f());
+        }
+        self.start(f)
+    }
+
+    fn start<F, T>(self, f: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let shared = self.shared;
+        let stack =
+            stack::take(Kind::new(self.stack_size, self.guards)).map_err(SpawnError::Stack)?;
+        let id = shared.new_id();
+        let colour = (id as usize % COLOURS) * 64;
+        let at =
+            (stack.top().addr().get() - top_bytes::<T>() - colour) & !(align_of::<Header>() - 1);
+        let top = stack.top().as_ptr();
+        top.expose_provenance();
+        let place = NonNull::new(top.with_addr(at).cast::<Header>()).expect("not at 0");
+        // SAFETY: in the stack, which is ours.
+        unsafe { (&raw mut (*place.as_ptr()).stack).write(stack) };
+        // SAFETY: as above; the rest of the header is written below.
+        let base = unsafe { Base::below(place) };
+        // SAFETY: it never unwinds through the switch, and ends before its stack is used again.
+        let suspended = unsafe {
+            Suspended::with_stack_unchecked(base, move |yielder, ()| {
+                // SAFETY: the header is written below, before the fibre runs.
+                place.as_ref().yielder.set(yielder);
+                // SAFETY: its own header.
+                root(place, f);
+            })
+        };
+        shared.begins();
+        let header = Header::new(suspended, self.is_migrating, shared, stack, id, self.name);
+        // SAFETY: in the stack, which is ours, above the coroutine's part; aligned.
+        unsafe { place.write(header) };
+        // SAFETY: removed when it has ended.
+        unsafe { shared.registry.add(place) };
+        // SAFETY: the reference that the fibre itself keeps while it lives; not dropped here.
+        let own = std::mem::ManuallyDrop::new(unsafe { HeaderRef::from_counted(place) });
+        // SAFETY: of this type; the one handle.
+        let handle = unsafe { JoinHandle::new(Fibre((*own).clone())) };
+        // SAFETY: it has not run.
+        processor::ready(unsafe { Runnable::new(place) });
+        Ok(handle)
+    }
+}
+
+impl fmt::Debug for Builder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("stack_size", &self.stack_size)
+            .field("is_migrating", &self.is_migrating)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,276 @@
+//! A cluster: processors, and the fibres that they run.
+
+use crate::builder::Builder;
+use crate::clockwork::{self, Clockwork};
+use crate::counters::Counters;
+use crate::header::{Header, NOWHERE};
+use crate::idle::Idle;
+use crate::join::JoinHandle;
+use crate::processor::{self, Processor};
+use crate::registry::Registry;
+use crate::stack::StackSize;
+use crate::switch::Runnable;
+use crate::timers::Timers;
+use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use corelay_sync::{CachePadded, barrier};
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+use std::thread;
+
+/// What the threads of a cluster share.
+pub(crate) struct Shared {
+    pub(crate) processors: Box<[CachePadded<Processor>]>,
+    pub(crate) idle: Idle,
+    pub(crate) clockwork: Clockwork,
+    pub(crate) timers: Timers,
+    pub(crate) registry: Registry,
+    /// Fibres that have not ended.
+    live: CachePadded<AtomicUsize>,
+    closing: AtomicBool,
+    ids: AtomicU64,
+    pub(crate) stack_size: StackSize,
+}
+
+/// Processors, each a thread, and the fibres that they run.
+///
+/// Dropping it waits until all its fibres have ended, then ends the threads. Dropped by one of its
+/// own fibres it waits for nobody: the threads end when the fibres have.
+///
+/// Where such a drop waits and for a second every fibre does too, none of them with a deadline, they
+/// are reported on standard error, each with its name and what it waits for. That is as far as a
+/// cluster knows: a thread may still have a handle and [unpark](crate::Fibre::unpark) one of them, or
+/// release a semaphore, so nothing is ended, and while the cluster is in use nothing is reported; ask
+/// [`dump`](Self::dump) then.
+pub struct Cluster {
+    shared: Arc<Shared>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+/// Why a cluster has not started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// So many processors cannot be: `1 ..= 65_535`.
+    Processors(usize),
+    /// The system refused a thread.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Processors(n) => write!(f, "a cluster has 1 to 65535 processors, not {n}"),
+            Self::Thread(why) => write!(f, "a processor's thread: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl Shared {
+    /// Makes a fibre ready, from a thread that is no processor of this cluster.
+    #[cold]
+    pub(crate) fn inject(&self, fibre: Runnable) {
+        let header = fibre.header();
+        // Where it stays, or where it ran last, or in turn.
+        let number = match (header.home.get(), header.last.get()) {
+            (NOWHERE, NOWHERE) => header.id as usize % self.processors.len(),
+            (NOWHERE, last) => last.into(),
+            (home, _) => home.into(),
+        };
+        self.processors[number].receive(fibre);
+    }
+
+    /// Calls a processor that has nothing to do, if there is one.
+    pub(crate) fn wake_one(&self) {
+        // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
+        // pushed, or is found here.
+        barrier::light();
+        if let Some(number) = self.idle.call() {
+            self.processors[number].wake();
+        }
+    }
+
+    fn wake_all(&self) {
+        barrier::light();
+        for processor in &self.processors {
+            processor.wake();
+        }
+        self.clockwork.wake_if_asleep();
+    }
+
+    pub(crate) fn new_id(&self) -> u64 {
+        // Relaxed: only has to be unique.
+        self.ids.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A fibre is about to be made.
+    pub(crate) fn begins(&self) {
+        // Relaxed: who makes one holds the cluster open, by its handle or as a fibre.
+        self.live.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A fibre has ended.
+    pub(crate) fn ended(&self) {
+        // Release: pairs with the Acquire of `is_over`. What it did comes before the end.
+        if self.live.fetch_sub(1, Ordering::Release) == 1 && self.closing.load(Ordering::Relaxed) {
+            self.wake_all();
+        }
+    }
+
+    /// True where it closes and all fibres have ended.
+    pub(crate) fn is_over(&self) -> bool {
+        // Acquire: pairs with the Release of `close`, and of `ended`.
+        self.closing.load(Ordering::Acquire) && self.live.load(Ordering::Acquire) == 0
+    }
+
+    /// True where it closes, and nothing but its fibres could make one of them ready: as far as
+    /// the cluster knows.
+    pub(crate) fn is_stuck(&self) -> bool {
+        // Relaxed: a guess, looked at twice.
+        let resting = self.idle.resting.load(Ordering::Relaxed);
+        self.closing.load(Ordering::Relaxed)
+            && self.live.load(Ordering::Relaxed) > 0
+            && resting == self.processors.len()
+            && self.timers.next().is_none()
+    }
+
+    /// True where a processor runs this fibre.
+    pub(crate) fn runs(&self, fibre: &Header) -> bool {
+        // Relaxed: whoever asks knows that it is over.
+        let runs = |p: &CachePadded<Processor>| p.running.load(Ordering::Relaxed);
+        self.processors.iter().any(|p| ptr::eq(runs(p), fibre))
+    }
+
+    fn close(&self) {
+        // Release: pairs with the Acquire of `is_over`: fibres made before are counted.
+        self.closing.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+}
+
+impl Cluster {
+    /// Starts one with so many processors.
+    ///
+    /// # Errors
+    /// As [`ClusterBuilder::start`](crate::ClusterBuilder::start).
+    pub fn start(processors: usize) -> Result<Self, StartError> {
+        Self::builder().processors(processors).start()
+    }
+
+    pub(crate) fn launch(
+        processors: usize,
+        cpus: Option<Vec<usize>>,
+        stack_size: StackSize,
+        name: &str,
+    ) -> Result<Self, StartError> {
+        let shared = Arc::new(Shared {
+            processors: (0..processors)
+                .map(|number| CachePadded::new(Processor::new(number, processors)))
+                .collect(),
+            idle: Idle::new(processors),
+            clockwork: Clockwork::default(),
+            timers: Timers::default(),
+            registry: Registry::default(),
+            live: CachePadded::new(AtomicUsize::new(0)),
+            closing: AtomicBool::new(false),
+            ids: AtomicU64::new(0),
+            stack_size,
+        });
+        for processor in &shared.processors {
+            processor.join_cluster(Arc::as_ptr(&shared));
+        }
+        let mut cluster = Self {
+            shared,
+            threads: Vec::new(),
+        };
+        for number in 0..processors {
+            let shared = Arc::clone(&cluster.shared);
+            let cpu = cpus.as_ref().map(|cpus| cpus[number % cpus.len()]);
+            cluster.start_thread(format!("{name} {number}"), move || {
+                if let Some(cpu) = cpu {
+                    let _ = corelay_topology::pin_current_thread(cpu);
+                }
+                shared.processors[number].run();
+            })?;
+        }
+        let shared = Arc::clone(&cluster.shared);
+        cluster.start_thread(format!("{name} clock"), move || clockwork::run(&shared))?;
+        Ok(cluster)
+    }
+
+    fn start_thread(
+        &mut self,
+        name: String,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StartError> {
+        let thread = thread::Builder::new().name(name).spawn(run);
+        self.threads.push(thread.map_err(StartError::Thread)?);
+        Ok(())
+    }
+
+    /// Runs `f` in a fibre.
+    ///
+    /// # Panics
+    /// Where there is no memory for a stack; [`Builder::spawn`] says so instead.
+    #[track_caller]
+    pub fn spawn<F, T>(&self, f: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.fibre()
+            .spawn(f)
+            .unwrap_or_else(|why| panic!("corelay: {why}"))
+    }
+
+    /// How a fibre is to be made.
+    pub fn fibre(&self) -> Builder<'_> {
+        Builder::new(&self.shared)
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// How many processors it has.
+    pub fn processors(&self) -> usize {
+        self.shared.processors.len()
+    }
+
+    /// What they have done so far.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for processor in &self.shared.processors {
+            sum.switches += processor.pops.read();
+            sum.steals += processor.counters.steals.read();
+            sum.helps += processor.counters.helps.read();
+            sum.sleeps += processor.counters.sleeps.read();
+            sum.migrations += processor.counters.migrations.read();
+        }
+        sum
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.shared.close();
+        // SAFETY: a processor that runs here lives.
+        let here = unsafe { processor::here().as_ref() };
+        if here.is_some_and(|p| ptr::eq(p.shared(), &raw const *self.shared)) {
+            return;
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("processors", &self.processors())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,140 @@
+//! What all fibres of a cluster do.
+
+use crate::cluster::{Cluster, Shared};
+use crate::header::{Header, NOWHERE};
+use crate::wait::{Seen, look};
+use std::fmt;
+use std::panic::Location;
+
+/// What the fibres of a cluster did when they were asked: from [`Cluster::dump`].
+///
+/// ```
+/// use corelay_fibre::{Cluster, State, park};
+///
+/// let cluster = Cluster::start(1)?;
+/// let sitter = cluster.fibre().name("sitter").spawn(park)?;
+/// // It takes a moment until it parks.
+/// while !matches!(cluster.dump().fibres[0].state, State::Waiting { call: "park", .. }) {
+///     std::thread::yield_now();
+/// }
+/// println!("{}", cluster.dump()); // #1 sitter waits in park at src/main.rs:5:49 (processor 0)
+/// sitter.fibre().unpark();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Dump {
+    /// All that have not ended, by number.
+    pub fibres: Vec<Seat>,
+}
+
+/// One fibre of a [`Dump`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Seat {
+    /// Its number, from 1.
+    pub id: u64,
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// The processor that has run it last; `None` before it has run.
+    pub processor: Option<usize>,
+    /// What it does.
+    pub state: State,
+}
+
+/// What a fibre does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum State {
+    /// A processor runs it.
+    Running,
+    /// It waits for a processor.
+    Ready,
+    /// It waits for something else; or has just been woken, and has not run since.
+    Waiting {
+        /// The call that waits.
+        call: &'static str,
+        /// Where that was called.
+        at: &'static Location<'static>,
+        /// Its time is limited.
+        has_deadline: bool,
+    },
+}
+
+impl Cluster {
+    /// What its fibres do now: each by itself, not all at one moment. It holds each up for a
+    /// moment where it would go on, and interrupts the CPUs once for each 64 fibres (some 10 us).
+    pub fn dump(&self) -> Dump {
+        dump(self.shared())
+    }
+}
+
+pub(crate) fn dump(shared: &Shared) -> Dump {
+    let fibres = shared.registry.all();
+    let mut seats = Vec::with_capacity(fibres.len());
+    for some in fibres.chunks(64) {
+        let seen = look(some);
+        for (fibre, seen) in some.iter().zip(seen) {
+            let header: &Header = fibre;
+            let state = match seen {
+                Seen::Ended => continue,
+                Seen::Waits {
+                    call,
+                    at,
+                    has_deadline,
+                } => State::Waiting {
+                    call,
+                    at,
+                    has_deadline,
+                },
+                Seen::DoesNotWait if shared.runs(header) => State::Running,
+                Seen::DoesNotWait => State::Ready,
+            };
+            let last = header.last.get();
+            seats.push(Seat {
+                id: header.id,
+                name: header.name.clone(),
+                processor: (last != NOWHERE).then_some(last.into()),
+                state,
+            });
+        }
+    }
+    Dump { fibres: seats }
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, seat) in self.fibres.iter().enumerate() {
+            let end = if i == 0 { "" } else { "\n" };
+            write!(f, "{end}{seat}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.id)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        match self.state {
+            State::Running => f.write_str(" runs")?,
+            State::Ready => f.write_str(" is ready")?,
+            State::Waiting {
+                call,
+                at,
+                has_deadline,
+            } => {
+                write!(f, " waits in {call} at {at}")?;
+                if has_deadline {
+                    f.write_str(" until a time")?;
+                }
+            }
+        }
+        match self.processor {
+            Some(number) => write!(f, " (processor {number})"),
+            None => Ok(()),
+        }
+    }
+}

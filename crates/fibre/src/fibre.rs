@@ -1,0 +1,155 @@
+//! Fibres, as others see them.
+
+use crate::builder::Builder;
+use crate::header::HeaderRef;
+use crate::join::JoinHandle;
+use crate::processor::here;
+use crate::switch;
+use crate::wait::Interrupted;
+use crate::wait::{self, unwind};
+use crate::{park as ticket, switch::suspend};
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// A handle to a fibre: counted, so that one kept beyond the fibre's end does nothing.
+///
+/// It keeps the fibre's stack from being used again; hold it no longer than you need it.
+#[derive(Clone)]
+pub struct Fibre(pub(crate) HeaderRef);
+
+impl Fibre {
+    /// Lets it go on if it is [parked](park()); otherwise its next park returns at once.
+    pub fn unpark(&self) {
+        ticket::unpark(self.0.as_ptr());
+    }
+
+    /// Asks it to end: the wait that it is in, and every other one from now on, ends without what
+    /// it waits for. Calls that can say so return [`Interrupted`](crate::Interrupted); the others
+    /// unwind the fibre, whose join then has [`Cancelled`](crate::Cancelled) as its error. A fibre
+    /// that does not wait goes on until it does, or asks [`is_cancelled`].
+    pub fn cancel(&self) {
+        wait::cancel(&self.0);
+    }
+
+    /// The name that its builder gave it.
+    pub fn name(&self) -> Option<&str> {
+        self.0.name.as_deref()
+    }
+
+    /// Its number: unique in its cluster, from 1.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+}
+
+impl fmt::Debug for Fibre {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fibre")
+            .field("id", &self.id())
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Unpark(Fibre);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+pub(crate) fn waker(fibre: Fibre) -> Waker {
+    Waker::from(Arc::new(Unpark(fibre)))
+}
+
+/// The fibre that runs here; `None` on a thread.
+pub fn current() -> Option<Fibre> {
+    let running = switch::running()?;
+    // SAFETY: it lives, and its handle is not dropped here.
+    let own = std::mem::ManuallyDrop::new(unsafe { HeaderRef::from_counted(running) });
+    Some(Fibre((*own).clone()))
+}
+
+/// The number of the processor that runs this fibre, from 0; `None` on a thread.
+pub fn processor() -> Option<usize> {
+    switch::running()?;
+    // SAFETY: a processor that runs here lives.
+    unsafe { here().as_ref() }.map(|processor| processor.number)
+}
+
+/// Lets other ready fibres run first. On a thread it is the system's yield.
+///
+/// # Panics
+/// Where nothing may wait: see [`NoSwitch`].
+#[track_caller]
+#[inline(always)]
+pub fn yield_now() {
+    let Some(running) = switch::may_stop("a yield") else {
+        return std::thread::yield_now();
+    };
+    // SAFETY: it runs here, and may be suspended.
+    unsafe {
+        suspend(running.as_ref(), |processor, fibre| {
+            processor.make_ready(fibre)
+        })
+    };
+}
+
+/// Waits until somebody [unparks](Fibre::unpark) this fibre; returns at once where that has
+/// happened since the last park. May return early: look at what you wait for. On a thread it is
+/// the standard library's park.
+///
+/// # Panics
+/// Where nothing may wait: see [`NoSwitch`].
+#[track_caller]
+#[inline(always)]
+pub fn park() {
+    let Some(running) = switch::may_stop("park") else {
+        return std::thread::park();
+    };
+    // SAFETY: it runs here, and may be suspended.
+    let ended = unsafe { ticket::park(running.as_ref()) };
+    if let Err(why) = ended {
+        unwind(why);
+    }
+}
+
+/// Runs `f` in a fibre of the cluster that runs this one.
+///
+/// # Panics
+/// On a thread, which belongs to no cluster; and where there is no memory for a stack.
+#[track_caller]
+pub fn spawn<F, T>(f: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let running = switch::running();
+    let running = running.expect("corelay: spawn outside a fibre; use Cluster::spawn");
+    // SAFETY: it lives, and so does its cluster.
+    let shared = unsafe { &*running.as_ref().cluster };
+    Builder::new(shared)
+        .spawn(f)
+        .unwrap_or_else(|why| panic!("corelay: {why}"))
+}
+
+/// True where the fibre that runs here has been [cancelled](Fibre::cancel).
+pub fn is_cancelled() -> bool {
+    // SAFETY: it runs here.
+    switch::running().is_some_and(|running| unsafe { running.as_ref() }.is_cancelled())
+}
+
+/// Waits for so long: at least.
+///
+/// # Errors
+/// [`Interrupted::Cancelled`] before the time.
+///
+/// # Panics
+/// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+#[track_caller]
+pub fn sleep(duration: Duration) -> Result<(), Interrupted> {
+    crate::timers::sleep(Instant::now() + duration)
+}

@@ -1,0 +1,160 @@
+//! Taking from another processor: because there is nothing to do here, or because that one is
+//! stuck in a fibre, or has far more.
+//!
+//! A processor counts the fibres that it takes ([`Processor::pops`]). Who looks twice and finds
+//! the same count and something ready there knows that one fibre has run all the while.
+
+use crate::processor::Processor;
+use std::cell::{Cell, RefCell};
+
+/// What a processor remembers of the others.
+pub(crate) struct Watch {
+    seen: RefCell<Vec<Seen>>,
+    next: Cell<usize>,
+    /// Own pops at which it looks again while it is busy.
+    due: Cell<u64>,
+    until_compare: Cell<u32>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    pops: u64,
+    /// Looks since then.
+    looks: u32,
+    /// Looks in a row that have found something in its ring.
+    waiting: u32,
+}
+
+/// Own pops between two looks of a busy processor, each at one other: a look costs a line that its
+/// owner writes all the time.
+const LOOK_EVERY: u64 = 128;
+/// The same where the last look has found a stuck processor.
+const LOOK_SOON: u64 = 16;
+
+/// Looks that find a processor unchanged after which what lies in its ring is taken, though it is
+/// one fibre; of a processor that has nothing to do, which looks each 50 ns or so.
+const STUCK_IDLE: u32 = 4;
+/// Such looks in a row that find a fibre waiting, after which a single one is taken: mostly its own
+/// processor runs it at once.
+const WAITING_IDLE: u32 = 32;
+/// After which its lane is taken too, for which all CPUs are interrupted.
+const LANE_IDLE: u32 = 64;
+/// The same of a busy processor, which looks once in 128 pops: one that the system has interrupted
+/// for some microseconds is not stuck, and what is moved costs more than it gains. Behind the first
+/// of them it looks once in 16.
+const STUCK_BUSY: u32 = 64;
+const LANE_BUSY: u32 = 96;
+/// Looks of a busy processor between two at how much the other has.
+const COMPARE_EVERY: u32 = 8;
+
+impl Watch {
+    pub(crate) fn new(processors: usize) -> Self {
+        Self {
+            seen: RefCell::new(vec![Seen::default(); processors]),
+            next: Cell::new(0),
+            due: Cell::new(LOOK_EVERY),
+            until_compare: Cell::new(COMPARE_EVERY),
+        }
+    }
+
+    /// True where there is no other processor.
+    #[inline(always)]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.seen.borrow().len() == 1
+    }
+
+    fn is_time_to_compare(&self) -> bool {
+        let left = self.until_compare.get() - 1;
+        self.until_compare
+            .set(if left == 0 { COMPARE_EVERY } else { left });
+        left == 0
+    }
+
+    /// Looks at `other`.
+    fn look(&self, other: &Processor) -> Seen {
+        let seen = &mut self.seen.borrow_mut()[other.number];
+        let pops = other.pops.read();
+        seen.looks = if seen.pops == pops {
+            seen.looks.saturating_add(1)
+        } else {
+            0
+        };
+        seen.pops = pops;
+        *seen
+    }
+
+    /// Looks into the ring of `other`: how many looks in a row have found something.
+    fn peek(&self, other: &Processor) -> u32 {
+        let seen = &mut self.seen.borrow_mut()[other.number];
+        seen.waiting = if other.ring.len() > 0 {
+            seen.waiting.saturating_add(1)
+        } else {
+            0
+        };
+        seen.waiting
+    }
+}
+
+impl Processor {
+    /// While it is busy: looks at one other processor, and takes from it where that one is stuck
+    /// or has more than twice as much.
+    pub(crate) fn help(&self) {
+        let pops = self.pops.get();
+        if pops < self.watch.due.get() {
+            return;
+        }
+        self.watch.due.set(pops + LOOK_EVERY);
+        let others = &self.shared().processors;
+        if others.len() == 1 {
+            return;
+        }
+        let next = self.watch.next.get() % (others.len() - 1) + 1;
+        self.watch.next.set(next);
+        let other = &others[(self.number + next) % others.len()];
+        let looks = self.watch.look(other).looks;
+        if looks > 0 {
+            // It costs less now.
+            self.watch.due.set(pops + LOOK_SOON);
+        }
+        let took = looks >= STUCK_BUSY && self.take_all(other)
+            || looks >= LANE_BUSY && self.take_lane(other);
+        // Seldom: the ring's lines are written with each pop, too.
+        let far_more = || other.ring.len() > 2 * self.ring.len() + 8;
+        if took || self.watch.is_time_to_compare() && far_more() && self.take_half(other) {
+            self.counters.helps.add(1);
+        }
+    }
+
+    /// While it has nothing to do: looks at all others, and takes from the first that has two or
+    /// more, or is stuck. True where there was something.
+    pub(crate) fn steal(&self) -> bool {
+        let others = &self.shared().processors;
+        let (before, after) = others.split_at(self.number);
+        let found = after[1..].iter().chain(before).any(|other| {
+            let looks = self.watch.look(other).looks;
+            let waiting = self.watch.peek(other);
+            looks >= STUCK_IDLE && self.take_all(other)
+                || (other.ring.len() >= 2 || waiting >= WAITING_IDLE) && self.take_half(other)
+                || looks >= LANE_IDLE && self.take_lane(other)
+        });
+        if found {
+            self.counters.steals.add(1);
+        }
+        found
+    }
+
+    fn take_half(&self, other: &Processor) -> bool {
+        let half = |there: usize| there.div_ceil(2);
+        other.ring.take(half, |fibre| self.push(fibre)) > 0
+    }
+
+    /// From one that is stuck.
+    fn take_all(&self, other: &Processor) -> bool {
+        let took = other.ring.take(|there| there, |fibre| self.push(fibre));
+        took > 0 || other.take_arrivals(|fibre| self.push(fibre))
+    }
+
+    fn take_lane(&self, other: &Processor) -> bool {
+        other.lane.take(|fibre| self.push(fibre))
+    }
+}

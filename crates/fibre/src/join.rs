@@ -1,0 +1,224 @@
+//! The end of a fibre, and who waits for it.
+//!
+//! One word:
+//!
+//! ```text
+//!            the fibre ends
+//!   RUNNING ───────────────► DONE        the handle has the result
+//!   RUNNING ── join ──► a waiter ──► DONE, and the waiter is woken
+//!   RUNNING ── handle dropped ──► DETACHED; the fibre drops its result
+//! ```
+
+use crate::fibre::Fibre;
+use crate::header::Header;
+use crate::wait::{block, unwind};
+use crate::waiter::Waiter;
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+pub(crate) const RUNNING: usize = 0;
+const DONE: usize = 2;
+const DETACHED: usize = 4;
+
+/// Where a fibre leaves its result: behind its header, or, where that would take much of the stack,
+/// in the heap.
+struct Place<T>(PhantomData<T>);
+
+impl<T> Place<T> {
+    const IS_IN_HEAP: bool =
+        size_of::<T>() > MOST_ON_STACK || align_of::<T>() > align_of::<Header>();
+
+    /// Bytes behind the header.
+    const BYTES: usize = if Self::IS_IN_HEAP {
+        size_of::<Box<std::thread::Result<T>>>()
+    } else {
+        size_of::<std::thread::Result<T>>()
+    };
+
+    /// # Safety
+    /// `header` is of a fibre with this result.
+    unsafe fn of(header: NonNull<Header>) -> NonNull<u8> {
+        // SAFETY: the builder has left room; a header's size is a multiple of its alignment.
+        unsafe { header.add(1) }.cast()
+    }
+
+    /// # Safety
+    /// As [`of`](Self::of); once, and nobody reads meanwhile.
+    unsafe fn write(header: NonNull<Header>, result: std::thread::Result<T>) {
+        // SAFETY: the caller's duty.
+        let place = unsafe { Self::of(header) };
+        if Self::IS_IN_HEAP {
+            // SAFETY: room for a box.
+            unsafe { place.cast().write(Box::new(result)) };
+        } else {
+            // SAFETY: room for it.
+            unsafe { place.cast().write(result) };
+        }
+    }
+
+    /// # Safety
+    /// As [`of`](Self::of); written, and read once.
+    unsafe fn read(header: NonNull<Header>) -> std::thread::Result<T> {
+        // SAFETY: the caller's duty.
+        let place = unsafe { Self::of(header) };
+        if Self::IS_IN_HEAP {
+            // SAFETY: a box was written.
+            *unsafe { place.cast::<Box<std::thread::Result<T>>>().read() }
+        } else {
+            // SAFETY: it was written.
+            unsafe { place.cast().read() }
+        }
+    }
+}
+
+/// Bytes of a closure or a result that lie on a stack, at most.
+pub(crate) const MOST_ON_STACK: usize = 1024;
+
+/// Bytes at the top of the stack of a fibre with this result.
+pub(crate) const fn top_bytes<T>() -> usize {
+    size_of::<Header>() + Place::<T>::BYTES
+}
+
+/// Runs `f` and leaves its result: the root of a fibre.
+///
+/// # Safety
+/// `header` is that of the fibre that runs here, with [room](top_bytes) for the result; once.
+pub(crate) unsafe fn root<F: FnOnce() -> T, T>(header: NonNull<Header>, f: F) {
+    let result = catch_unwind(AssertUnwindSafe(f));
+    // SAFETY: nobody reads it before DONE.
+    unsafe { Place::write(header, result) };
+    // Release: pairs with the Acquires of the handle; publishes the result. Acquire: pairs with
+    // the Release of a joiner that has stopped.
+    // SAFETY: alive while the fibre runs.
+    match unsafe { header.as_ref() }
+        .outcome
+        .swap(DONE, Ordering::AcqRel)
+    {
+        RUNNING => {}
+        DETACHED => {
+            // SAFETY: written above; the handle is gone.
+            let result = unsafe { Place::<T>::read(header) };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(result))) {
+                // Nobody is there to hear of it, and it may panic too.
+                std::mem::forget(payload);
+            }
+        }
+        // SAFETY: left by the one joiner.
+        waiter => {
+            unsafe { Waiter::from_word(std::ptr::with_exposed_provenance_mut(waiter)) }.wake()
+        }
+    }
+}
+
+/// A fibre's end, to be waited for. Dropped, it lets the fibre run on by itself.
+pub struct JoinHandle<T> {
+    fibre: Fibre,
+    _result: PhantomData<fn() -> T>,
+}
+
+impl<T> JoinHandle<T> {
+    /// # Safety
+    /// The fibre has a result of this type, and this is its one join handle.
+    pub(crate) unsafe fn new(fibre: Fibre) -> Self {
+        Self {
+            fibre,
+            _result: PhantomData,
+        }
+    }
+
+    /// The fibre.
+    pub fn fibre(&self) -> &Fibre {
+        &self.fibre
+    }
+
+    /// True where it has ended.
+    pub fn is_finished(&self) -> bool {
+        // Acquire: pairs with the Release of the end.
+        self.fibre.0.outcome.load(Ordering::Acquire) == DONE
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The payload of the panic that has ended it.
+    ///
+    /// # Panics
+    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    #[track_caller]
+    pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
+        let outcome = &self.fibre.0.outcome;
+        if !self.is_finished() {
+            let joiner = AtomicPtr::default();
+            let remove = || {
+                // Acquire: pairs with the Release below.
+                let word: *mut u8 = joiner.load(Ordering::Acquire);
+                // Acquire: as above: the joiner has stopped.
+                (!word.is_null()
+                    && outcome
+                        .compare_exchange(
+                            word.expose_provenance(),
+                            RUNNING,
+                            Ordering::Acquire,
+                            Ordering::Relaxed,
+                        )
+                        .is_ok())
+                // SAFETY: taken out.
+                .then(|| unsafe { Waiter::from_word(word) })
+            };
+            let ended = block("JoinHandle::join", &remove, &mut |waiter| {
+                let waiter = waiter.into_word();
+                // Release: pairs with the Acquire in `remove`.
+                joiner.store(waiter, Ordering::Release);
+                let word = waiter.expose_provenance();
+                // Release: pairs with the Acquire of the end; hands the stopped joiner over.
+                match outcome.compare_exchange(RUNNING, word, Ordering::Release, Ordering::Acquire)
+                {
+                    Ok(_) => None,
+                    // SAFETY: ended meanwhile; nobody else has the word.
+                    Err(_) => Some(unsafe {
+                        Waiter::from_word(std::ptr::with_exposed_provenance_mut(word))
+                    }),
+                }
+            });
+            if let Err(why) = ended {
+                unwind(why);
+            }
+        }
+        // Acquire: pairs with the Release of the end.
+        let ended = outcome.load(Ordering::Acquire);
+        debug_assert_eq!(ended, DONE);
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: DONE, and this handle is consumed.
+        let result = unsafe { Place::<T>::read(this.fibre.0.as_ptr()) };
+        // SAFETY: not used again.
+        drop(unsafe { std::ptr::read(&raw const this.fibre) });
+        result
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        let outcome = &self.fibre.0.outcome;
+        // Acquire where it fails: pairs with the Release of the end.
+        if outcome
+            .compare_exchange(RUNNING, DETACHED, Ordering::Relaxed, Ordering::Acquire)
+            .is_err()
+        {
+            // SAFETY: DONE, and this is the one handle.
+            drop(unsafe { Place::<T>::read(self.fibre.0.as_ptr()) });
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("fibre", &self.fibre)
+            .field("is_finished", &self.is_finished())
+            .finish()
+    }
+}

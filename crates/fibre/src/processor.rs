@@ -1,0 +1,388 @@
+//! A thread that runs fibres.
+//!
+//! It has five places for those that are ready, and takes from them so that none starves:
+//!
+//! | place | who pushes | who takes |
+//! |---|---|---|
+//! | [`lane`](crate::ready::lane) | the processor | it; others where it is stuck |
+//! | [`ring`](crate::ready::ring) | the processor | it, in batches into the lane; others |
+//! | `pinned`: fibres that stay here | the processor | the processor |
+//! | `home`: the same, made ready elsewhere | anybody | the processor, into `pinned` |
+//! | `arrivals`: others, made ready by other threads | anybody | the processor; others where it is stuck |
+//!
+//! Fibres that may run anywhere go to lane and ring, in order. The two kinds take turns.
+
+use crate::cluster::Shared;
+use crate::counters::Own;
+use crate::header::{Header, HeaderRef, NOWHERE};
+use crate::ready::inbox::Inbox;
+use crate::ready::lane::{LANE, Lane};
+use crate::ready::ring::Ring;
+use crate::stack::OverflowGuard;
+use crate::switch::{self, Runnable};
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use corelay_sync::facade::thread_local;
+use corelay_sync::trace::{self, Mark};
+use corelay_sync::wait::{self, Sleeper, Token};
+use std::cell::{Cell, UnsafeCell};
+use std::collections::VecDeque;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, OnceLock};
+
+/// Pops for which a processor does without its lane after it has been taken away: taking it costs
+/// some 7 us, an exchange for each pop 5 ns.
+const NO_LANE: u64 = 1 << 13;
+/// Pops between two looks at what the thread itself waits for from other threads.
+const POLL_EVERY: u64 = 128;
+/// Pops between two looks at what has been made ready for this processor elsewhere.
+const HOME_EVERY: u64 = 16;
+
+pub(crate) struct Processor {
+    pub(crate) number: usize,
+    shared: Cell<*const Shared>,
+    // What others read too.
+    pub(crate) ring: Ring<Header>,
+    pub(crate) lane: Lane<Header>,
+    /// Fibres taken from all places: who finds it unchanged knows that this processor is stuck.
+    pub(crate) pops: Own,
+    home: Inbox<Header>,
+    /// Fibres that may run anywhere, from threads that are no processor of this cluster.
+    arrivals: Inbox<Header>,
+    pub(crate) sleeper: OnceLock<Arc<Sleeper>>,
+    pub(crate) counters: Counters,
+    /// 1 while it has nothing to do.
+    pub(crate) waiting: Own,
+    // What only its thread uses.
+    pub(crate) running: AtomicPtr<Header>,
+    /// The stopped fibre whose wait is being made known: see [`wait`](crate::wait).
+    pub(crate) publishing: AtomicPtr<Header>,
+    pinned: UnsafeCell<VecDeque<NonNull<Header>>>,
+    no_lane_until: Cell<u64>,
+    pub(crate) watch: crate::help::Watch,
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) steals: Own,
+    pub(crate) helps: Own,
+    pub(crate) sleeps: Own,
+    pub(crate) migrations: Own,
+}
+
+// SAFETY: cells and `pinned` are for the processor's own thread (and `shared` is set before it
+// starts); the rest is shared by atomics.
+unsafe impl Send for Processor {}
+// SAFETY: as above.
+unsafe impl Sync for Processor {}
+
+/// From when a fibre goes on until it stops.
+static RUN: Mark = Mark::new("fibre").with_arg("number");
+
+thread_local! {
+    static HERE: Cell<*const Processor> = const { Cell::new(ptr::null()) };
+}
+
+/// The processor that runs here; null on a thread that is none.
+///
+/// Not inlined: a fibre may go on on another thread, and a compiler that has seen the address of a
+/// thread-local keeps it (seen in a shared library).
+#[inline(never)]
+pub(crate) fn here() -> *const Processor {
+    HERE.try_with(Cell::get).unwrap_or(ptr::null())
+}
+
+/// Makes a fibre ready, from anywhere.
+#[inline]
+pub(crate) fn ready(fibre: Runnable) {
+    // SAFETY: a processor that runs here lives.
+    match unsafe { here().as_ref() } {
+        Some(processor) if ptr::eq(processor.shared.get(), fibre.header().cluster) => {
+            processor.make_ready(fibre);
+        }
+        // SAFETY: a cluster lives as long as its fibres.
+        _ => unsafe { &*fibre.header().cluster }.inject(fibre),
+    }
+}
+
+/// The lines of a fibre that a switch to it touches.
+#[inline(always)]
+fn prefetch_fibre(fibre: *const Header) {
+    let lines = fibre.cast::<u8>();
+    for i in [0isize, 1, -1, -2, -3, -4] {
+        corelay_sync::prefetch_read(lines.wrapping_offset(i * 64));
+    }
+}
+
+impl Processor {
+    pub(crate) fn new(number: usize, processors: usize) -> Self {
+        Self {
+            number,
+            shared: Cell::new(ptr::null()),
+            ring: Ring::new(),
+            lane: Lane::new(),
+            pops: Own::default(),
+            home: Inbox::new(),
+            arrivals: Inbox::new(),
+            sleeper: OnceLock::new(),
+            counters: Counters::default(),
+            waiting: Own::default(),
+            running: AtomicPtr::default(),
+            publishing: AtomicPtr::default(),
+            pinned: UnsafeCell::new(VecDeque::new()),
+            no_lane_until: Cell::new(0),
+            watch: crate::help::Watch::new(processors),
+        }
+    }
+
+    /// Of which cluster: before its thread starts.
+    pub(crate) fn join_cluster(&self, shared: *const Shared) {
+        self.shared.set(shared);
+    }
+
+    #[inline(always)]
+    pub(crate) fn shared(&self) -> &Shared {
+        // SAFETY: it keeps its processors.
+        unsafe { &*self.shared.get() }
+    }
+
+    /// Makes a fibre ready: on the thread of this processor.
+    #[inline]
+    pub(crate) fn make_ready(&self, fibre: Runnable) {
+        let home = fibre.header().home.get();
+        if home == NOWHERE {
+            self.push(fibre.into_raw());
+        } else if usize::from(home) == self.number {
+            // SAFETY: on our thread, and nobody holds a reference to it.
+            unsafe { &mut *self.pinned.get() }.push_back(fibre.into_raw());
+        } else {
+            self.shared().processors[usize::from(home)].receive(fibre);
+        }
+    }
+
+    /// Makes a fibre ready, here at first: from anywhere.
+    pub(crate) fn receive(&self, fibre: Runnable) {
+        let place = if fibre.header().home.get() == NOWHERE {
+            &self.arrivals
+        } else {
+            &self.home
+        };
+        // SAFETY: a runnable lies in no queue.
+        unsafe { place.push(fibre.into_raw()) };
+        self.wake();
+    }
+
+    /// True while it has nothing to do: by others.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.read() == 1
+    }
+
+    /// Wakes its thread if it sleeps.
+    pub(crate) fn wake(&self) {
+        if let Some(sleeper) = self.sleeper.get() {
+            sleeper.wake_if_asleep();
+        }
+    }
+
+    /// Behind the others that may run anywhere.
+    #[inline(always)]
+    pub(crate) fn push(&self, fibre: NonNull<Header>) {
+        let idle = &self.shared().idle;
+        // SAFETY: on our thread.
+        unsafe {
+            if !idle.is_any() && self.ring.len() == 0 && self.has_lane() && self.lane.has_room() {
+                self.lane.push(fibre);
+                return;
+            }
+            self.ring.push(fibre);
+        }
+        if idle.is_any() {
+            self.offer();
+        }
+    }
+
+    /// Others have nothing to do: one is woken where there is more than this processor runs next.
+    #[cold]
+    fn offer(&self) {
+        if self.ring.len() >= 2 {
+            self.shared().wake_one();
+        }
+    }
+
+    /// False where the lane has been taken away lately: a processor that is stuck now and then keeps
+    /// its fibres where others can take them for less.
+    #[inline(always)]
+    fn has_lane(&self) -> bool {
+        self.pops.get() >= self.no_lane_until.get()
+    }
+
+    /// The next fibre.
+    #[inline(always)]
+    fn next(&self) -> Option<NonNull<Header>> {
+        let pops = self.pops.get();
+        if pops.is_multiple_of(HOME_EVERY) {
+            self.look_around(pops);
+        }
+        // SAFETY: on our thread; the reference ends here.
+        let pinned = unsafe { &mut *self.pinned.get() };
+        let first = if pops & 1 == 0 {
+            pinned.pop_front()
+        } else {
+            None
+        };
+        // SAFETY: on our thread.
+        let next = first
+            .or_else(|| unsafe { self.lane.pop(|| self.no_lane_until.set(pops + NO_LANE)) })
+            .or_else(|| self.claim())
+            .or_else(|| pinned.pop_front());
+        if next.is_some() {
+            self.pops.set(pops + 1);
+            // SAFETY: on our thread.
+            let then = unsafe { self.lane.peek() };
+            prefetch_fibre(then);
+        }
+        next
+    }
+
+    /// Moves a batch from the ring to the lane, and takes its first.
+    #[inline]
+    fn claim(&self) -> Option<NonNull<Header>> {
+        if self.ring.len() == 0 {
+            return None;
+        }
+        // Where others are, half is left for them; the lane holds less than a batch of theirs.
+        let all = self.watch.is_alone();
+        let most = if self.has_lane() { LANE } else { 1 };
+        let share = |there: usize| if all { there } else { there.div_ceil(2) }.min(most);
+        let mut first = None;
+        self.ring.take(share, |fibre| {
+            if first.is_none() {
+                first = Some(fibre);
+            // SAFETY: on our thread. It is empty: no more than LANE are taken.
+            } else if unsafe { self.lane.has_room() } {
+                // SAFETY: as above.
+                unsafe { self.lane.push(fibre) };
+            } else {
+                // Closed by somebody who thinks that this processor is stuck.
+                // SAFETY: as above.
+                unsafe { self.ring.push(fibre) };
+            }
+        });
+        first
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_around(&self, pops: u64) {
+        self.fetch();
+        self.help();
+        if pops.is_multiple_of(POLL_EVERY) {
+            wait::poll_sources();
+        }
+    }
+
+    /// Takes what came from elsewhere; true where there was something.
+    pub(crate) fn fetch(&self) -> bool {
+        let mut some = false;
+        self.home.take(|fibre| {
+            some = true;
+            // SAFETY: on our thread.
+            unsafe { &mut *self.pinned.get() }.push_back(fibre);
+        });
+        some | self.take_arrivals(|fibre| self.push(fibre))
+    }
+
+    /// Takes what came from other threads, and may run anywhere: by any processor; true where there
+    /// was something.
+    pub(crate) fn take_arrivals(&self, mut give: impl FnMut(NonNull<Header>)) -> bool {
+        let mut some = false;
+        self.arrivals.take(|fibre| {
+            some = true;
+            give(fibre);
+        });
+        some
+    }
+
+    /// True where nothing is ready here.
+    pub(crate) fn is_empty(&self) -> bool {
+        // SAFETY: on our thread.
+        let pinned = unsafe { &*self.pinned.get() };
+        self.ring.len() == 0
+            && self.lane.len() == 0
+            && pinned.is_empty()
+            && self.home.is_empty()
+            && self.arrivals.is_empty()
+    }
+
+    #[inline(always)]
+    fn run_fibre(&self, fibre: NonNull<Header>, overflow: &OverflowGuard) {
+        // SAFETY: it was ready, and is ours.
+        let header = unsafe { fibre.as_ref() };
+        if usize::from(header.last.get()) != self.number {
+            self.arrive(header);
+        }
+        // Relaxed: read by this thread, and by who only wants to know.
+        self.running.store(fibre.as_ptr(), Ordering::Relaxed);
+        // SAFETY: the header lives while the fibre runs; taken away below.
+        unsafe { overflow.running(&raw const header.label) };
+        let span = trace::span(&RUN).with(header.id);
+        // SAFETY: on our thread, on its own stack; the fibre was ready.
+        let ended = unsafe { switch::resume(self, Runnable::new(fibre)) };
+        drop(span);
+        // Relaxed: as above.
+        self.running.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: none.
+        unsafe { overflow.running(ptr::null()) };
+        if let Err(fibre) = ended {
+            self.end(fibre);
+        }
+    }
+
+    /// A fibre that has not run, or has run elsewhere.
+    #[cold]
+    fn arrive(&self, header: &Header) {
+        if header.last.replace(self.number as u16) != NOWHERE {
+            self.counters.migrations.add(1);
+        } else if !header.is_migrating {
+            header.home.set(self.number as u16);
+        }
+    }
+
+    fn end(&self, fibre: Runnable) {
+        fibre.header().leave_for_good();
+        self.shared().registry.remove(fibre.header());
+        // SAFETY: the reference that a fibre has while it lives.
+        drop(unsafe { HeaderRef::from_counted(fibre.into_raw()) });
+        self.shared().ended();
+    }
+
+    /// What its thread does, until the cluster closes.
+    pub(crate) fn run(&self) {
+        let _ = self.sleeper.set(Sleeper::current());
+        let overflow = OverflowGuard::install().expect("memory for a signal stack");
+        HERE.with(|here| here.set(self));
+        wait::enter(&Seam(self), || {
+            loop {
+                match self.next() {
+                    Some(fibre) => self.run_fibre(fibre, &overflow),
+                    None if self.fetch() => {}
+                    None if self.idle() => {}
+                    None => break,
+                }
+            }
+        });
+        HERE.with(|here| here.set(ptr::null()));
+    }
+}
+
+/// What waits of code that runs on fibres go to.
+struct Seam<'a>(#[expect(dead_code)] &'a Processor);
+
+impl wait::Context for Seam<'_> {
+    fn wait(&self, token: &Token) {
+        crate::seam::wait(token);
+    }
+
+    fn spawn(&self, task: wait::Task) -> Result<(), wait::Task> {
+        Err(task)
+    }
+}

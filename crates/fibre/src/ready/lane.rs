@@ -1,0 +1,213 @@
+//! The few fibres that a processor runs next: pushed and popped by it without an atomic
+//! read-modify-write, and yet taken away by others where it is stuck.
+//!
+//! A processor that is stuck in one fibre must not keep others from running, but this happens
+//! rarely, so those who take pay for it. The owner counts its pops in `head`, passes the light
+//! barrier, and looks whether the lane is closed; a taker closes it, passes the heavy barrier,
+//! and reads `head`. One of the two sees the other (see [`barrier`]): either the taker sees the
+//! pop and leaves its item alone, or the owner sees that it must ask what is left for it.
+//!
+//! ```text
+//!            take: CAS              read head, tail         store
+//!   OPEN ───────────────► TAKING ───────────────────► TAKEN(from, to)
+//!    ▲                       ▲                          │      │
+//!    │                       └────── take: CAS ─────────┘      │
+//!    │                               (extends `to`)            │
+//!    └──────────── owner, at its next pop: CAS ────────────────┘
+//! ```
+//! A taker always takes everything there is: from what the owner has not popped, to the tail.
+//! The owner writes `head` and `tail` alone, so nothing of it is ever lost; when it finds the lane
+//! closed it learns `from` and `to`, and goes on behind `to`. A lane that it has not opened again
+//! yet can be taken from once more: what it has pushed meanwhile.
+//!
+//! **Proof sketch.** Let the owner pop item *h*: W(head = h+1); light; R(state). Let the taker:
+//! W(TAKING); heavy; R(head), R(tail). (1) The owner reads OPEN: then the taker reads head > h, and
+//! takes nothing at or before h. (2) The owner reads TAKING or TAKEN: it waits for TAKEN, whose
+//! Release store shows it `from`. If from > h the taker has seen the pop and the item is the
+//! owner's; else from = h, and the item is the taker's: the owner has not popped behind h, because
+//! every pop ends with such a look. Slots are written again only behind OPEN, which the owner's
+//! Acquire puts behind the taker's reads of them.
+
+use corelay_sync::facade::MODEL;
+use corelay_sync::facade::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, load_own};
+use corelay_sync::{Backoff, CachePadded, barrier};
+use std::ptr::NonNull;
+
+/// Fibres in a lane at most: as many as are claimed from the ring with one exchange.
+pub(crate) const LANE: usize = if MODEL { 2 } else { 16 };
+
+const OPEN: u32 = 0;
+const TAKING: u32 = 1;
+const TAKEN: u32 = 2;
+
+pub(crate) struct Lane<T> {
+    head: AtomicU64,
+    tail: AtomicU64,
+    slots: [AtomicPtr<T>; LANE],
+    /// On lines of its own: the owner reads it with each pop.
+    taken: CachePadded<Taken>,
+}
+
+struct Taken {
+    state: AtomicU32,
+    from: AtomicU64,
+    to: AtomicU64,
+}
+
+impl<T> Lane<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: AtomicU64::new(0),
+            tail: AtomicU64::new(0),
+            slots: std::array::from_fn(|_| AtomicPtr::default()),
+            taken: CachePadded::new(Taken {
+                state: AtomicU32::new(OPEN),
+                from: AtomicU64::new(0),
+                to: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Items that one more could be pushed behind: fewer than [`LANE`], and nobody has closed it.
+    ///
+    /// # Safety
+    /// Only the owner.
+    #[inline(always)]
+    pub(crate) unsafe fn has_room(&self) -> bool {
+        // Relaxed: where it has just been closed, the item can be taken too.
+        load_own(&self.tail) - load_own(&self.head) < LANE as u64
+            && self.taken.state.load(Ordering::Relaxed) == OPEN
+    }
+
+    /// About how many items there are. Anybody.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: a guess.
+        let head = self.head.load(Ordering::Relaxed);
+        let head = head.max(self.taken.to.load(Ordering::Relaxed));
+        (self.tail.load(Ordering::Relaxed).saturating_sub(head)) as usize
+    }
+
+    /// Adds `item` behind the others.
+    ///
+    /// # Safety
+    /// Only the owner; there is [room](Self::has_room).
+    #[inline(always)]
+    pub(crate) unsafe fn push(&self, item: NonNull<T>) {
+        let tail = load_own(&self.tail);
+        // Relaxed: published by the tail.
+        self.slots[tail as usize % LANE].store(item.as_ptr(), Ordering::Relaxed);
+        // Release: pairs with the Acquire in `take`; publishes the slot and the item.
+        self.tail.store(tail + 1, Ordering::Release);
+    }
+
+    /// Takes the first item; says so where others have taken from the lane.
+    ///
+    /// # Safety
+    /// Only the owner.
+    #[inline(always)]
+    pub(crate) unsafe fn pop(&self, was_taken: impl FnOnce()) -> Option<NonNull<T>> {
+        let head = load_own(&self.head);
+        if head == load_own(&self.tail) {
+            return None;
+        }
+        // Relaxed: a taker that misses it is seen below.
+        self.head.store(head + 1, Ordering::Relaxed);
+        // Pairs with the heavy barrier in `take`.
+        barrier::light();
+        // Relaxed: the barrier orders it; what a taker has written is read behind an Acquire.
+        if self.taken.state.load(Ordering::Relaxed) != OPEN {
+            was_taken();
+            if !self.reopen(head) {
+                return None;
+            }
+        }
+        // Relaxed: our own store.
+        NonNull::new(self.slots[head as usize % LANE].load(Ordering::Relaxed))
+    }
+
+    /// The first item, which need not be there any more: to be looked at, not to be used.
+    ///
+    /// # Safety
+    /// Only the owner.
+    #[inline(always)]
+    pub(crate) unsafe fn peek(&self) -> *const T {
+        // Relaxed: a hint.
+        self.slots[load_own(&self.head) as usize % LANE].load(Ordering::Relaxed)
+    }
+
+    /// Goes on behind what has been taken; true where the item at `popped` is still the owner's.
+    #[cold]
+    fn reopen(&self, popped: u64) -> bool {
+        let mut backoff = Backoff::new();
+        loop {
+            // Acquire: pairs with the Release in `take`: shows `from` and `to`, and that the
+            // slots have been read.
+            if self.taken.state.load(Ordering::Acquire) == TAKEN {
+                // Relaxed: ordered by the state.
+                let from = self.taken.from.load(Ordering::Relaxed);
+                let to = self.taken.to.load(Ordering::Relaxed);
+                // Relaxed: published by the exchange, to the next taker.
+                self.head.store(to.max(popped + 1), Ordering::Relaxed);
+                // Release: pairs with the Acquire in `take`; publishes the head. Acquire: as
+                // above. It fails where another taker is at work, which extends `to`.
+                if self
+                    .taken
+                    .state
+                    .compare_exchange(TAKEN, OPEN, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+                {
+                    return from > popped;
+                }
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Takes all items away from an owner that is stuck, and passes them to `give`, first to
+    /// last; false where there was none, or somebody else is taking. Costs a heavy barrier.
+    pub(crate) fn take(&self, mut give: impl FnMut(NonNull<T>)) -> bool {
+        // Relaxed: checked by the exchange.
+        let state = self.taken.state.load(Ordering::Relaxed);
+        if state == TAKING || self.len() == 0 {
+            return false;
+        }
+        // Acquire: pairs with the Release of the owner (its head) or of the taker before (`to`).
+        if self
+            .taken
+            .state
+            .compare_exchange(state, TAKING, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            return false;
+        }
+        let from = if state == OPEN {
+            // Pairs with the light barrier in `pop`.
+            barrier::heavy();
+            // Relaxed: ordered by the barrier.
+            let head = self.head.load(Ordering::Relaxed);
+            // Relaxed: published by the state.
+            self.taken.from.store(head, Ordering::Relaxed);
+            head
+        } else {
+            // The owner has not come back since: `from` stays.
+            // Relaxed: ordered by the state.
+            self.taken.to.load(Ordering::Relaxed)
+        };
+        // Acquire: pairs with the Release in `push`: shows the slots and the items.
+        let to = self.tail.load(Ordering::Acquire);
+        let to = to.max(from);
+        for at in from..to {
+            // Relaxed: shown by the tail.
+            let item = self.slots[at as usize % LANE].load(Ordering::Relaxed);
+            if let Some(item) = NonNull::new(item) {
+                give(item);
+            }
+        }
+        // Relaxed: published by the state.
+        self.taken.to.store(to, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `reopen`.
+        self.taken.state.store(TAKEN, Ordering::Release);
+        from < to
+    }
+}

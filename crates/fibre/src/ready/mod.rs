@@ -1,0 +1,5 @@
+//! The fibres that are ready to run.
+
+pub(crate) mod inbox;
+pub(crate) mod lane;
+pub(crate) mod ring;

@@ -1,0 +1,128 @@
+//! A semaphore with one seat, for one waiter: one word.
+//!
+//! ```text
+//!          post                    wait
+//!   EMPTY ──────► POSTED   POSTED ──────► EMPTY, goes on
+//!   EMPTY ── wait, published after the switch ──► a waiter
+//!   a waiter ── post ──► EMPTY, the waiter goes on
+//! ```
+//! (Karsten, *CFA scheduler benchmarks*: "binary semaphores with one seat".)
+
+use crate::wait::{block, unwind};
+use crate::waiter::Waiter;
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use std::fmt;
+use std::ptr;
+
+const EMPTY: *mut u8 = ptr::null_mut();
+const POSTED: *mut u8 = ptr::without_provenance_mut(2);
+
+/// Posted or not; one fibre or thread waits for it at a time. A post where it is posted already
+/// changes nothing.
+pub struct BinarySemaphore {
+    word: AtomicPtr<u8>,
+}
+
+impl BinarySemaphore {
+    /// Posted already, or not.
+    pub fn new(posted: bool) -> Self {
+        Self {
+            word: AtomicPtr::new(if posted { POSTED } else { EMPTY }),
+        }
+    }
+
+    /// Takes the post, or waits for it.
+    ///
+    /// # Panics
+    /// Where another one waits already, and where nothing may wait: see
+    /// [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    #[track_caller]
+    #[inline(always)]
+    pub fn wait(&self) {
+        if self.try_wait() {
+            return;
+        }
+        let mut is_second = false;
+        let waiter_word = AtomicPtr::default();
+        let remove = || {
+            // Acquire: pairs with the Release below.
+            let waiter: *mut u8 = waiter_word.load(Ordering::Acquire);
+            // Acquire: pairs with the Release of the waiter that has stopped.
+            (!waiter.is_null()
+                && self
+                    .word
+                    .compare_exchange(waiter, EMPTY, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok())
+            // SAFETY: taken out.
+            .then(|| unsafe { Waiter::from_word(waiter) })
+        };
+        let ended = block("BinarySemaphore::wait", &remove, &mut |waiter| {
+            let waiter = waiter.into_word();
+            // Release: pairs with the Acquire in `remove`.
+            waiter_word.store(waiter, Ordering::Release);
+            // Release: pairs with the Acquire of `post`: hands the stopped waiter over.
+            let before =
+                self.word
+                    .compare_exchange(EMPTY, waiter, Ordering::Release, Ordering::Relaxed);
+            match before {
+                Ok(_) => return None,
+                Err(POSTED) => {
+                    // Acquire: pairs with the Release of `post`. Nobody else takes it away.
+                    self.word.swap(EMPTY, Ordering::Acquire);
+                }
+                Err(_) => is_second = true,
+            }
+            // SAFETY: not published.
+            Some(unsafe { Waiter::from_word(waiter) })
+        });
+        if let Err(why) = ended {
+            unwind(why);
+        }
+        assert!(
+            !is_second,
+            "corelay: two wait for one BinarySemaphore; use a Semaphore"
+        );
+    }
+
+    /// Takes the post, if there is one.
+    #[inline]
+    pub fn try_wait(&self) -> bool {
+        // Relaxed: checked by the exchange, whose Acquire pairs with the Release of `post`.
+        self.word.load(Ordering::Relaxed) == POSTED
+            && self
+                .word
+                .compare_exchange(POSTED, EMPTY, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Lets the waiter go on, or the next wait return at once.
+    #[inline]
+    pub fn post(&self) {
+        // Relaxed: checked by the exchange.
+        let mut now = self.word.load(Ordering::Relaxed);
+        loop {
+            let next = if now == EMPTY || now == POSTED {
+                POSTED
+            } else {
+                EMPTY
+            };
+            // Release: pairs with the Acquire of `wait`, also where it was posted already.
+            // Acquire: pairs with the Release of a waiter that has stopped.
+            match self
+                .word
+                .compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) if next == POSTED => return,
+                // SAFETY: a waiter's word, taken out.
+                Ok(waiter) => return unsafe { Waiter::from_word(waiter) }.wake(),
+                Err(other) => now = other,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for BinarySemaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BinarySemaphore").finish_non_exhaustive()
+    }
+}

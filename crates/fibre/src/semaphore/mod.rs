@@ -1,0 +1,7 @@
+//! Semaphores.
+
+mod binary;
+mod counting;
+
+pub use binary::BinarySemaphore;
+pub use counting::Semaphore;

@@ -1,0 +1,502 @@
+//! Which fibre it was that ran into its guard.
+//!
+//! A fault in a guard is a signal, which the processor's thread takes on a stack of its own. The
+//! handler finds the fibre by a pointer that the scheduler moves at each switch, writes its name
+//! and ends the process. It calls nothing but `write`, `sigaction`, `raise` and `abort`, and
+//! allocates and locks nothing: a fault can happen anywhere.
+//!
+//! Every other fault goes to the handler that was there before, `std`'s among them, which names
+//! a thread that has overflowed its stack.
+
+use super::Stack;
+use super::alternate::AlternateStack;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::{io, ptr, slice};
+
+/// What the handler says of a fibre. It lies in the fibre's record.
+#[derive(Debug)]
+pub(crate) struct Label {
+    guard: Range<usize>,
+    kib: usize,
+    name: *const u8,
+    name_len: usize,
+}
+
+// SAFETY: what it points to is only read, by the handler on the thread that runs the fibre.
+unsafe impl Send for Label {}
+// SAFETY: as above.
+unsafe impl Sync for Label {}
+
+impl Label {
+    /// Of the fibre on `stack`; without a name if that is empty. The name stays where it is as
+    /// long as the label is in use: see [`OverflowGuard::running`].
+    pub(crate) fn new(stack: Stack, name: &str) -> Self {
+        Self {
+            guard: stack.limit()..stack.bottom(),
+            kib: stack.kind().size().bytes() >> 10,
+            name: name.as_ptr(),
+            name_len: name.len(),
+        }
+    }
+}
+
+thread_local! {
+    /// Where the guard of this thread keeps the label of the fibre that runs.
+    ///
+    /// Constant and without a destructor, so that a signal handler may read it. In a shared
+    /// library the first access may allocate, and [`OverflowGuard::install`] makes it.
+    static WATCHED: Cell<*const Cell<*const Label>> = const { Cell::new(ptr::null()) };
+}
+
+/// While it lives, a fibre that overflows its stack on this thread is named. Of two on one thread,
+/// the later goes first.
+///
+/// The process's handlers are installed by the first guard and stay.
+#[derive(Debug)]
+pub(crate) struct OverflowGuard {
+    /// Boxed, so that the guard can be moved.
+    label: Box<Cell<*const Label>>,
+    /// What the thread watched before.
+    before: *const Cell<*const Label>,
+    /// Last: the thread needs it as long as it watches.
+    _alternate: AlternateStack,
+    /// It is this thread's alternate stack and cell: neither `Send` nor `Sync`.
+    thread: PhantomData<*const ()>,
+}
+
+impl OverflowGuard {
+    /// Watches this thread.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the alternate stack.
+    pub(crate) fn install() -> io::Result<Self> {
+        let alternate = AlternateStack::install()?;
+        install_handlers()?;
+        let label = Box::new(Cell::new(ptr::null()));
+        let before = WATCHED.replace(&raw const *label);
+        Ok(Self {
+            label,
+            before,
+            _alternate: alternate,
+            thread: PhantomData,
+        })
+    }
+
+    /// Says which fibre runs from now on; null: none. One store.
+    ///
+    /// # Safety
+    ///
+    /// Until the next call, and while this guard lives, the label stays valid and with it the
+    /// name that it was made of.
+    #[inline(always)]
+    pub(crate) unsafe fn running(&self, label: *const Label) {
+        self.label.set(label);
+    }
+}
+
+impl Drop for OverflowGuard {
+    fn drop(&mut self) {
+        WATCHED.set(self.before);
+    }
+}
+
+/// The signals that a touched guard may be, by system.
+const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// The handlers before ours, as [`SIGNALS`]. Written before ours can run.
+static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
+
+type SimpleHandler = extern "C" fn(libc::c_int);
+type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Once in a process.
+fn install_handlers() -> io::Result<()> {
+    static DONE: OnceLock<Result<(), i32>> = OnceLock::new();
+    let done = DONE.get_or_init(|| {
+        let install = || {
+            // Looked up first: a fault may come as soon as our handler is there.
+            let before = [sigaction(SIGNALS[0], None)?, sigaction(SIGNALS[1], None)?];
+            BEFORE.get_or_init(|| before);
+            for signal in SIGNALS {
+                sigaction(signal, Some(&our_action()))?;
+            }
+            Ok(())
+        };
+        install().map_err(|error: io::Error| error.raw_os_error().unwrap_or(0))
+    });
+    done.map_err(io::Error::from_raw_os_error)
+}
+
+fn our_action() -> libc::sigaction {
+    let mut action = default_action();
+    action.sa_sigaction = on_fault as Handler as libc::sighandler_t;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    action
+}
+
+fn default_action() -> libc::sigaction {
+    // SAFETY: SIG_DFL is 0, an empty set of signals and no flags are zeros too.
+    unsafe { MaybeUninit::zeroed().assume_init() }
+}
+
+/// Reads the action of a signal, and replaces it by `new`.
+fn sigaction(signal: libc::c_int, new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    let mut old = default_action();
+    // SAFETY: both are actions or null, and outlive the call; the one handler that is installed
+    // by it is made for signals.
+    let done = unsafe { libc::sigaction(signal, new, &raw mut old) };
+    if done == 0 {
+        Ok(old)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+extern "C" fn on_fault(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the kernel passes what happened.
+    let code = unsafe { (*info).si_code };
+    // Codes up to 0 are signals that somebody sent, and have no address.
+    let sent = code <= 0;
+    if !sent {
+        // SAFETY: as above.
+        let info = unsafe { &*info };
+        // SAFETY: a fault has an address.
+        let address = unsafe { info.si_addr() }.addr();
+        if let Some(label) = label_of(address) {
+            report(label);
+            // SAFETY: it only ends the process.
+            unsafe { libc::abort() };
+        }
+    }
+    hand_on(signal, info, context, sent);
+}
+
+/// The label of the fibre that runs here, if `address` is in its guard.
+fn label_of<'a>(address: usize) -> Option<&'a Label> {
+    // SAFETY: null, or of the guard of this thread, which takes it back when it goes.
+    let label = unsafe { WATCHED.get().as_ref() }?.get();
+    // SAFETY: null, or valid by the promise of whoever called `running`; it is not changed
+    // while its fibre runs, and this is that fibre's thread.
+    let label = unsafe { label.as_ref() }?;
+    label.guard.contains(&address).then_some(label)
+}
+
+/// Lets the handler before ours have the signal.
+fn hand_on(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+    sent: bool,
+) {
+    let index = SIGNALS.iter().position(|s| *s == signal);
+    let before = BEFORE.get().zip(index).map(|(all, index)| &all[index]);
+    let action = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
+    if action == libc::SIG_IGN && sent {
+        return;
+    }
+    // The kernel does not let a fault be ignored either.
+    if action == libc::SIG_DFL || action == libc::SIG_IGN {
+        // What fails here fails in the same way again, and nothing better is left.
+        let _ = sigaction(signal, Some(&default_action()));
+        if sent {
+            // SAFETY: it only sends a signal, which comes when this handler returns. A fault
+            // comes again by itself, with its own address.
+            unsafe { libc::raise(signal) };
+        }
+        return;
+    }
+    if before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0) {
+        // SAFETY: neither of the two numbers, so a function, and with this flag of this type.
+        let handler = unsafe { std::mem::transmute::<libc::sighandler_t, Handler>(action) };
+        handler(signal, info, context);
+    } else {
+        // SAFETY: a function, and without the flag of this type.
+        let handler = unsafe { std::mem::transmute::<libc::sighandler_t, SimpleHandler>(action) };
+        handler(signal);
+    }
+}
+
+/// Writes who it was to the standard error, as one line in one call.
+fn report(label: &Label) {
+    let mut line = Line::default();
+    // SAFETY: the name is valid while the label is: see `OverflowGuard::running`.
+    let name = unsafe { slice::from_raw_parts(label.name, label.name_len) };
+    if name.is_empty() {
+        line.push(b"corelay: a fibre without a name");
+    } else {
+        line.push(b"corelay: fibre `");
+        line.push(shortened(name));
+        line.push(b"`");
+    }
+    line.push(b" has overflowed its stack of ");
+    line.push_number(label.kib);
+    line.push(b" KiB; give it a larger one by Builder::stack_size\n");
+    let text = line.text();
+    // SAFETY: the text is ours. Where it cannot be written, nobody can be told.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}
+
+/// At most 256 bytes of a name, cut between characters.
+fn shortened(name: &[u8]) -> &[u8] {
+    const MOST: usize = 256;
+    let Some(next) = name.get(MOST) else {
+        return name;
+    };
+    let mut end = MOST;
+    let mut byte = *next;
+    // A byte 10xxxxxx goes on with the character before it.
+    while byte & 0xC0 == 0x80 && end > 0 {
+        end -= 1;
+        byte = name[end];
+    }
+    &name[..end]
+}
+
+/// A line of text that needs no memory but its own.
+struct Line {
+    bytes: [u8; 512],
+    len: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            bytes: [0; 512],
+            len: 0,
+        }
+    }
+}
+
+impl Line {
+    fn push(&mut self, text: &[u8]) {
+        let free = &mut self.bytes[self.len..];
+        let count = text.len().min(free.len());
+        free[..count].copy_from_slice(&text[..count]);
+        self.len += count;
+    }
+
+    fn push_number(&mut self, number: usize) {
+        if number >= 10 {
+            self.push_number(number / 10);
+        }
+        self.push(&[b'0' + (number % 10) as u8]);
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pool::{LocalStacks, Stacks};
+    use super::super::testing::*;
+    use super::*;
+    use corosensei::{Coroutine, CoroutineResult};
+    use std::hint::black_box;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_line_takes_numbers_and_stops_at_its_end() {
+        let mut line = Line::default();
+        for number in [0, 7, 10, 1_048_576] {
+            line.push_number(number);
+            line.push(b" ");
+        }
+        assert_eq!(line.text(), b"0 7 10 1048576 ");
+        line.push(&[b'x'; 1_000]);
+        assert_eq!(line.text().len(), 512);
+    }
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        assert_eq!(shortened(b"short"), b"short");
+        assert_eq!(shortened(&[b'x'; 256]).len(), 256);
+        assert_eq!(shortened(&[b'x'; 257]).len(), 256);
+        let name = format!("x{}", "ä".repeat(200));
+        assert_eq!(
+            str::from_utf8(shortened(name.as_bytes())).unwrap().len(),
+            255
+        );
+    }
+
+    /// Uses `deep * 512` bytes of stack and more.
+    #[inline(never)]
+    fn dive(deep: usize) -> usize {
+        let frame = black_box([deep; 64]);
+        match deep {
+            0 => 0,
+            _ => dive(deep - 1) + black_box(&frame)[deep % 64],
+        }
+    }
+
+    /// A frame that is larger than stack and guard together.
+    #[inline(never)]
+    fn leap() -> usize {
+        let frame = black_box([1_usize; 1 << 20]);
+        black_box(&frame).iter().sum()
+    }
+
+    /// Runs `main` as fibre `name` on a stack of 64 KiB.
+    fn run_fibre<R>(name: &str, main: impl FnOnce() -> R + 'static) {
+        let stacks = Stacks::new();
+        let mut local = LocalStacks::new(stacks.clone());
+        let stack = local.take(kind(DEFAULT)).unwrap();
+        let label = Label::new(stack, name);
+        let guard = OverflowGuard::install().unwrap();
+        let mut fibre = Coroutine::with_stack(Frames::below(stack.top(), stack), move |_, ()| {
+            black_box(main());
+        });
+        // SAFETY: the label and the name outlive the guard.
+        unsafe { guard.running(&raw const label) };
+        let result = fibre.resume(());
+        assert!(matches!(result, CoroutineResult::<(), ()>::Return(())));
+        // SAFETY: as above.
+        unsafe { guard.running(std::ptr::null()) };
+    }
+
+    #[test]
+    fn an_overflow_names_its_fibre() {
+        match role().as_deref() {
+            None => {}
+            Some("dive") => return run_fibre("diver", || dive(1 << 20)),
+            Some("leap") => return run_fibre("leaper", leap),
+            Some("nameless") => return run_fibre("", || dive(1 << 20)),
+            // On another thread than the first, with room enough, then without.
+            Some(_) => {
+                let main = || {
+                    run_fibre("modest", || dive(8));
+                    run_fibre("greedy", || dive(1 << 20));
+                };
+                return std::thread::spawn(main).join().unwrap();
+            }
+        }
+        let says = |who: &str| {
+            format!(
+                "corelay: {who} has overflowed its stack of 64 KiB; give it a larger one by \
+                 Builder::stack_size\n"
+            )
+        };
+        for (role, who) in [
+            ("dive", "fibre `diver`"),
+            ("leap", "fibre `leaper`"),
+            ("nameless", "a fibre without a name"),
+            ("thread", "fibre `greedy`"),
+        ] {
+            for environment in [&[][..], &[HATCH]] {
+                let output = child(
+                    module_path!(),
+                    "an_overflow_names_its_fibre",
+                    role,
+                    environment,
+                );
+                assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{role}");
+                assert!(errors(&output).contains(&says(who)), "{}", errors(&output));
+            }
+        }
+    }
+
+    #[test]
+    fn other_faults_go_to_the_handler_before() {
+        extern "C" fn mine(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+            // SAFETY: the kernel passes what happened.
+            let info = unsafe { &*info };
+            // SAFETY: it was a fault.
+            let address = unsafe { info.si_addr() }.addr();
+            // SAFETY: it ends the process at once.
+            unsafe { libc::_exit(if address == 16 { 77 } else { 78 }) };
+        }
+
+        let fault = || write(16, 1);
+        match role().as_deref() {
+            None => {}
+            // std's handler does not know the place, and leaves it to the kernel.
+            Some("std") => return run_fibre("faulty", fault),
+            Some("default") => {
+                // SAFETY: the process has no other use for the signal.
+                unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
+                return run_fibre("faulty", fault);
+            }
+            Some("mine") => {
+                // SAFETY: all zeros but the handler and its flag.
+                let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+                action.sa_sigaction = mine as extern "C" fn(_, _, _) as libc::sighandler_t;
+                action.sa_flags = libc::SA_SIGINFO;
+                // SAFETY: the handler is made for signals.
+                unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()) };
+                return run_fibre("faulty", fault);
+            }
+            Some("sent") => {
+                // SAFETY: as above.
+                unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
+                return run_fibre("faulty", || {
+                    // SAFETY: it sends a signal to this thread.
+                    unsafe { libc::raise(libc::SIGSEGV) };
+                });
+            }
+            // A thread's own stack, which std watches.
+            Some("thread") => {
+                let main = || {
+                    let _guard = OverflowGuard::install().unwrap();
+                    dive(1 << 20)
+                };
+                let builder = std::thread::Builder::new().name("plain".into());
+                builder
+                    .stack_size(DEFAULT)
+                    .spawn(main)
+                    .unwrap()
+                    .join()
+                    .unwrap();
+                return;
+            }
+            // And std watches again when ours has gone.
+            Some(_) => {
+                let main = || {
+                    drop(OverflowGuard::install().unwrap());
+                    dive(1 << 20)
+                };
+                let builder = std::thread::Builder::new().name("plain".into());
+                builder
+                    .stack_size(DEFAULT)
+                    .spawn(main)
+                    .unwrap()
+                    .join()
+                    .unwrap();
+                return;
+            }
+        }
+        let run = |role| {
+            child(
+                module_path!(),
+                "other_faults_go_to_the_handler_before",
+                role,
+                &[],
+            )
+        };
+        for role in ["std", "default", "sent"] {
+            let output = run(role);
+            assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{role}");
+            assert!(!errors(&output).contains("corelay"), "{}", errors(&output));
+        }
+        assert_eq!(run("mine").status.code(), Some(77));
+        for role in ["thread", "gone"] {
+            let output = run(role);
+            assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{role}");
+            let said = errors(&output);
+            assert!(
+                said.contains("'plain'") && said.contains("overflowed its stack"),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! From a fibre to its processor's own stack and back.
+//!
+//! A fibre that stops says what is to be done with it *afterwards*: a closure that the processor
+//! runs on its own stack once the fibre's registers are saved. So whoever finds the fibre in a
+//! queue, also on another processor at once, can resume it, and a waiter needs no ticket.
+
+use crate::header::Header;
+use crate::processor::{self, Processor};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::wait::{self, NoSwitch};
+use corosensei::stack::StackPointer;
+use corosensei::{Coroutine, CoroutineResult};
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+/// A fibre that does not run, to be made ready by whoever has this: exactly once.
+#[must_use = "a fibre that nobody makes ready never runs again"]
+pub(crate) struct Runnable(NonNull<Header>);
+
+impl Runnable {
+    /// # Safety
+    /// The fibre does not run, lives, and lies in no queue.
+    pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
+        Self(header)
+    }
+
+    pub(crate) fn into_raw(self) -> NonNull<Header> {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: it lives.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// What a fibre that has stopped wants done.
+pub(crate) struct Then {
+    run: unsafe fn(&Processor, Runnable, *mut ()),
+    data: *mut (),
+}
+
+pub(crate) type Suspended = Coroutine<(), Then, (), Base>;
+
+/// Stops the fibre that runs here, and runs `after` on its processor's stack with it. Returns when
+/// the fibre has been made ready and its turn has come, perhaps on another thread: nothing that
+/// was learnt of the thread before holds then.
+///
+/// # Safety
+/// A fibre runs here, and may be suspended; `after` does not unwind.
+#[inline(always)]
+pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: &Header, after: F) {
+    /// # Safety
+    /// `data` is an `F` that nobody uses afterwards.
+    unsafe fn run<F: FnOnce(&Processor, Runnable)>(
+        processor: &Processor,
+        fibre: Runnable,
+        data: *mut (),
+    ) {
+        // SAFETY: the caller's duty. Read before it runs: then the fibre may go on, elsewhere.
+        let after = unsafe { data.cast::<F>().read() };
+        after(processor, fibre);
+    }
+    let mut after = ManuallyDrop::new(after);
+    let then = Then {
+        run: run::<F>,
+        data: (&raw mut after).cast(),
+    };
+    // SAFETY: set when the fibre began; it is on this fibre's stack.
+    unsafe { &*running.yielder.get() }.suspend(then);
+}
+
+/// Runs `fibre` until it stops, and what it wants done then; false where it has ended.
+///
+/// # Safety
+/// Called by the thread of `processor`, on its own stack.
+#[inline(always)]
+pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<(), Runnable> {
+    let header = fibre.into_raw();
+    // SAFETY: it is ours, so nobody else uses its coroutine.
+    let suspended = unsafe { &mut *header.as_ref().suspended.get() };
+    match suspended.resume(()) {
+        CoroutineResult::Yield(Then { run, data }) => {
+            // SAFETY: it has stopped.
+            let fibre = unsafe { Runnable::new(header) };
+            // SAFETY: made so in `suspend`, and only used here.
+            unsafe { run(processor, fibre, data) };
+            Ok(())
+        }
+        // SAFETY: it has ended.
+        CoroutineResult::Return(()) => Err(unsafe { Runnable::new(header) }),
+    }
+}
+
+/// The part of a stack below the header, as a coroutine's.
+///
+/// The header lies where it begins, and knows the rest.
+pub(crate) struct Base(StackPointer);
+
+impl Base {
+    /// # Safety
+    /// There is a header at `header`, whose address is exposed, with its stack set at least; what
+    /// lies below, down to the stack's guard, is the coroutine's.
+    pub(crate) unsafe fn below(header: NonNull<Header>) -> Self {
+        Self(header.addr())
+    }
+}
+
+// SAFETY: by `below`; a header is aligned.
+unsafe impl corosensei::stack::Stack for Base {
+    fn base(&self) -> StackPointer {
+        self.0
+    }
+
+    fn limit(&self) -> StackPointer {
+        let header = ptr::with_exposed_provenance::<Header>(self.0.get());
+        // SAFETY: by `below`.
+        let stack = unsafe { (&raw const (*header).stack).read() };
+        StackPointer::new(stack.limit()).expect("no stack lies at 0")
+    }
+}
+
+/// The fibre that runs here, if it may be stopped now; `None` where a wait blocks the thread.
+///
+/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](processor::here).
+///
+/// # Panics
+/// Where nothing may wait, naming `call`.
+#[inline(never)]
+#[track_caller]
+pub(crate) fn may_stop(call: &str) -> Option<NonNull<Header>> {
+    NoSwitch::refuse(call);
+    running().filter(|_| !wait::is_blocking())
+}
+
+/// The header of the fibre that runs here; `None` on a thread.
+#[inline(always)]
+pub(crate) fn running() -> Option<NonNull<Header>> {
+    // SAFETY: a processor that runs here lives. Relaxed: set by this thread.
+    unsafe { processor::here().as_ref() }
+        .and_then(|p| NonNull::new(p.running.load(Ordering::Relaxed)))
+}

@@ -1,0 +1,402 @@
+//! A wait that can be interrupted: by a cancellation, by a deadline; and be looked at.
+//!
+//! Who waits is taken out of what it waits in by whoever wakes it, without a word about that to
+//! anybody else. Interrupting is rare, so it pays for what that takes:
+//!
+//! | the fibre | who meddles (one at a time) |
+//! |---|---|
+//! | W(waiting = record); stops | W(meddler = 1); heavy; R(waiting) |
+//! | its processor: W(publishing = fibre); light; R(record.asked) | W(record.asked); heavy |
+//! | 0: publishes, W(publishing = null). Else the fibre is made ready | waits while any processor is publishing it |
+//! | | takes the waiter out, if it is there, and wakes it |
+//! | goes on: W(waiting = null); light; R(meddler), waits while 1 | W(meddler = 0) |
+//!
+//! **Why the record lives.** It lies in the fibre's frame. Either the meddler reads that the fibre
+//! does not wait any more, or the fibre finds a meddler and stays until that is done.
+//!
+//! **Why no interruption is lost.** If the processor has not seen `asked`, the meddler sees that it is
+//! publishing, and takes the waiter out behind that; where it does not find it, somebody else has
+//! woken it. A cancellation also stays with the fibre, and its next wait does not begin.
+
+use crate::cluster::Shared;
+use crate::fibre;
+use crate::header::{Header, HeaderRef};
+use crate::switch::{self, suspend};
+use crate::waiter::Waiter;
+use corelay_sync::facade::atomic::{AtomicU8, Ordering};
+use corelay_sync::wait::{self, Token};
+use corelay_sync::{Backoff, barrier};
+use std::fmt;
+use std::panic::Location;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Why a wait has ended without what it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Interrupted {
+    /// The time has come.
+    TimedOut,
+    /// The fibre has been [cancelled](crate::Fibre::cancel).
+    Cancelled,
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the time is over",
+            Self::Cancelled => "the fibre has been cancelled",
+        })
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+pub(crate) const NOT: u8 = 0;
+const TIMED_OUT: u8 = 1;
+const CANCELLED: u8 = 2;
+
+fn meaning(why: u8) -> Result<(), Interrupted> {
+    match why {
+        NOT => Ok(()),
+        TIMED_OUT => Err(Interrupted::TimedOut),
+        _ => Err(Interrupted::Cancelled),
+    }
+}
+
+/// What a fibre says of its wait, in its own frame.
+pub(crate) struct Record<'a> {
+    call: &'static str,
+    at: &'static Location<'static>,
+    /// Takes the waiter out of what it waits in, where it still is.
+    remove: &'a (dyn Fn() -> Option<Waiter> + 'a),
+    /// What who meddles wants: the processor looks at it.
+    asked: AtomicU8,
+    /// Why it has ended, if the waiter was not woken: written by who took it out, or did not
+    /// publish it.
+    why: AtomicU8,
+    /// Number of its deadline; 0 where there is none.
+    deadline: u64,
+}
+
+/// In place of a record: the fibre has ended.
+const ENDED: *mut () = ptr::without_provenance_mut(1);
+
+impl Header {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // Relaxed: a flag that carries nothing.
+        self.cancelled.load(Ordering::Relaxed) != NOT
+    }
+
+    /// The fibre goes on, or has ended: `waiting` says which.
+    #[inline(always)]
+    fn leave(&self, waiting: *mut ()) {
+        // Relaxed: who meddles reads it behind its barrier.
+        self.waiting.store(waiting, Ordering::Relaxed);
+        // Pairs with the heavy barrier of `meddle`.
+        barrier::light();
+        // Acquire: pairs with the Release of `meddle`: what it read of the record comes before.
+        if self.meddler.load(Ordering::Acquire) != 0 {
+            self.leave_slowly();
+        }
+    }
+
+    #[cold]
+    fn leave_slowly(&self) {
+        let mut backoff = Backoff::new();
+        // Acquire: as above.
+        while self.meddler.load(Ordering::Acquire) != 0 {
+            backoff.wait();
+        }
+    }
+
+    /// The fibre has ended: from here on nobody looks at its cluster.
+    pub(crate) fn leave_for_good(&self) {
+        self.leave(ENDED);
+    }
+
+    /// Keeps the fibre from leaving its wait, and others from meddling.
+    fn hold(&self) {
+        let mut backoff = Backoff::new();
+        // Acquire: pairs with the Release of `let_go`: one at a time.
+        while self.meddler.swap(1, Ordering::Acquire) != 0 {
+            backoff.wait();
+        }
+    }
+
+    fn let_go(&self) {
+        // Release: pairs with the Acquire of `leave` and `hold`.
+        self.meddler.store(0, Ordering::Release);
+    }
+
+    /// What the fibre waits for: `Err` where it has ended.
+    ///
+    /// # Safety
+    /// Behind [`hold`](Self::hold) and a heavy barrier; the record is not used behind
+    /// [`let_go`](Self::let_go).
+    unsafe fn record(&self) -> Result<Option<&Record<'_>>, ()> {
+        // Acquire: pairs with the Release of `block_fibre`; shows the record.
+        let waiting = self.waiting.load(Ordering::Acquire);
+        if waiting == ENDED {
+            return Err(());
+        }
+        // SAFETY: null, or a record that stays until there is no meddler.
+        Ok(unsafe { waiting.cast::<Record<'_>>().as_ref() })
+    }
+
+    /// Runs `f` with the record of the fibre's wait, while the fibre cannot leave it: `None` where
+    /// it does not wait. Not at all where it has ended.
+    fn meddle(&self, f: impl FnOnce(Option<&Record<'_>>)) {
+        self.hold();
+        // Pairs with the light barrier of `leave`.
+        barrier::heavy();
+        // SAFETY: just so.
+        if let Ok(record) = unsafe { self.record() } {
+            f(record);
+        }
+        self.let_go();
+    }
+}
+
+/// What a look at a fibre has found.
+pub(crate) enum Seen {
+    Ended,
+    DoesNotWait,
+    Waits {
+        call: &'static str,
+        at: &'static Location<'static>,
+        has_deadline: bool,
+    },
+}
+
+/// Looks at some fibres, for one barrier.
+pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<Seen> {
+    // Two who look hold several each.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for fibre in fibres {
+        fibre.hold();
+    }
+    // Pairs with the light barrier of `leave`.
+    barrier::heavy();
+    let seen = |fibre: &HeaderRef| {
+        // SAFETY: held, behind the barrier.
+        let seen = match unsafe { fibre.record() } {
+            Err(()) => Seen::Ended,
+            Ok(None) => Seen::DoesNotWait,
+            Ok(Some(record)) => Seen::Waits {
+                call: record.call,
+                at: record.at,
+                has_deadline: record.deadline != 0,
+            },
+        };
+        fibre.let_go();
+        seen
+    };
+    fibres.iter().map(seen).collect()
+}
+
+/// Cancels a fibre: its wait ends, and every other one that it begins.
+pub(crate) fn cancel(fibre: &HeaderRef) {
+    fibre.meddle(|record| {
+        // Relaxed: ordered by the barriers, of `meddle` or of `interrupt`.
+        fibre.cancelled.store(CANCELLED, Ordering::Relaxed);
+        if let Some(record) = record {
+            interrupt(fibre, record, CANCELLED);
+        } else {
+            // It may be about to begin a wait: see `block_fibre`, which looks behind `waiting`.
+            barrier::heavy();
+            // SAFETY: held, by `meddle`.
+            if let Ok(Some(record)) = unsafe { fibre.record() } {
+                interrupt(fibre, record, CANCELLED);
+            }
+        }
+    });
+}
+
+/// Ends the wait of a fibre whose deadline of this number has come, if it still waits there.
+pub(crate) fn time_out(fibre: &HeaderRef, deadline: u64) {
+    fibre.meddle(|record| {
+        if let Some(record) = record.filter(|record| record.deadline == deadline) {
+            interrupt(fibre, record, TIMED_OUT);
+        }
+    });
+}
+
+/// By who meddles.
+fn interrupt(fibre: &HeaderRef, record: &Record<'_>, why: u8) {
+    // Relaxed: ordered by the barrier.
+    record.asked.store(why, Ordering::Relaxed);
+    // Pairs with the light barrier of the processor, between `publishing` and its look at `asked`.
+    barrier::heavy();
+    // SAFETY: the fibre has not ended, so its cluster lives.
+    let shared: &Shared = unsafe { &*fibre.cluster };
+    for processor in &shared.processors {
+        let mut backoff = Backoff::new();
+        // Acquire: pairs with the Release of the processor: the wait has been published.
+        while processor.publishing.load(Ordering::Acquire) == fibre.as_ptr().as_ptr() {
+            backoff.wait();
+        }
+    }
+    // Not there: woken by another one, or not published, because the processor has seen it.
+    if let Some(waiter) = (record.remove)() {
+        // Relaxed: published by the wake-up.
+        record.why.store(why, Ordering::Relaxed);
+        waiter.wake();
+    }
+}
+
+/// Waits until the waiter that `publish` gets has been woken. `publish`, called once at most, gives
+/// it back where there is nothing to wait for any more; on a fibre it runs when that has stopped already. `remove` takes
+/// the waiter out again where it still waits: it is called by others, at any time during the wait.
+///
+/// # Errors
+/// The wait was interrupted, and the waiter taken out by `remove` or never published.
+///
+/// # Panics
+/// Where nothing may wait, naming `call`.
+#[track_caller]
+#[inline(always)]
+pub(crate) fn block(
+    call: &'static str,
+    remove: &dyn Fn() -> Option<Waiter>,
+    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
+) -> Result<(), Interrupted> {
+    match switch::may_stop(call) {
+        Some(running) => {
+            let record = Record {
+                call,
+                at: Location::caller(),
+                remove,
+                asked: AtomicU8::new(NOT),
+                why: AtomicU8::new(NOT),
+                deadline: 0,
+            };
+            // SAFETY: it runs here, and may be suspended.
+            unsafe { block_fibre(running.as_ref(), &record, publish) }
+        }
+        None => block_thread(remove, publish, None),
+    }
+}
+
+/// As [`block`], until `deadline` at most.
+#[track_caller]
+pub(crate) fn block_until(
+    call: &'static str,
+    deadline: Instant,
+    remove: &dyn Fn() -> Option<Waiter>,
+    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
+) -> Result<(), Interrupted> {
+    let Some(fibre) = switch::may_stop(call).and_then(|_| fibre::current()) else {
+        return block_thread(remove, publish, Some(deadline));
+    };
+    // SAFETY: the fibre that runs here lives, and so does its cluster.
+    let shared: &Shared = unsafe { &*fibre.0.cluster };
+    let number = shared.timers.add(deadline, &fibre);
+    shared.clockwork.wake_if_asleep();
+    let record = Record {
+        call,
+        at: Location::caller(),
+        remove,
+        asked: AtomicU8::new(NOT),
+        why: AtomicU8::new(NOT),
+        deadline: number,
+    };
+    // SAFETY: it runs here, and may be suspended.
+    let ended = unsafe { block_fibre(&fibre.0, &record, publish) };
+    shared.timers.remove(deadline, number);
+    ended
+}
+
+/// # Safety
+/// `running` runs here, and may be suspended.
+#[inline(always)]
+unsafe fn block_fibre(
+    running: &Header,
+    record: &Record<'_>,
+    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
+) -> Result<(), Interrupted> {
+    // Release: pairs with the Acquire of `meddle`; publishes the record.
+    let waiting = ptr::from_ref(record).cast_mut().cast();
+    running.waiting.store(waiting, Ordering::Release);
+    // One reference for the closure: it is copied, and a copy of several words just written stalls.
+    let stop = (record, publish);
+    let stop = &mut { stop };
+    // SAFETY: the caller's duty.
+    unsafe {
+        suspend(running, |processor, fibre| {
+            let (record, publish) = stop;
+            let header = fibre.header();
+            let place = ptr::from_ref(header).cast_mut();
+            // Relaxed: who meddles reads it behind its barrier.
+            processor.publishing.store(place, Ordering::Relaxed);
+            // Pairs with the heavy barriers of `interrupt` and `cancel`.
+            barrier::light();
+            // Relaxed: ordered by the barriers.
+            let asked = record.asked.load(Ordering::Relaxed);
+            let why = asked | header.cancelled.load(Ordering::Relaxed);
+            let fibre = if why == NOT {
+                publish(Waiter::fibre(fibre)).and_then(|waiter| waiter.into_fibre().ok())
+            } else {
+                // Relaxed: who meddles does not find the waiter.
+                record.why.store(why, Ordering::Relaxed);
+                Some(fibre)
+            };
+            // Release: pairs with the Acquire of `interrupt`.
+            processor
+                .publishing
+                .store(ptr::null_mut(), Ordering::Release);
+            if let Some(fibre) = fibre {
+                processor.make_ready(fibre);
+            }
+        });
+    }
+    running.leave(ptr::null_mut());
+    // Relaxed: shown by the wake-up; nobody meddles any more.
+    meaning(record.why.load(Ordering::Relaxed))
+}
+
+/// As a thread waits; it cannot be cancelled.
+#[cold]
+fn block_thread(
+    remove: &dyn Fn() -> Option<Waiter>,
+    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
+    deadline: Option<Instant>,
+) -> Result<(), Interrupted> {
+    let token = Token::new();
+    if publish(Waiter::thread(&token)).is_some() {
+        return Ok(());
+    }
+    if let Some(deadline) = deadline
+        && !wait::wait_until(&token, deadline)
+        && let Some(waiter) = remove()
+    {
+        // Nobody else has it, so the token is never set.
+        let _ = waiter.into_word();
+        return Err(Interrupted::TimedOut);
+    }
+    // Woken, or about to be: the token lies in this frame.
+    wait::wait(&token);
+    Ok(())
+}
+
+/// Goes on with an unwinding that ends the fibre, where the call that was interrupted has no other
+/// way to say so.
+#[cold]
+pub(crate) fn unwind(_: Interrupted) -> ! {
+    std::panic::resume_unwind(Box::new(Cancelled))
+}
+
+/// The payload with which a cancelled fibre ends: what [`join`](crate::JoinHandle::join) returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Interrupted::Cancelled.fmt(f)
+    }
+}
+
+impl std::error::Error for Cancelled {}

@@ -7,29 +7,33 @@
 //! | [`course`] | effects shown rather than measured |
 //! | [`method`] | the ways of sharing |
 //! | [`workload`] | what the threads do |
+//! | [`fibres`] | the benchmarks of fibres |
 //! | [`figure`] | the figures of the sources, made again |
 //! | [`measure`] | samples on machines that move under you |
 //! | [`machine`] | what machine this is |
 //! | [`model`] | what the figures should look like |
 //! | [`overlay`] | results of several machines or commits, laid over each other |
+//! | [`peer`] | the benchmarks of fibres on other runtimes |
 //! | [`plot`] | pictures |
 //! | [`report`] | the page and the verdict |
 //! | [`reach`] | the project's targets |
 //! | [`schema`] | the one JSON schema of results |
 //! | [`timeline`] | the picture of a trace |
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod cli;
 mod columns;
 pub mod comparison;
 pub mod course;
+pub mod fibres;
 pub mod figure;
 pub mod machine;
 pub mod measure;
 pub mod method;
 pub mod model;
 pub mod overlay;
+pub mod peer;
 pub mod plot;
 pub mod reach;
 pub mod report;

@@ -33,7 +33,20 @@
 //! put together; that of a sample is over its own. What was due and not begun when its
 //! sample ended counts with the time it had waited by then, so that where `limit` is not
 //! `none` the latencies are lower bounds that grow with the length of the samples.
+//!
+//! # Runs of the benchmarks of fibres
+//! `threads` are the processors, an operation is what [`fibres::spec`](crate::fibres::spec)
+//! says, and a sample has all that came of it; `mops` is 0 where it did not complete.
+//!
+//! ```text
+//! Run       { …, not_installed? }
+//!   params  { …, fibres, size: hi|lo|N, ring?, rings?, spots?, words?, touches?, share?, flavour?, iterations? }
+//!   samples [ { …, fibres: Outcome } ]
+//! Outcome   { operations, wall_s, cpu_s, per_fibre: { fibres, min, median, max, sum },
+//!             per_processor?, fibre_migrations?, data_migrations?, rechecks?, completed, note? }
+//! ```
 
+use crate::fibres::spec::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -130,6 +143,9 @@ pub struct Run {
     /// Loads from memory, where they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loads: Option<Loads>,
+    /// Why there are no samples, where the method is somebody else's and not on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_installed: Option<String>,
     /// What the reader should know: a rounded parameter, a missing pinning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -326,6 +342,9 @@ pub struct Sample {
     /// What arrived, where operations arrived on a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// What the fibres have done, in benchmarks of fibres.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fibres: Option<Outcome>,
 }
 
 /// Operations that arrived during a sample.
@@ -380,11 +399,13 @@ mod tests {
                 cpu_s: 0.002,
                 latency_ns: None,
                 arrivals: None,
+                fibres: None,
             }],
             trustees,
             latency_ns: None,
             load: None,
             loads: None,
+            not_installed: None,
             notes: vec!["said".to_owned()],
         }
     }

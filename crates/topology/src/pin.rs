@@ -97,6 +97,30 @@ pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
     pinned.map_err(|source| PinError { cpu, source })
 }
 
+/// Lets the calling thread run on these CPUs only, for good. Threads and programs started later
+/// from this one inherit that.
+///
+/// # Errors
+///
+/// None of the CPUs exists, is online and permitted; the system has no such limit. The thread
+/// may then run where it might.
+///
+/// ```
+/// # if cfg!(target_os = "linux") {
+/// use corelay_topology::{affinity, confine_current_thread};
+///
+/// let cpus = affinity()?;
+/// confine_current_thread(&cpus)?;
+/// assert_eq!(affinity()?, cpus);
+/// # }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn confine_current_thread(cpus: &CpuSet) -> io::Result<()> {
+    // Remembered before the first thread narrows its own mask.
+    process_affinity();
+    set_affinity(cpus)
+}
+
 /// Keeps the thread that made it on one CPU, and gives back its former affinity when dropped.
 ///
 /// ```

@@ -5,6 +5,7 @@
 
 mod bench;
 pub(crate) mod compare;
+mod fibre_table;
 mod figure;
 pub(crate) mod host;
 mod lab;

@@ -36,23 +36,7 @@ pub(crate) fn of(results: &Results) -> String {
 /// Who ran where, and the notes of the runs, each once.
 pub(super) fn footnotes(text: &mut String, results: &Results) {
     // D19: who runs where is part of the result.
-    let mut placements: Vec<&Vec<Option<usize>>> = Vec::new();
-    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
-    for run in &results.runs {
-        if !placements.contains(&&run.params.placement) {
-            placements.push(&run.params.placement);
-        }
-        for note in &run.notes {
-            match notes.iter_mut().find(|(n, _)| n == note) {
-                Some((_, methods)) if methods.contains(&run.method.as_str()) => {}
-                Some((_, methods)) => methods.push(&run.method),
-                None => notes.push((note.clone(), vec![&run.method])),
-            }
-        }
-    }
-    for placement in placements {
-        let cpu = |cpu: &Option<usize>| cpu.map_or("not pinned".to_owned(), |cpu| cpu.to_string());
-        let cpus: Vec<String> = placement.iter().map(cpu).collect();
+    for cpus in placements(results) {
         let _ = writeln!(
             text,
             "{} on CPUs (servers first): {}",
@@ -63,6 +47,34 @@ pub(super) fn footnotes(text: &mut String, results: &Results) {
             },
             cpus.join(", ")
         );
+    }
+    notes(text, results);
+}
+
+/// The placements of all runs, each once.
+pub(super) fn placements(results: &Results) -> Vec<Vec<String>> {
+    let mut placements: Vec<&Vec<Option<usize>>> = Vec::new();
+    for run in &results.runs {
+        if !placements.contains(&&run.params.placement) {
+            placements.push(&run.params.placement);
+        }
+    }
+    let cpu = |cpu: &Option<usize>| cpu.map_or("not pinned".to_owned(), |cpu| cpu.to_string());
+    let cpus = |placement: &Vec<Option<usize>>| placement.iter().map(cpu).collect();
+    placements.into_iter().map(cpus).collect()
+}
+
+/// The notes of the runs, each once.
+pub(super) fn notes(text: &mut String, results: &Results) {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for run in &results.runs {
+        for note in &run.notes {
+            match notes.iter_mut().find(|(n, _)| n == note) {
+                Some((_, methods)) if methods.contains(&run.method.as_str()) => {}
+                Some((_, methods)) => methods.push(&run.method),
+                None => notes.push((note, vec![&run.method])),
+            }
+        }
     }
     for (note, methods) in notes {
         let _ = writeln!(text, "{}: {note}", methods.join(", "));

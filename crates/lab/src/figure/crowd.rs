@@ -50,6 +50,7 @@ mod tests {
             cpu_s,
             latency_ns: None,
             arrivals: None,
+            fibres: None,
         }
     }
 

@@ -52,6 +52,7 @@ fn run(mops: f64) -> Run {
             cpu_s: 0.0,
             latency_ns: None,
             arrivals: None,
+            fibres: None,
         }],
         trustees: vec![Trustee {
             requests: 80,
@@ -71,6 +72,7 @@ fn run(mops: f64) -> Run {
         latency_ns: None,
         load: None,
         loads: None,
+        not_installed: None,
         notes: Vec::new(),
     }
 }

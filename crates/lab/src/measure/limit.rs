@@ -118,6 +118,7 @@ mod tests {
                 waiting_s: 0.25,
                 wall_s: 1.0,
             }),
+            fibres: None,
         }
     }
 
@@ -190,6 +191,7 @@ mod tests {
             load: Some(load(10_000, &[sample(10_000, unserved, Mode::Near)])),
             trustees: Vec::new(),
             loads: None,
+            not_installed: None,
             notes: vec![],
         };
         let limit = |unserved, generator| {

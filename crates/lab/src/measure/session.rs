@@ -326,6 +326,7 @@ impl Entry {
             samples,
             trustees,
             loads,
+            not_installed: None,
             notes,
         }
     }
@@ -376,13 +377,14 @@ impl Taken {
             cpu_s: self.slice.cpu_s,
             latency_ns: self.latency_ns,
             arrivals: self.arrivals,
+            fibres: None,
             per_thread: self.slice.per_thread,
         }
     }
 }
 
 /// The throughput of the samples that count, by mode.
-fn kept(samples: &[Sample]) -> BTreeMap<Mode, Vec<f64>> {
+pub(crate) fn kept(samples: &[Sample]) -> BTreeMap<Mode, Vec<f64>> {
     let mut kept: BTreeMap<Mode, Vec<f64>> = BTreeMap::new();
     for sample in samples.iter().filter(|s| s.mode != Mode::Discarded) {
         kept.entry(sample.mode).or_default().push(sample.mops);
@@ -390,7 +392,8 @@ fn kept(samples: &[Sample]) -> BTreeMap<Mode, Vec<f64>> {
     kept
 }
 
-fn summary(mops: &[f64]) -> Option<ModeSummary> {
+/// Median and quartiles of them.
+pub(crate) fn summary(mops: &[f64]) -> Option<ModeSummary> {
     Some(ModeSummary {
         median_mops: stats::median(mops)?,
         n: mops.len(),

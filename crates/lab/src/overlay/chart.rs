@@ -1,6 +1,7 @@
 //! What a file can be drawn as: for each workload and axis lines of points, in each mode of the
 //! machine that occurred.
 
+use super::fibres;
 use super::read::Input;
 use crate::figure::declare::Axis;
 use crate::figure::measured::Measured;
@@ -54,9 +55,17 @@ pub struct Point {
 pub fn of(input: &Input) -> Vec<Chart> {
     let charts = input.parts.iter().flat_map(|part| match &part.figure {
         Some(about) => of_figure(&part.results, about),
-        None => [of_throughput(&part.results), of_latency(&part.results)].concat(),
+        None => of_runs(&part.results),
     });
     charts.filter(|chart| !chart.lines.is_empty()).collect()
+}
+
+/// Runs that are no figure's.
+fn of_runs(results: &Results) -> Vec<Chart> {
+    let mut others = results.clone();
+    others.runs.retain(|run| !fibres::is_one(run));
+    let charts = [of_throughput(&others), of_latency(&others)];
+    [charts.concat(), fibres::of(results)].concat()
 }
 
 fn of_figure(results: &Results, about: &About) -> Vec<Chart> {
@@ -109,7 +118,7 @@ fn lower(title: &str) -> String {
 }
 
 /// The modes in which there are lines with points.
-fn by_mode(lines: impl Fn(Mode) -> Vec<Line>) -> BTreeMap<Mode, Vec<Line>> {
+pub(super) fn by_mode(lines: impl Fn(Mode) -> Vec<Line>) -> BTreeMap<Mode, Vec<Line>> {
     let of = |mode| {
         let mut lines = lines(mode);
         lines.retain(|line| !line.points.is_empty());

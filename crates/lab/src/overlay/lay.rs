@@ -303,11 +303,13 @@ mod tests {
                 cpu_s: 0.0,
                 latency_ns: None,
                 arrivals: None,
+                fibres: None,
             }],
             trustees: vec![],
             latency_ns: None,
             load: None,
             loads: None,
+            not_installed: None,
             notes: vec![],
         };
         Input {

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chart;
+mod fibres;
 pub mod lay;
 pub mod page;
 pub mod read;

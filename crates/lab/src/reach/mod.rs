@@ -261,6 +261,7 @@ mod tests {
             cpu_s: 0.0,
             latency_ns: None,
             arrivals: None,
+            fibres: None,
         };
         Run {
             workload: "fetch-add".to_owned(),
@@ -275,6 +276,7 @@ mod tests {
             latency_ns: None,
             load: None,
             loads: None,
+            not_installed: None,
             notes: vec![],
         }
     }

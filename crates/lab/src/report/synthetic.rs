@@ -170,6 +170,7 @@ impl Recipe {
                     cpu_s: secs * threads as f64 * 0.98,
                     latency_ns: None,
                     arrivals: None,
+                    fibres: None,
                 });
             }
         }
@@ -200,6 +201,7 @@ impl Recipe {
             latency_ns: None,
             load: None,
             loads: None,
+            not_installed: None,
             notes: Vec::new(),
         })
     }
@@ -278,6 +280,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
                     waiting_s: secs * (1.0 - busy),
                     wall_s: secs,
                 }),
+                fibres: None,
             });
         }
     }
@@ -305,6 +308,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
         samples,
         trustees: Vec::new(),
         loads: None,
+        not_installed: None,
         notes: Vec::new(),
     };
     let mut run = summed_up(run);

@@ -2,6 +2,7 @@
 
 mod common;
 mod fetch_add;
+mod fibres;
 mod latency;
 
 use crate::cli::Exit;
@@ -24,6 +25,11 @@ pub(crate) struct Args {
 enum Workload {
     FetchAdd(fetch_add::Args),
     Latency(latency::Args),
+    Cycle(fibres::Cycle),
+    Yield(fibres::Yield),
+    Churn(fibres::Churn),
+    Locality(fibres::Locality),
+    Transfer(fibres::Transfer),
     #[command(external_subcommand)]
     Unknown(Vec<OsString>),
 }
@@ -32,10 +38,16 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     match args.workload {
         Workload::FetchAdd(args) => fetch_add::run(args),
         Workload::Latency(args) => latency::run(args),
+        Workload::Cycle(args) => fibres::cycle(&args),
+        Workload::Yield(args) => fibres::yield_(&args),
+        Workload::Churn(args) => fibres::churn(&args),
+        Workload::Locality(args) => fibres::locality(&args),
+        Workload::Transfer(args) => fibres::transfer(&args),
         Workload::Unknown(words) => {
             let name = words.first().map(|name| name.to_string_lossy());
             Err(format!(
-                "there is no workload `{}`; there are fetch-add and latency",
+                "there is no workload `{}`; there are fetch-add, latency, cycle, yield, churn, locality \
+                 and transfer",
                 name.unwrap_or_default()
             ))
         }

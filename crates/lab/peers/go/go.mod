@@ -1,0 +1,3 @@
+module corelay.dev/peer
+
+go 1.21

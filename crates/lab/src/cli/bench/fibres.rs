@@ -1,0 +1,418 @@
+//! `corelay bench cycle`, `yield`, `churn`, `locality` and `transfer`: the benchmarks of fibres.
+
+use crate::cli::host::Host;
+use crate::cli::list::{self, List, Numbers, number, secs};
+use crate::cli::output::{self, Target};
+use crate::cli::{Exit, fibre_table};
+use crate::fibres::method::{METHODS, Method};
+use crate::fibres::session::{Item, Session};
+use crate::fibres::spec::{Bench, Flavour, Length, MOST_FIBRES, MOST_PROCESSORS, RING, Spec};
+use crate::measure::memory::available_bytes;
+use corelay_topology::Order;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Flags of all five.
+#[derive(Debug, clap::Args)]
+struct Common {
+    /// Whose fibres, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = methods, help = method_help())]
+    method: Methods,
+
+    /// Processors; `cpus` is the number of usable CPUs
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
+    threads: List,
+
+    /// Samples of each contender
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 3,
+          value_parser = number(1..=100_000))]
+    samples: u64,
+
+    /// On which CPUs, as many as processors: fill-node, cores-first, sockets, none, or CPUs
+    /// such as 0,2-5
+    #[arg(long, value_name = "ORDER", default_value_t = Order::FillNode)]
+    pin: Order,
+
+    /// Seed of the random choices
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
+          value_parser = number(0..=u64::MAX))]
+    seed: u64,
+
+    /// Write the results as JSON to a file; `-` is standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// How long a sample is, where time is its end.
+#[derive(Debug, clap::Args)]
+struct Timed {
+    /// Length of a sample in seconds; fractions are allowed
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value = "5", value_parser = secs)]
+    secs: f64,
+}
+
+/// Rings of 5 fibres: each wakes the next, then waits to be woken (C2)
+#[derive(Debug, clap::Args)]
+pub(super) struct Cycle {
+    /// Rings: `hi` is 100 for each processor, `lo` is 1
+    #[arg(long, value_name = "LIST", default_value = "hi", value_parser = counts)]
+    fibres: Counts,
+
+    #[command(flatten)]
+    timed: Timed,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// All fibres yield (C3)
+#[derive(Debug, clap::Args)]
+pub(super) struct Yield {
+    /// Fibres: `hi` is 100 for each processor, `lo` is 1
+    #[arg(long, value_name = "LIST", default_value = "hi", value_parser = counts)]
+    fibres: Counts,
+
+    #[command(flatten)]
+    timed: Timed,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// V, then P, on counting semaphores chosen at random (C4)
+#[derive(Debug, clap::Args)]
+pub(super) struct Churn {
+    /// Fibres: `hi` is 100 for each processor, `lo` is 2
+    #[arg(long, value_name = "LIST", default_value = "hi", value_parser = counts)]
+    fibres: Counts,
+
+    /// Semaphores; if not said, half as many as fibres
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=MOST_FIBRES as u64))]
+    spots: Option<u64>,
+
+    #[command(flatten)]
+    timed: Timed,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Each fibre touches its array, then waits in a random seat and wakes who sat there (C5)
+#[derive(Debug, clap::Args)]
+pub(super) struct Locality {
+    /// Fibres: `hi` is 100 for each processor
+    #[arg(long, value_name = "LIST", default_value = "hi", value_parser = counts_but_lo)]
+    fibres: Counts,
+
+    /// Whether who is woken gets the array of who woke it
+    #[arg(long, value_name = "WHICH", default_value = "both")]
+    share: Share,
+
+    /// Seats; if not said, as many as fibres, less one for each processor
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=MOST_FIBRES as u64))]
+    spots: Option<u64>,
+
+    /// Words of each array, of 64 bits
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 2,
+          value_parser = number(1..=1 << 30))]
+    words: u64,
+
+    /// Touches of the array in each pass
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 2,
+          value_parser = number(0..=1 << 30))]
+    touches: u64,
+
+    #[command(flatten)]
+    timed: Timed,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// A leader spins until all others have seen it, then another leads (C6)
+///
+/// Where a leader makes no progress for 5 seconds, the run did not complete, and the exit
+/// code is 1.
+#[derive(Debug, clap::Args)]
+pub(super) struct Transfer {
+    /// Fibres
+    #[arg(long, value_name = "LIST", default_value = "8", value_parser = numbers)]
+    fibres: Counts,
+
+    /// What the others do once they have seen the leader: wait on a semaphore, or yield
+    #[arg(long, value_name = "WHICH", default_value = "both")]
+    flavour: Flavours,
+
+    /// Leaders of a sample
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 500,
+          value_parser = number(1..=1 << 40))]
+    iterations: u64,
+
+    /// Ignored, and said so: leaders are counted here, not seconds
+    #[arg(long, allow_negative_numbers = true, value_name = "S", value_parser = secs)]
+    secs: Option<f64>,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Share {
+    On,
+    Off,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Flavours {
+    Park,
+    Yield,
+    Both,
+}
+
+#[derive(Clone, Debug)]
+struct Methods(Vec<Method>);
+
+fn method_help() -> String {
+    let names: Vec<&str> = METHODS.iter().map(|method| method.name()).collect();
+    format!("Whose fibres, of {}; or `all`", names.join(", "))
+}
+
+fn methods(text: &str) -> Result<Methods, String> {
+    let name_of = |method: &Method| method.name().to_owned();
+    list::named(text, METHODS, name_of, Method::named).map(Methods)
+}
+
+fn threads(text: &str) -> Result<List, String> {
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let word = Some(("cpus", cpus.min(MOST_PROCESSORS as u64)));
+    let bounds = 1..=MOST_PROCESSORS as u64;
+    Numbers { bounds, word }.list(text)
+}
+
+/// How many fibres there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    Hi,
+    Lo,
+    Of(usize),
+}
+
+#[derive(Clone, Debug)]
+struct Counts(Vec<Count>);
+
+/// Reads `--fibres`: words that it knows, and numbers.
+fn read_counts(text: &str, words: &[(&str, Count)]) -> Result<Counts, String> {
+    let mut counts = Vec::new();
+    for item in text.split(',').map(str::trim) {
+        if let Some((_, count)) = words.iter().find(|(word, _)| *word == item) {
+            counts.push(*count);
+            continue;
+        }
+        let (bounds, word) = (1..=MOST_FIBRES as u64, None);
+        let List(numbers) = Numbers { bounds, word }.list(item)?;
+        counts.extend(numbers.into_iter().map(|n| Count::Of(n as usize)));
+    }
+    let mut seen = Vec::new();
+    counts.retain(|count| !seen.contains(count) && (seen.push(*count), true).1);
+    Ok(Counts(counts))
+}
+
+fn counts(text: &str) -> Result<Counts, String> {
+    read_counts(text, &[("hi", Count::Hi), ("lo", Count::Lo)])
+}
+
+fn counts_but_lo(text: &str) -> Result<Counts, String> {
+    read_counts(text, &[("hi", Count::Hi)])
+}
+
+fn numbers(text: &str) -> Result<Counts, String> {
+    read_counts(text, &[])
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hi => f.write_str("hi"),
+            Self::Lo => f.write_str("lo"),
+            Self::Of(fibres) => write!(f, "{fibres}"),
+        }
+    }
+}
+
+impl Count {
+    /// With `lo` for each processor where few are asked for; 100 are many.
+    fn resolve(self, processors: usize, lo: usize) -> usize {
+        match self {
+            Self::Hi => 100 * processors,
+            Self::Lo => lo * processors,
+            Self::Of(fibres) => fibres,
+        }
+    }
+}
+
+impl Timed {
+    fn length(&self) -> Length {
+        Length::Time(Duration::from_secs_f64(self.secs))
+    }
+}
+
+pub(super) fn cycle(args: &Cycle) -> Result<Exit, String> {
+    let benches = |_, _| vec![Bench::Cycle { ring: RING }];
+    let length = args.timed.length();
+    args.common.run(&args.fibres, 1, length, benches, None)
+}
+
+pub(super) fn yield_(args: &Yield) -> Result<Exit, String> {
+    let benches = |_, _| vec![Bench::Yield];
+    let length = args.timed.length();
+    args.common.run(&args.fibres, 1, length, benches, None)
+}
+
+pub(super) fn churn(args: &Churn) -> Result<Exit, String> {
+    let benches = |processors, fibres: usize| {
+        // Half, but so that processors are left over; the check has the last word.
+        let usual = (fibres / 2).min(fibres.saturating_sub(processors)).max(1);
+        let spots = args.spots.map_or(usual, |spots| spots as usize);
+        vec![Bench::Churn { spots }]
+    };
+    let length = args.timed.length();
+    args.common.run(&args.fibres, 2, length, benches, None)
+}
+
+pub(super) fn locality(args: &Locality) -> Result<Exit, String> {
+    let shares: &[bool] = match args.share {
+        Share::On => &[true],
+        Share::Off => &[false],
+        Share::Both => &[true, false],
+    };
+    let benches = |processors, fibres: usize| {
+        let usual = fibres.saturating_sub(processors).max(1);
+        let bench = |&share| Bench::Locality {
+            spots: args.spots.map_or(usual, |spots| spots as usize),
+            words: args.words as usize,
+            touches: args.touches as usize,
+            share,
+        };
+        shares.iter().map(bench).collect()
+    };
+    let length = args.timed.length();
+    args.common.run(&args.fibres, 1, length, benches, None)
+}
+
+pub(super) fn transfer(args: &Transfer) -> Result<Exit, String> {
+    let flavours: &[Flavour] = match args.flavour {
+        Flavours::Park => &[Flavour::Park],
+        Flavours::Yield => &[Flavour::Yield],
+        Flavours::Both => &[Flavour::Park, Flavour::Yield],
+    };
+    let benches = |_, _| {
+        let bench = |&flavour| Bench::Transfer { flavour };
+        flavours.iter().map(bench).collect()
+    };
+    let length = Length::Iterations(args.iterations);
+    let note = args
+        .secs
+        .map(|_| "--secs does not concern transfer: it ends after --iterations leaders".to_owned());
+    args.common.run(&args.fibres, 1, length, benches, note)
+}
+
+impl Common {
+    fn run(
+        &self,
+        counts: &Counts,
+        lo: usize,
+        length: Length,
+        benches: impl Fn(usize, usize) -> Vec<Bench>,
+        note: Option<String>,
+    ) -> Result<Exit, String> {
+        let mut specs = Vec::new();
+        for &processors in &self.threads.0 {
+            let processors = processors as usize;
+            for count in &counts.0 {
+                let fibres = count.resolve(processors, lo);
+                let spec = |bench| Spec {
+                    bench,
+                    processors,
+                    fibres,
+                    length,
+                    seed: self.seed,
+                };
+                let specs_of = benches(processors, fibres).into_iter().map(spec);
+                specs.extend(specs_of.map(|spec| (spec, count.to_string())));
+            }
+        }
+        let available = available_bytes();
+        for (spec, _) in &specs {
+            spec.check()?;
+            spec.check_memory(available)?;
+        }
+        let host = Host::look();
+        let mut items = Vec::new();
+        for (spec, size) in specs {
+            let placement = host.place(&self.pin, spec.processors)?;
+            let notes = placement.notes().iter().cloned().chain(note.clone());
+            let item = |&method: &Method| Item {
+                method,
+                spec,
+                size: size.clone(),
+                placement: placement.cpus().to_vec(),
+                notes: notes.clone().collect(),
+            };
+            items.extend(self.method.0.iter().map(item));
+        }
+        self.measure(&host, items, length)
+    }
+
+    fn measure(&self, host: &Host, items: Vec<Item>, length: Length) -> Result<Exit, String> {
+        let target = match &self.json {
+            Some(path) => {
+                Some(Target::open(path).map_err(|e| output::unwritable_file("--json", path, &e))?)
+            }
+            None => None,
+        };
+        // The probe alone is wanted of it: clusters and programs have threads of their own.
+        let mut rig = host.rig(&self.pin, 1)?;
+        let samples = items.len() as u64 * self.samples;
+        let bar = output::progress(samples, expected(length).mul_f64(samples as f64));
+        bar.set_message("preparing");
+        let mut session = Session::new(items);
+        bar.set_message("measuring");
+        for _ in 0..self.samples {
+            if !session.round(&mut rig, || bar.inc(1)) {
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        let runs = session.finish(&rig);
+        rig.save();
+        let is_wrong = runs
+            .iter()
+            .any(|run| !run.correct || !fibre_table::completed(run));
+        let results = host.results(&rig, runs);
+        if !matches!(target, Some(Target::Stdout)) {
+            output::say(&fibre_table::of(&results))?;
+        }
+        if let Some((target, path)) = target.zip(self.json.as_ref()) {
+            let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
+            json.push('\n');
+            target
+                .write(json.as_bytes())
+                .map_err(|e| output::unwritable_file("--json", path, &e))?;
+        }
+        Ok(match (is_wrong, rig.is_interrupted()) {
+            (true, _) => Exit::Wrong,
+            (false, true) => Exit::Interrupted,
+            (false, false) => Exit::Fine,
+        })
+    }
+}
+
+/// A guess for the bar: runs that count their operations are as long as they are.
+fn expected(length: Length) -> Duration {
+    match length {
+        Length::Time(time) => time,
+        Length::Iterations(_) => Duration::from_secs(1),
+    }
+}

@@ -1,0 +1,126 @@
+//! corelay's own fibres at the five benchmarks.
+
+use super::churn::Churn;
+use super::cycle::Cycle;
+use super::locality::Locality;
+use super::migrate::Mobility;
+use super::spec::{Bench, Outcome, Spec};
+use super::team;
+use super::transfer::Transfer;
+use super::yield_::Yield;
+use corelay_sync::facade::atomic::AtomicBool;
+
+/// Runs the benchmark once.
+///
+/// # Errors
+/// A sentence that says what could not be had, or what came out wrong.
+pub(super) fn run(
+    spec: &Spec,
+    mobility: Mobility,
+    interrupted: &AtomicBool,
+) -> Result<Outcome, String> {
+    match spec.bench {
+        Bench::Cycle { .. } => team::run(spec, mobility, interrupted, Cycle::new(spec)),
+        Bench::Yield => team::run(spec, mobility, interrupted, Yield),
+        Bench::Churn { spots } => team::run(spec, mobility, interrupted, Churn::new(spec, spots)),
+        Bench::Locality {
+            spots,
+            words,
+            touches,
+            share,
+        } => {
+            let work = Locality::new(spec, spots, words, touches, share);
+            team::run(spec, mobility, interrupted, work)
+        }
+        Bench::Transfer { flavour } => {
+            team::run(spec, mobility, interrupted, Transfer::new(spec, flavour))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fibres::spec::{Flavour, Length, RING};
+    use std::time::Duration;
+
+    const BOTH: [Mobility; 2] = [Mobility::Stays, Mobility::Migrates];
+
+    /// Runs it with both kinds of fibres; the benchmark's own checks are made, and the judge's.
+    fn runs(bench: Bench, fibres: usize, length: Length) -> [Outcome; 2] {
+        BOTH.map(|mobility| {
+            let spec = Spec {
+                bench,
+                processors: 2,
+                fibres,
+                length,
+                seed: 7,
+            };
+            spec.check().unwrap();
+            let outcome = run(&spec, mobility, &AtomicBool::new(false)).unwrap();
+            spec.judge(&outcome).unwrap();
+            outcome
+        })
+    }
+
+    const SHORT: Length = Length::Time(Duration::from_millis(30));
+
+    #[test]
+    fn tokens_go_round_every_ring() {
+        let bench = Bench::Cycle { ring: RING };
+        for counted in runs(bench, 4, Length::Iterations(50)) {
+            assert_eq!((counted.per_fibre.min, counted.per_fibre.max), (50, 50));
+        }
+        for timed in runs(bench, 4, SHORT) {
+            assert!(timed.per_fibre.min > 0, "{timed:?}");
+        }
+    }
+
+    #[test]
+    fn everybody_yields() {
+        for counted in runs(Bench::Yield, 6, Length::Iterations(50)) {
+            assert_eq!((counted.per_fibre.min, counted.per_fibre.max), (50, 50));
+        }
+        let [stays, _] = runs(Bench::Yield, 6, SHORT);
+        assert_eq!(stays.per_processor.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn units_are_conserved() {
+        for spots in [1, 4] {
+            runs(Bench::Churn { spots }, 8, SHORT);
+        }
+    }
+
+    #[test]
+    fn nobody_is_lost_and_no_touch() {
+        for share in [true, false] {
+            let bench = Bench::Locality {
+                spots: 6,
+                words: 5,
+                touches: 3,
+                share,
+            };
+            for outcome in runs(bench, 8, SHORT) {
+                let moved = outcome.fibre_migrations.zip(outcome.data_migrations);
+                let most = outcome.operations;
+                assert!(
+                    moved.is_some_and(|(f, d)| f <= most && d <= most),
+                    "{outcome:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_leader_is_seen() {
+        for flavour in [Flavour::Park, Flavour::Yield] {
+            for outcome in runs(Bench::Transfer { flavour }, 5, Length::Iterations(40)) {
+                assert!(outcome.completed, "{outcome:?}");
+                // The seed is used: more than one of them has led.
+                assert!(outcome.per_fibre.max < 40, "{outcome:?}");
+                assert!(outcome.rechecks.is_some());
+            }
+        }
+    }
+}

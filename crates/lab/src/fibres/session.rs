@@ -1,0 +1,370 @@
+//! Samples of all methods, interleaved: one of each, then again one of each.
+//!
+//! Every sample begins anew, with a cluster or a program of its own, on a thread that may run
+//! on the CPUs of its placement only: all rivals are kept to the same CPUs in the same way,
+//! and each places its threads among them as it does anywhere.
+
+use super::method::{Failure, Method};
+use super::spec::{Bench, Length, Outcome, Spec};
+use crate::measure::mode::{Bracket, tag};
+use crate::measure::rig::Rig;
+use crate::measure::session::{kept, summary};
+use crate::measure::stats;
+use crate::schema::{Params, Run, Sample};
+use corelay_topology::{CpuSet, confine_current_thread};
+use std::collections::BTreeMap;
+
+/// One contender: a method at a point.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The method.
+    pub method: Method,
+    /// The point.
+    pub spec: Spec,
+    /// How many fibres were asked for: `hi`, `lo`, or a number.
+    pub size: String,
+    /// CPU of each processor; they may run on all of them together.
+    pub placement: Vec<Option<usize>>,
+    /// What the reader of its figures should know.
+    pub notes: Vec<String>,
+}
+
+/// Contenders that are measured together.
+#[derive(Debug, Default)]
+pub struct Session {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    item: Item,
+    taken: Vec<(Outcome, Option<Bracket>)>,
+    failure: Option<Failure>,
+}
+
+impl Session {
+    /// Prepares the contenders: programs of others are built here.
+    pub fn new(items: Vec<Item>) -> Self {
+        let mut known: BTreeMap<&str, Option<Failure>> = BTreeMap::new();
+        let entry = |item: Item| {
+            let prepared = known.entry(item.method.name());
+            let failure = prepared.or_insert_with(|| item.method.prepare().err());
+            Entry {
+                failure: failure.clone(),
+                item,
+                taken: Vec::new(),
+            }
+        };
+        Self {
+            entries: items.into_iter().map(entry).collect(),
+        }
+    }
+
+    /// Takes one sample of each contender that still has a figure; stops early when
+    /// interrupted, and says whether the round was finished.
+    pub fn round(&mut self, rig: &mut Rig, mut tick: impl FnMut()) -> bool {
+        let mut before = rig.rtt_ns();
+        for entry in &mut self.entries {
+            if rig.is_interrupted() {
+                return false;
+            }
+            if entry.is_running() {
+                let outcome = entry.item.sample(rig);
+                let after = rig.rtt_ns();
+                if !rig.is_interrupted() {
+                    match outcome {
+                        Ok(outcome) => entry.taken.push((outcome, rig.bracket(before, after))),
+                        Err(failure) => entry.failure = Some(failure),
+                    }
+                }
+                before = after;
+            }
+            tick();
+        }
+        true
+    }
+
+    /// Sums up.
+    pub fn finish(self, rig: &Rig) -> Vec<Run> {
+        let smallest = rig.smallest_ns();
+        let finish = |entry: Entry| entry.finish(smallest);
+        self.entries.into_iter().map(finish).collect()
+    }
+}
+
+impl Item {
+    /// One run, on a thread that is kept to the placement's CPUs.
+    fn sample(&self, rig: &Rig) -> Result<Outcome, Failure> {
+        let cpus: CpuSet = self.placement.iter().flatten().copied().collect();
+        std::thread::scope(|scope| {
+            let run = || {
+                if !cpus.is_empty() {
+                    confine_current_thread(&cpus).map_err(|error| {
+                        Failure::Wrong(format!("--pin: CPUs {cpus} cannot be had: {error}"))
+                    })?;
+                }
+                self.method.run(&self.spec, &rig.interrupted)
+            };
+            let joined = scope.spawn(run).join();
+            joined.unwrap_or_else(|_| Err(Failure::Wrong("the benchmark panicked".to_owned())))
+        })
+    }
+
+    fn params(&self) -> Params {
+        let Spec {
+            bench,
+            processors,
+            fibres,
+            length,
+            seed,
+        } = self.spec;
+        let mut extra = BTreeMap::from([("fibres".to_owned(), self.spec.all_fibres().into())]);
+        let mut add = |name: &str, value: serde_json::Value| extra.insert(name.to_owned(), value);
+        add("size", self.size.clone().into());
+        match bench {
+            Bench::Cycle { ring } => {
+                add("ring", ring.into());
+                add("rings", fibres.into());
+            }
+            Bench::Yield => {}
+            Bench::Churn { spots } => {
+                add("spots", spots.into());
+            }
+            Bench::Locality {
+                spots,
+                words,
+                touches,
+                share,
+            } => {
+                add("spots", spots.into());
+                add("words", words.into());
+                add("touches", touches.into());
+                add("share", share.into());
+            }
+            Bench::Transfer { flavour } => {
+                add("flavour", flavour.name().into());
+            }
+        }
+        let secs = match length {
+            Length::Time(time) => time.as_secs_f64(),
+            Length::Iterations(n) => {
+                add("iterations", n.into());
+                0.0
+            }
+        };
+        Params {
+            threads: processors,
+            secs,
+            seed,
+            placement: self.placement.clone(),
+            extra,
+            ..Params::default()
+        }
+    }
+}
+
+impl Entry {
+    /// Further samples can be taken: it works, and what takes for ever takes it once.
+    fn is_running(&self) -> bool {
+        self.failure.is_none() && self.taken.iter().all(|(outcome, _)| outcome.completed)
+    }
+
+    fn finish(self, smallest: Option<f64>) -> Run {
+        let params = self.item.params();
+        let mut notes = self.item.notes;
+        for (outcome, _) in &self.taken {
+            notes.extend(outcome.note.clone());
+        }
+        notes.sort();
+        notes.dedup();
+        let (correct, not_installed) = match self.failure {
+            None => (true, None),
+            Some(Failure::NotInstalled(why)) => (true, Some(why)),
+            Some(Failure::Wrong(sentence)) => {
+                notes.push(sentence);
+                (false, None)
+            }
+        };
+        let completed = self.taken.iter().all(|(outcome, _)| outcome.completed);
+        let samples: Vec<Sample> = self
+            .taken
+            .into_iter()
+            .map(|(outcome, bracket)| sample(outcome, bracket, smallest))
+            .collect();
+        // What did not complete has no figure, and what was wrong neither.
+        let by_mode = match correct && completed {
+            true => kept(&samples),
+            false => BTreeMap::new(),
+        };
+        let all: Vec<f64> = by_mode.values().flatten().copied().collect();
+        if correct && completed && all.is_empty() && not_installed.is_none() {
+            notes.push("no sample could be used".to_owned());
+        }
+        let summaries = by_mode.into_iter();
+        Run {
+            workload: self.item.spec.bench.name().to_owned(),
+            method: self.item.method.name().to_owned(),
+            params,
+            correct,
+            median_mops: stats::median(&all).unwrap_or(0.0),
+            harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
+            by_mode: summaries
+                .filter_map(|(mode, mops)| Some((mode, summary(&mops)?)))
+                .collect(),
+            samples,
+            trustees: Vec::new(),
+            latency_ns: None,
+            load: None,
+            loads: None,
+            not_installed,
+            notes,
+        }
+    }
+}
+
+fn sample(outcome: Outcome, bracket: Option<Bracket>, smallest: Option<f64>) -> Sample {
+    Sample {
+        mops: match outcome.completed {
+            true => outcome.operations as f64 / outcome.wall_s / 1e6,
+            false => 0.0,
+        },
+        mode: tag(bracket, smallest),
+        rtt_ns: bracket.map(Bracket::larger_ns),
+        per_thread: outcome.per_processor.clone().unwrap_or_default(),
+        cpu_s: outcome.cpu_s,
+        latency_ns: None,
+        arrivals: None,
+        fibres: Some(outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fibres::method::METHODS;
+    use crate::fibres::spec::{Flavour, PerFibre};
+    use crate::schema::Mode;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn spec(bench: Bench) -> Spec {
+        Spec {
+            bench,
+            processors: 2,
+            fibres: 4,
+            length: match bench {
+                Bench::Transfer { .. } => Length::Iterations(10),
+                _ => Length::Time(Duration::from_millis(5)),
+            },
+            seed: 1,
+        }
+    }
+
+    fn measure(methods: &[Method], bench: Bench) -> Vec<Run> {
+        let mut rig = Rig::new(&[None], &[], "test", Arc::default()).unwrap();
+        let item = |&method: &Method| Item {
+            method,
+            spec: spec(bench),
+            size: "4".to_owned(),
+            placement: vec![None; 2],
+            notes: vec!["said before".to_owned()],
+        };
+        let mut session = Session::new(methods.iter().map(item).collect());
+        for _ in 0..3 {
+            assert!(session.round(&mut rig, || {}));
+        }
+        session.finish(&rig)
+    }
+
+    /// A million operations in half a second.
+    fn fine(_: &Spec) -> Result<Outcome, Failure> {
+        Ok(Outcome {
+            operations: 1_000_000,
+            wall_s: 0.5,
+            per_fibre: PerFibre::of(vec![250_000; 4]),
+            completed: true,
+            note: Some("in another way".to_owned()),
+            ..Outcome::default()
+        })
+    }
+
+    fn lossy(spec: &Spec) -> Result<Outcome, Failure> {
+        let outcome = fine(spec)?;
+        Ok(Outcome {
+            operations: outcome.operations + 1,
+            ..outcome
+        })
+    }
+
+    fn stuck(_: &Spec) -> Result<Outcome, Failure> {
+        Ok(Outcome {
+            operations: 3,
+            wall_s: 5.0,
+            per_fibre: PerFibre::of(vec![1, 1, 1, 0]),
+            ..Outcome::default()
+        })
+    }
+
+    #[test]
+    fn own_fibres_have_figures() {
+        // Others' programs have tests of their own.
+        let own = |method: &&Method| method.name().starts_with("corelay");
+        let own: Vec<Method> = METHODS.iter().filter(own).copied().collect();
+        let runs = measure(&own, Bench::Yield);
+        assert_eq!(runs.len(), 2);
+        for run in runs {
+            assert!(run.correct && run.not_installed.is_none(), "{run:?}");
+            assert_eq!((run.workload.as_str(), run.samples.len()), ("yield", 3));
+            assert_eq!(run.by_mode[&Mode::Unknown].n, 3);
+            assert_eq!(
+                (run.params.threads, &run.params.extra["fibres"]),
+                (2, &4.into())
+            );
+        }
+    }
+
+    #[test]
+    fn a_figure_is_operations_by_time_and_a_note_is_said_once() {
+        let runs = measure(&[Method::made_up("fine", fine)], Bench::Yield);
+        assert_eq!(runs[0].median_mops, 2.0);
+        assert_eq!(runs[0].notes, ["in another way", "said before"]);
+    }
+
+    #[test]
+    fn what_is_wrong_or_not_there_has_no_figure_and_is_not_tried_again() {
+        let absent = |_: &Spec| Err(Failure::NotInstalled("there is no compiler".to_owned()));
+        let runs = measure(
+            &[
+                Method::made_up("lossy", lossy),
+                Method::made_up("fine", fine),
+                Method::made_up("absent", absent),
+            ],
+            Bench::Yield,
+        );
+        let [lossy, fine, absent] = &runs[..] else {
+            panic!("{runs:?}")
+        };
+        assert!(!lossy.correct && lossy.median_mops == 0.0 && lossy.samples.is_empty());
+        assert!(lossy.notes.iter().any(|note| note.contains("sum up")));
+        assert_eq!(fine.samples.len(), 3);
+        assert!(absent.correct && absent.by_mode.is_empty());
+        assert_eq!(
+            absent.not_installed.as_deref(),
+            Some("there is no compiler")
+        );
+    }
+
+    #[test]
+    fn what_does_not_complete_is_a_result_without_a_figure() {
+        let flavour = Flavour::Park;
+        let runs = measure(
+            &[Method::made_up("stuck", stuck)],
+            Bench::Transfer { flavour },
+        );
+        assert!(runs[0].correct && runs[0].by_mode.is_empty() && runs[0].median_mops == 0.0);
+        // Once is enough: it takes five seconds each time.
+        assert_eq!(runs[0].samples.len(), 1);
+        assert!(!runs[0].samples[0].fibres.as_ref().unwrap().completed);
+        assert_eq!(runs[0].params.extra["flavour"], "park");
+    }
+}

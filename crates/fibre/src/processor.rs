@@ -35,8 +35,8 @@ use std::sync::{Arc, OnceLock};
 const NO_LANE: u64 = 1 << 13;
 /// Pops between two looks at what the thread itself waits for from other threads.
 const POLL_EVERY: u64 = 128;
-/// Pops between two looks at what has been made ready for this processor elsewhere.
-const HOME_EVERY: u64 = 16;
+/// Pops between two looks around, where there is time for one.
+const LOOK_EVERY: u64 = 16;
 
 pub(crate) struct Processor {
     pub(crate) number: usize,
@@ -231,8 +231,12 @@ impl Processor {
     #[inline(always)]
     fn next(&self) -> Option<NonNull<Header>> {
         let pops = self.pops.get();
-        if pops.is_multiple_of(HOME_EVERY) {
+        if pops.is_multiple_of(LOOK_EVERY) {
             self.look_around(pops);
+        }
+        // With each: where slices are long, somebody waits for as long as several take.
+        if !self.home.is_empty() || !self.arrivals.is_empty() {
+            self.fetch_here();
         }
         // SAFETY: on our thread; the reference ends here.
         let pinned = unsafe { &mut *self.pinned.get() };
@@ -285,11 +289,16 @@ impl Processor {
     #[cold]
     #[inline(never)]
     fn look_around(&self, pops: u64) {
-        self.fetch();
         self.help();
         if pops.is_multiple_of(POLL_EVERY) {
             wait::poll_sources();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fetch_here(&self) {
+        self.fetch();
     }
 
     /// Takes what came from elsewhere; true where there was something.

@@ -1,5 +1,7 @@
 //! `corelay reach`: the project's own targets.
 
+mod fibre;
+
 use crate::cli::host::Host;
 use crate::cli::list::number;
 use crate::cli::{Exit, output};
@@ -47,6 +49,8 @@ enum Area {
     Flat,
     /// Dedicated trustees beside ffwd, remote core locking and the thesis's request lines
     Literature,
+    /// Fibres: five benchmarks against Tokio, what a waiting one and an idle cluster cost
+    Fibre,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
@@ -55,6 +59,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Delegate => reach::Area::delegate(),
         Area::Flat => reach::Area::flat(host.machine.cpus),
         Area::Literature => reach::Area::literature(),
+        Area::Fibre => return fibre::run(&args, &host),
     };
     let order = Order::default();
     let mut rig = host.rig(&order, area.threads)?;
@@ -74,6 +79,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Delegate => say_idle()?,
         Area::Flat => false,
         Area::Literature => say_tracer()?,
+        Area::Fibre => unreachable!("measured by itself"),
     };
     say_figures(&runs)?;
     Ok(match (missed, rig.is_interrupted()) {

@@ -1,4 +1,4 @@
-//! How much memory may be filled with variables at once.
+//! How much memory may be filled with variables at once, and how much this process has.
 
 use std::path::Path;
 
@@ -6,6 +6,17 @@ use std::path::Path;
 /// kernel calls available, and what the control group has left. `None` where unknown.
 pub fn available_bytes() -> Option<u64> {
     available_at(Path::new("/proc/meminfo"), Path::new("/sys/fs/cgroup"))
+}
+
+/// Memory that this process has, with its page tables, in bytes. `None` where unknown.
+pub fn resident_bytes() -> Option<u64> {
+    let field = |file: &str, name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(file).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kib * 1024)
+    };
+    Some(field("/proc/self/smaps_rollup", "Rss:")? + field("/proc/self/status", "VmPTE:")?)
 }
 
 fn available_at(meminfo: &Path, control_group: &Path) -> Option<u64> {

@@ -6,6 +6,7 @@
 //! no pass.
 
 mod delegate;
+pub mod fibre;
 mod flat;
 mod literature;
 

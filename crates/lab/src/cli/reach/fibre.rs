@@ -1,0 +1,134 @@
+//! `corelay reach fibre`: many points, each with contenders of its own.
+
+use super::{Args, say_outcomes};
+use crate::cli::host::Host;
+use crate::cli::{Exit, output};
+use crate::fibres::session::{Item, Session};
+use crate::measure::rig::Rig;
+use crate::reach::fibre::{self, Point};
+use crate::schema::{Mode, Run};
+use corelay_topology::Order;
+use std::time::{Duration, Instant};
+
+/// Fibres that wait, for their size.
+const BLOCKED: usize = 100_000;
+
+pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
+    let mut missed = say_costs()?;
+    let order = Order::default();
+    let mut rig = host.rig(&order, 1)?;
+    let points = fibre::points(host.machine.cpus, Duration::from_millis(args.slice));
+    let runs = measure(args, host, &mut rig, &points)?;
+    rig.save();
+    let wrong = |run: &&Run| !run.correct && run.not_installed.is_none();
+    if let Some(wrong) = runs.iter().flatten().find(wrong) {
+        output::say(&format!("{}: {}\n", wrong.method, wrong.notes.join("; ")))?;
+        return Ok(Exit::Wrong);
+    }
+    for (point, runs) in points.iter().zip(&runs) {
+        output::say(&format!("{}\n", point.name()))?;
+        let (held, beside) = point.judge(runs, args.blocks as usize);
+        missed |= say_outcomes(&held)?;
+        if !beside.is_empty() {
+            output::say("  beside it, held to nothing:\n")?;
+            say_outcomes(&beside)?;
+        }
+        runs.iter().try_for_each(say_figures)?;
+    }
+    Ok(match (missed, rig.is_interrupted()) {
+        (_, true) => Exit::Interrupted,
+        (true, false) => Exit::Wrong,
+        (false, false) => Exit::Fine,
+    })
+}
+
+/// Rounds over all points, until both modes have occurred often enough or time is up; the runs
+/// of each point.
+fn measure(
+    args: &Args,
+    host: &Host,
+    rig: &mut Rig,
+    points: &[Point],
+) -> Result<Vec<Vec<Run>>, String> {
+    let methods = fibre::methods()?;
+    let mut items = Vec::new();
+    for point in points {
+        let placement = host.place(&Order::default(), point.spec.processors)?;
+        items.extend(methods.iter().map(|&method| Item {
+            method,
+            spec: point.spec,
+            size: point.size.to_owned(),
+            placement: placement.cpus().to_vec(),
+            notes: vec![],
+        }));
+    }
+    let (start, limit) = (Instant::now(), Duration::from_secs(args.limit));
+    let bar = output::progress(args.limit, limit);
+    bar.set_message("measuring");
+    let mut session = Session::new(items);
+    let mut rounds = 0;
+    // One round more than asked for: some samples fall between the modes.
+    while start.elapsed() < limit && !rig.is_interrupted() && rounds < 2 * args.blocks {
+        session.round(rig, || bar.set_position(start.elapsed().as_secs()));
+        rounds += 1;
+    }
+    bar.finish_and_clear();
+    let mut runs = session.finish(rig).into_iter();
+    let of_point = |_: &Point| runs.by_ref().take(methods.len()).collect();
+    Ok(points.iter().map(of_point).collect())
+}
+
+/// What is no ratio; true where one is missed.
+fn say_costs() -> Result<bool, String> {
+    let mut missed = false;
+    let mut row = |what: &str, value: Option<f64>, most: f64, unit: &str| {
+        let Some(value) = value else {
+            return output::say(&format!("{what:44} not seen here\n"));
+        };
+        let met = value <= most;
+        missed |= !met;
+        let verdict = if met { "pass" } else { "MISS" };
+        output::say(&format!(
+            "{what:44} <= {most:<7} {value:>12.4} {unit:8} {verdict}\n"
+        ))
+    };
+    // First: what others have left behind would be counted.
+    let bytes = fibre::bytes_of_blocked(BLOCKED).map_err(|why| why.to_string())?;
+    row("one of 100,000 fibres that wait", bytes, 4_300.0, "bytes")?;
+    let share = fibre::idle(Duration::from_secs(2));
+    row("idle cluster: share of a CPU", share, 0.001, "")?;
+    let longest = fibre::starved(200);
+    row(
+        "first run behind one that never yields",
+        longest,
+        10.0,
+        "ms",
+    )?;
+    for (flavour, completes) in fibre::transfers()? {
+        missed |= !completes;
+        let verdict = if completes { "pass" } else { "MISS" };
+        let name = flavour.name();
+        output::say(&format!(
+            "transfer, migrating, {name}: completes  {verdict}\n"
+        ))?;
+    }
+    Ok(missed)
+}
+
+/// A line for each mode: ns per operation.
+fn say_figures(run: &Run) -> Result<(), String> {
+    let figure = |mode| match run.by_mode.get(&mode) {
+        Some(s) => {
+            let (low, high) = (1e3 / s.q3_mops, 1e3 / s.q1_mops);
+            format!("{:.1} [{low:.1}, {high:.1}] n={}", 1e3 / s.median_mops, s.n)
+        }
+        None => "not seen".to_owned(),
+    };
+    let (near, far) = (figure(Mode::Near), figure(Mode::Far));
+    let missing = run.not_installed.as_deref();
+    let missing = missing.map_or(String::new(), |why| format!("  not installed: {why}"));
+    output::say(&format!(
+        "  {:18} near {near:28} far {far:28} ns/op{missing}\n",
+        run.method
+    ))
+}

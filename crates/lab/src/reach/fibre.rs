@@ -1,0 +1,214 @@
+//! The targets of fibres: five benchmarks against Tokio, and what fibres cost where they do nothing.
+//!
+//! Fibres that migrate are held to the targets, as Tokio's tasks migrate; those that stay on their
+//! threads, which is what safe code gets, to those of yield, and are printed beside them elsewhere.
+
+use super::Bound::AtMost;
+use super::Figure::Ns;
+use super::{Outcome, Target, judge};
+use crate::fibres::method::Method;
+use crate::fibres::spec::{Bench, Flavour, Length, RING, Spec};
+use crate::measure::cpu::process_cpu_s;
+use crate::measure::memory::resident_bytes;
+use crate::schema::Run;
+use corelay::fibre::{Cluster, Semaphore, SpawnError, processor, spawn, yield_now};
+use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const STAYING: &str = "corelay";
+const MIGRATING: &str = "corelay-migrating";
+const TOKIO: &str = "tokio";
+
+/// One benchmark at one size.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// `hi` or `lo`.
+    pub size: &'static str,
+    /// What is run.
+    pub spec: Spec,
+}
+
+/// Whose fibres are measured.
+///
+/// # Errors
+/// Never: their names are known.
+pub fn methods() -> Result<Vec<Method>, String> {
+    let names = [STAYING, MIGRATING, TOKIO];
+    names.into_iter().map(Method::named).collect()
+}
+
+/// All benchmarks that have a target, on one processor and on two.
+pub fn points(cpus: usize, slice: Duration) -> Vec<Point> {
+    let mut points = Vec::new();
+    for p in [1, 2].into_iter().filter(|&p| p <= cpus) {
+        let locality = |share| Bench::Locality {
+            spots: 100 * p - p,
+            words: 64,
+            touches: 64,
+            share,
+        };
+        let benches = [
+            ("hi", 100 * p, Bench::Cycle { ring: RING }),
+            ("lo", p, Bench::Cycle { ring: RING }),
+            ("hi", 100 * p, Bench::Yield),
+            ("lo", p, Bench::Yield),
+            ("hi", 100 * p, Bench::Churn { spots: 50 * p }),
+            ("lo", 2 * p, Bench::Churn { spots: p }),
+            ("share", 100 * p, locality(true)),
+            ("no share", 100 * p, locality(false)),
+        ];
+        points.extend(benches.map(|(size, fibres, bench)| Point {
+            size,
+            spec: Spec {
+                bench,
+                processors: p,
+                fibres,
+                length: Length::Time(slice),
+                seed: 1,
+            },
+        }));
+    }
+    points
+}
+
+impl Point {
+    /// What it is called in the table.
+    pub fn name(&self) -> String {
+        format!(
+            "{} {}, p = {}",
+            self.spec.bench, self.size, self.spec.processors
+        )
+    }
+
+    /// Judges its samples: what is held to a target, then what is printed beside it.
+    pub fn judge(&self, runs: &[Run], blocks: usize) -> (Vec<Outcome>, Vec<Outcome>) {
+        let most = match self.spec.bench {
+            Bench::Locality { .. } => 0.75,
+            _ => 0.6,
+        };
+        let target = |what, method| Target {
+            what,
+            top: Ns(method),
+            bottom: Ns(TOKIO),
+            near: AtMost(most),
+            far: AtMost(most),
+        };
+        let migrating = target("migrating / tokio", MIGRATING);
+        let staying = target("staying / tokio", STAYING);
+        match self.spec.bench {
+            Bench::Yield => (judge(&[migrating, staying], runs, blocks), vec![]),
+            _ => (
+                judge(&[migrating], runs, blocks),
+                judge(&[staying], runs, blocks),
+            ),
+        }
+    }
+}
+
+/// Whether `transfer` completes with fibres that migrate, on two processors, in both flavours.
+///
+/// # Errors
+/// A sentence that says what went wrong.
+pub fn transfers() -> Result<Vec<(Flavour, bool)>, String> {
+    let method = Method::named(MIGRATING)?;
+    let flavours = [Flavour::Park, Flavour::Yield];
+    let run = |flavour| {
+        let spec = Spec {
+            bench: Bench::Transfer { flavour },
+            processors: 2,
+            fibres: 200,
+            length: Length::Iterations(500),
+            seed: 1,
+        };
+        let outcome = method.run(&spec, &AtomicBool::new(false));
+        let outcome = outcome.map_err(|why| format!("transfer: {why:?}"))?;
+        Ok((flavour, outcome.completed))
+    };
+    flavours.into_iter().map(run).collect()
+}
+
+/// Bytes of a fibre that waits, page tables included: the mean of so many, with guards.
+///
+/// # Errors
+/// There is no memory for so many.
+pub fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
+    let Ok(cluster) = Cluster::start(1) else {
+        return Ok(None);
+    };
+    let door = Arc::new(Semaphore::new(0));
+    let mut handles = Vec::with_capacity(fibres);
+    let Some(before) = resident_bytes() else {
+        return Ok(None);
+    };
+    for _ in 0..fibres {
+        let door = Arc::clone(&door);
+        handles.push(cluster.fibre().spawn(move || door.acquire())?);
+    }
+    // The last one made waits too, then.
+    let ready = |_: &_| cluster.counters().switches < fibres as u64;
+    while ready(&()) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let after = resident_bytes();
+    door.release_many(fibres as u32);
+    for handle in handles {
+        let _ = handle.join();
+    }
+    Ok(after.map(|after| after.saturating_sub(before) as f64 / fibres as f64))
+}
+
+/// Share of a CPU that a cluster takes which has nothing to do.
+pub fn idle(time: Duration) -> Option<f64> {
+    let cluster = Cluster::start(2).ok()?;
+    let _ = cluster.spawn(yield_now).join();
+    // It looks around first.
+    std::thread::sleep(Duration::from_millis(50));
+    let (cpu, wall) = (process_cpu_s()?, Instant::now());
+    std::thread::sleep(time);
+    Some((process_cpu_s()? - cpu) / wall.elapsed().as_secs_f64())
+}
+
+/// Milliseconds until a fibre first runs that was made by one which never yields: the longest of
+/// some tries, while the other processor has fibres in long slices. `None` on one CPU.
+pub fn starved(tries: u32) -> Option<f64> {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return None;
+    }
+    let cluster = Cluster::start(2).ok()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy = Arc::clone(&stop);
+    let sliced = cluster.spawn(move || {
+        // Relaxed: only a flag.
+        while !busy.load(Ordering::Relaxed) {
+            let until = Instant::now() + Duration::from_millis(1);
+            while Instant::now() < until {
+                spin_loop();
+            }
+            yield_now();
+        }
+    });
+    let mut longest = 0.0_f64;
+    for _ in 0..tries {
+        let home = cluster.spawn(move || {
+            let made = Instant::now();
+            let ran_ns = Arc::new(AtomicU64::new(0));
+            let told = Arc::clone(&ran_ns);
+            let starved = spawn(move || {
+                told.store(made.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                processor()
+            });
+            // Relaxed: only a flag.
+            while ran_ns.load(Ordering::Relaxed) == 0 {
+                spin_loop();
+            }
+            drop(starved);
+            ran_ns.load(Ordering::Relaxed)
+        });
+        longest = longest.max(home.join().ok()? as f64 / 1e6);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let _ = sliced.join();
+    Some(longest)
+}

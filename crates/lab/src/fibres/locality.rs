@@ -194,9 +194,10 @@ impl Work for Locality {
 mod tests {
     use super::*;
     use crate::fibres::spec::{Bench, Length};
+    use std::sync::Arc;
     use std::time::Duration;
 
-    /// Runs it on threads for 20 ms; the touches of each array, fewest first.
+    /// Runs it for 20 ms; the touches of each array, fewest first.
     fn touches(share: bool) -> Vec<u64> {
         let (fibres, spots, words, touches) = (8, 6, 5, 3);
         let spec = Spec {
@@ -211,22 +212,19 @@ mod tests {
             length: Length::Time(Duration::from_millis(20)),
             seed: 3,
         };
-        let (work, end) = (
-            Locality::new(&spec, spots, words, touches, share),
-            End::by_time(),
-        );
-        let tallies: Vec<Tally> = std::thread::scope(|scope| {
-            let (work, end) = (&work, &end);
-            let fibre = |me| scope.spawn(move || work.fibre(me, end));
-            let threads: Vec<_> = (0..fibres).map(fibre).collect();
-            std::thread::sleep(Duration::from_millis(20));
-            end.reach();
-            work.wake_all();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .collect()
-        });
+        let work = Locality::new(&spec, spots, words, touches, share);
+        let shared = Arc::new((work, End::by_time()));
+        let cluster = fibre::Cluster::start(2).unwrap();
+        let spawn = |me| {
+            let shared = Arc::clone(&shared);
+            cluster.spawn(move || shared.0.fibre(me, &shared.1))
+        };
+        let fibres: Vec<_> = (0..fibres).map(spawn).collect();
+        std::thread::sleep(Duration::from_millis(20));
+        let (work, end) = &*shared;
+        end.reach();
+        work.wake_all();
+        let tallies: Vec<Tally> = fibres.into_iter().map(|f| f.join().unwrap()).collect();
         work.check(&tallies).unwrap();
         let sum = |array: &CachePadded<Array>| {
             let words = array.own().iter();

@@ -16,9 +16,8 @@ mod migrate;
 mod own;
 pub mod session;
 pub mod spec;
-mod stand_in;
 mod team;
 mod transfer;
 mod yield_;
 
-use stand_in as fibre;
+use corelay_fibre as fibre;

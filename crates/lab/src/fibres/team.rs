@@ -205,7 +205,6 @@ pub(super) fn run<W: Work>(
         cpu_s: over.cpu_s - began.cpu_s,
         completed: team.work.completed(),
         fibre_migrations: Some(migrated),
-        note: Some(fibre::NOTE.to_owned()),
         ..Outcome::default()
     };
     sum_up(&mut outcome, &tallies);

@@ -3,7 +3,7 @@
 //!
 //! Busy processors help each other, idle ones look while they spin. What is left: all that are not
 //! stuck sleep, or are in slices so long that they look around too seldom. The clockwork looks
-//! every three milliseconds while any processor runs fibres, and moves what it finds on a stuck one to
+//! every two milliseconds while any processor runs fibres, and moves what it finds on a stuck one to
 //! where all fetch from.
 
 use crate::cluster::Shared;
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Between two looks.
-const PERIOD: Duration = Duration::from_millis(3);
+const PERIOD: Duration = Duration::from_millis(2);
 
 #[derive(Default)]
 pub(crate) struct Clockwork {

@@ -5,6 +5,8 @@ use crate::cli::host::Host;
 use crate::cli::{Exit, output};
 use crate::fibres::session::{Item, Session};
 use crate::measure::rig::Rig;
+use crate::measure::stats::Interval;
+use crate::reach::Outcome;
 use crate::reach::fibre::{self, Point};
 use crate::schema::{Mode, Run};
 use corelay_topology::Order;
@@ -29,10 +31,7 @@ pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
         output::say(&format!("{}\n", point.name()))?;
         let (held, beside) = point.judge(runs, args.blocks as usize);
         missed |= say_outcomes(&held)?;
-        if !beside.is_empty() {
-            output::say("  beside it, held to nothing:\n")?;
-            say_outcomes(&beside)?;
-        }
+        beside.iter().try_for_each(say_beside)?;
         runs.iter().try_for_each(say_figures)?;
     }
     Ok(match (missed, rig.is_interrupted()) {
@@ -113,6 +112,22 @@ fn say_costs() -> Result<bool, String> {
         ))?;
     }
     Ok(missed)
+}
+
+/// A ratio that is held to nothing.
+fn say_beside(outcome: &Outcome) -> Result<(), String> {
+    let Some(Interval { low, ratio, high }) = outcome.ratio else {
+        return Ok(());
+    };
+    let mode = match outcome.mode {
+        Mode::Near => "near",
+        _ => "far",
+    };
+    output::say(&format!(
+        "{} {mode:5}          {:>24}  beside it\n",
+        outcome.what,
+        format!("{ratio:.3} [{low:.3}, {high:.3}]"),
+    ))
 }
 
 /// A line for each mode: ns per operation.

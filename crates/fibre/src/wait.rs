@@ -115,6 +115,12 @@ impl Header {
         self.leave(ENDED);
     }
 
+    /// By who meddles.
+    fn waiting(&self) -> *mut () {
+        // Acquire: pairs with the Release of `block_fibre`; shows the record.
+        self.waiting.load(Ordering::Acquire)
+    }
+
     /// Runs `f` with the record of the fibre's wait, while the fibre cannot leave it: `None` where
     /// it does not wait. Not at all where it has ended.
     fn meddle(&self, f: impl FnOnce(Option<&Record<'_>>)) {
@@ -125,8 +131,7 @@ impl Header {
         }
         // Pairs with the light barrier of `leave`.
         barrier::heavy();
-        // Acquire: pairs with the Release of `block_fibre`; shows the record.
-        let waiting = self.waiting.load(Ordering::Acquire);
+        let waiting = self.waiting();
         if waiting != ENDED {
             // SAFETY: null, or a record that stays until there is no meddler.
             f(unsafe { waiting.cast::<Record<'_>>().as_ref() });
@@ -146,8 +151,9 @@ pub(crate) fn cancel(fibre: &HeaderRef) {
         } else {
             // It may be about to begin a wait: see `block_fibre`, which looks behind `waiting`.
             barrier::heavy();
-            // Acquire: as in `meddle`.
-            let waiting = fibre.waiting.load(Ordering::Acquire);
+            // It may also have ended meanwhile.
+            let waiting = Some(fibre.waiting()).filter(|waiting| *waiting != ENDED);
+            let waiting = waiting.unwrap_or(ptr::null_mut());
             // SAFETY: as there.
             if let Some(record) = unsafe { waiting.cast::<Record<'_>>().as_ref() } {
                 interrupt(fibre, record, CANCELLED);

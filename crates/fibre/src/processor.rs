@@ -20,6 +20,7 @@ use crate::ready::lane::{LANE, Lane};
 use crate::ready::ring::Ring;
 use crate::stack::OverflowGuard;
 use crate::switch::{self, Runnable};
+use corelay_sync::barrier;
 use corelay_sync::facade::atomic::AtomicPtr;
 use corelay_sync::facade::thread_local;
 use corelay_sync::wait::{self, Sleeper, Token};
@@ -191,6 +192,9 @@ impl Processor {
             }
             self.ring.push(fibre);
         }
+        // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
+        // pushed, or is seen here.
+        barrier::light();
         if idle.is_any() {
             self.offer();
         }

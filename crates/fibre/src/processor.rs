@@ -88,6 +88,11 @@ pub(crate) fn here() -> *const Processor {
     HERE.try_with(Cell::get).unwrap_or(std::ptr::null())
 }
 
+/// From now on `processor` runs on this thread.
+pub(crate) fn run_here(processor: *const Processor) {
+    HERE.with(|here| here.set(processor));
+}
+
 /// Makes a fibre ready, from anywhere.
 #[inline]
 pub(crate) fn ready(fibre: Runnable) {
@@ -217,7 +222,7 @@ impl Processor {
 
     /// The next fibre.
     #[inline(always)]
-    fn next(&self) -> Option<NonNull<Header>> {
+    pub(crate) fn next(&self) -> Option<NonNull<Header>> {
         let pops = self.pops.get();
         if pops.is_multiple_of(HOME_EVERY) {
             self.look_around(pops);
@@ -343,18 +348,23 @@ impl Processor {
         }
     }
 
-    fn end(&self, fibre: Runnable) {
+    pub(crate) fn end(&self, fibre: Runnable) {
         fibre.header().leave_for_good();
         // SAFETY: the reference that a fibre has while it lives.
         drop(unsafe { HeaderRef::from_counted(fibre.into_raw()) });
         self.shared().ended();
     }
 
+    /// This thread is the one that sleeps when there is nothing to do.
+    pub(crate) fn become_sleeper(&self) {
+        let _ = self.sleeper.set(Sleeper::current());
+    }
+
     /// What its thread does, until the cluster closes.
     pub(crate) fn run(&self) {
-        let _ = self.sleeper.set(Sleeper::current());
+        self.become_sleeper();
         let overflow = OverflowGuard::install().expect("memory for a signal stack");
-        HERE.with(|here| here.set(self));
+        run_here(self);
         wait::enter(&Seam(self), || {
             loop {
                 match self.next() {
@@ -365,7 +375,7 @@ impl Processor {
                 }
             }
         });
-        HERE.with(|here| here.set(std::ptr::null()));
+        run_here(std::ptr::null());
     }
 }
 

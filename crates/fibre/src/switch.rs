@@ -5,9 +5,16 @@
 //! queue, also on another processor at once, can resume it, and a waiter needs no ticket.
 
 use crate::header::Header;
+#[cfg(any(corelay_loom, corelay_shuttle))]
+pub(crate) use crate::model::coroutine::Yielder;
+#[cfg(any(corelay_loom, corelay_shuttle))]
+use crate::model::coroutine::{Coroutine, CoroutineResult};
 use crate::processor::{self, Processor};
 use corelay_sync::wait::{self, NoSwitch};
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+pub(crate) use corosensei::Yielder;
 use corosensei::stack::StackPointer;
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
 use corosensei::{Coroutine, CoroutineResult};
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};

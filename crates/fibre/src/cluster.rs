@@ -12,11 +12,11 @@ use crate::stack::StackSize;
 use crate::switch::Runnable;
 use crate::timers::Timers;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use corelay_sync::facade::thread;
 use corelay_sync::{CachePadded, barrier};
 use std::fmt;
 use std::ptr;
 use std::sync::Arc;
-use std::thread;
 
 /// What the threads of a cluster share.
 pub(crate) struct Shared {
@@ -69,6 +69,27 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 impl Shared {
+    /// Processors that no thread runs yet.
+    pub(crate) fn new(processors: usize, stack_size: StackSize) -> Arc<Self> {
+        let shared = Arc::new(Self {
+            processors: (0..processors)
+                .map(|number| CachePadded::new(Processor::new(number, processors)))
+                .collect(),
+            idle: Idle::new(processors),
+            clockwork: Clockwork::default(),
+            timers: Timers::default(),
+            registry: Registry::default(),
+            live: CachePadded::new(AtomicUsize::new(0)),
+            closing: AtomicBool::new(false),
+            ids: AtomicU64::new(0),
+            stack_size,
+        });
+        for processor in &shared.processors {
+            processor.join_cluster(Arc::as_ptr(&shared));
+        }
+        shared
+    }
+
     /// Makes a fibre ready, from a thread that is no processor of this cluster.
     #[cold]
     pub(crate) fn inject(&self, fibre: Runnable) {
@@ -165,24 +186,8 @@ impl Cluster {
         stack_size: StackSize,
         name: &str,
     ) -> Result<Self, StartError> {
-        let shared = Arc::new(Shared {
-            processors: (0..processors)
-                .map(|number| CachePadded::new(Processor::new(number, processors)))
-                .collect(),
-            idle: Idle::new(processors),
-            clockwork: Clockwork::default(),
-            timers: Timers::default(),
-            registry: Registry::default(),
-            live: CachePadded::new(AtomicUsize::new(0)),
-            closing: AtomicBool::new(false),
-            ids: AtomicU64::new(0),
-            stack_size,
-        });
-        for processor in &shared.processors {
-            processor.join_cluster(Arc::as_ptr(&shared));
-        }
         let mut cluster = Self {
-            shared,
+            shared: Shared::new(processors, stack_size),
             threads: Vec::new(),
         };
         for number in 0..processors {
@@ -205,7 +210,10 @@ impl Cluster {
         name: String,
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), StartError> {
-        let thread = thread::Builder::new().name(name).spawn(run);
+        #[cfg(not(any(corelay_loom, corelay_shuttle)))]
+        let thread = std::thread::Builder::new().name(name).spawn(run);
+        #[cfg(any(corelay_loom, corelay_shuttle))]
+        let (_, thread) = (name, Ok(thread::spawn(run)));
         self.threads.push(thread.map_err(StartError::Thread)?);
         Ok(())
     }

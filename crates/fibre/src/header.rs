@@ -19,10 +19,9 @@ use crate::park::Ticket;
 use crate::ready::inbox::Item;
 use crate::registry::Links;
 use crate::stack::{self, Label, Stack};
-use crate::switch::{Suspended, Then};
+use crate::switch::{Suspended, Then, Yielder};
 use crate::wait;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
-use corosensei::Yielder;
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
 

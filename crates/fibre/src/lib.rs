@@ -86,6 +86,9 @@ mod header;
 mod help;
 mod idle;
 mod join;
+#[cfg(any(corelay_loom, corelay_shuttle))]
+#[doc(hidden)]
+pub mod model;
 mod park;
 mod processor;
 mod ready;

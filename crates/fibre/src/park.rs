@@ -28,7 +28,7 @@ impl Ticket {
 
     /// Takes an unpark that has come already.
     #[inline]
-    fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         // Relaxed, then Acquire: pairs with the Release of `unpark`. Only unparks change the word
         // meanwhile, and they leave PENDING as it is.
         self.0.load(Ordering::Relaxed) == PENDING && {
@@ -53,7 +53,7 @@ impl Ticket {
     }
 
     /// True where the fibre was parked, and is the caller's: not as an unpark.
-    fn withdraw(&self) -> bool {
+    pub(crate) fn withdraw(&self) -> bool {
         // Acquire: pairs with the Release of `park`.
         self.0
             .compare_exchange(PARKED, RUNNING, Ordering::Acquire, Ordering::Relaxed)

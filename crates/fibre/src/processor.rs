@@ -20,6 +20,7 @@ use crate::ready::lane::{LANE, Lane};
 use crate::ready::ring::Ring;
 use crate::stack::OverflowGuard;
 use crate::switch::{self, Runnable};
+use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::thread_local;
 use corelay_sync::trace::{self, Mark};
@@ -92,6 +93,11 @@ thread_local! {
 #[inline(never)]
 pub(crate) fn here() -> *const Processor {
     HERE.try_with(Cell::get).unwrap_or(ptr::null())
+}
+
+/// From now on `processor` runs on this thread.
+pub(crate) fn run_here(processor: *const Processor) {
+    HERE.with(|here| here.set(processor));
 }
 
 /// Makes a fibre ready, from anywhere.
@@ -200,6 +206,9 @@ impl Processor {
         }
         // SAFETY: on our thread.
         unsafe { self.ring.push(fibre) };
+        // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
+        // pushed, or is seen here.
+        barrier::light();
         if idle.is_any() {
             self.offer();
         }
@@ -229,7 +238,7 @@ impl Processor {
 
     /// The next fibre.
     #[inline(always)]
-    fn next(&self) -> Option<NonNull<Header>> {
+    pub(crate) fn next(&self) -> Option<NonNull<Header>> {
         let pops = self.pops.get();
         if pops.is_multiple_of(LOOK_EVERY) {
             self.look_around(pops);
@@ -370,7 +379,7 @@ impl Processor {
         }
     }
 
-    fn end(&self, fibre: Runnable) {
+    pub(crate) fn end(&self, fibre: Runnable) {
         fibre.header().leave_for_good();
         self.shared().registry.remove(fibre.header());
         // SAFETY: the reference that a fibre has while it lives.
@@ -378,11 +387,16 @@ impl Processor {
         self.shared().ended();
     }
 
+    /// This thread is the one that sleeps when there is nothing to do.
+    pub(crate) fn become_sleeper(&self) {
+        let _ = self.sleeper.set(Sleeper::current());
+    }
+
     /// What its thread does, until the cluster closes.
     pub(crate) fn run(&self) {
-        let _ = self.sleeper.set(Sleeper::current());
+        self.become_sleeper();
         let overflow = OverflowGuard::install().expect("memory for a signal stack");
-        HERE.with(|here| here.set(self));
+        run_here(self);
         wait::enter(&Seam(self), || {
             loop {
                 match self.next() {
@@ -393,7 +407,7 @@ impl Processor {
                 }
             }
         });
-        HERE.with(|here| here.set(ptr::null()));
+        run_here(ptr::null());
     }
 }
 

@@ -6,10 +6,17 @@
 
 use crate::cluster::Shared;
 use crate::header::Header;
+#[cfg(any(corelay_loom, corelay_shuttle))]
+pub(crate) use crate::model::coroutine::Yielder;
+#[cfg(any(corelay_loom, corelay_shuttle))]
+use crate::model::coroutine::{Coroutine, CoroutineResult};
 use crate::processor::{self, Processor};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::wait::{self, NoSwitch};
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+pub(crate) use corosensei::Yielder;
 use corosensei::stack::StackPointer;
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
 use corosensei::{Coroutine, CoroutineResult};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;

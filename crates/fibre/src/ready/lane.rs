@@ -10,10 +10,10 @@
 //! ```text
 //!            take: CAS              read head, tail         store
 //!   OPEN ───────────────► TAKING ───────────────────► TAKEN(from, to)
-//!    ▲                       ▲                          │      │
-//!    │                       └────── take: CAS ─────────┘      │
-//!    │                               (extends `to`)            │
-//!    └──────────── owner, at its next pop: CAS ────────────────┘
+//!    ▲ ▲                   │ ▲                          │      │
+//!    │ └── there is nothing ─┘ └────── take: CAS ─────────┘      │
+//!    │                               (extends `to`)              │
+//!    └─────── owner, at its next pop: CAS to TAKING, store ──────┘
 //! ```
 //! A taker always takes everything there is: from what the owner has not popped, to the tail.
 //! The owner writes `head` and `tail` alone, so nothing of it is ever lost; when it finds the lane
@@ -23,9 +23,11 @@
 //! **Proof sketch.** Let the owner pop item *h*: W(head = h+1); light; R(state). Let the taker:
 //! W(TAKING); heavy; R(head), R(tail). (1) The owner reads OPEN: then the taker reads head > h, and
 //! takes nothing at or before h. (2) The owner reads TAKING or TAKEN: it waits for TAKEN, whose
-//! Release store shows it `from`. If from > h the taker has seen the pop and the item is the
-//! owner's; else from = h, and the item is the taker's: the owner has not popped behind h, because
-//! every pop ends with such a look. Slots are written again only behind OPEN, which the owner's
+//! Release store shows it `from` and `to`. If from > h the taker has seen the pop and the item is the
+//! owner's. So it is if h >= to: it was pushed by an owner that had seen the lane open, and the taker
+//! has not seen that. Else the item is the taker's: the owner has not popped behind h, because
+//! every pop ends with such a look. (3) It reads OPEN while it waits: the taker has taken nothing,
+//! and for the one behind it this is the look of (1). Slots are written again only behind OPEN, which the owner's
 //! Acquire puts behind the taker's reads of them.
 
 use corelay_sync::facade::MODEL;
@@ -142,26 +144,28 @@ impl<T> Lane<T> {
         let mut backoff = Backoff::new();
         loop {
             // Acquire: pairs with the Release in `take`: shows `from` and `to`, and that the
-            // slots have been read.
-            if self.taken.state.load(Ordering::Acquire) == TAKEN {
-                // Relaxed: ordered by the state.
-                let from = self.taken.from.load(Ordering::Relaxed);
-                let to = self.taken.to.load(Ordering::Relaxed);
-                // Relaxed: published by the exchange, to the next taker.
-                self.head.store(to.max(popped + 1), Ordering::Relaxed);
-                // Release: pairs with the Acquire in `take`; publishes the head. Acquire: as
-                // above. It fails where another taker is at work, which extends `to`.
-                if self
-                    .taken
-                    .state
-                    .compare_exchange(TAKEN, OPEN, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-                {
-                    return from > popped;
-                }
+            // slots have been read. Taken like a taker does, so that none extends `to` meanwhile.
+            match self.taken.state.compare_exchange(
+                TAKEN,
+                TAKING,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                // There was nothing when the taker looked; had another one come since, it has
+                // seen the pop.
+                Err(OPEN) => return true,
+                Err(_) => backoff.wait(),
             }
-            backoff.wait();
         }
+        // Relaxed: ordered by the state.
+        let from = self.taken.from.load(Ordering::Relaxed);
+        let to = self.taken.to.load(Ordering::Relaxed);
+        // Relaxed: published by the state, to the next taker.
+        self.head.store(to.max(popped + 1), Ordering::Relaxed);
+        // Release: pairs with the Acquire in `take`; publishes the head.
+        self.taken.state.store(OPEN, Ordering::Release);
+        !(from..to).contains(&popped)
     }
 
     /// Takes all items away from an owner that is stuck, and passes them to `give`, first to
@@ -206,8 +210,11 @@ impl<T> Lane<T> {
         }
         // Relaxed: published by the state.
         self.taken.to.store(to, Ordering::Relaxed);
+        // An owner that has popped the last would not come to open it again.
+        let nothing = state == OPEN && from == to;
         // Release: pairs with the Acquire in `reopen`.
-        self.taken.state.store(TAKEN, Ordering::Release);
+        let next = if nothing { OPEN } else { TAKEN };
+        self.taken.state.store(next, Ordering::Release);
         from < to
     }
 }

@@ -1,0 +1,150 @@
+//! Coroutines under a model checker, which knows no switch of stacks: each has a thread of the
+//! checker, which runs while the thread that has resumed it waits.
+//!
+//! Whoever resumes it must have it to itself, ordered behind the switch before: loom is told so by
+//! a cell that is written when a resumption begins and when it ends.
+
+use crate::processor::{self, Processor};
+use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::sync::{Condvar, Mutex};
+use corelay_sync::facade::thread;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// How a resumption has ended.
+pub(crate) enum CoroutineResult<Yield, Return> {
+    Yield(Yield),
+    Return(Return),
+}
+
+enum Turn<Yield> {
+    Resting,
+    Runs(*const Processor),
+    Stopped(Yield),
+    Ended,
+}
+
+struct Baton<Yield> {
+    turn: Mutex<Turn<Yield>>,
+    passed: Condvar,
+}
+
+// SAFETY: what lies in it is passed on with the turn.
+unsafe impl<Yield> Send for Baton<Yield> {}
+// SAFETY: as above.
+unsafe impl<Yield> Sync for Baton<Yield> {}
+
+impl<Yield> Baton<Yield> {
+    fn pass(&self, to: Turn<Yield>) {
+        *self.turn.lock().unwrap() = to;
+        self.passed.notify_all();
+    }
+
+    /// On the coroutine's thread: waits until it is resumed.
+    fn await_turn(&self) {
+        let mut turn = self.turn.lock().unwrap();
+        loop {
+            if let Turn::Runs(on) = *turn {
+                drop(turn);
+                return processor::run_here(on);
+            }
+            turn = self.passed.wait(turn).unwrap();
+        }
+    }
+
+    /// On the thread that has resumed it: waits until it has stopped.
+    fn await_stop(&self) -> Turn<Yield> {
+        let mut turn = self.turn.lock().unwrap();
+        while matches!(*turn, Turn::Runs(_)) {
+            turn = self.passed.wait(turn).unwrap();
+        }
+        std::mem::replace(&mut *turn, Turn::Resting)
+    }
+}
+
+/// Passed to what runs in a coroutine.
+pub(crate) struct Yielder<Input, Yield> {
+    baton: Arc<Baton<Yield>>,
+    input: PhantomData<Input>,
+}
+
+impl<Yield> Yielder<(), Yield> {
+    pub(crate) fn suspend(&self, with: Yield) {
+        self.baton.pass(Turn::Stopped(with));
+        self.baton.await_turn();
+    }
+}
+
+/// With the parameters that corosensei's has.
+pub(crate) struct Coroutine<Input, Yield, Return, Stack> {
+    baton: Arc<Baton<Yield>>,
+    /// Until it is resumed for the first time.
+    body: Option<Box<dyn FnOnce() + Send>>,
+    frames: UnsafeCell<()>,
+    types: PhantomData<(Input, Return, Stack)>,
+}
+
+struct Body<F>(F);
+
+// SAFETY: what runs in a fibre may be sent, and the rest is the builder's.
+unsafe impl<F> Send for Body<F> {}
+
+impl<F: FnOnce()> Body<F> {
+    fn run(self) {
+        (self.0)();
+    }
+}
+
+impl<Yield: 'static, Stack> Coroutine<(), Yield, (), Stack> {
+    /// # Safety
+    /// None here; corosensei's has some.
+    pub(crate) unsafe fn with_stack_unchecked<F>(_: Stack, f: F) -> Self
+    where
+        F: FnOnce(&Yielder<(), Yield>, ()),
+    {
+        let baton = Arc::new(Baton {
+            turn: Mutex::new(Turn::Resting),
+            passed: Condvar::new(),
+        });
+        let yielder = Yielder {
+            baton: Arc::clone(&baton),
+            input: PhantomData,
+        };
+        let body = Body(move || {
+            yielder.baton.await_turn();
+            f(&yielder, ());
+            yielder.baton.pass(Turn::Ended);
+        });
+        let body: Box<dyn FnOnce() + Send + '_> = Box::new(|| body.run());
+        // SAFETY: it is run before what it borrows ends, as the caller of the original promises.
+        let body = unsafe {
+            std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send>>(body)
+        };
+        Self {
+            baton,
+            body: Some(body),
+            frames: UnsafeCell::new(()),
+            types: PhantomData,
+        }
+    }
+
+    pub(crate) fn resume(&mut self, (): ()) -> CoroutineResult<Yield, ()> {
+        self.frames.with_mut(|_| ());
+        if let Some(body) = self.body.take() {
+            thread::spawn(body);
+        }
+        let before = std::mem::replace(
+            &mut *self.baton.turn.lock().unwrap(),
+            Turn::Runs(processor::here()),
+        );
+        assert!(matches!(before, Turn::Resting), "resumed while it runs");
+        self.baton.passed.notify_all();
+        let now = self.baton.await_stop();
+        self.frames.with_mut(|_| ());
+        match now {
+            Turn::Stopped(with) => CoroutineResult::Yield(with),
+            Turn::Ended => CoroutineResult::Return(()),
+            Turn::Resting | Turn::Runs(_) => unreachable!("nobody else resumes it"),
+        }
+    }
+}

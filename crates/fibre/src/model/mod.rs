@@ -1,0 +1,242 @@
+//! What the model checkers' tests see of the crate, beside its public face: the protocols one by
+//! one, and processors without threads of their own.
+//!
+//! The sources are those that are shipped; only the switch of stacks is another, see
+//! [`coroutine`].
+
+pub(crate) mod coroutine;
+
+use crate::cluster::Shared;
+use crate::join::JoinHandle;
+use crate::park;
+use crate::processor;
+use crate::ready::{inbox, lane, ring};
+use crate::stack::StackSize;
+use crate::switch::{self, Runnable};
+use corelay_sync::facade::atomic::AtomicPtr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// What lies in queues: a word to tell it by, and a link.
+#[derive(Debug)]
+pub struct Item<T> {
+    /// Whatever the test looks at.
+    pub value: T,
+    next: AtomicPtr<Self>,
+}
+
+// SAFETY: `next` serves inboxes alone.
+unsafe impl<T> inbox::Item for Item<T> {
+    fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+}
+
+impl<T> Item<T> {
+    /// To be freed by [`take_back`](Self::take_back).
+    pub fn new(value: T) -> NonNull<Self> {
+        let next = AtomicPtr::default();
+        NonNull::from(Box::leak(Box::new(Self { value, next })))
+    }
+
+    /// # Safety
+    /// From [`new`](Self::new), once.
+    pub unsafe fn take_back(item: NonNull<Self>) -> T {
+        // SAFETY: the caller's duty.
+        unsafe { Box::from_raw(item.as_ptr()) }.value
+    }
+}
+
+/// The lane of a processor.
+#[allow(missing_debug_implementations)]
+pub struct Lane<T>(lane::Lane<T>);
+
+impl<T> Lane<T> {
+    /// Empty.
+    #[expect(clippy::new_without_default, reason = "as the one inside")]
+    pub fn new() -> Self {
+        Self(lane::Lane::new())
+    }
+
+    /// Adds `item`; false where there is no room.
+    ///
+    /// # Safety
+    /// Only the owner.
+    pub unsafe fn push(&self, item: NonNull<T>) -> bool {
+        // SAFETY: the caller's duty.
+        let room = unsafe { self.0.has_room() };
+        if room {
+            // SAFETY: as above, and there is room.
+            unsafe { self.0.push(item) };
+        }
+        room
+    }
+
+    /// Takes the first.
+    ///
+    /// # Safety
+    /// Only the owner.
+    pub unsafe fn pop(&self) -> Option<NonNull<T>> {
+        // SAFETY: the caller's duty.
+        unsafe { self.0.pop(|| ()) }
+    }
+
+    /// Takes all, by another.
+    pub fn take(&self, give: impl FnMut(NonNull<T>)) -> bool {
+        self.0.take(give)
+    }
+}
+
+/// The ring of a processor.
+#[allow(missing_debug_implementations)]
+pub struct Ring<T>(ring::Ring<T>);
+
+impl<T> Ring<T> {
+    /// Empty.
+    #[expect(clippy::new_without_default, reason = "as the one inside")]
+    pub fn new() -> Self {
+        Self(ring::Ring::new())
+    }
+
+    /// Adds `item`.
+    ///
+    /// # Safety
+    /// Only the owner.
+    pub unsafe fn push(&self, item: NonNull<T>) {
+        // SAFETY: the caller's duty.
+        unsafe { self.0.push(item) };
+    }
+
+    /// Takes up to `most`.
+    pub fn take(&self, most: usize, give: impl FnMut(NonNull<T>)) -> usize {
+        self.0.take(|there| there.min(most), give)
+    }
+}
+
+// SAFETY: as of the one inside; items are passed on whole.
+unsafe impl<T: Send> Send for Ring<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Ring<T> {}
+
+/// An inbox of a processor.
+#[allow(missing_debug_implementations)]
+pub struct Inbox<T>(inbox::Inbox<Item<T>>);
+
+impl<T> Inbox<T> {
+    /// Empty.
+    #[expect(clippy::new_without_default, reason = "as the one inside")]
+    pub fn new() -> Self {
+        Self(inbox::Inbox::new())
+    }
+
+    /// Adds `item`.
+    ///
+    /// # Safety
+    /// It is the caller's to give, and lies in no inbox.
+    pub unsafe fn push(&self, item: NonNull<Item<T>>) {
+        // SAFETY: the caller's duty.
+        unsafe { self.0.push(item) };
+    }
+
+    /// Takes all.
+    pub fn take(&self, give: impl FnMut(NonNull<Item<T>>)) {
+        self.0.take(give);
+    }
+}
+
+/// A fibre's ticket.
+#[allow(missing_debug_implementations)]
+pub struct Ticket(park::Ticket);
+
+impl Ticket {
+    /// Neither parked nor unparked.
+    #[expect(clippy::new_without_default, reason = "as the one inside")]
+    pub fn new() -> Self {
+        Self(park::Ticket::new())
+    }
+
+    /// By the fibre: true where an unpark has come, which is taken.
+    pub fn take(&self) -> bool {
+        self.0.take()
+    }
+
+    /// By its processor: true where the fibre waits now.
+    pub fn park(&self) -> bool {
+        self.0.park()
+    }
+
+    /// True where the fibre was parked, and is the caller's.
+    pub fn unpark(&self) -> bool {
+        self.0.unpark()
+    }
+
+    /// By who interrupts: true where the fibre was parked, and is the caller's.
+    pub fn withdraw(&self) -> bool {
+        self.0.withdraw()
+    }
+}
+
+/// Processors without threads of their own: the test is what drives each.
+#[allow(missing_debug_implementations)]
+#[derive(Clone)]
+pub struct Processors(Arc<Shared>);
+
+impl Processors {
+    /// So many.
+    pub fn new(processors: usize) -> Self {
+        Self(Shared::new(processors, StackSize::DEFAULT))
+    }
+
+    /// As [`Cluster::spawn`](crate::Cluster::spawn), and it may migrate.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        f: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        // SAFETY: the tests keep nothing of the kind.
+        let builder = unsafe { crate::Builder::new(&self.0).migrating() };
+        builder.spawn(f).expect("a stack")
+    }
+
+    /// On the thread that is processor `number` from now on: runs the next fibre until it stops;
+    /// false where nothing is ready.
+    pub fn run_one(&self, number: usize) -> bool {
+        let processor = &*self.0.processors[number];
+        processor::run_here(processor);
+        if processor.pops.get() == 0 {
+            // Spares the look around at the first, which adds nothing but schedules.
+            processor.pops.set(1);
+        }
+        if processor.is_empty() {
+            return false;
+        }
+        processor.fetch();
+        let Some(fibre) = processor.next() else {
+            return false;
+        };
+        processor.running.set(fibre.as_ptr());
+        // SAFETY: on the thread of this processor; the fibre was ready.
+        let ended = unsafe { switch::resume(processor, Runnable::new(fibre)) };
+        processor.running.set(std::ptr::null());
+        if let Err(fibre) = ended {
+            processor.end(fibre);
+        }
+        true
+    }
+
+    /// On the same: what a processor does that has nothing to run; returns when something may be.
+    pub fn idle(&self, number: usize) -> bool {
+        self.0.processors[number].idle()
+    }
+
+    /// From now on this thread is processor `number`, also where it sleeps.
+    pub fn become_one(&self, number: usize) {
+        let processor = &*self.0.processors[number];
+        processor::run_here(processor);
+        processor.become_sleeper();
+    }
+
+    /// On the same: true where something is ready there.
+    pub fn has_work(&self, number: usize) -> bool {
+        !self.0.processors[number].is_empty()
+    }
+}

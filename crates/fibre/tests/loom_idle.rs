@@ -1,0 +1,45 @@
+//! Processors that have nothing to do, under loom: nothing that should wake one is missed.
+
+#![cfg(corelay_loom)]
+
+use corelay_fibre::model::Processors;
+use loom::thread;
+
+/// A fibre that comes from a thread finds its processor asleep, or is found by it.
+#[test]
+fn one_comes_from_a_thread() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        processors.become_one(0);
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || drop(processors.spawn(|| ()))
+        });
+        assert!(processors.idle(0));
+        assert!(processors.has_work(0));
+        assert!(processors.run_one(0));
+        other.join().unwrap();
+    });
+}
+
+/// Where two can be taken, a processor that has nothing to do comes for one.
+#[test]
+fn two_are_pushed_by_another_processor() {
+    loom::model(|| {
+        let processors = Processors::new(2);
+        processors.become_one(1);
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || {
+                processors.become_one(0);
+                // Two lie in the lane where nobody was idle yet.
+                for _ in 0..4 {
+                    drop(processors.spawn(|| ()));
+                }
+            }
+        });
+        assert!(processors.idle(1));
+        assert!(processors.has_work(1));
+        other.join().unwrap();
+    });
+}

@@ -1,0 +1,257 @@
+//! The places of ready fibres under loom: every interleaving of the shipped source (up to the
+//! preemption bound) with every permitted stale read.
+//!
+//! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-fibre
+//! --profile model --test loom_ready`
+//!
+//! An item is a cell of loom's, written by who pushes it and by who gets it: so one that is not
+//! handed over in order is a race, and one that two get has been counted twice.
+
+#![cfg(corelay_loom)]
+
+use corelay_fibre::model::{Inbox, Item, Lane, Ring};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use std::ptr::NonNull;
+
+type Cell = UnsafeCell<u32>;
+
+/// So many items, each got 0 times.
+fn items<const N: usize>() -> Arc<[Cell; N]> {
+    Arc::new(std::array::from_fn(|_| UnsafeCell::new(0)))
+}
+
+fn written(item: &Cell) -> NonNull<Cell> {
+    item.with_mut(|n| {
+        // SAFETY: loom has checked that nobody else uses it.
+        unsafe { *n = 0 };
+    });
+    NonNull::from(item)
+}
+
+fn got(item: NonNull<Cell>) {
+    // SAFETY: items outlive the model's threads.
+    unsafe { item.as_ref() }.with_mut(|n| {
+        // SAFETY: as above.
+        unsafe { *n += 1 };
+    });
+}
+
+fn times(item: &Cell) -> u32 {
+    // SAFETY: as above.
+    item.with(|n| unsafe { *n })
+}
+
+fn each_once(items: &[Cell]) {
+    assert!(items.iter().all(|item| times(item) == 1));
+}
+
+struct Owned<T>(Arc<T>);
+// SAFETY: the models are what checks it.
+unsafe impl<T> Send for Owned<T> {}
+impl<T> Owned<T> {
+    fn get(&self) -> &T {
+        &self.0
+    }
+}
+
+fn beside<T: 'static>(of: &Arc<T>, f: impl Fn(&T) + 'static) -> thread::JoinHandle<()> {
+    struct Sent<F>(F);
+    // SAFETY: as above.
+    unsafe impl<F> Send for Sent<F> {}
+    impl<F: Fn()> Sent<F> {
+        fn run(&self) {
+            (self.0)();
+        }
+    }
+    let of = Owned(Arc::clone(of));
+    let run = Sent(move || f(of.get()));
+    thread::spawn(move || run.run())
+}
+
+/// The owner's last pops: one may find its item taken, and yet something behind.
+fn drain(lane: &Lane<Cell>) {
+    let mut empty = 0;
+    while empty < 2 {
+        // SAFETY: by the owner.
+        match unsafe { lane.pop() } {
+            Some(item) => got(item),
+            None => empty += 1,
+        }
+    }
+}
+
+/// Pushes two, pops two, and one more behind that, while so many others take what lies there.
+fn lane(takers: usize, again: bool) {
+    loom::model(move || {
+        let lane = Arc::new(Lane::new());
+        let items = items::<3>();
+        // SAFETY: this thread is the owner.
+        let push = |item: &Cell| unsafe { lane.push(written(item)) };
+        // SAFETY: as above.
+        let pop = || unsafe { lane.pop() };
+        assert!(push(&items[0]));
+        let threads: Vec<_> = (0..takers)
+            .map(|_| {
+                beside(&lane, |lane: &Lane<Cell>| {
+                    lane.take(got);
+                })
+            })
+            .collect();
+        // Refused where it is closed: its owner goes on with the ring then.
+        let mut pushed = 1 + usize::from(push(&items[1]));
+        for _ in 0..2 {
+            if let Some(item) = pop() {
+                got(item);
+            }
+        }
+        if again && push(&items[pushed]) {
+            pushed += 1;
+            if let Some(item) = pop() {
+                got(item);
+            }
+        }
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        drain(&lane);
+        each_once(&items[..pushed]);
+    });
+}
+
+#[test]
+fn lane_owner_and_taker() {
+    lane(1, false);
+}
+
+/// The owner opens it again, and writes slots that have been taken.
+#[test]
+fn lane_is_opened_again() {
+    lane(1, true);
+}
+
+/// What has been taken is extended by another one, before the owner comes back.
+#[test]
+fn lane_is_taken_twice() {
+    lane(2, false);
+}
+
+/// A taker hands what it has got to the next owner of the slot: reads of slots come before their
+/// reuse.
+#[test]
+fn lane_slots_are_used_again() {
+    loom::model(|| {
+        let lane = Arc::new(Lane::new());
+        let items = items::<4>();
+        // SAFETY: this thread is the owner.
+        let push = |item: &Cell| unsafe { lane.push(written(item)) };
+        // SAFETY: as above.
+        let pop = || unsafe { lane.pop() };
+        assert!(push(&items[0]) && push(&items[1]));
+        let taker = beside(&lane, |lane: &Lane<Cell>| {
+            lane.take(got);
+        });
+        let mut pushed = 2;
+        for _ in 0..2 {
+            if let Some(item) = pop() {
+                got(item);
+            }
+            if push(&items[pushed]) {
+                pushed += 1;
+            }
+        }
+        taker.join().unwrap();
+        drain(&lane);
+        each_once(&items[..pushed]);
+    });
+}
+
+/// The owner pushes so many, of which the ring holds two at first, and takes; so do others.
+fn ring<const N: usize>(takers: usize, most: usize) {
+    loom::model(move || {
+        let ring = Arc::new(Ring::new());
+        let items = items::<N>();
+        let threads: Vec<_> = (0..takers)
+            .map(|_| {
+                beside(&ring, move |ring: &Ring<Cell>| {
+                    ring.take(most, got);
+                })
+            })
+            .collect();
+        for item in &*items {
+            // SAFETY: this thread is the owner.
+            unsafe { ring.push(written(item)) };
+        }
+        ring.take(most, got);
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        while ring.take(most, got) > 0 {}
+        each_once(&*items);
+    });
+}
+
+/// It doubles while another one takes.
+#[test]
+fn ring_grows() {
+    ring::<3>(1, 2);
+}
+
+#[test]
+fn ring_two_takers() {
+    ring::<2>(2, 1);
+}
+
+/// A slot is written again behind the reads of who took it.
+#[test]
+fn ring_slots_are_used_again() {
+    loom::model(|| {
+        let ring = Arc::new(Ring::new());
+        let items = items::<4>();
+        let taker = beside(&ring, |ring: &Ring<Cell>| {
+            ring.take(1, got);
+            ring.take(1, got);
+        });
+        for pair in items.chunks(2) {
+            for item in pair {
+                // SAFETY: this thread is the owner.
+                unsafe { ring.push(written(item)) };
+            }
+            ring.take(1, got);
+        }
+        taker.join().unwrap();
+        while ring.take(2, got) > 0 {}
+        each_once(&*items);
+    });
+}
+
+/// Two push while one takes; each comes in its own order.
+#[test]
+fn inbox_two_push() {
+    loom::model(|| {
+        let inbox: Arc<Inbox<(usize, u32, Cell)>> = Arc::new(Inbox::new());
+        let push = |inbox: &Inbox<_>, who: usize| {
+            for n in 0..2 {
+                let item = Item::new((who, n, UnsafeCell::new(0)));
+                // SAFETY: it lies nowhere, and lives.
+                written(&unsafe { item.as_ref() }.value.2);
+                // SAFETY: as above.
+                unsafe { inbox.push(item) };
+            }
+        };
+        let pushers: Vec<_> = (0..2)
+            .map(|who| beside(&inbox, move |inbox| push(inbox, who)))
+            .collect();
+        let mut seen = [0, 0];
+        let mut take = || {
+            inbox.take(|item| {
+                // SAFETY: from `new`, and taken out.
+                let (who, n, cell) = unsafe { Item::take_back(item) };
+                got(NonNull::from(&cell));
+                assert_eq!(seen[who], n, "in the order in which it came");
+                seen[who] += 1;
+            });
+        };
+        take();
+        pushers.into_iter().for_each(|t| t.join().unwrap());
+        take();
+        assert_eq!(seen, [2, 2]);
+    });
+}

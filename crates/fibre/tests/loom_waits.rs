@@ -1,0 +1,432 @@
+//! Waits and wake-ups under loom: the ticket of a fibre, semaphores that threads wait for, and
+//! the interruption of a fibre's wait.
+
+#![cfg(corelay_loom)]
+
+use corelay_fibre::model::{Processors, Ticket};
+use corelay_fibre::{BinarySemaphore, Semaphore, current, park};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread;
+
+/// A value that loom watches: whoever may use it has it to itself.
+struct Watched(UnsafeCell<u32>);
+// SAFETY: loom checks it.
+unsafe impl Send for Watched {}
+// SAFETY: as above.
+unsafe impl Sync for Watched {}
+
+impl Watched {
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    fn add(&self) -> u32 {
+        self.0.with_mut(|n| {
+            // SAFETY: loom has checked that nobody else uses it.
+            unsafe {
+                *n += 1;
+                *n
+            }
+        })
+    }
+}
+
+/// A fibre's frames: written while it runs, and by whoever lets it go on.
+struct Stopping {
+    ticket: Ticket,
+    frames: Watched,
+    resumed: AtomicBool,
+    changed: loom::sync::Notify,
+}
+
+impl Stopping {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            ticket: Ticket::new(),
+            frames: Watched::new(),
+            resumed: AtomicBool::new(false),
+            changed: loom::sync::Notify::new(),
+        })
+    }
+
+    /// The fibre parks, and its processor publishes that behind the switch.
+    fn park(&self) {
+        self.frames.add();
+        if self.ticket.take() {
+            return;
+        }
+        if self.ticket.park() {
+            // It may also return early.
+            while !self.resumed.load(Ordering::Acquire) {
+                self.changed.wait();
+            }
+        }
+        self.frames.add();
+    }
+
+    fn go_on(&self) {
+        self.frames.add();
+        self.resumed.store(true, Ordering::Release);
+        self.changed.notify();
+    }
+}
+
+/// What was done before the unpark is seen behind the park, and the stopped fibre is whole.
+#[test]
+fn ticket_one_unparks() {
+    loom::model(|| {
+        let fibre = Stopping::new();
+        let data = Arc::new(Watched::new());
+        let other = thread::spawn({
+            let (fibre, data) = (Arc::clone(&fibre), Arc::clone(&data));
+            move || {
+                data.add();
+                if fibre.ticket.unpark() {
+                    fibre.go_on();
+                }
+            }
+        });
+        fibre.park();
+        assert_eq!(data.add(), 2);
+        other.join().unwrap();
+    });
+}
+
+/// Of two unparks one wakes it; the other is kept for the next park, or has been merged.
+#[test]
+fn ticket_two_unpark() {
+    loom::model(|| {
+        let fibre = Stopping::new();
+        let data = [Arc::new(Watched::new()), Arc::new(Watched::new())];
+        let others = data.clone().map(|data| {
+            let fibre = Arc::clone(&fibre);
+            thread::spawn(move || {
+                data.add();
+                if fibre.ticket.unpark() {
+                    fibre.go_on();
+                }
+            })
+        });
+        fibre.park();
+        others.into_iter().for_each(|t| t.join().unwrap());
+        // Joined, so it is there if it has not been merged.
+        fibre.ticket.take();
+        assert!(!fibre.ticket.take());
+        data.iter().for_each(|data| assert_eq!(data.add(), 2));
+    });
+}
+
+/// Two merged unparks: what either did before is seen.
+#[test]
+fn ticket_merges_what_came_before() {
+    loom::model(|| {
+        let ticket = Arc::new(Ticket::new());
+        let data = [Arc::new(Watched::new()), Arc::new(Watched::new())];
+        let done = Arc::new(AtomicUsize::new(0));
+        let others = data.clone().map(|data| {
+            let (ticket, done) = (Arc::clone(&ticket), Arc::clone(&done));
+            thread::spawn(move || {
+                data.add();
+                assert!(!ticket.unpark());
+                // Relaxed: what the ticket shows is what is looked at.
+                done.fetch_add(1, Ordering::Relaxed);
+            })
+        });
+        if done.load(Ordering::Relaxed) == 2 && ticket.take() {
+            data.iter().for_each(|data| drop(data.add()));
+        }
+        others.into_iter().for_each(|t| t.join().unwrap());
+    });
+}
+
+/// Who interrupts takes the fibre out, or the unpark does: not both.
+#[test]
+fn ticket_is_withdrawn() {
+    loom::model(|| {
+        let fibre = Stopping::new();
+        let woken = Arc::new(AtomicUsize::new(0));
+        let others = [false, true].map(|withdraw| {
+            let (fibre, woken) = (Arc::clone(&fibre), Arc::clone(&woken));
+            thread::spawn(move || {
+                let mine = if withdraw {
+                    fibre.ticket.withdraw()
+                } else {
+                    fibre.ticket.unpark()
+                };
+                if mine {
+                    woken.fetch_add(1, Ordering::Relaxed);
+                    fibre.go_on();
+                }
+            })
+        });
+        fibre.park();
+        others.into_iter().for_each(|t| t.join().unwrap());
+        assert!(woken.load(Ordering::Relaxed) <= 1);
+    });
+}
+
+/// One fibre waits as another posts, on two processors: each behind the other's turn.
+#[test]
+fn binary_hands_over() {
+    loom::model(|| {
+        let shared = Arc::new((BinarySemaphore::new(false), Watched::new()));
+        let waits = {
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.0.wait();
+                shared.1.add();
+            }
+        };
+        let posts = {
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.1.add();
+                shared.0.post();
+            }
+        };
+        on_two_processors(waits, posts);
+        assert_eq!(shared.1.add(), 3);
+    });
+}
+
+/// Two post at once: what either did before is seen behind the wait that took both.
+#[test]
+fn binary_merges_posts() {
+    loom::model(|| {
+        let way = Arc::new(BinarySemaphore::new(false));
+        let data = [Arc::new(Watched::new()), Arc::new(Watched::new())];
+        let done = Arc::new(AtomicUsize::new(0));
+        let others = data.clone().map(|data| {
+            let (way, done) = (Arc::clone(&way), Arc::clone(&done));
+            thread::spawn(move || {
+                data.add();
+                way.post();
+                // Relaxed: what the post shows is what is looked at.
+                done.fetch_add(1, Ordering::Relaxed);
+            })
+        });
+        if done.load(Ordering::Relaxed) == 2 && way.try_wait() {
+            data.iter().for_each(|data| drop(data.add()));
+        }
+        others.into_iter().for_each(|t| t.join().unwrap());
+    });
+}
+
+/// One permit for two fibres on two processors: each has the value to itself, and whoever waits
+/// goes on where it was released.
+#[test]
+fn counting_two_fibres() {
+    loom::model(|| {
+        let shared = Arc::new((Semaphore::new(1), Watched::new()));
+        let work = || {
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.0.acquire();
+                shared.1.add();
+                shared.0.release();
+            }
+        };
+        on_two_processors(work(), work());
+        assert_eq!(shared.1.add(), 3);
+        assert!(shared.0.try_acquire());
+        assert!(!shared.0.try_acquire());
+    });
+}
+
+/// Permits that are never waited for show what came before them.
+#[test]
+fn counting_without_a_wait() {
+    loom::model(|| {
+        let shared = Arc::new((Semaphore::new(1), Watched::new()));
+        let work = |shared: &(Semaphore, Watched)| {
+            if shared.0.try_acquire() {
+                shared.1.add();
+                shared.0.release();
+            }
+        };
+        let others = [0, 1].map(|_| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || work(&shared))
+        });
+        work(&shared);
+        others.into_iter().for_each(|t| t.join().unwrap());
+        assert!(shared.0.try_acquire());
+        assert!(!shared.0.try_acquire());
+    });
+}
+
+/// Runs two fibres, each beginning on a processor of its own.
+fn on_two_processors(
+    first: impl FnOnce() + Send + 'static,
+    second: impl FnOnce() + Send + 'static,
+) {
+    let processors = Processors::new(2);
+    // They begin in turn: the one with number 1 on processor 1.
+    let second = processors.spawn(second);
+    let first = processors.spawn(first);
+    let other = thread::spawn({
+        let processors = processors.clone();
+        move || while processors.run_one(1) {}
+    });
+    drive(&processors, other);
+    assert!(first.is_finished() && second.is_finished());
+}
+
+/// Processor 0 runs what is ready, beside the other thread and behind its end.
+fn drive(processors: &Processors, other: thread::JoinHandle<()>) {
+    while processors.run_one(0) {}
+    other.join().unwrap();
+    while processors.run_one(0) {}
+}
+
+/// A fibre is cancelled before its wait, in its midst, or behind it: the wait ends, the permit is
+/// there still, and the fibre goes on once.
+#[test]
+fn interrupted_in_a_semaphore() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let semaphore = std::sync::Arc::new(Semaphore::new(0));
+        let handle = processors.spawn({
+            let semaphore = std::sync::Arc::clone(&semaphore);
+            move || semaphore.acquire()
+        });
+        let fibre = handle.fibre().clone();
+        let other = thread::spawn(move || fibre.cancel());
+        drive(&processors, other);
+        assert!(handle.join().is_err());
+        semaphore.release();
+        assert!(semaphore.try_acquire());
+    });
+}
+
+/// A release and a cancellation meet: the permit is the fibre's, or is there.
+#[test]
+fn interrupted_or_released() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let semaphore = std::sync::Arc::new(Semaphore::new(0));
+        let handle = processors.spawn({
+            let semaphore = std::sync::Arc::clone(&semaphore);
+            move || semaphore.acquire()
+        });
+        let fibre = handle.fibre().clone();
+        let other = thread::spawn({
+            let semaphore = std::sync::Arc::clone(&semaphore);
+            move || {
+                fibre.cancel();
+                semaphore.release();
+            }
+        });
+        drive(&processors, other);
+        assert_ne!(handle.join().is_ok(), semaphore.try_acquire());
+    });
+}
+
+/// The fibre ends while it is cancelled: nobody looks at what was.
+#[test]
+fn cancelled_at_its_end() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let handle = processors.spawn(|| ());
+        let fibre = handle.fibre().clone();
+        let other = thread::spawn(move || fibre.cancel());
+        drive(&processors, other);
+        handle.join().unwrap();
+    });
+}
+
+/// A wait that has ended by itself leaves its record while it is looked at.
+#[test]
+fn interrupted_while_it_goes_on() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let way = std::sync::Arc::new(BinarySemaphore::new(false));
+        let handle = processors.spawn({
+            let way = std::sync::Arc::clone(&way);
+            move || way.wait()
+        });
+        let fibre = handle.fibre().clone();
+        // It waits.
+        assert!(processors.run_one(0));
+        let other = thread::spawn(move || fibre.cancel());
+        way.post();
+        drive(&processors, other);
+        // The post was its own, or is there still.
+        assert_ne!(handle.join().is_ok(), way.try_wait());
+    });
+}
+
+/// A fibre hands its result to another, on another processor.
+#[test]
+fn joined_by_a_fibre() {
+    loom::model(|| {
+        let processors = Processors::new(2);
+        let data = Arc::new(Watched::new());
+        let handle = processors.spawn({
+            let data = Arc::clone(&data);
+            move || data.add()
+        });
+        let joiner = processors.spawn(move || {
+            assert_eq!(handle.join().unwrap(), 1);
+            assert_eq!(data.add(), 2);
+        });
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || while processors.run_one(1) {}
+        });
+        drive(&processors, other);
+        assert!(joiner.is_finished());
+    });
+}
+
+/// The handle goes away while the fibre ends: its result is dropped by one of them.
+#[test]
+fn detached_at_its_end() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let data = Arc::new(Watched::new());
+        struct Last(Arc<Watched>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                self.0.add();
+            }
+        }
+        let handle = processors.spawn({
+            let last = Last(Arc::clone(&data));
+            move || {
+                last.0.add();
+                last
+            }
+        });
+        let other = thread::spawn(move || drop(handle));
+        assert!(processors.run_one(0));
+        other.join().unwrap();
+        assert_eq!(data.add(), 3);
+    });
+}
+
+/// A fibre parks; a thread unparks it, before or behind.
+#[test]
+fn parked_and_unparked() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let data = Arc::new(Watched::new());
+        let handle = processors.spawn({
+            let data = Arc::clone(&data);
+            move || {
+                park();
+                assert!(current().is_some());
+                data.add()
+            }
+        });
+        let fibre = handle.fibre().clone();
+        let other = thread::spawn(move || {
+            data.add();
+            fibre.unpark();
+        });
+        drive(&processors, other);
+        assert_eq!(handle.join().unwrap(), 2);
+    });
+}

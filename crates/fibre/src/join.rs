@@ -11,11 +11,10 @@
 
 use crate::fibre::Fibre;
 use crate::header::Header;
-use crate::switch::Then;
+use crate::switch::{Then, Yielder};
 use crate::wait::{block, unwind};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
-use corosensei::Yielder;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -86,7 +85,6 @@ pub(crate) const fn top_bytes<T>() -> usize {
 }
 
 /// Runs `f` and leaves its result: the root of a fibre.
-///
 ///
 /// # Safety
 /// `header` is that of the fibre that runs here, with [room](top_bytes) for the result; once.

@@ -13,7 +13,7 @@ use crate::processor;
 use crate::ready::{inbox, lane, ring};
 use crate::stack::StackSize;
 use crate::switch::{self, Runnable};
-use corelay_sync::facade::atomic::AtomicPtr;
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -213,10 +213,14 @@ impl Processors {
         let Some(fibre) = processor.next() else {
             return false;
         };
-        processor.running.set(fibre.as_ptr());
+        // Relaxed: this thread's.
+        processor.running.store(fibre.as_ptr(), Ordering::Relaxed);
         // SAFETY: on the thread of this processor; the fibre was ready.
         let ended = unsafe { switch::resume(processor, Runnable::new(fibre)) };
-        processor.running.set(std::ptr::null());
+        // Relaxed: as above.
+        processor
+            .running
+            .store(std::ptr::null_mut(), Ordering::Relaxed);
         if let Err(fibre) = ended {
             processor.end(fibre);
         }

@@ -10,6 +10,7 @@ pub(crate) use crate::model::coroutine::Yielder;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 use crate::model::coroutine::{Coroutine, CoroutineResult};
 use crate::processor::{self, Processor};
+use corelay_sync::facade::cell::place_of;
 use corelay_sync::wait::{self, NoSwitch};
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 pub(crate) use corosensei::Yielder;
@@ -85,7 +86,7 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: &Header, 
 pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<(), Runnable> {
     let header = fibre.into_raw();
     // SAFETY: it is ours, so nobody else uses its coroutine.
-    let suspended = unsafe { &mut *header.as_ref().suspended.get() };
+    let suspended = unsafe { &mut *place_of(&header.as_ref().suspended) };
     match suspended.resume(()) {
         CoroutineResult::Yield(Then { run, data }) => {
             // SAFETY: it has stopped.

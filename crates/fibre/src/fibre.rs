@@ -95,7 +95,7 @@ pub fn processor() -> Option<usize> {
 #[inline(always)]
 pub fn yield_now() {
     let Some(running) = switch::may_stop("a yield") else {
-        return std::thread::yield_now();
+        return corelay_sync::facade::thread::yield_now();
     };
     // SAFETY: it may be stopped.
     unsafe { suspend(running, |processor, fibre| processor.make_ready(fibre)) };

@@ -22,7 +22,8 @@ use crate::stack::{self, Label, Stack};
 use crate::switch::{Suspended, Then, Yielder};
 use crate::wait;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
-use std::cell::{Cell, UnsafeCell};
+use corelay_sync::facade::cell::UnsafeCell;
+use std::cell::Cell;
 use std::ptr::NonNull;
 
 #[repr(C, align(64))]

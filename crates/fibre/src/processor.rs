@@ -22,10 +22,11 @@ use crate::stack::OverflowGuard;
 use crate::switch::{self, Runnable};
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use corelay_sync::facade::cell::{UnsafeCell, place_of};
 use corelay_sync::facade::thread_local;
 use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::{self, Sleeper, Token};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock};
@@ -163,7 +164,7 @@ impl Processor {
             self.push(fibre.into_raw());
         } else if usize::from(home) == self.number {
             // SAFETY: on our thread, and nobody holds a reference to it.
-            unsafe { &mut *self.pinned.get() }.push_back(fibre.into_raw());
+            unsafe { &mut *place_of(&self.pinned) }.push_back(fibre.into_raw());
         } else {
             self.shared().processors[usize::from(home)].receive(fibre);
         }
@@ -248,7 +249,7 @@ impl Processor {
             self.fetch_here();
         }
         // SAFETY: on our thread; the reference ends here.
-        let pinned = unsafe { &mut *self.pinned.get() };
+        let pinned = unsafe { &mut *place_of(&self.pinned) };
         let first = if pops & 1 == 0 {
             pinned.pop_front()
         } else {
@@ -316,7 +317,7 @@ impl Processor {
         self.home.take(|fibre| {
             some = true;
             // SAFETY: on our thread.
-            unsafe { &mut *self.pinned.get() }.push_back(fibre);
+            unsafe { &mut *place_of(&self.pinned) }.push_back(fibre);
         });
         some | self.take_arrivals(|fibre| self.push(fibre))
     }
@@ -335,7 +336,7 @@ impl Processor {
     /// True where nothing is ready here.
     pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: on our thread.
-        let pinned = unsafe { &*self.pinned.get() };
+        let pinned = unsafe { &*place_of(&self.pinned) };
         self.ring.len() == 0
             && self.lane.len() == 0
             && pinned.is_empty()

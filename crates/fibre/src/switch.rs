@@ -12,6 +12,7 @@ pub(crate) use crate::model::coroutine::Yielder;
 use crate::model::coroutine::{Coroutine, CoroutineResult};
 use crate::processor::{self, Processor};
 use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::place_of;
 use corelay_sync::wait::{self, NoSwitch};
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 pub(crate) use corosensei::Yielder;
@@ -89,7 +90,7 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, 
 pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<(), Runnable> {
     let header = fibre.into_raw();
     // SAFETY: it lives.
-    let suspended = unsafe { header.as_ref() }.suspended.get();
+    let suspended = place_of(&unsafe { header.as_ref() }.suspended);
     // SAFETY: it is ours, so nobody else uses its coroutine.
     let suspended = unsafe { &mut *suspended };
     match suspended.resume(()) {

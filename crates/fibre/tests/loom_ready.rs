@@ -12,6 +12,7 @@
 use corelay_fibre::model::{Inbox, Item, Lane, Ring};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use loom::sync::atomic::Ordering;
 use loom::thread;
 use std::ptr::NonNull;
 
@@ -133,6 +134,31 @@ fn lane_is_opened_again() {
 #[test]
 fn lane_is_taken_twice() {
     lane(2, false);
+}
+
+/// A taker that comes too late takes nothing, and the lane stays open for an owner that does not
+/// come to open it.
+#[test]
+fn lane_is_not_left_closed() {
+    loom::model(|| {
+        let lane = Arc::new(Lane::new());
+        let items = items::<2>();
+        // SAFETY: this thread is the owner.
+        assert!(unsafe { lane.push(written(&items[0])) });
+        let took = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+        let taker = beside(&lane, {
+            let took = Arc::clone(&took);
+            move |lane: &Lane<Cell>| took.store(lane.take(got), Ordering::Relaxed)
+        });
+        // SAFETY: as above.
+        if let Some(item) = unsafe { lane.pop() } {
+            got(item);
+        }
+        taker.join().unwrap();
+        // SAFETY: as above.
+        let pushed = unsafe { lane.push(written(&items[1])) };
+        assert!(pushed || took.load(Ordering::Relaxed));
+    });
 }
 
 /// A taker hands what it has got to the next owner of the slot: reads of slots come before their

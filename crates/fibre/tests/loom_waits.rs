@@ -430,3 +430,101 @@ fn parked_and_unparked() {
         assert_eq!(handle.join().unwrap(), 2);
     });
 }
+
+/// The last handle frees the header behind what all others did with it.
+#[test]
+fn header_goes_with_the_last_handle() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let handle = processors.spawn(|| ());
+        let fibre = handle.fibre().clone();
+        drop(handle);
+        assert!(processors.run_one(0));
+        let other = thread::spawn({
+            let fibre = fibre.clone();
+            move || fibre.unpark()
+        });
+        drop(fibre);
+        other.join().unwrap();
+    });
+}
+
+/// A wait that ends by itself is looked at by two in turn.
+#[test]
+fn two_meddle() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let way = std::sync::Arc::new(BinarySemaphore::new(false));
+        let handle = processors.spawn({
+            let way = std::sync::Arc::clone(&way);
+            move || way.wait()
+        });
+        let (one, two) = (handle.fibre().clone(), handle.fibre().clone());
+        // It waits.
+        assert!(processors.run_one(0));
+        let other = thread::spawn(move || one.cancel());
+        two.cancel();
+        drive(&processors, other);
+        assert!(handle.join().is_err());
+    });
+}
+
+/// What a record points to is used by who meddles, and again by the fibre when it has left.
+#[test]
+fn record_is_left_behind_who_meddles() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let seat = Arc::new(Seat::new());
+        let handle = processors.spawn({
+            let seat = Arc::clone(&seat);
+            move || {
+                let ended = seat.wait();
+                seat.record.add();
+                ended
+            }
+        });
+        let fibre = handle.fibre().clone();
+        // It waits.
+        assert!(processors.run_one(0));
+        let other = thread::spawn(move || fibre.cancel());
+        seat.post();
+        drive(&processors, other);
+        drop(handle.join().unwrap());
+    });
+}
+
+/// One that waits, and something that only the fibre and who interrupts it use.
+struct Seat {
+    waiter: AtomicUsize,
+    record: Watched,
+}
+
+impl Seat {
+    fn new() -> Self {
+        Self {
+            waiter: AtomicUsize::new(0),
+            record: Watched::new(),
+        }
+    }
+
+    fn wait(&self) -> Result<(), corelay_fibre::Interrupted> {
+        corelay_fibre::model::block(
+            || {
+                self.record.add();
+                // Relaxed: what orders it is to be shown by the wait.
+                self.waiter.swap(0, Ordering::Relaxed)
+            },
+            // Release: hands the stopped fibre over.
+            |waiter| self.waiter.store(waiter, Ordering::Release),
+        )
+    }
+
+    fn post(&self) {
+        // Acquire: pairs with the Release above.
+        let waiter = self.waiter.swap(0, Ordering::Acquire);
+        if waiter != 0 {
+            // SAFETY: taken out.
+            unsafe { corelay_fibre::model::wake(waiter) };
+        }
+    }
+}

@@ -50,6 +50,16 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "on hardware a trustee's thread is named and pinned; the models do neither",
     ),
     (
+        "crates/fibre/src/cluster.rs",
+        "thread::Builder",
+        "on hardware a processor's thread is named; the models do not",
+    ),
+    (
+        "crates/fibre/src/fibre.rs",
+        "thread::park",
+        "on a thread a park is the standard library's, with its own unpark; no protocol uses it",
+    ),
+    (
         "crates/locks/src/clh/pool.rs",
         "thread_local",
         "a constant initialiser spares a check on each access; loom's macro takes none",

@@ -13,8 +13,10 @@ use crate::processor;
 use crate::ready::{inbox, lane, ring};
 use crate::stack::StackSize;
 use crate::switch::{self, Runnable};
+use crate::wait;
+use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 
 /// What lies in queues: a word to tell it by, and a link.
@@ -243,4 +245,33 @@ impl Processors {
     pub fn has_work(&self, number: usize) -> bool {
         !self.0.processors[number].is_empty()
     }
+}
+
+/// A wait of a fibre for what the test makes up: `publish` gets a word, `remove` gives it back
+/// where it is still there, else 0.
+///
+/// # Errors
+/// As every wait.
+pub fn block(
+    remove: impl Fn() -> usize,
+    publish: impl Fn(usize),
+) -> Result<(), crate::Interrupted> {
+    let remove = || {
+        let word = remove();
+        // SAFETY: given by `publish`, and taken back.
+        (word != 0).then(|| unsafe { Waiter::from_word(with_exposed_provenance_mut(word)) })
+    };
+    wait::block("a wait of the model", &remove, &mut |waiter| {
+        publish(waiter.into_word().expose_provenance());
+        None
+    })
+}
+
+/// Lets who waits go on.
+///
+/// # Safety
+/// The word is from [`block`], and nobody else has it.
+pub unsafe fn wake(word: usize) {
+    // SAFETY: the caller's duty.
+    unsafe { Waiter::from_word(with_exposed_provenance_mut(word)) }.wake();
 }

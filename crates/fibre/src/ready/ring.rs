@@ -13,7 +13,7 @@
 use corelay_sync::CachePadded;
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU64, Ordering, load_own};
-use std::cell::UnsafeCell;
+use corelay_sync::facade::cell::{UnsafeCell, place_of};
 use std::ptr::NonNull;
 
 /// Slots at first.
@@ -117,7 +117,7 @@ impl<T> Ring<T> {
         }
         let buffer = &raw const *new;
         // SAFETY: only the owner uses the list.
-        unsafe { &mut *self.end.buffers.get() }.push(new);
+        unsafe { &mut *place_of(&self.end.buffers) }.push(new);
         // Release: pairs with the Acquire in `take`; publishes the slots.
         self.end.buffer.store(buffer.cast_mut(), Ordering::Release);
         // SAFETY: it lives as long as the ring.

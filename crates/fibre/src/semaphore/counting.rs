@@ -8,7 +8,8 @@ use crate::wait::{Interrupted, block, block_until, unwind};
 use crate::waiter::Waiter;
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
-use std::cell::{Cell, UnsafeCell};
+use corelay_sync::facade::cell::{UnsafeCell, place_of};
+use std::cell::Cell;
 use std::fmt;
 use std::ptr;
 use std::time::Instant;
@@ -116,7 +117,7 @@ impl Semaphore {
         }
         node.waiter.set(waiter.into_word());
         // SAFETY: locked.
-        let list = unsafe { &mut *self.list.get() };
+        let list = unsafe { &mut *place_of(&self.list) };
         node.before.set(list.last);
         // SAFETY: nodes in the list live.
         match unsafe { list.last.as_ref() } {
@@ -137,7 +138,7 @@ impl Semaphore {
             return None;
         }
         // SAFETY: locked.
-        let list = unsafe { &mut *self.list.get() };
+        let list = unsafe { &mut *place_of(&self.list) };
         let (before, next) = (node.before.get(), node.next.get());
         // SAFETY: nodes in the list live.
         match unsafe { before.as_ref() } {
@@ -195,7 +196,7 @@ impl Semaphore {
             return;
         }
         // SAFETY: locked.
-        let list = unsafe { &mut *self.list.get() };
+        let list = unsafe { &mut *place_of(&self.list) };
         // SAFETY: somebody waits, so there is a first, which lives.
         let first = unsafe { &*list.first };
         let waiter = first.waiter.replace(ptr::null_mut());

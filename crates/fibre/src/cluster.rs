@@ -202,6 +202,10 @@ impl Cluster {
         Builder::new(&self.shared)
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// How many processors it has.
     pub fn processors(&self) -> usize {
         self.shared.processors.len()

@@ -184,7 +184,7 @@ impl<'a> Builder<'a> {
         if size_of::<F>() > MOST_ON_STACK {
             let f = Box::new(f);
             // SAFETY: the caller's duty.
-            return unsafe { self.start(move || f(), after) };
+            return unsafe { self.start(f, after) };
         }
         // SAFETY: as above.
         unsafe { self.start(f, after) }

@@ -8,6 +8,7 @@
 
 use corelay_fibre::{Barrier, Condition, Mutex};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Instant;
 
@@ -117,16 +118,15 @@ fn notified_or_timed_out() {
 #[test]
 fn a_barrier_twice() {
     loom::model(|| {
-        let shared = Arc::new((Barrier::new(2), Mutex::new(0)));
-        let meet = |shared: &(Barrier, Mutex<i32>)| {
-            (0..2)
-                .filter(|round| {
-                    *shared.1.lock() += 1;
-                    let leads = shared.0.wait();
-                    assert!(*shared.1.lock() >= 2 * (round + 1));
-                    leads
-                })
-                .count()
+        let shared = Arc::new((Barrier::new(2), AtomicUsize::new(0)));
+        let meet = |shared: &(Barrier, AtomicUsize)| {
+            let lead = |round| {
+                shared.1.fetch_add(1, Ordering::Relaxed);
+                let leads = shared.0.wait();
+                assert!(shared.1.load(Ordering::Relaxed) >= 2 * round);
+                usize::from(leads)
+            };
+            lead(1) + lead(2)
         };
         let other = thread::spawn({
             let shared = Arc::clone(&shared);

@@ -132,17 +132,17 @@ fn a_waiter_is_overtaken_seldom() {
                 move || *mutex.lock() = 1
             });
             let mut guard = mutex.lock();
-            for rounds in 0.. {
+            let mut turns = 0;
+            while *guard == 0 && turns < 100 {
                 // It runs, finds the mutex held, and waits.
                 yield_now();
                 drop(guard);
                 guard = mutex.lock();
-                if *guard == 1 {
-                    waiter.join().unwrap();
-                    return rounds;
-                }
+                turns += 1;
             }
-            unreachable!()
+            drop(guard);
+            waiter.join().unwrap();
+            turns
         }
     });
     assert!(greedy.join().unwrap() <= 3);

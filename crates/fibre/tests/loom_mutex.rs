@@ -120,7 +120,7 @@ fn a_barrier_twice() {
     loom::model(|| {
         let shared = Arc::new((Barrier::new(2), AtomicUsize::new(0)));
         let meet = |shared: &(Barrier, AtomicUsize)| {
-            let lead = |round| {
+            let lead = |round: usize| {
                 shared.1.fetch_add(1, Ordering::Relaxed);
                 let leads = shared.0.wait();
                 assert!(shared.1.load(Ordering::Relaxed) >= 2 * round);

@@ -35,6 +35,7 @@ fn sent_and_closed(capacity: usize, values: usize) {
 }
 
 #[test]
+#[ignore = "long"]
 fn sent_and_closed_without_room() {
     sent_and_closed(0, 1);
 }

@@ -162,18 +162,40 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        // SAFETY: they borrow nothing.
+        unsafe { self.spawn_unchecked(f, |_| {}) }
+    }
+
+    /// Runs `f` in a fibre, and `after` when its result has been written or dropped, with true where it
+    /// has panicked.
+    ///
+    /// # Safety
+    /// What the types borrow outlives the call of `after`, which does not unwind, and the handle.
+    pub(crate) unsafe fn spawn_unchecked<F, T>(
+        self,
+        f: F,
+        after: impl FnOnce(bool),
+    ) -> Result<JoinHandle<T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
         // What would take much of the stack lies in the heap.
         if size_of::<F>() > MOST_ON_STACK {
             let f = Box::new(f);
-            return self.start(f);
+            // SAFETY: the caller's duty.
+            return unsafe { self.start(f, after) };
         }
-        self.start(f)
+        // SAFETY: as above.
+        unsafe { self.start(f, after) }
     }
 
-    fn start<F, T>(self, f: F) -> Result<JoinHandle<T>, SpawnError>
+    /// # Safety
+    /// As [`spawn_unchecked`](Self::spawn_unchecked).
+    unsafe fn start<F, T>(self, f: F, after: impl FnOnce(bool)) -> Result<JoinHandle<T>, SpawnError>
     where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
+        F: FnOnce() -> T + Send,
+        T: Send,
     {
         let shared = self.shared;
         let stack =
@@ -190,7 +212,7 @@ impl<'a> Builder<'a> {
         // SAFETY: as above; the rest of the header is written below.
         let base = unsafe { Base::below(place) };
         // SAFETY: its own header, which is written before it runs.
-        let body = move |yielder: &_, ()| unsafe { root(place, yielder, f) };
+        let body = move |yielder: &_, ()| after(unsafe { root(place, yielder, f) });
         // SAFETY: it never unwinds through the switch, and ends before its stack is used again.
         let suspended = unsafe { Suspended::with_stack_unchecked(base, body) };
         shared.begins();

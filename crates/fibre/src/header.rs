@@ -15,6 +15,7 @@
 //! handle never reaches the next owner.
 
 use crate::cluster::Shared;
+use crate::local::Locals;
 use crate::park::Ticket;
 use crate::ready::inbox::Item;
 use crate::registry::Links;
@@ -57,6 +58,7 @@ pub(crate) struct Header {
     pub(crate) label: Label,
     pub(crate) id: u64,
     pub(crate) name: Option<Box<str>>,
+    pub(crate) locals: Locals,
 }
 
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
@@ -114,6 +116,7 @@ impl Header {
             label: Label::new(stack, name.as_deref().unwrap_or("")),
             id,
             name,
+            locals: Locals::new(),
         }
     }
 }

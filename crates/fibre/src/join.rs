@@ -12,7 +12,7 @@
 use crate::fibre::Fibre;
 use crate::header::Header;
 use crate::switch::{Then, Yielder};
-use crate::wait::{block, unwind};
+use crate::wait::{Cancelled, block, unwind};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use std::any::Any;
@@ -84,7 +84,7 @@ pub(crate) const fn top_bytes<T>() -> usize {
     size_of::<Header>() + Place::<T>::BYTES
 }
 
-/// Runs `f` and leaves its result: the root of a fibre.
+/// Runs `f` and leaves its result: the root of a fibre. True where it has panicked.
 ///
 /// # Safety
 /// `header` is that of the fibre that runs here, with [room](top_bytes) for the result; once.
@@ -92,10 +92,21 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
     header: NonNull<Header>,
     yielder: &Yielder<(), Then>,
     f: F,
-) {
+) -> bool {
     // SAFETY: alive while the fibre runs.
     unsafe { header.as_ref() }.yielder.set(yielder);
-    let result = catch_unwind(AssertUnwindSafe(f));
+    let mut result = catch_unwind(AssertUnwindSafe(f));
+    // SAFETY: alive while the fibre runs.
+    let locals = &unsafe { header.as_ref() }.locals;
+    // Again where a drop has panicked: there may be others.
+    while !locals.is_none() {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| locals.end())) {
+            discard(std::mem::replace(&mut result, Err(payload)));
+        }
+    }
+    let has_panicked = result
+        .as_ref()
+        .is_err_and(|payload| !payload.is::<Cancelled>());
     // SAFETY: nobody reads it before DONE.
     unsafe { Place::write(header, result) };
     // Release: pairs with the Acquires of the handle; publishes the result. Acquire: pairs with
@@ -108,17 +119,22 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
         RUNNING => {}
         DETACHED => {
             // SAFETY: written above; the handle is gone.
-            let result = unsafe { Place::<T>::read(header) };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(result))) {
-                // Nobody is there to hear of it, and it may panic too.
-                std::mem::forget(payload);
-            }
+            discard(unsafe { Place::<T>::read(header) });
         }
         waiter => {
             let word = std::ptr::with_exposed_provenance_mut(waiter);
             // SAFETY: left by the one joiner.
             unsafe { Waiter::from_word(word) }.wake();
         }
+    }
+    has_panicked
+}
+
+/// Drops a result that nobody wants.
+fn discard<T>(result: std::thread::Result<T>) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(result))) {
+        // Nobody is there to hear of it, and it may panic too.
+        std::mem::forget(payload);
     }
 }
 

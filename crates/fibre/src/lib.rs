@@ -68,7 +68,9 @@
 //! | `ready` | lane, ring and inbox: the places where they lie |
 //! | `help`, `idle`, `clockwork` | taking from the stuck; sleeping; who looks after it |
 //! | `timers` | deadlines |
-//! | `park`, `join`, `semaphore` | what can be waited for |
+//! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what can be waited for |
+//! | `line`, `spin` | who waits in what, first come first served; the lock around it |
+//! | `scope`, `local` | fibres that borrow; values of each fibre |
 //! | `registry`, `dump` | what all fibres do |
 //! | `stack` | stacks, guards, overflows |
 //!
@@ -76,9 +78,12 @@
 //! lanes and helping are for; the lane that only stuck processors lose is ours
 //! (`docs/design/0007-fibres.md`).
 
+mod barrier;
 mod builder;
+mod channel;
 mod clockwork;
 mod cluster;
+mod condition;
 mod counters;
 mod dump;
 mod fibre;
@@ -86,27 +91,41 @@ mod header;
 mod help;
 mod idle;
 mod join;
+mod line;
+mod local;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]
 pub mod model;
+mod mutex;
 mod park;
 mod processor;
 mod ready;
 mod registry;
+mod scope;
 mod seam;
 mod semaphore;
+mod spin;
 mod stack;
 mod switch;
 mod timers;
 mod wait;
 mod waiter;
 
+pub use barrier::Barrier;
 pub use builder::{Builder, ClusterBuilder, SpawnError};
+pub use channel::{
+    Closed, Iter, Receiver, RecvUntilError, SendError, SendUntilError, Sender, TryRecvError,
+    TrySendError, channel,
+};
 pub use cluster::{Cluster, StartError};
+pub use condition::Condition;
 pub use counters::Counters;
 pub use dump::{Dump, Seat, State};
 pub use fibre::{Fibre, current, is_cancelled, park, processor, sleep, spawn, yield_now};
 pub use join::JoinHandle;
+pub use local::{AccessError, FibreLocal};
+pub use mutex::{Mutex, MutexGuard};
+pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use semaphore::{BinarySemaphore, Semaphore};
 pub use stack::{StackError, StackSize, StackSizeError};
 pub use wait::{Cancelled, Interrupted};

@@ -274,10 +274,65 @@ pub(crate) fn block(
                 deadline: 0,
             };
             // SAFETY: it may be stopped.
-            unsafe { block_fibre(running, &record, publish) }
+            unsafe { block_fibre::<true>(running, &record, publish) }
         }
         None => block_thread(remove, publish, None),
     }
+}
+
+/// What ends a wait before its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    /// A cancellation: as [`block`].
+    None,
+    /// That, or a deadline: as [`block_until`].
+    Until(Instant),
+    /// Nothing: as [`block_surely`].
+    Uncancelled,
+}
+
+/// As one of the other three.
+#[track_caller]
+#[inline(always)]
+pub(crate) fn block_within(
+    limit: Limit,
+    call: &'static str,
+    remove: &dyn Fn() -> Option<Waiter>,
+    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
+) -> Result<(), Interrupted> {
+    match limit {
+        Limit::None => block(call, remove, publish),
+        Limit::Until(deadline) => block_until(call, deadline, remove, publish),
+        Limit::Uncancelled => {
+            block_surely(call, publish);
+            Ok(())
+        }
+    }
+}
+
+/// As [`block`], but no cancellation ends it: for a wait whose end others rely on. The cancellation
+/// stays with the fibre, for its next wait.
+#[track_caller]
+#[inline(always)]
+pub(crate) fn block_surely(call: &'static str, publish: &mut impl FnMut(Waiter) -> Option<Waiter>) {
+    // Who meddles finds nobody to be taken out.
+    let remove = || None;
+    let ended = match switch::may_stop(call) {
+        Some(running) => {
+            let record = Record {
+                call,
+                at: Location::caller(),
+                remove: &remove,
+                asked: AtomicU8::new(NOT),
+                why: AtomicU8::new(NOT),
+                deadline: 0,
+            };
+            // SAFETY: it may be stopped.
+            unsafe { block_fibre::<false>(running, &record, publish) }
+        }
+        None => block_thread(&remove, publish, None),
+    };
+    debug_assert_eq!(ended, Ok(()));
 }
 
 /// As [`block`], until `deadline` at most.
@@ -303,15 +358,17 @@ pub(crate) fn block_until(
         deadline: number,
     };
     // SAFETY: it may be stopped.
-    let ended = unsafe { block_fibre(running, &record, publish) };
+    let ended = unsafe { block_fibre::<true>(running, &record, publish) };
     shared.timers.remove(deadline, number);
     ended
 }
 
+/// A cancellation ends it where `MAY_END_EARLY`.
+///
 /// # Safety
 /// `running` may be stopped.
 #[inline(always)]
-unsafe fn block_fibre(
+unsafe fn block_fibre<const MAY_END_EARLY: bool>(
     running: Running,
     record: &Record<'_>,
     publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
@@ -335,7 +392,7 @@ unsafe fn block_fibre(
             // Relaxed: ordered by the barriers.
             let asked = record.asked.load(Ordering::Relaxed);
             let why = asked | header.cancelled.load(Ordering::Relaxed);
-            let fibre = if why == NOT {
+            let fibre = if !MAY_END_EARLY || why == NOT {
                 publish(Waiter::fibre(fibre)).and_then(|waiter| waiter.into_fibre().ok())
             } else {
                 // Relaxed: who meddles does not find the waiter.

@@ -1,0 +1,158 @@
+//! Why a value was not sent, or not received.
+
+use crate::wait::Interrupted;
+use std::fmt;
+
+/// The channel is closed: the value comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SendError<T>(pub T);
+
+/// Why [`Sender::try_send`](super::Sender::try_send) has not sent the value, which comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrySendError<T> {
+    /// There is no room now, and nobody waits for a value.
+    Full(T),
+    /// The channel is closed.
+    Closed(T),
+}
+
+/// Why [`Sender::send_until`](super::Sender::send_until) has not sent the value, which comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendUntilError<T> {
+    /// The wait for room has ended early.
+    Interrupted(T, Interrupted),
+    /// The channel is closed.
+    Closed(T),
+}
+
+/// The channel is closed, and all that was in it has been received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// Why [`Receiver::try_recv`](super::Receiver::try_recv) has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TryRecvError {
+    /// There is none now.
+    Empty,
+    /// There will be none.
+    Closed,
+}
+
+/// Why [`Receiver::recv_until`](super::Receiver::recv_until) has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecvUntilError {
+    /// The wait for one has ended early.
+    Interrupted(Interrupted),
+    /// There will be none.
+    Closed,
+}
+
+impl<T> SendError<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> TrySendError<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(value) | Self::Closed(value) => value,
+        }
+    }
+}
+
+impl<T> SendUntilError<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Interrupted(value, _) | Self::Closed(value) => value,
+        }
+    }
+}
+
+const CLOSED: &str = "the channel is closed";
+
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SendError(..)")
+    }
+}
+
+impl<T> fmt::Debug for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<T> fmt::Debug for SendUntilError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted(_, why) => write!(f, "Interrupted(.., {why:?})"),
+            Self::Closed(_) => f.write_str("Closed(..)"),
+        }
+    }
+}
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(CLOSED)
+    }
+}
+
+impl<T> fmt::Display for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "the channel is full",
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl<T> fmt::Display for SendUntilError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted(_, why) => why.fmt(f),
+            Self::Closed(_) => f.write_str(CLOSED),
+        }
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(CLOSED)
+    }
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "the channel is empty",
+            Self::Closed => CLOSED,
+        })
+    }
+}
+
+impl fmt::Display for RecvUntilError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted(why) => why.fmt(f),
+            Self::Closed => f.write_str(CLOSED),
+        }
+    }
+}
+
+impl<T> std::error::Error for SendError<T> {}
+impl<T> std::error::Error for TrySendError<T> {}
+impl<T> std::error::Error for SendUntilError<T> {}
+impl std::error::Error for Closed {}
+impl std::error::Error for TryRecvError {}
+impl std::error::Error for RecvUntilError {}

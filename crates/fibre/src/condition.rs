@@ -1,0 +1,189 @@
+//! A condition: wait until somebody says that what a mutex keeps has changed.
+//!
+//! Who waits is put into the line before the mutex is left, both once the fibre has stopped: so
+//! whoever changes the value under the mutex and notifies then, finds it. It is in no line any more
+//! when it waits for the mutex again, and that wait is not interrupted: a notification that it has
+//! got is not lost with it, and the guard always comes back.
+
+use crate::line::{Line, Node};
+use crate::mutex::{Mutex, MutexGuard};
+use crate::spin::Spin;
+use crate::wait::{Interrupted, Limit, block_within, unwind};
+use std::cell::Cell;
+use std::fmt;
+use std::time::Instant;
+
+/// To be waited for with the guard of a [`Mutex`], which is left meanwhile.
+///
+/// First come, first notified. A wait ends by a notification only, never by itself; but the value may
+/// have changed again when it has got the mutex back, so look at it, or call
+/// [`wait_while`](Self::wait_while).
+///
+/// ```
+/// use corelay_fibre::{Cluster, Condition, Mutex};
+/// use std::sync::Arc;
+///
+/// let cluster = Cluster::start(2)?;
+/// let door = Arc::new((Mutex::new(false), Condition::new()));
+/// let guest = cluster.spawn({
+///     let door = Arc::clone(&door);
+///     move || {
+///         let (is_open, opened) = &*door;
+///         *opened.wait_while(is_open.lock(), |is_open| !*is_open)
+///     }
+/// });
+/// *door.0.lock() = true;
+/// door.1.notify_all();
+/// assert!(guest.join().unwrap());
+/// # Ok::<(), corelay_fibre::StartError>(())
+/// ```
+pub struct Condition {
+    line: Spin<Line<()>>,
+}
+
+/// A mutex that is held until the wait has been published.
+struct Lent<'a, T> {
+    mutex: &'a Mutex<T>,
+    has_left: Cell<bool>,
+}
+
+impl<T> Drop for Lent<'_, T> {
+    fn drop(&mut self) {
+        if !self.has_left.get() {
+            self.mutex.exit();
+        }
+    }
+}
+
+impl Condition {
+    /// Nobody waits for it.
+    pub fn new() -> Self {
+        Self {
+            line: Spin::new(Line::new()),
+        }
+    }
+
+    /// Leaves the mutex, waits for a notification, and takes the mutex again.
+    ///
+    /// Where the fibre is cancelled it unwinds, and the mutex is left.
+    ///
+    /// # Panics
+    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    #[track_caller]
+    #[inline(always)]
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let (lent, ended) = self.wait_within("Condition::wait", Limit::None, guard);
+        if let Err(why) = ended {
+            drop(lent);
+            unwind(why);
+        }
+        Self::guard_of(lent, "Condition::wait")
+    }
+
+    /// Waits while `condition` is true of the value.
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    #[track_caller]
+    #[inline(always)]
+    pub fn wait_while<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        while condition(&mut guard) {
+            guard = self.wait(guard);
+        }
+        guard
+    }
+
+    /// As [`wait`](Self::wait), until `deadline` at most, or until the fibre is cancelled: the second
+    /// result says so. The guard comes back in any case, however long the mutex is held by others.
+    ///
+    /// ```
+    /// use corelay_fibre::{Condition, Interrupted, Mutex};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let mutex = Mutex::new(1);
+    /// let soon = Instant::now() + Duration::from_millis(1);
+    /// let (guard, ended) = Condition::new().wait_until(mutex.lock(), soon);
+    /// assert_eq!((*guard, ended), (1, Err(Interrupted::TimedOut)));
+    /// ```
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait).
+    #[track_caller]
+    pub fn wait_until<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        deadline: Instant,
+    ) -> (MutexGuard<'a, T>, Result<(), Interrupted>) {
+        let call = "Condition::wait_until";
+        let (lent, ended) = self.wait_within(call, Limit::Until(deadline), guard);
+        (Self::guard_of(lent, call), ended)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn wait_within<'a, T>(
+        &self,
+        call: &'static str,
+        limit: Limit,
+        guard: MutexGuard<'a, T>,
+    ) -> (Lent<'a, T>, Result<(), Interrupted>) {
+        let lent = Lent {
+            mutex: guard.into_mutex(),
+            has_left: Cell::new(false),
+        };
+        let node = Node::new(());
+        let line = &self.line;
+        // SAFETY: in this line or in none.
+        let remove = || line.with(|line| unsafe { line.remove(&node) });
+        let ended = block_within(limit, call, &remove, &mut |waiter| {
+            lent.has_left.set(true);
+            // Read before it is in the line: then the waiter may go on, and its frame with it.
+            let mutex = lent.mutex;
+            // SAFETY: new, and its frame waits.
+            line.with(|line| unsafe { line.push(&node, waiter) });
+            // The mutex stays: who waits does not go on without it.
+            mutex.exit();
+            None
+        });
+        (lent, ended)
+    }
+
+    #[track_caller]
+    #[inline(always)]
+    fn guard_of<'a, T>(lent: Lent<'a, T>, call: &'static str) -> MutexGuard<'a, T> {
+        let mutex = lent.mutex;
+        if lent.has_left.replace(true) {
+            mutex.lock_surely(call)
+        } else {
+            MutexGuard::of_held(mutex)
+        }
+    }
+
+    /// Ends the wait of who has waited longest, if somebody waits.
+    pub fn notify_one(&self) {
+        if let Some(first) = self.line.with(Line::pop) {
+            first.wake();
+        }
+    }
+
+    /// Ends the waits of all who wait now.
+    pub fn notify_all(&self) {
+        self.line.with(Line::take_all).wake();
+    }
+}
+
+impl Default for Condition {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Condition").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,219 @@
+//! Fibre-locals: a value of each fibre's own.
+//!
+//! A fibre that has some keeps them in a table in the heap, found by the address of their static;
+//! one that has none pays a word of its header. A table is searched from the front: it is meant for
+//! a handful.
+
+use crate::switch;
+use corelay_sync::facade::thread_local;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+/// Declares fibre-locals, each a [`FibreLocal`]: `static NAME: Type = first value;`.
+///
+/// ```
+/// use corelay_fibre::{Cluster, fibre_local, yield_now};
+/// use std::cell::Cell;
+///
+/// fibre_local! {
+///     /// Steps of the fibre that asks.
+///     static STEPS: Cell<u32> = Cell::new(0);
+/// }
+///
+/// let cluster = Cluster::start(2)?;
+/// let fibres: Vec<_> = (1..=3)
+///     .map(|n| {
+///         cluster.spawn(move || {
+///             for _ in 0..n {
+///                 STEPS.with(|steps| steps.set(steps.get() + 1));
+///                 yield_now();
+///             }
+///             STEPS.with(Cell::get)
+///         })
+///     })
+///     .collect();
+/// let steps: Vec<_> = fibres.into_iter().map(|f| f.join().unwrap()).collect();
+/// assert_eq!(steps, [1, 2, 3]);
+/// # Ok::<(), corelay_fibre::StartError>(())
+/// ```
+#[macro_export]
+macro_rules! fibre_local {
+    () => {};
+    ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = $init:expr $(; $($rest:tt)*)?) => {
+        $(#[$attr])*
+        $vis static $name: $crate::FibreLocal<$t> = $crate::FibreLocal::new(|| $init);
+        $($crate::fibre_local! { $($rest)* })?
+    };
+}
+
+/// A static that each fibre has for itself, made by [`fibre_local!`](crate::fibre_local).
+///
+/// A fibre's value begins when it first asks for it, and is dropped at the fibre's end: before its
+/// join returns, in no particular order, and where waits still work. A panic of a drop there is the
+/// fibre's. On a plain thread each thread has its value, as with [`std::thread_local!`]; so has code
+/// that a processor runs between fibres.
+///
+/// The value must be [`Send`]: a fibre may go on on another thread.
+pub struct FibreLocal<T: 'static> {
+    init: fn() -> T,
+}
+
+/// The value has been dropped already: its fibre or thread ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AccessError;
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the fibre-local has been dropped: its fibre ends")
+    }
+}
+
+impl std::error::Error for AccessError {}
+
+impl<T: Send + 'static> FibreLocal<T> {
+    /// For [`fibre_local!`](crate::fibre_local).
+    #[doc(hidden)]
+    pub const fn new(init: fn() -> T) -> Self {
+        Self { init }
+    }
+
+    /// Runs `f` with the value of the fibre that runs here. `f` may wait.
+    ///
+    /// # Panics
+    /// In a drop at the fibre's end, where the value has been dropped already.
+    #[track_caller]
+    pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
+        match self.try_with(f) {
+            Ok(result) => result,
+            Err(why) => panic!("corelay: {why}"),
+        }
+    }
+
+    /// As [`with`](Self::with).
+    ///
+    /// # Errors
+    /// The value has been dropped already.
+    pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
+        let table = table().ok_or(AccessError)?;
+        // SAFETY: of the fibre or thread that runs here, which keeps it while it runs `f`.
+        let value = self.value_in(unsafe { table.as_ref() })?;
+        // SAFETY: in the heap; dropped at the end of this fibre or thread, which is here.
+        Ok(f(unsafe { value.as_ref() }))
+    }
+
+    fn value_in(&'static self, table: &Table) -> Result<NonNull<T>, AccessError> {
+        let key = ptr::from_ref(self).cast();
+        if let Some(found) = table.find(key) {
+            return found.map(NonNull::cast).ok_or(AccessError);
+        }
+        // Not borrowed meanwhile: it may use others, and wait.
+        let value = Box::new((self.init)());
+        // One that began itself meanwhile stays.
+        if let Some(found) = table.find(key) {
+            return found.map(NonNull::cast).ok_or(AccessError);
+        }
+        Ok(table.insert(key, value).cast())
+    }
+}
+
+impl<T> fmt::Debug for FibreLocal<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FibreLocal").finish_non_exhaustive()
+    }
+}
+
+/// The values of one fibre or thread.
+#[derive(Default)]
+struct Table(RefCell<Vec<Entry>>);
+
+struct Entry {
+    key: *const (),
+    /// `None` where it has been dropped.
+    value: Option<NonNull<dyn Any + Send>>,
+}
+
+impl Table {
+    /// Where the value lies, if it has begun; within, if it has not been dropped.
+    fn find(&self, key: *const ()) -> Option<Option<NonNull<()>>> {
+        let entries = self.0.borrow();
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        Some(entry.value.map(NonNull::cast))
+    }
+
+    fn insert(&self, key: *const (), value: Box<dyn Any + Send>) -> NonNull<()> {
+        let value = NonNull::from(Box::leak(value));
+        let entry = Entry {
+            key,
+            value: Some(value),
+        };
+        self.0.borrow_mut().push(entry);
+        value.cast()
+    }
+
+    /// Drops them one after the other, those too that begin meanwhile.
+    fn drop_values(&self) {
+        loop {
+            let next = (self.0.borrow_mut().iter_mut()).find_map(|entry| entry.value.take());
+            let Some(value) = next else { return };
+            // SAFETY: leaked in `insert`, and taken out.
+            drop(unsafe { Box::from_raw(value.as_ptr()) });
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.drop_values();
+    }
+}
+
+thread_local! {
+    static OF_THREAD: Table = Table::default();
+}
+
+/// In the header of a fibre: its table, null where it has none.
+pub(crate) struct Locals(Cell<*mut Table>);
+
+impl Locals {
+    pub(crate) fn new() -> Self {
+        Self(Cell::new(ptr::null_mut()))
+    }
+
+    /// By the fibre.
+    fn table(&self) -> NonNull<Table> {
+        NonNull::new(self.0.get()).unwrap_or_else(|| {
+            let table = NonNull::from(Box::leak(Box::default()));
+            self.0.set(table.as_ptr());
+            table
+        })
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.get().is_null()
+    }
+
+    /// Drops the values: by the fibre, at its end. Where one panics the rest are leaked.
+    #[cold]
+    pub(crate) fn end(&self) {
+        // SAFETY: leaked in `table`; it stays until the values, which may look for it, are gone.
+        if let Some(table) = unsafe { self.0.get().as_ref() } {
+            table.drop_values();
+            // SAFETY: as above, and nobody looks for it any more.
+            drop(unsafe { Box::from_raw(self.0.replace(ptr::null_mut())) });
+        }
+    }
+}
+
+/// That of the fibre that runs here, or of the thread; `None` late in a thread's end.
+///
+/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](crate::processor::here).
+#[inline(never)]
+fn table() -> Option<NonNull<Table>> {
+    match switch::running() {
+        Some(running) => Some(running.locals.table()),
+        None => OF_THREAD.try_with(|table| NonNull::from(table)).ok(),
+    }
+}

@@ -1,0 +1,277 @@
+//! Fibres that borrow: all have ended before what they borrow does.
+//!
+//! A scope counts its fibres; who opened it waits for the last, whatever comes: a panic is caught and
+//! goes on afterwards, a cancellation stays until then. The last touch of the count by a fibre is the
+//! unlocking after its result has been written or dropped, so neither outlives what it borrows.
+
+use crate::builder::{Builder, SpawnError};
+use crate::cluster::{Cluster, Shared};
+use crate::fibre::{self, Fibre};
+use crate::join::JoinHandle;
+use crate::line::{Line, Node};
+use crate::spin::Spin;
+use crate::switch;
+use crate::wait::{Cancelled, Interrupted, block_surely, unwind};
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Where fibres are spawned that may borrow what lives outside of it: see [`scope()`].
+pub struct Scope<'scope, 'env: 'scope> {
+    cluster: &'scope Shared,
+    crew: Spin<Crew>,
+    // Invariant in both, as the standard library's.
+    _scope: PhantomData<&'scope mut &'scope ()>,
+    _env: PhantomData<&'env mut &'env ()>,
+}
+
+struct Crew {
+    /// Fibres that have not ended.
+    running: usize,
+    /// Panics that nobody has joined. Negative where a join was quicker than the end.
+    unheard: isize,
+    /// Who has opened the scope.
+    owner: Line<()>,
+}
+
+/// Opens a scope for fibres of the cluster that runs this one: they may borrow, and all have ended
+/// when it returns, also where `f` panics.
+///
+/// A cancellation of the fibre that waits here is delivered after they have ended, and is not passed
+/// on to them: [cancel](Fibre::cancel) them where that is wanted.
+///
+/// ```
+/// use corelay_fibre::{Cluster, scope};
+///
+/// let cluster = Cluster::start(2)?;
+/// let total = cluster.spawn(|| {
+///     let numbers = [1, 2, 3, 4];
+///     let (low, high) = numbers.split_at(2);
+///     scope(|s| {
+///         let low = s.spawn(|| low.iter().sum::<i32>());
+///         let high = s.spawn(|| high.iter().sum::<i32>());
+///         low.join().unwrap() + high.join().unwrap()
+///     })
+/// });
+/// assert_eq!(total.join().unwrap(), 10);
+/// # Ok::<(), corelay_fibre::StartError>(())
+/// ```
+///
+/// # Panics
+/// On a thread, which belongs to no cluster: call [`Cluster::scope`]. Where a fibre of the scope has
+/// panicked and nobody has joined it. Where nothing may wait: see
+/// [`NoSwitch`](corelay_sync::wait::NoSwitch).
+#[track_caller]
+pub fn scope<'env, F, R>(f: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    let running = fibre::current().expect("corelay: scope outside a fibre; use Cluster::scope");
+    // SAFETY: the cluster lives as long as the fibre, which stays here until the scope is closed.
+    let cluster = unsafe { &*running.0.cluster };
+    open(cluster, f)
+}
+
+impl Cluster {
+    /// Opens a scope, as [`scope()`], for fibres of this cluster: from a thread or from any fibre.
+    ///
+    /// ```
+    /// # use corelay_fibre::Cluster;
+    /// let cluster = Cluster::start(2)?;
+    /// let mut words = vec!["fair", "cheap"];
+    /// cluster.scope(|s| {
+    ///     for word in &mut words {
+    ///         s.spawn(move || *word = &word[..1]);
+    ///     }
+    /// });
+    /// assert_eq!(words, ["f", "c"]);
+    /// # Ok::<(), corelay_fibre::StartError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// As [`scope()`], but on a thread it works.
+    #[track_caller]
+    pub fn scope<'env, F, R>(&self, f: F) -> R
+    where
+        F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    {
+        open(self.shared(), f)
+    }
+}
+
+#[track_caller]
+fn open<'env, F, R>(cluster: &Shared, f: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    // Where nothing may wait, that is said before anything has been spawned.
+    switch::may_stop("scope");
+    let scope = Scope {
+        cluster,
+        crew: Spin::new(Crew {
+            running: 0,
+            unheard: 0,
+            owner: Line::new(),
+        }),
+        _scope: PhantomData,
+        _env: PhantomData,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    let has_waited = scope.close();
+    let result = result.unwrap_or_else(|payload| resume_unwind(payload));
+    if scope.crew.with(|crew| crew.unheard) > 0 {
+        panic!("corelay: a fibre of a scope has panicked");
+    }
+    if has_waited && fibre::is_cancelled() {
+        unwind(Interrupted::Cancelled);
+    }
+    result
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Runs `f` in a fibre that ends before the scope does.
+    ///
+    /// # Panics
+    /// Where there is no memory for a stack; [`Builder::spawn_scoped`] says so instead.
+    #[track_caller]
+    pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        Builder::new(self.cluster)
+            .spawn_scoped(self, f)
+            .unwrap_or_else(|why| panic!("corelay: {why}"))
+    }
+
+    /// Waits until all have ended; false where they had already.
+    #[track_caller]
+    fn close(&self) -> bool {
+        if self.crew.with(|crew| crew.running == 0) {
+            return false;
+        }
+        let node = Node::new(());
+        block_surely("scope", &mut |waiter| {
+            self.crew.with(|crew| {
+                if crew.running == 0 {
+                    return Some(waiter);
+                }
+                // SAFETY: new, and its frame waits.
+                unsafe { crew.owner.push(&node, waiter) };
+                None
+            })
+        });
+        true
+    }
+
+    /// One of them has ended, and nothing of it is left but its header.
+    fn ended(&self, has_panicked: bool) {
+        let owner = self.crew.with(|crew| {
+            crew.unheard += isize::from(has_panicked);
+            crew.running -= 1;
+            if crew.running == 0 {
+                crew.owner.pop()
+            } else {
+                None
+            }
+        });
+        // The scope may be gone.
+        if let Some(owner) = owner {
+            owner.wake();
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Runs `f` in a fibre that ends before `scope` does.
+    ///
+    /// ```
+    /// # use corelay_fibre::Cluster;
+    /// let cluster = Cluster::start(2)?;
+    /// let text = String::from("borrowed");
+    /// let length = cluster.scope(|s| {
+    ///     let fibre = cluster.fibre().name("counter").spawn_scoped(s, || text.len());
+    ///     fibre.unwrap().join().unwrap()
+    /// });
+    /// assert_eq!(length, 8);
+    /// # Ok::<(), corelay_fibre::StartError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No stack.
+    pub fn spawn_scoped<'scope, F, T>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        f: F,
+    ) -> Result<ScopedJoinHandle<'scope, T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        scope.crew.with(|crew| crew.running += 1);
+        // SAFETY: the scope is not left before `ended`, which comes after the last use of what the
+        // fibre borrows.
+        match unsafe { self.spawn_unchecked(f, |has_panicked| scope.ended(has_panicked)) } {
+            Ok(handle) => Ok(ScopedJoinHandle {
+                handle,
+                crew: &scope.crew,
+            }),
+            Err(why) => {
+                scope.ended(false);
+                Err(why)
+            }
+        }
+    }
+}
+
+/// The end of a fibre of a [`Scope`], to be waited for. Dropped, it leaves that to the scope.
+pub struct ScopedJoinHandle<'scope, T> {
+    handle: JoinHandle<T>,
+    crew: &'scope Spin<Crew>,
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    /// The fibre.
+    pub fn fibre(&self) -> &Fibre {
+        self.handle.fibre()
+    }
+
+    /// True where it has ended.
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The payload of the panic that has ended it.
+    ///
+    /// # Panics
+    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    #[track_caller]
+    pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
+        let result = self.handle.join();
+        if result
+            .as_ref()
+            .is_err_and(|payload| !payload.is::<Cancelled>())
+        {
+            self.crew.with(|crew| crew.unheard -= 1);
+        }
+        result
+    }
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("running", &self.crew.with(|crew| crew.running))
+            .finish_non_exhaustive()
+    }
+}

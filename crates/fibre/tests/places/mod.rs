@@ -1,0 +1,129 @@
+//! Where code waits: on fibres that stay, on fibres that migrate, on threads, or on all of them.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
+
+use corelay_fibre::{Cluster, Fibre, JoinHandle};
+use std::any::Any;
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Staying,
+    Migrating,
+    Thread,
+}
+
+/// One that runs somewhere.
+pub enum Running<T> {
+    Fibre(JoinHandle<T>),
+    Thread(thread::JoinHandle<T>),
+}
+
+impl<T> Running<T> {
+    pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
+        match self {
+            Self::Fibre(fibre) => fibre.join(),
+            Self::Thread(thread) => thread.join(),
+        }
+    }
+
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::Fibre(fibre) => fibre.is_finished(),
+            Self::Thread(thread) => thread.is_finished(),
+        }
+    }
+
+    pub fn fibre(&self) -> Option<Fibre> {
+        match self {
+            Self::Fibre(fibre) => Some(fibre.fibre().clone()),
+            Self::Thread(_) => None,
+        }
+    }
+}
+
+pub fn spawn<T: Send + 'static>(
+    cluster: &Cluster,
+    place: Place,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> Running<T> {
+    match place {
+        Place::Staying => Running::Fibre(cluster.spawn(f)),
+        // SAFETY: the tests hold nothing over a wait that must stay on its thread.
+        Place::Migrating => {
+            // SAFETY: the tests hold nothing over a wait that must stay on its thread.
+            let builder = unsafe { cluster.fibre().migrating() };
+            Running::Fibre(builder.spawn(f).unwrap())
+        }
+        Place::Thread => Running::Thread(thread::spawn(f)),
+    }
+}
+
+/// The crews that a test runs with: where the `i`-th is.
+pub const CREWS: [fn(usize) -> Place; 4] = [
+    |_| Place::Staying,
+    |_| Place::Migrating,
+    |_| Place::Thread,
+    |i| [Place::Staying, Place::Thread, Place::Migrating][i % 3],
+];
+
+/// Runs `test` with each crew, on one processor and on two.
+pub fn everywhere(test: impl Fn(&Cluster, fn(usize) -> Place)) {
+    for processors in [1, 2] {
+        let cluster = Cluster::start(processors).unwrap();
+        for crew in CREWS {
+            test(&cluster, crew);
+        }
+    }
+}
+
+/// Runs `n` of them, and returns what they do.
+pub fn run<T: Send + 'static>(
+    cluster: &Cluster,
+    crew: fn(usize) -> Place,
+    n: usize,
+    f: impl Fn(usize) -> T + Clone + Send + 'static,
+) -> Vec<T> {
+    let running: Vec<_> = (0..n)
+        .map(|i| {
+            let f = f.clone();
+            spawn(cluster, crew(i), move || f(i))
+        })
+        .collect();
+    running.into_iter().map(|r| r.join().unwrap()).collect()
+}
+
+/// Rounds of a stress test.
+pub fn rounds(usual: usize) -> usize {
+    let factor = std::env::var("CORELAY_STRESS")
+        .ok()
+        .and_then(|f| f.parse().ok());
+    usual * factor.unwrap_or(1)
+}
+
+/// So soon that some waits end by it and others do not.
+pub fn soon(i: usize) -> Instant {
+    Instant::now() + Duration::from_micros(20 * (i % 8) as u64)
+}
+
+/// Never, for a test.
+pub fn late() -> Instant {
+    Instant::now() + Duration::from_secs(1000)
+}
+
+/// A random number.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: usize) -> Self {
+        Self(seed as u64 * 2 + 1)
+    }
+
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = (self.0)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}

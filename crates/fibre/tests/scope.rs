@@ -1,0 +1,152 @@
+//! Scopes.
+
+use corelay_fibre::{Cancelled, Cluster, Semaphore, is_cancelled, scope, yield_now};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Says when it is dropped.
+struct Bell<'a>(&'a AtomicUsize);
+
+impl Drop for Bell<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn text(payload: &(dyn std::any::Any + Send)) -> &str {
+    payload.downcast_ref::<&str>().copied().unwrap_or("no text")
+}
+
+#[test]
+fn borrows_from_a_thread_and_from_a_fibre() {
+    for processors in [1, 2] {
+        let cluster = Cluster::start(processors).unwrap();
+        let mut parts = vec![0; 20];
+        cluster.scope(|s| {
+            for (i, part) in parts.iter_mut().enumerate() {
+                s.spawn(move || {
+                    yield_now();
+                    *part = i;
+                });
+            }
+        });
+        assert!(parts.into_iter().eq(0..20));
+        let sum = cluster.spawn(|| {
+            let parts: Vec<_> = (0..20).map(AtomicUsize::new).collect();
+            scope(|s| {
+                for part in &parts {
+                    s.spawn(move || {
+                        // From within, too.
+                        s.spawn(|| part.fetch_add(1, Ordering::Relaxed));
+                    });
+                }
+            });
+            parts
+                .into_iter()
+                .map(AtomicUsize::into_inner)
+                .sum::<usize>()
+        });
+        assert_eq!(sum.join().unwrap(), 210);
+    }
+}
+
+/// Results that borrow are dropped before the scope ends, joined or not.
+#[test]
+fn results_end_with_the_scope() {
+    let cluster = Cluster::start(2).unwrap();
+    for _ in 0..200 {
+        let rung = AtomicUsize::new(0);
+        cluster.scope(|s| {
+            drop(s.spawn(|| Bell(&rung)));
+            let _kept = s.spawn(|| {
+                yield_now();
+                [Bell(&rung), Bell(&rung)]
+            });
+            drop(s.spawn(|| Bell(&rung)).join().unwrap());
+        });
+        assert_eq!(rung.into_inner(), 4);
+    }
+}
+
+/// It waits for all also where it unwinds.
+#[test]
+fn a_panic_waits() {
+    let cluster = Cluster::start(2).unwrap();
+    let ended = AtomicUsize::new(0);
+    let payload = catch_unwind(AssertUnwindSafe(|| {
+        cluster.scope(|s| {
+            for _ in 0..10 {
+                s.spawn(|| {
+                    for _ in 0..100 {
+                        yield_now();
+                    }
+                    ended.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            std::panic::resume_unwind(Box::new("out"));
+        })
+    }));
+    assert_eq!(text(&*payload.unwrap_err()), "out");
+    assert_eq!(ended.into_inner(), 10);
+}
+
+/// A fibre's panic is the scope's, unless somebody has joined it.
+#[test]
+fn a_panic_of_a_fibre() {
+    let cluster = Cluster::start(2).unwrap();
+    for _ in 0..100 {
+        let unheard = catch_unwind(AssertUnwindSafe(|| {
+            cluster.scope(|s| drop(s.spawn(|| std::panic::resume_unwind(Box::new("boom")))))
+        }));
+        assert_eq!(
+            text(&*unheard.unwrap_err()),
+            "corelay: a fibre of a scope has panicked"
+        );
+        cluster.scope(|s| {
+            let boom = s.spawn(|| std::panic::resume_unwind(Box::new("boom")));
+            let end: Result<(), _> = boom.join();
+            assert_eq!(text(&*end.unwrap_err()), "boom");
+            // Nor is a cancellation a panic.
+            s.spawn(|| Semaphore::new(0).acquire()).fibre().cancel();
+        });
+    }
+}
+
+/// A cancellation of the owner waits for its fibres, and is delivered then.
+#[test]
+fn cancelled() {
+    for processors in [1, 2] {
+        let cluster = Cluster::start(processors).unwrap();
+        for _ in 0..100 {
+            let (go, ended) = (Semaphore::new(0), AtomicUsize::new(0));
+            let after = AtomicUsize::new(0);
+            cluster.scope(|s| {
+                let (go, ended, after) = (&go, &ended, &after);
+                let owner = s.spawn(move || {
+                    scope(|s| {
+                        for _ in 0..5 {
+                            s.spawn(|| {
+                                go.acquire();
+                                assert!(!is_cancelled());
+                                ended.fetch_add(1, Ordering::Relaxed);
+                            });
+                        }
+                    });
+                    after.fetch_add(1, Ordering::Relaxed);
+                });
+                owner.fibre().cancel();
+                assert!(!owner.is_finished());
+                go.release_many(5);
+                assert!(owner.join().unwrap_err().is::<Cancelled>());
+                assert_eq!(ended.load(Ordering::Relaxed), 5);
+            });
+            assert_eq!(after.into_inner(), 0);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "use Cluster::scope")]
+fn on_a_thread_it_needs_a_cluster() {
+    scope(|_| {});
+}

@@ -143,8 +143,7 @@ fn in_order_of_arrival() {
         for waiting in waiting {
             waiting.join().unwrap();
         }
-        let order = shared.0.lock().clone();
-        order
+        shared.0.lock().clone()
     });
     assert_eq!(order.join().unwrap(), [0, 1, 2, 3, 4]);
 }

@@ -50,7 +50,6 @@ pub fn spawn<T: Send + 'static>(
 ) -> Running<T> {
     match place {
         Place::Staying => Running::Fibre(cluster.spawn(f)),
-        // SAFETY: the tests hold nothing over a wait that must stay on its thread.
         Place::Migrating => {
             // SAFETY: the tests hold nothing over a wait that must stay on its thread.
             let builder = unsafe { cluster.fibre().migrating() };

@@ -18,10 +18,10 @@ use crate::cluster::Shared;
 use crate::park::Ticket;
 use crate::ready::inbox::Item;
 use crate::stack::{self, Label, Stack};
-use crate::switch::{Suspended, Then};
+use crate::switch::Suspended;
 use crate::wait;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
-use corosensei::Yielder;
+use corelay_sync::wait::Yielder;
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
 
@@ -29,7 +29,7 @@ use std::ptr::NonNull;
 pub(crate) struct Header {
     // One line: all that a switch and a wake-up touch.
     pub(crate) suspended: UnsafeCell<Suspended>,
-    pub(crate) yielder: Cell<*const Yielder<(), Then>>,
+    pub(crate) yielder: Cell<*const Yielder>,
     /// Alive as long as the fibre is.
     pub(crate) cluster: *const Shared,
     // What it waits for, whether it has been cancelled, who meddles: see `wait`.

@@ -145,7 +145,7 @@ impl<T> Trust<T> {
     where
         F: FnOnce(&mut T) -> R,
     {
-        if let Some((here, client)) = stand(self.slot)
+        if let (Some(here), client) = stand(self.slot)
             && let Some(client) = client.or_else(|| self.connect_to_last())
         {
             // SAFETY: this handle keeps the object; the call waits; nothing has suspended it.

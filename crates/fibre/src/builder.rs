@@ -193,7 +193,9 @@ impl<'a> Builder<'a> {
         let suspended = unsafe {
             Suspended::with_stack_unchecked(base, move |yielder, ()| {
                 // SAFETY: the header is written below, before the fibre runs.
-                place.as_ref().yielder.set(yielder);
+                let stand = &place.as_ref().stand;
+                // SAFETY: its own.
+                stand.begin(yielder);
                 // SAFETY: its own header.
                 root(place, f);
             })

@@ -3,37 +3,41 @@
 use crate::fibre;
 use crate::header::Header;
 use crate::park;
-use crate::processor::Processor;
+use crate::processor::{self, Processor};
 use crate::switch::{self, Runnable};
-use corelay_sync::wait::{Context, Running, Task, Token};
+use corelay_sync::wait::{Context, Stand, Task, Token};
+use std::mem::offset_of;
 use std::ptr::NonNull;
+
+/// The stand of a fibre.
+pub(crate) fn stand() -> Stand {
+    // SAFETY: `go_on` makes ready the fibre that has the stand in its header, from any thread.
+    unsafe { Stand::new(go_on) }
+}
+
+/// # Safety
+/// `stand` is a fibre's, which has stopped and is the caller's to make ready.
+unsafe fn go_on(stand: NonNull<Stand>) {
+    // SAFETY: `running` has given it, which is in a header.
+    let header = unsafe { stand.byte_sub(offset_of!(Header, stand)) }.cast::<Header>();
+    // SAFETY: the caller's duty.
+    processor::ready(unsafe { Runnable::new(header) });
+}
 
 /// What waits of code that runs on fibres go to, while the thread is a processor.
 pub(crate) struct Seam<'a>(pub(crate) &'a Processor);
 
-// SAFETY: it lives in the frame of `Processor::run`, which ends when all fibres of the cluster have;
-// `go_on` is the only one to make a fibre ready that waits for a spot: a cancellation does not.
+// SAFETY: the processor says who runs; a cancellation does not make ready who waits for a spot.
 unsafe impl Context for Seam<'_> {
     fn wait(&self, token: &Token) {
         wait(token);
     }
 
     #[inline]
-    fn running(&self) -> Option<Running> {
+    fn running(&self) -> Option<NonNull<Stand>> {
         let running = NonNull::new(self.0.running.get().cast_mut())?;
-        // SAFETY: it runs here.
-        let yielder = unsafe { running.as_ref() }.yielder.get();
-        Some(Running {
-            yielder: NonNull::new(yielder.cast_mut())?,
-            who: running.cast(),
-        })
-    }
-
-    #[inline]
-    unsafe fn go_on(&self, who: NonNull<()>) {
-        // SAFETY: the caller's duty: it has stopped here, and nobody else has it.
-        let fibre = unsafe { Runnable::new(who.cast::<Header>()) };
-        self.0.make_ready(fibre);
+        // SAFETY: it lives.
+        NonNull::new(unsafe { &raw mut (*running.as_ptr()).stand })
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {

@@ -53,8 +53,8 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: &Header, 
     });
     // SAFETY: in this frame; it does not unwind, by the caller.
     let stop = unsafe { Stop::new(&mut after) };
-    // SAFETY: set when the fibre began; it is on this fibre's stack.
-    unsafe { &*running.yielder.get() }.suspend(stop);
+    // SAFETY: it runs here, by the caller.
+    unsafe { running.stand.stop(stop) };
 }
 
 /// Runs `fibre` until it stops, and what it wants done then; false where it has ended.

@@ -245,14 +245,14 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
     }
 }
 
-/// The coroutine that runs here, where a call is to suspend it: not on a member, whose thread
-/// serves while it waits; a scheduler that is idle would not. With the client of its thread for the
-/// trustee in `slot`, which it may use until it is suspended.
+/// The coroutine that runs here, where a call is to suspend it, and the client of its thread for
+/// the trustee in `slot`, which it may use until it is suspended. None where the thread is to wait:
+/// a member's serves while it waits, and a scheduler that is idle would not.
 ///
-/// Not inlined, as [`here`](wait::here) asks for.
+/// Not inlined, as [`here`](wait::here) asks for; in two registers.
 #[inline(never)]
-pub(crate) fn stand<'a>(slot: u32) -> Option<(Here, Option<&'a Client>)> {
-    Some((suspendable()?, lookup(slot)))
+pub(crate) fn stand<'a>(slot: u32) -> (Option<Here>, Option<&'a Client>) {
+    (suspendable(), lookup(slot))
 }
 
 /// As [`stand`], for who knows the client.

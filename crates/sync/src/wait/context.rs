@@ -1,6 +1,6 @@
 //! The current execution context.
 
-use super::{NoSwitch, Running, Sleeper, Token, poll_sources};
+use super::{NoSwitch, Sleeper, Stand, Token, poll_sources};
 use crate::Backoff;
 use crate::facade::thread_local;
 use std::cell::Cell;
@@ -14,23 +14,15 @@ pub type Task = Box<dyn FnOnce()>;
 /// What a scheduler of fibres or coroutines offers to the code that runs on it.
 ///
 /// # Safety
-/// The implementor stays where it is, and [entered](enter), until all that it has suspended has gone
-/// on, and goes on with nobody before what that waits for has come.
-/// What [`running`](Self::running) returns is true.
+/// [`running`](Self::running) tells the truth; a coroutine that has stopped for a
+/// [`Spot`](super::Spot) goes on behind its [`Stand`]'s `go_on`, and not before.
 pub unsafe trait Context {
     /// Suspends the code that calls, and returns when `token` is set; others run meanwhile.
     /// The scheduler [subscribes](Token::subscribe) to the token.
     fn wait(&self, token: &Token);
 
     /// The coroutine that runs on this thread; `None` while the scheduler itself does.
-    fn running(&self) -> Option<Running>;
-
-    /// Makes a coroutine ready that has been suspended for a [`Spot`](super::Spot).
-    ///
-    /// # Safety
-    /// It was [running](Self::running) here as `who`, has stopped since, and this is called once for
-    /// that, on the thread on which it has stopped.
-    unsafe fn go_on(&self, who: NonNull<()>);
+    fn running(&self) -> Option<NonNull<Stand>>;
 
     /// Runs `task` in a fibre of its own on this thread.
     ///

@@ -10,7 +10,6 @@
 //! coroutines have one type, [`Yielder`], and what is to be done behind the stop travels with it, as
 //! a [`Stop`].
 
-use super::Context;
 use super::context::current;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -72,21 +71,50 @@ impl Stop {
     }
 }
 
-/// The coroutine that runs, as its scheduler knows it.
-#[derive(Clone, Copy, Debug)]
-pub struct Running {
-    /// Its own.
-    pub yielder: NonNull<Yielder>,
-    /// Whatever names it to [`Context::go_on`].
-    pub who: NonNull<()>,
+/// A coroutine, as the seam knows it: kept by its scheduler, where it stays as long as it has not
+/// ended.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Stand {
+    yielder: Cell<*const Yielder>,
+    go_on: unsafe fn(NonNull<Stand>),
+}
+
+impl Stand {
+    /// Of a coroutine that has not run. `go_on` makes it ready.
+    ///
+    /// # Safety
+    /// `go_on` may be called for this one, while it lives, once each time that it has stopped for a
+    /// [`Spot`], on the thread where it has stopped. It does not unwind.
+    pub const unsafe fn new(go_on: unsafe fn(NonNull<Self>)) -> Self {
+        Self {
+            yielder: Cell::new(ptr::null()),
+            go_on,
+        }
+    }
+
+    /// The coroutine begins.
+    ///
+    /// # Safety
+    /// By its own yielder.
+    pub unsafe fn begin(&self, yielder: &Yielder) {
+        self.yielder.set(yielder);
+    }
+
+    /// Stops the coroutine.
+    ///
+    /// # Safety
+    /// It runs here.
+    #[inline(always)]
+    pub unsafe fn stop(&self, stop: Stop) {
+        // SAFETY: set when it began; it is on the stack of who runs here.
+        unsafe { &*self.yielder.get() }.suspend(stop);
+    }
 }
 
 /// The coroutine that runs here and may be suspended: see [`here`].
 #[derive(Clone, Copy, Debug)]
-pub struct Here {
-    running: Running,
-    context: NonNull<dyn Context>,
-}
+pub struct Here(NonNull<Stand>);
 
 /// The coroutine that runs here, if a wait may suspend it.
 ///
@@ -100,8 +128,7 @@ pub fn here() -> Option<Here> {
     }
     let context = current()?;
     // SAFETY: inside `enter`, which keeps the context.
-    let running = unsafe { context.as_ref() }.running()?;
-    Some(Here { running, context })
+    unsafe { context.as_ref() }.running().map(Here)
 }
 
 impl Here {
@@ -115,10 +142,12 @@ impl Here {
         if spot.is_set() {
             return;
         }
-        spot.waiter.set(Some((self.context, self.running.who)));
+        spot.waiter.set(Some(self.0));
         let bomb = AbortOnUnwind;
-        // SAFETY: of the coroutine that runs, by the caller.
-        unsafe { self.running.yielder.as_ref() }.suspend(Stop::nothing());
+        // SAFETY: a context tells of those alone that live.
+        let stand = unsafe { self.0.as_ref() };
+        // SAFETY: it runs here, by the caller.
+        unsafe { stand.stop(Stop::nothing()) };
         std::mem::forget(bomb);
         if !spot.is_set() {
             gone_on_too_early();
@@ -153,7 +182,7 @@ fn gone_on_too_early() -> ! {
 /// ```
 #[derive(Debug, Default)]
 pub struct Spot {
-    waiter: Cell<Option<(NonNull<dyn Context>, NonNull<()>)>>,
+    waiter: Cell<Option<NonNull<Stand>>>,
     is_set: Cell<bool>,
 }
 
@@ -175,11 +204,12 @@ impl Spot {
     #[inline(always)]
     pub fn set(&self) {
         self.is_set.set(true);
-        if let Some((context, who)) = self.waiter.take() {
-            // SAFETY: a context stays while it has suspended anybody, which is its duty.
-            let context = unsafe { context.as_ref() };
-            // SAFETY: suspended by that context, on this thread, and taken out.
-            unsafe { context.go_on(who) };
+        if let Some(waiter) = self.waiter.take() {
+            // SAFETY: it has stopped, so it lives.
+            let go_on = unsafe { waiter.as_ref() }.go_on;
+            // SAFETY: taken out; it has stopped for this spot on this thread, which the spot has not
+            // left.
+            unsafe { go_on(waiter) };
         }
     }
 }

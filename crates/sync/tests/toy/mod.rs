@@ -2,7 +2,7 @@
 //! runtime does with the waiting seam, without the runtime.
 
 use corelay_sync::wait::{
-    Context, Running, Sleeper, Stop, Task, Token, Yielder, enter, poll_sources,
+    Context, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
 };
 use corosensei::{Coroutine, CoroutineResult};
 use std::cell::{Cell, RefCell};
@@ -11,17 +11,22 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// Boxed, so that it has an address to be known by; with its yielder, once it has run.
-type Body = (Box<Coroutine<(), Stop, ()>>, Option<NonNull<Yielder>>);
+/// A coroutine; begins with its stand, by which it is known.
+#[repr(C)]
+struct Body {
+    stand: Stand,
+    toy: *const Toy,
+    coroutine: RefCell<Coroutine<(), Stop, ()>>,
+}
 
 /// Runs coroutines in turn; one that waits is left out until that is over.
 #[derive(Default)]
 pub(crate) struct Toy {
-    ready: RefCell<VecDeque<Body>>,
-    stopped: RefCell<Vec<Body>>,
+    ready: RefCell<VecDeque<Rc<Body>>>,
+    stopped: RefCell<Vec<Rc<Body>>>,
     /// Of some of them: what they wait for.
-    tokens: RefCell<Vec<(*const Token, NonNull<()>)>>,
-    running: Cell<Option<Running>>,
+    tokens: RefCell<Vec<(*const Token, NonNull<Stand>)>>,
+    running: Cell<Option<NonNull<Stand>>>,
     /// Times that a coroutine was suspended.
     pub(crate) suspensions: Cell<u64>,
 }
@@ -33,18 +38,30 @@ impl Toy {
 
     /// Adds a coroutine.
     pub(crate) fn add(&self, task: impl FnOnce() + 'static) {
+        /// # Safety
+        /// As [`Stand::new`] says.
+        unsafe fn go_on(stand: NonNull<Stand>) {
+            // SAFETY: a body begins with its stand, and lives.
+            let toy = unsafe { stand.cast::<Body>().as_ref() }.toy;
+            // SAFETY: coroutines wait inside `Toy::run` alone.
+            unsafe { &*toy }.make_ready(stand);
+        }
         let toy = std::ptr::from_ref(self);
-        let body = Coroutine::new(move |yielder: &Yielder, ()| {
-            // Each says by what it stops.
+        let coroutine = Coroutine::new(move |yielder: &Yielder, ()| {
             // SAFETY: coroutines run inside `Toy::run` alone.
-            let running = unsafe { &(*toy).running };
-            running.set(running.get().map(|running| Running {
-                yielder: NonNull::from(yielder),
-                ..running
-            }));
+            let stand = unsafe { &*toy }.running.get().expect("it runs");
+            // SAFETY: the body lives while it runs.
+            let stand = unsafe { stand.as_ref() };
+            // SAFETY: its own.
+            unsafe { stand.begin(yielder) };
             task();
         });
-        self.ready.borrow_mut().push_back((Box::new(body), None));
+        self.ready.borrow_mut().push_back(Rc::new(Body {
+            // SAFETY: it makes ready this one, which has stopped.
+            stand: unsafe { Stand::new(go_on) },
+            toy,
+            coroutine: RefCell::new(coroutine),
+        }));
     }
 
     /// Runs until every coroutine has ended.
@@ -64,21 +81,16 @@ impl Toy {
         });
     }
 
-    fn resume(&self, (mut body, yielder): Body) {
-        let who = NonNull::from(&mut *body).cast();
-        self.running.set(Some(Running {
-            yielder: yielder.unwrap_or(NonNull::dangling()),
-            who,
-        }));
-        let stop = body.resume(());
-        let running = self.running.take().expect("it ran");
+    fn resume(&self, body: Rc<Body>) {
+        let who = NonNull::from(&*body).cast::<Stand>();
+        self.running.set(Some(who));
+        let stop = body.coroutine.borrow_mut().resume(());
+        self.running.set(None);
         if let CoroutineResult::Yield(stop) = stop {
             self.suspensions.set(self.suspensions.get() + 1);
-            self.stopped
-                .borrow_mut()
-                .push((body, Some(running.yielder)));
+            self.stopped.borrow_mut().push(body);
             // SAFETY: ours; it has stopped.
-            unsafe { stop.run(std::ptr::from_ref(self).cast(), who) };
+            unsafe { stop.run(std::ptr::from_ref(self).cast(), who.cast()) };
         }
     }
 
@@ -96,18 +108,18 @@ impl Toy {
         !self.ready.borrow().is_empty()
     }
 
-    fn make_ready(&self, who: NonNull<()>) {
+    fn make_ready(&self, who: NonNull<Stand>) {
         let mut stopped = self.stopped.borrow_mut();
         let at = stopped
             .iter()
-            .position(|(body, _)| NonNull::from(&**body).cast() == who)
+            .position(|body| NonNull::from(&**body).cast() == who)
             .expect("it has stopped");
         self.ready.borrow_mut().push_back(stopped.swap_remove(at));
     }
 }
 
-// SAFETY: `run` ends when all coroutines have, and makes none ready but whose token or spot is
-// set; `running` is what `resume` and the coroutine itself say.
+// SAFETY: `resume` says who runs; `make_ready` alone makes one ready that has stopped, by `go_on` or
+// by its token.
 unsafe impl Context for Toy {
     fn wait(&self, token: &Token) {
         // SAFETY: this coroutine is the one waiter, and resumes only when the token is set.
@@ -116,23 +128,21 @@ unsafe impl Context for Toy {
         }
         let running = self.running.get().expect("a coroutine runs");
         let token = std::ptr::from_ref(token);
-        let mut after = ManuallyDrop::new(move |toy: *const (), who| {
+        let mut after = ManuallyDrop::new(move |toy: *const (), who: NonNull<()>| {
             // SAFETY: as `resume` passes it.
             let toy = unsafe { &*toy.cast::<Self>() };
-            toy.tokens.borrow_mut().push((token, who));
+            toy.tokens.borrow_mut().push((token, who.cast()));
         });
         // SAFETY: it stays in this frame, and does not unwind.
         let stop = unsafe { Stop::new(&mut after) };
-        // SAFETY: the yielder of the coroutine that runs, which is the one that calls.
-        unsafe { running.yielder.as_ref() }.suspend(stop);
+        // SAFETY: it lives.
+        let running = unsafe { running.as_ref() };
+        // SAFETY: it runs, and calls this.
+        unsafe { running.stop(stop) };
     }
 
-    fn running(&self) -> Option<Running> {
+    fn running(&self) -> Option<NonNull<Stand>> {
         self.running.get()
-    }
-
-    unsafe fn go_on(&self, who: NonNull<()>) {
-        self.make_ready(who);
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {

@@ -36,9 +36,9 @@ use std::mem::MaybeUninit;
 
 type Answer<R> = Result<R, Box<dyn Any + Send>>;
 
-/// Units of requests that are put together before they are published: some ten. The trustee is to
+/// Units of requests that are put together before they are published: some twenty. The trustee is to
 /// begin before the last coroutine has stopped, so that the first answer is there by then.
-const PUBLISH_UNITS: u32 = 24;
+const PUBLISH_UNITS: u32 = 48;
 
 /// What the caller keeps while it waits. The trustee writes `fault` or, where it does not travel,
 /// `result`; the client `result` and, at the end, `spot`.
@@ -140,7 +140,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
         // SAFETY: the caller's duty.
         let place = unsafe { Self::frame(record) }.f.get();
         // SAFETY: written with the request.
-        unsafe { (*place).assume_init_read() }
+        unsafe { place.cast::<F>().read() }
     }
 
     unsafe fn run(mut record: *mut u64, mut at: Cursors, lane: &Lane, stop: u32) -> Cursors {

@@ -164,7 +164,9 @@ impl<T> Trust<T> {
     /// Runs `f` on the value and waits for its result.
     ///
     /// `f` may borrow from the caller's frame. The calling thread spins for a few
-    /// microseconds, then yields, then sleeps.
+    /// microseconds, then yields, then sleeps. Where a scheduler of fibres runs the caller, the
+    /// caller is suspended instead, and others run on its thread; such a wait cannot be
+    /// interrupted.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;

@@ -42,7 +42,8 @@ pub(crate) struct Header {
     /// Number of the processor that ran it last.
     pub(crate) last: Cell<u16>,
     pub(crate) ticket: Ticket,
-    /// How it stops, by which the waiting seam knows it too: the second word, for the seam alone, is on the next line.
+    /// How it stops, by which the waiting seam knows it too; its second word, which only the seam
+    /// needs, is on the next line.
     pub(crate) stand: Stand,
     // The rest.
     /// In an inbox.

@@ -312,17 +312,22 @@ impl Client {
             // SAFETY: the caller's duties.
             return unsafe { self.call::<T, F, R>(object, f) };
         };
-        let at = self.position();
+        let mut at = self.position();
         if self.is_limited(at, Suspended::<T, F, R>::UNITS) || !self.callbacks.has_room() {
             self.make_room_for_call(Suspended::<T, F, R>::UNITS);
+            at = self.position();
         }
-        let at = self.position();
+        let next = at.after(Suspended::<T, F, R>::STEP);
         // SAFETY: there is room; the frame is kept below.
-        if !unsafe { self.write_suspended::<T, F, R>(at, label, &frame, f) } {
+        unsafe { self.write_suspended::<T, F, R>(at, label, &frame, f) };
+        if !self.advance(next) {
             // SAFETY: just written.
             unsafe { self.rouse_or_retract_suspended::<T, F, R>(at) }?;
         }
-        self.publish_some();
+        // The rest is published when nothing else runs on this thread any more.
+        if next.cursor().wrapping_sub(self.mail.get().cursor()) >= PUBLISH_UNITS {
+            self.flush();
+        }
         // SAFETY: nothing has suspended it; the spot is this call's.
         unsafe { here.wait(&frame.spot) };
         match frame.fault.take() {
@@ -344,18 +349,12 @@ impl Client {
         self.flush();
     }
 
-    /// Writes a request; false where the trustee has to be roused.
+    /// Writes a request.
     ///
     /// # Safety
     /// There is room; the frame stays until its spot is set, or the request is taken back.
     #[inline(always)]
-    unsafe fn write_suspended<T, F, R>(
-        &self,
-        at: Position,
-        label: Label,
-        frame: &Frame<F, R>,
-        f: F,
-    ) -> bool
+    unsafe fn write_suspended<T, F, R>(&self, at: Position, label: Label, frame: &Frame<F, R>, f: F)
     where
         F: FnOnce(&mut T) -> R,
     {
@@ -373,7 +372,6 @@ impl Client {
         let record = self.request(at, Suspended::<T, F, R>::UNITS);
         // SAFETY: there is room; the rest is the caller's duty.
         unsafe { Suspended::<T, F, R>::write(record, label, frame, f) };
-        self.advance(at.after(Suspended::<T, F, R>::STEP))
     }
 
     /// Rouses the trustee for the request just written at `at`, or takes it back.
@@ -393,18 +391,5 @@ impl Client {
         let record = self.request(at, Suspended::<T, F, R>::UNITS);
         // SAFETY: not executed, and never will be.
         Err(unsafe { Suspended::<T, F, R>::take(record) })
-    }
-
-    /// Publishes where some requests have come together. The rest is published when nothing else
-    /// runs on this thread any more.
-    #[inline(always)]
-    fn publish_some(&self) {
-        let written = self
-            .position()
-            .cursor()
-            .wrapping_sub(self.mail.get().cursor());
-        if written >= PUBLISH_UNITS {
-            self.flush();
-        }
     }
 }

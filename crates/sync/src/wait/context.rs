@@ -39,6 +39,7 @@ thread_local! {
     static BLOCKING: Cell<usize> = const { Cell::new(0) };
 }
 
+#[inline]
 pub(super) fn current() -> Option<NonNull<dyn Context>> {
     let context = CURRENT.try_with(Cell::get).unwrap_or(None);
     context.filter(|_| BLOCKING.try_with(Cell::get).unwrap_or(0) == 0)
@@ -70,13 +71,6 @@ pub fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.try_with(Cell::get).unwrap_or(None));
     let _ = CURRENT.try_with(|current| current.set(Some(context)));
     f()
-}
-
-/// True where a wait suspends a fibre instead of blocking the thread: inside a context, and
-/// nothing forbids it.
-#[inline]
-pub fn is_suspendable() -> bool {
-    current().is_some() && !NoSwitch::is_active() && !std::thread::panicking()
 }
 
 /// Waits until `token` is set, by the current context: suspends a fibre, or spins, yields

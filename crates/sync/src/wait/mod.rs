@@ -24,7 +24,7 @@ mod suspend;
 mod token;
 
 pub use context::{
-    Context, OnThread, Task, enter, is_blocking, is_suspendable, on_thread, spawn, wait, wait_until,
+    Context, OnThread, Task, enter, is_blocking, on_thread, spawn, wait, wait_until,
 };
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;

@@ -10,6 +10,7 @@
 //! coroutines have one type, [`Yielder`], and what is to be done behind the stop travels with it, as
 //! a [`Stop`].
 
+use super::NoSwitch;
 use super::context::current;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -123,10 +124,10 @@ pub struct Here(NonNull<Stand>);
 /// the switch.
 #[inline]
 pub fn here() -> Option<Here> {
-    if !super::is_suspendable() {
+    let context = current()?;
+    if NoSwitch::is_active() || std::thread::panicking() {
         return None;
     }
-    let context = current()?;
     // SAFETY: inside `enter`, which keeps the context.
     unsafe { context.as_ref() }.running().map(Here)
 }

@@ -67,7 +67,8 @@ pub use corelay_delegate::{
 };
 pub use corelay_sync::{Issue, Session, Shared};
 
-/// Fibres: threads of the user's own, many on few processors, whose waits are cheap.
+/// Fibres: many user-level threads on few processors. [`Trust::apply`] on a fibre suspends it, and
+/// others run meanwhile.
 pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value as [`Trust`] does.
 pub use corelay_locks as locks;

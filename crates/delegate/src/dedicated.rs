@@ -341,7 +341,6 @@ impl Builder {
         let name = format!("{}-{i}", self.name);
         let shared = Arc::new(Shared::new(settings, name.clone()));
         let home = Object::new(Registry::default(), Arc::clone(&shared));
-        shared.set_home(home.cast());
         let trustee = Arc::clone(&shared);
         let for_thread = Home(home);
         let cpu = self.cpus.get(i).copied();

@@ -173,16 +173,6 @@ impl Serving {
     }
 }
 
-/// Poisons `object` from inside a closure on it that has caught its own panic.
-pub(crate) fn poison_from_inside(object: *mut Header) {
-    Serving::with_current(|serving| serving.poison(object)).expect("a closure runs");
-}
-
-/// Is `object` poisoned? For a closure of this thread's trustee that looks after itself.
-pub(crate) fn is_poisoned_inside(object: *mut Header) -> bool {
-    Serving::with_current(|serving| serving.is_poisoned(object)).expect("a closure runs")
-}
-
 /// Runs `f`, catching its panic. Under loom a panic is the checker's verdict and passes.
 #[inline(always)]
 pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, Box<dyn Any + Send>> {

@@ -239,10 +239,11 @@ struct Kept {
 }
 
 impl Source for Client {
-    fn poll(&self) {
+    fn poll(&self) -> bool {
         if !self.thread.in_callback() {
             self.catch_up();
         }
+        self.has_callbacks()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The handle to an object.
 
 use crate::channel::client::{Client, Patience, Refusal};
+use crate::channel::suspend::stand;
 use crate::error::{Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError};
 use crate::future::ApplyFuture;
 use crate::nested;
@@ -130,10 +131,42 @@ impl<T> Trust<T> {
         connect(self.trustee())
     }
 
+    /// A client that this thread keeps; `None` where it can have none, or none that lasts.
+    #[cold]
+    #[inline(never)]
+    fn connect_to_last(&self) -> Option<&Client> {
+        let _ = self.connect().ok()?;
+        self.known_client()
+    }
+
+    /// Calls `f` and waits, as the code that runs here waits; gives `f` back where it cannot run.
+    #[inline(always)]
+    fn call<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        if let (Some(here), client) = stand(self.slot)
+            && let Some(client) = client.or_else(|| self.connect_to_last())
+        {
+            // SAFETY: this handle keeps the object; the call waits; nothing has suspended it.
+            let answer = unsafe { client.call_suspending(here, self.header(), f) };
+            return answer.map_err(|f| (NoClient::Closed, f));
+        }
+        // SAFETY: this handle keeps the object; the call waits.
+        match self.with_client(f, |client, f| unsafe {
+            client.call::<T, F, R>(self.header(), f)
+        }) {
+            Ok(answer) => answer.map_err(|f| (NoClient::Closed, f)),
+            Err(why) => Err(why),
+        }
+    }
+
     /// Runs `f` on the value and waits for its result.
     ///
     /// `f` may borrow from the caller's frame. The calling thread spins for a few
-    /// microseconds, then yields, then sleeps.
+    /// microseconds, then yields, then sleeps. Where a scheduler of fibres runs the caller, the
+    /// caller is suspended instead, and others run on its thread; such a wait cannot be
+    /// interrupted.
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -158,11 +191,8 @@ impl<T> Trust<T> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        // SAFETY: this handle keeps the object; the call waits.
-        match self.with_client(f, |client, f| unsafe {
-            client.call_here::<T, F, R>(self.header(), f)
-        }) {
-            Ok(answer) => unwrap_answer(answer),
+        match self.call(f) {
+            Ok(answer) => unwrap_answer(Ok::<_, F>(answer)),
             Err((why, _)) => refuse::<F>("Trust::apply", &why),
         }
     }
@@ -192,12 +222,9 @@ impl<T> Trust<T> {
         R: Send,
         F: FnOnce(&mut T) -> R + Send,
     {
-        // SAFETY: this handle keeps the object; the call waits.
-        let answer = match self.with_client(f, |client, f| unsafe {
-            client.call_here::<T, F, R>(self.header(), f)
-        }) {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(f)) | Err((NoClient::Closed, f)) => return Err(TryApplyError::Closed(f)),
+        let answer = match self.call(f) {
+            Ok(answer) => answer,
+            Err((NoClient::Closed, f)) => return Err(TryApplyError::Closed(f)),
             Err((NoClient::Nested(_), f)) => return Err(TryApplyError::Nested(f)),
         };
         answer.map_err(|payload| {

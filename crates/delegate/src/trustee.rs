@@ -40,7 +40,7 @@ use crate::serving::Serving;
 use crate::slot::Slot;
 use crate::thread::{is_client, retire_clients};
 use crate::trust::Trust;
-use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::trace;
@@ -120,8 +120,6 @@ pub(crate) struct Shared {
     pub(crate) groups: Option<Groups>,
     /// How long closures take, where that is observed.
     pub(crate) samples: Option<std::sync::Arc<Samples>>,
-    /// The registry as an object. Set before the trustee starts.
-    home: AtomicPtr<Header>,
     close: Node,
     /// Its thread asks for nothing more, but for destructors of thread-locals.
     pub(crate) ended: Token,
@@ -140,24 +138,10 @@ impl Shared {
             slot: Slot::take(),
             name,
             roster: Roster::default(),
-            home: AtomicPtr::new(std::ptr::null_mut()),
             close: Node::new(Kind::Close),
             ended: Token::new(),
             seat: Seat::new(),
         }
-    }
-
-    /// Says where the registry is.
-    pub(crate) fn set_home(&self, home: *mut Header) {
-        // Relaxed: before any other thread knows the trustee.
-        self.home.store(home, Ordering::Relaxed);
-    }
-
-    /// The registry, an object that is never poisoned, for requests that look after
-    /// themselves. Alive until the trustee has ended.
-    pub(crate) fn home(&self) -> *mut Header {
-        // Relaxed: see `set_home`.
-        self.home.load(Ordering::Relaxed)
     }
 
     /// Call it after publishing: true where the trustee polls and will find it. Otherwise

@@ -19,11 +19,13 @@ use crate::local::Locals;
 use crate::park::Ticket;
 use crate::ready::inbox::Item;
 use crate::registry::Links;
+use crate::seam;
 use crate::stack::{self, Label, Stack};
-use crate::switch::{Suspended, Then, Yielder};
+use crate::switch::Suspended;
 use crate::wait;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
 use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::wait::Stand;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -31,7 +33,6 @@ use std::ptr::NonNull;
 pub(crate) struct Header {
     // One line: all that a switch and a wake-up touch.
     pub(crate) suspended: UnsafeCell<Suspended>,
-    pub(crate) yielder: Cell<*const Yielder<(), Then>>,
     /// Alive as long as the fibre is.
     pub(crate) cluster: *const Shared,
     // What it waits for, whether it has been cancelled, who meddles: see `wait`.
@@ -44,6 +45,9 @@ pub(crate) struct Header {
     /// Number of the processor that ran it last.
     pub(crate) last: Cell<u16>,
     pub(crate) ticket: Ticket,
+    /// How it stops, by which the waiting seam knows it too; its second word, which only the seam
+    /// needs, is on the next line.
+    pub(crate) stand: Stand,
     // The rest.
     /// In an inbox.
     next: AtomicPtr<Header>,
@@ -62,7 +66,7 @@ pub(crate) struct Header {
 }
 
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-const _: () = assert!(std::mem::offset_of!(Header, next) == 64);
+const _: () = assert!(std::mem::offset_of!(Header, next) == 72);
 
 /// No processor's number.
 pub(crate) const NOWHERE: u16 = u16::MAX;
@@ -99,7 +103,7 @@ impl Header {
         Self {
             next: AtomicPtr::default(),
             suspended: UnsafeCell::new(suspended),
-            yielder: Cell::new(std::ptr::null()),
+            stand: seam::stand(),
             waiting: AtomicPtr::default(),
             cancelled: AtomicU8::new(wait::NOT),
             meddler: AtomicU8::new(0),

@@ -97,7 +97,8 @@ impl Processor {
         shared.idle.clear(self.number);
         // Relaxed: as above.
         shared.idle.resting.fetch_sub(1, Ordering::Relaxed);
-        if found {
+        // A clockwork that looks for stuck processors: one alone needs none.
+        if found && !self.watch.is_alone() {
             shared.clockwork.wake_if_asleep();
         }
         found

@@ -11,7 +11,7 @@
 
 use crate::fibre::Fibre;
 use crate::header::Header;
-use crate::switch::{Then, Yielder};
+use crate::switch::Yielder;
 use crate::wait::{Cancelled, block, unwind};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
@@ -90,11 +90,13 @@ pub(crate) const fn top_bytes<T>() -> usize {
 /// `header` is that of the fibre that runs here, with [room](top_bytes) for the result; once.
 pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
     header: NonNull<Header>,
-    yielder: &Yielder<(), Then>,
+    yielder: &Yielder,
     f: F,
 ) -> bool {
     // SAFETY: alive while the fibre runs.
-    unsafe { header.as_ref() }.yielder.set(yielder);
+    let stand = &unsafe { header.as_ref() }.stand;
+    // SAFETY: its own yielder.
+    unsafe { stand.begin(yielder) };
     let mut result = catch_unwind(AssertUnwindSafe(f));
     // SAFETY: alive while the fibre runs.
     let locals = &unsafe { header.as_ref() }.locals;

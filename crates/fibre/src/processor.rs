@@ -18,14 +18,15 @@ use crate::header::{Header, HeaderRef, NOWHERE};
 use crate::ready::inbox::Inbox;
 use crate::ready::lane::{LANE, Lane};
 use crate::ready::ring::Ring;
+use crate::seam::Seam;
 use crate::stack::OverflowGuard;
 use crate::switch::{self, Runnable};
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::cell::{UnsafeCell, place_of};
-use corelay_sync::facade::thread_local;
+use corelay_sync::facade::{MODEL, hint, thread_local};
 use corelay_sync::trace::{self, Mark};
-use corelay_sync::wait::{self, Sleeper, Token};
+use corelay_sync::wait::{self, Sleeper};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
@@ -37,6 +38,9 @@ use std::sync::{Arc, OnceLock};
 const NO_LANE: u64 = 1 << 13;
 /// Pops between two looks at what the thread itself waits for from other threads.
 const POLL_EVERY: u64 = 128;
+/// Looks of a processor that has nothing to do, but waits for answers, before it looks around for
+/// other work: some round trips.
+const LOOKS_FOR_ANSWERS: u32 = if MODEL { 1 } else { 64 };
 /// Pops between two looks around, where there is time for one.
 const LOOK_EVERY: u64 = 16;
 
@@ -311,6 +315,23 @@ impl Processor {
         self.fetch();
     }
 
+    /// Nothing is ready: publishes what this thread has asked of others, and looks for a while whether
+    /// the answers make fibres ready. True where something is ready.
+    #[inline(never)]
+    fn await_answers(&self) -> bool {
+        for _ in 0..LOOKS_FOR_ANSWERS {
+            let more = wait::poll_sources();
+            if !self.is_empty() {
+                return true;
+            }
+            if !more {
+                return false;
+            }
+            hint::spin_loop();
+        }
+        false
+    }
+
     /// Takes what came from elsewhere; true where there was something.
     pub(crate) fn fetch(&self) -> bool {
         let mut some = false;
@@ -402,25 +423,12 @@ impl Processor {
             loop {
                 match self.next() {
                     Some(fibre) => self.run_fibre(fibre, &overflow),
-                    None if self.fetch() => {}
+                    None if self.fetch() || self.await_answers() => {}
                     None if self.idle() => {}
                     None => break,
                 }
             }
         });
         run_here(ptr::null());
-    }
-}
-
-/// What waits of code that runs on fibres go to.
-struct Seam<'a>(#[expect(dead_code)] &'a Processor);
-
-impl wait::Context for Seam<'_> {
-    fn wait(&self, token: &Token) {
-        crate::seam::wait(token);
-    }
-
-    fn spawn(&self, task: wait::Task) -> Result<(), wait::Task> {
-        Err(task)
     }
 }

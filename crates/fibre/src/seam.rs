@@ -1,12 +1,54 @@
-//! Tokens of the waiting seam, waited for by fibres.
+//! The waiting seam: how code waits that runs on a fibre and does not know of fibres.
 
 use crate::fibre;
+use crate::header::Header;
 use crate::park;
-use crate::switch;
-use corelay_sync::wait::Token;
+use crate::processor::{self, Processor};
+use crate::switch::{self, Runnable};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::wait::{Context, Stand, Task, Token};
+use std::mem::offset_of;
+use std::ptr::NonNull;
+
+/// The stand of a fibre.
+pub(crate) fn stand() -> Stand {
+    // SAFETY: `go_on` makes ready the fibre that has the stand in its header, from any thread.
+    unsafe { Stand::new(go_on) }
+}
+
+/// # Safety
+/// `stand` is a fibre's, which has stopped and is the caller's to make ready.
+unsafe fn go_on(stand: NonNull<Stand>) {
+    // SAFETY: `running` has given it, which is in a header.
+    let header = unsafe { stand.byte_sub(offset_of!(Header, stand)) }.cast::<Header>();
+    // SAFETY: the caller's duty.
+    processor::ready(unsafe { Runnable::new(header) });
+}
+
+/// What waits of code that runs on fibres go to, while the thread is a processor.
+pub(crate) struct Seam<'a>(pub(crate) &'a Processor);
+
+// SAFETY: the processor says who runs; a cancellation does not make ready who waits for a spot.
+unsafe impl Context for Seam<'_> {
+    fn wait(&self, token: &Token) {
+        wait(token);
+    }
+
+    #[inline]
+    fn running(&self) -> Option<NonNull<Stand>> {
+        // Relaxed: set by this thread.
+        let running = NonNull::new(self.0.running.load(Ordering::Relaxed))?;
+        // SAFETY: it lives.
+        NonNull::new(unsafe { &raw mut (*running.as_ptr()).stand })
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        Err(task)
+    }
+}
 
 /// Parks the fibre that runs here until `token` is set; returns at once where none runs.
-pub(crate) fn wait(token: &Token) {
+fn wait(token: &Token) {
     let Some(running) = switch::running() else {
         return;
     };

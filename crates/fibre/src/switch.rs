@@ -7,15 +7,12 @@
 use crate::cluster::Shared;
 use crate::header::Header;
 #[cfg(any(corelay_loom, corelay_shuttle))]
-pub(crate) use crate::model::coroutine::Yielder;
-#[cfg(any(corelay_loom, corelay_shuttle))]
 use crate::model::coroutine::{Coroutine, CoroutineResult};
 use crate::processor::{self, Processor};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::place_of;
-use corelay_sync::wait::{self, NoSwitch};
-#[cfg(not(any(corelay_loom, corelay_shuttle)))]
-pub(crate) use corosensei::Yielder;
+pub(crate) use corelay_sync::wait::Yielder;
+use corelay_sync::wait::{self, NoSwitch, Stop};
 use corosensei::stack::StackPointer;
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 use corosensei::{Coroutine, CoroutineResult};
@@ -45,13 +42,7 @@ impl Runnable {
     }
 }
 
-/// What a fibre that has stopped wants done.
-pub(crate) struct Then {
-    run: unsafe fn(&Processor, Runnable, *mut ()),
-    data: *mut (),
-}
-
-pub(crate) type Suspended = Coroutine<(), Then, (), Base>;
+pub(crate) type Suspended = Coroutine<(), Stop, (), Base>;
 
 /// Stops the fibre that runs here, and runs `after` on its processor's stack with it. Returns when
 /// the fibre has been made ready and its turn has come, perhaps on another thread: nothing that
@@ -61,25 +52,17 @@ pub(crate) type Suspended = Coroutine<(), Then, (), Base>;
 /// A fibre runs here, and may be suspended; `after` does not unwind.
 #[inline(always)]
 pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, after: F) {
-    /// # Safety
-    /// `data` is an `F` that nobody uses afterwards.
-    unsafe fn run<F: FnOnce(&Processor, Runnable)>(
-        processor: &Processor,
-        fibre: Runnable,
-        data: *mut (),
-    ) {
-        // SAFETY: the caller's duty. Read before it runs: then the fibre may go on, elsewhere.
-        let after = unsafe { data.cast::<F>().read() };
+    let mut after = ManuallyDrop::new(|processor: *const (), stopped: NonNull<()>| {
+        // SAFETY: as `resume` passes it.
+        let processor = unsafe { &*processor.cast::<Processor>() };
+        // SAFETY: it has stopped.
+        let fibre = unsafe { Runnable::new(stopped.cast()) };
         after(processor, fibre);
-    }
-    let mut after = ManuallyDrop::new(after);
-    let then = Then {
-        run: run::<F>,
-        data: (&raw mut after).cast(),
-    };
-    // SAFETY: set when the fibre began; it is on this fibre's stack.
-    let yielder = unsafe { &*running.yielder.get() };
-    yielder.suspend(then);
+    });
+    // SAFETY: in this frame; it does not unwind, by the caller.
+    let stop = unsafe { Stop::new(&mut after) };
+    // SAFETY: it runs here, by the caller.
+    unsafe { running.stand.stop(stop) };
 }
 
 /// Runs `fibre` until it stops, and what it wants done then; false where it has ended.
@@ -94,11 +77,9 @@ pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<()
     // SAFETY: it is ours, so nobody else uses its coroutine.
     let suspended = unsafe { &mut *suspended };
     match suspended.resume(()) {
-        CoroutineResult::Yield(Then { run, data }) => {
-            // SAFETY: it has stopped.
-            let fibre = unsafe { Runnable::new(header) };
-            // SAFETY: made so in `suspend`, and only used here.
-            unsafe { run(processor, fibre, data) };
+        CoroutineResult::Yield(stop) => {
+            // SAFETY: what `suspend` and the seam expect; it has stopped.
+            unsafe { stop.run(ptr::from_ref(processor).cast(), header.cast()) };
             Ok(())
         }
         // SAFETY: it has ended.

@@ -3,7 +3,7 @@
 
 mod toy;
 
-use corelay_sync::wait::{self, NoSwitch, Source, Token, register};
+use corelay_sync::wait::{self, NoSwitch, Source, Spot, Token, register};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -70,6 +70,39 @@ fn coroutines_run_while_others_wait() {
 }
 
 #[test]
+fn a_spot_is_waited_for_by_who_shares_its_thread() {
+    let toy = Toy::new();
+    let spots: Rc<[Spot; 3]> = Rc::default();
+    let order = Rc::new(RefCell::new(Vec::new()));
+    for i in 0..3 {
+        let (spots, order) = (Rc::clone(&spots), Rc::clone(&order));
+        toy.add(move || {
+            let here = wait::here().expect("a coroutine may wait");
+            // SAFETY: it runs here, and is the only one to wait for its spot.
+            unsafe { here.wait(&spots[i]) };
+            order.borrow_mut().push(i);
+        });
+    }
+    let (theirs, before) = (Rc::clone(&spots), Rc::clone(&order));
+    toy.add(move || {
+        assert!(before.borrow().is_empty(), "all wait");
+        theirs[2].set();
+        theirs[0].set();
+        assert!(before.borrow().is_empty(), "they go on in their turn");
+        theirs[1].set();
+        let here = wait::here().expect("a coroutine may wait");
+        let spot = Spot::new();
+        spot.set();
+        // SAFETY: as above. It is set already.
+        unsafe { here.wait(&spot) };
+    });
+    assert!(wait::here().is_none(), "a thread blocks");
+    toy.run();
+    assert_eq!(*order.borrow(), [2, 0, 1]);
+    assert_eq!(toy.suspensions.get(), 3);
+}
+
+#[test]
 fn an_idle_scheduler_sleeps_until_another_thread_notifies() {
     let toy = Toy::new();
     let token = Arc::new(Token::new());
@@ -104,10 +137,11 @@ fn a_waiting_thread_polls_its_sources() {
         token: Token,
     }
     impl Source for Answers {
-        fn poll(&self) {
+        fn poll(&self) -> bool {
             if self.arrived.swap(false, Ordering::Acquire) {
                 self.token.notify();
             }
+            !self.token.is_set()
         }
     }
     let arrived = Arc::new(AtomicBool::new(false));

@@ -45,7 +45,7 @@ pub(crate) mod reap;
 pub(crate) mod request;
 pub(crate) mod ring;
 mod room;
-mod suspend;
+pub(crate) mod suspend;
 pub(crate) mod word;
 
 use crate::inbox::{Kind, Node};

@@ -130,7 +130,7 @@ const fn max(a: usize, b: usize) -> usize {
 pub(crate) struct Packed<V, const MAX: usize>(PhantomData<V>);
 
 impl<V, const MAX: usize> Packed<V, MAX> {
-    const INLINE: bool = words::<V>() <= MAX && align_of::<V>() <= 8;
+    pub(crate) const INLINE: bool = words::<V>() <= MAX && align_of::<V>() <= 8;
 
     /// Words taken.
     pub(crate) const WORDS: usize = if Self::INLINE { words::<V>() } else { 1 };

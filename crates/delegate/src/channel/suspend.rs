@@ -1,47 +1,273 @@
-//! A call that waits by the waiting seam: a fibre is suspended and others run meanwhile.
+//! A call that suspends its caller: on a coroutine, where others run meanwhile.
 //!
-//! The mail line holds one lone call, and the others on this thread want to call too, so
-//! the call goes into the ring. Closure and result stay in the caller's frame, which it
-//! does not leave before its token is set.
+//! The mail line holds one lone call, and the others on this thread want to call too, so the
+//! call goes into the ring, and is published with theirs:
+//!
+//! ```text
+//!   [label][frame][captures …]     ──►  trustee
+//!   [answer]                       ◄──          reaped: into the frame, whose spot is set
+//! ```
+//! Closure and result of a few words travel by value, so that no line of the caller's stack does;
+//! larger ones stay in its [`Frame`], which it does not leave before its spot is set. What goes
+//! wrong is written there by the trustee. Answers are taken by the thread that has asked, whose
+//! coroutines wait, so waking one up takes no more than putting it among those that are ready.
+//!
+//! Behind the wait nothing of the client is touched: the coroutine may be on another thread.
 
 use super::client::{Client, Patience};
-use crate::error::Poisoned;
+use super::label::Label;
+use super::lane::Lane;
+use super::reap::Reaped;
+use super::request::{
+    CALLBACK_HEAD, Cursors, Outcome, Packed, Reap, Vtable, read_label, write_label,
+};
+use super::ring::{MAX_ANSWER_WORDS, MAX_CAPTURE_WORDS};
+use super::room::Room;
+use super::word::{Position, is_past, step};
 use crate::flat::member::is_member;
 use crate::object::{Header, Object};
-use crate::serving::{guarded, is_poisoned_inside, poison_from_inside};
-use crate::trustee::Registry;
-use corelay_sync::wait::{self, Token};
-use std::any::Any;
-use std::cell::Cell;
+use crate::thread::lookup;
+use corelay_sync::facade::memory;
+use corelay_sync::wait::{self, Here, Spot};
+use std::any::{Any, type_name};
+use std::cell::{Cell, UnsafeCell};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 type Answer<R> = Result<R, Box<dyn Any + Send>>;
 
+/// Units of requests that are put together before they are published: some twenty. The trustee is to
+/// begin before the last coroutine has stopped, so that the first answer is there by then.
+const PUBLISH_UNITS: u32 = 48;
+
+/// What the caller keeps while it waits. The trustee writes `fault` or, where it does not travel,
+/// `result`; the client `result` and, at the end, `spot`.
 struct Frame<F, R> {
-    f: Cell<Option<F>>,
-    answer: Cell<Option<Answer<R>>>,
-    token: Token,
+    spot: Spot,
+    fault: Cell<Option<Box<dyn Any + Send>>>,
+    result: UnsafeCell<MaybeUninit<R>>,
+    /// Where it does not travel.
+    f: UnsafeCell<MaybeUninit<F>>,
 }
 
-/// The frame, on its way to the trustee.
-struct Borrowed<F, R>(*const Frame<F, R>);
+/// A request in the ring: `F` on a `T`, giving `R` to who waits in a frame.
+struct Suspended<T, F, R>(PhantomData<(T, F, R)>);
 
-// SAFETY: `F` and `R` are `Send` by the public functions, and only one side uses the cells
-// at a time: the trustee while the request runs, the caller before and after.
-unsafe impl<F, R> Send for Borrowed<F, R> {}
+/// One word less than of other requests: the frame takes it.
+type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
+type Carried<R> = Packed<R, MAX_ANSWER_WORDS>;
 
-/// Sets the token when the request has been reaped, run or discarded.
-struct Notify(*const Token);
+impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
+    /// Words of the record that the closure takes, none where it stays in the frame; and of the
+    /// answer that the result takes.
+    const CAPTURES: usize = if Captures::<F>::INLINE {
+        Captures::<F>::WORDS
+    } else {
+        0
+    };
+    const ANSWER: usize = if Carried::<R>::INLINE {
+        Carried::<R>::WORDS
+    } else {
+        0
+    };
 
-impl Drop for Notify {
-    fn drop(&mut self) {
-        // SAFETY: the caller keeps its frame until the token is set, which is now.
-        unsafe { &*self.0 }.notify();
+    /// Units taken in the request ring: as many as the answer takes, at least.
+    const UNITS: usize = if 2 + Self::CAPTURES > Self::ANSWER {
+        2 + Self::CAPTURES
+    } else {
+        Self::ANSWER
+    };
+    const STEP: u64 = step(Self::UNITS);
+
+    /// Units taken in the callback queue: the frame.
+    const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
+
+    const VTABLE: &'static Vtable = &Vtable {
+        run: Self::run,
+        discard: Self::discard,
+        fault: Some(Self::fault),
+        step: Self::STEP,
+        answer_units: Self::ANSWER as u64,
+        name: type_name::<F>,
+    };
+
+    /// # Safety
+    /// `record` points at [`Self::UNITS`] writable words; `label` is of this type's vtable and an
+    /// `Object<T>`. The frame stays until its spot is set.
+    #[inline(always)]
+    unsafe fn write(record: *mut u64, label: Label, frame: &Frame<F, R>, f: F) {
+        // SAFETY: the caller's duty.
+        unsafe { write_label(record, label) };
+        memory::write(record.wrapping_add(1), 1 + Self::CAPTURES);
+        // SAFETY: the caller's duty.
+        unsafe {
+            record
+                .wrapping_add(1)
+                .cast::<*const Frame<F, R>>()
+                .write(frame)
+        };
+        if Captures::<F>::INLINE {
+            // SAFETY: the caller's duty.
+            unsafe { Captures::<F>::write(record.wrapping_add(2), f) };
+        } else {
+            // SAFETY: the trustee has not been told of the frame yet.
+            unsafe { (*frame.f.get()).write(f) };
+        }
+    }
+
+    /// # Safety
+    /// `record` holds a request of this type.
+    #[inline(always)]
+    unsafe fn frame<'a>(record: *mut u64) -> &'a Frame<F, R> {
+        memory::read(record.wrapping_add(1), 1);
+        // SAFETY: the caller's duty.
+        let frame = unsafe { record.wrapping_add(1).cast::<*const Frame<F, R>>().read() };
+        // SAFETY: the caller of the request stays in it until that has been reaped.
+        unsafe { &*frame }
+    }
+
+    /// Takes the closure.
+    ///
+    /// # Safety
+    /// `record` holds a request of this type that has not been run; once.
+    #[inline(always)]
+    unsafe fn take(record: *mut u64) -> F {
+        if Captures::<F>::INLINE {
+            memory::read(record.wrapping_add(2), Self::CAPTURES);
+            // SAFETY: the caller's duty.
+            return unsafe { Captures::<F>::read(record.wrapping_add(2)) };
+        }
+        // SAFETY: the caller's duty.
+        let place = unsafe { Self::frame(record) }.f.get();
+        // SAFETY: written with the request.
+        unsafe { place.cast::<F>().read() }
+    }
+
+    unsafe fn run(mut record: *mut u64, mut at: Cursors, lane: &Lane, stop: u32) -> Cursors {
+        // SAFETY: it begins with a label.
+        let mut label = unsafe { read_label(record) };
+        loop {
+            // SAFETY: of this type, by the vtable, and run once.
+            let f = unsafe { Self::take(record) };
+            let object = label.object().cast::<Object<T>>();
+            // SAFETY: as in `Then::run`.
+            let result = f(unsafe { Object::value(object) });
+            if Self::ANSWER > 0 {
+                let slot = lane.answer(at.answer(), Self::ANSWER);
+                memory::write(slot, Self::ANSWER);
+                // SAFETY: room for a request is room for its answer, see `Rings`.
+                unsafe { Carried::<R>::write(slot, result) };
+            } else {
+                // SAFETY: of this type.
+                let place = unsafe { Self::frame(record) }.result.get();
+                // SAFETY: ours until the tail passes the request.
+                unsafe { (*place).write(result) };
+            }
+            at = Cursors {
+                request: at.request.after(Self::STEP),
+                answer: at.answer.wrapping_add(Self::ANSWER as u64),
+            };
+            if !is_past(stop, at.request.cursor()) || lane.has_nested() {
+                return at;
+            }
+            record = lane.request(at.request.cursor());
+            // SAFETY: published, so it begins with a label.
+            let next = unsafe { read_label(record) };
+            if !next.is_of_kind(label) {
+                return at;
+            }
+            label = next;
+            lane.stand_at(at);
+        }
+    }
+
+    unsafe fn discard(record: *mut u64) {
+        // SAFETY: the caller's duty.
+        drop(unsafe { Self::take(record) });
+    }
+
+    unsafe fn fault(record: *mut u64, payload: Box<dyn Any + Send>) {
+        // SAFETY: of this type; only its captures have been consumed.
+        unsafe { Self::frame(record) }.fault.set(Some(payload));
+    }
+
+    /// Reaps entries of this type: their frames get the answers, their callers go on.
+    ///
+    /// # Safety
+    /// As [`Reap`] says.
+    unsafe fn reap(
+        client: &Client,
+        mut reaped: Reaped,
+        tail: Position,
+        outcome: Outcome,
+    ) -> Reaped {
+        loop {
+            let entry = client.callbacks.at(reaped.callback());
+            let next = reaped.after(Self::CALLBACK_UNITS, Self::ANSWER);
+            let frame = entry.wrapping_add(CALLBACK_HEAD);
+            // SAFETY: of this type, by its reap function.
+            let frame = unsafe { frame.cast::<*const Frame<F, R>>().read() };
+            // SAFETY: its caller waits in it, until the spot is set.
+            let Frame {
+                spot,
+                fault,
+                result,
+                ..
+            } = unsafe { &*frame };
+            // SAFETY: the trustee is done with it.
+            let went_well = unsafe { &*fault.as_ptr() }.is_none();
+            if Self::ANSWER > 0 && went_well {
+                let slot = client.reaper.answer(reaped.answer(), Self::ANSWER);
+                memory::read(slot, Self::ANSWER);
+                // SAFETY: executed without a fault, so the answer is there.
+                let answer = unsafe { Carried::<R>::read(slot) };
+                // SAFETY: the caller does not look before the spot is set.
+                unsafe { (*result.get()).write(answer) };
+            }
+            client.reaper.set_reaped(next);
+            spot.set();
+            reaped = next;
+            if outcome == Outcome::FirstWell || !client.is_reapable(reaped, tail) {
+                return reaped;
+            }
+            // SAFETY: the first word of an entry.
+            let reap = unsafe {
+                client
+                    .callbacks
+                    .at(reaped.callback())
+                    .cast::<usize>()
+                    .read()
+            };
+            if reap != Self::reap as Reap as usize {
+                return reaped;
+            }
+        }
     }
 }
 
+/// The coroutine that runs here, where a call is to suspend it, and the client of its thread for
+/// the trustee in `slot`, which it may use until it is suspended. None where the thread is to wait:
+/// a member's serves while it waits, and a scheduler that is idle would not.
+///
+/// Not inlined, as [`here`](wait::here) asks for; in two registers.
+#[inline(never)]
+pub(crate) fn stand<'a>(slot: u32) -> (Option<Here>, Option<&'a Client>) {
+    (suspendable(), lookup(slot))
+}
+
+/// As [`stand`], for who knows the client.
+#[inline(never)]
+fn stand_here() -> Option<Here> {
+    suspendable()
+}
+
+#[inline(always)]
+fn suspendable() -> Option<Here> {
+    wait::here().filter(|_| !is_member())
+}
+
 impl Client {
-    /// Calls `f` and waits for its result, as the code that runs here waits. On a member the
-    /// thread waits, and serves: a scheduler that is idle would not.
+    /// Calls `f` and waits for its result, as the code that runs here waits.
     ///
     /// # Safety
     /// As [`call`](Self::call).
@@ -54,80 +280,116 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        if wait::is_suspendable() && !self.thread.in_callback() && !is_member() {
+        match stand_here() {
+            // SAFETY: the caller's duties; just asked.
+            Some(here) => unsafe { self.call_suspending(here, object, f) },
             // SAFETY: the caller's duties.
-            unsafe { self.call_suspending(object, f) }
-        } else {
-            // SAFETY: the caller's duties.
-            unsafe { self.call::<T, F, R>(object, f) }
+            None => unsafe { self.call::<T, F, R>(object, f) },
         }
     }
 
-    #[cold]
-    unsafe fn call_suspending<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
+    /// Calls `f`, and suspends the coroutine that runs here until the result has come.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call); nothing has suspended the coroutine since `here` was asked for.
+    #[inline(always)]
+    pub(crate) unsafe fn call_suspending<T, F, R>(
+        &self,
+        here: Here,
+        object: *mut Header,
+        f: F,
+    ) -> Result<Answer<R>, F>
     where
         F: FnOnce(&mut T) -> R,
     {
         let frame = Frame {
-            f: Cell::new(Some(f)),
-            answer: Cell::new(None),
-            token: Token::new(),
+            spot: Spot::new(),
+            fault: Cell::new(None),
+            result: UnsafeCell::new(MaybeUninit::uninit()),
+            f: UnsafeCell::new(MaybeUninit::uninit()),
         };
-        let borrowed = Borrowed(&raw const frame);
-        let target = AssertSend(object);
-        // A request on the registry, which is never poisoned: it looks for the poison of its
-        // object itself, so that the caller hears of it, and of a panic, and nobody else.
-        let request = move |_: &mut Registry| {
-            let (borrowed, target) = (borrowed, target);
-            if is_poisoned_inside(target.0) {
-                return;
-            }
-            // SAFETY: the caller stays in its frame until the token is set.
-            let frame = unsafe { &*borrowed.0 };
-            if let Some(f) = frame.f.take() {
-                // SAFETY: an `Object<T>`, alive, by the caller; this runs on its trustee,
-                // which runs nothing else meanwhile.
-                let answer = guarded(|| f(unsafe { Object::value(target.0.cast::<Object<T>>()) }));
-                if answer.is_err() {
-                    poison_from_inside(target.0);
-                }
-                frame.answer.set(Some(answer));
-            }
+        let Some(label) = Label::new(Suspended::<T, F, R>::VTABLE, object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.call::<T, F, R>(object, f) };
         };
-        let notify = Notify(&raw const frame.token);
-        let home = self.trustee.home();
-        // SAFETY: the caller's duties; the frame is kept until the token is set, and with
-        // `Hold` nothing unwinds out of here.
-        let issued = unsafe {
-            self.issue::<Registry, _, (), _>(home, request, move |()| drop(notify), Patience::Hold)
-        };
-        if let Err((_, request, then)) = issued {
-            drop((request, then));
-            return Err(frame.f.take().expect("not run"));
+        let mut at = self.position();
+        if self.is_limited(at, Suspended::<T, F, R>::UNITS) || !self.callbacks.has_room() {
+            self.make_room_for_call(Suspended::<T, F, R>::UNITS);
+            at = self.position();
+        }
+        let next = at.after(Suspended::<T, F, R>::STEP);
+        // SAFETY: there is room; the frame is kept below.
+        unsafe { self.write_suspended::<T, F, R>(at, label, &frame, f) };
+        if !self.advance(next) {
+            // SAFETY: just written.
+            unsafe { self.rouse_or_retract_suspended::<T, F, R>(at) }?;
+        }
+        // The rest is published when nothing else runs on this thread any more.
+        if next.cursor().wrapping_sub(self.mail.get().cursor()) >= PUBLISH_UNITS {
+            self.flush();
+        }
+        // SAFETY: nothing has suspended it; the spot is this call's.
+        unsafe { here.wait(&frame.spot) };
+        match frame.fault.take() {
+            Some(payload) => Ok(Err(payload)),
+            // SAFETY: the spot is set, and there was no fault.
+            None => Ok(Ok(unsafe { frame.result.into_inner().assume_init() })),
+        }
+    }
+
+    /// Where there is none, the thread waits, not the coroutine alone: for one answer.
+    #[cold]
+    #[inline(never)]
+    fn make_room_for_call(&self, units: usize) {
+        // With `Hold` nothing unwinds. Callbacks run under `on_thread`, so this is none.
+        match self.make_room(units, Patience::Hold) {
+            Room::Here => {}
+            Room::None | Room::NotInCallback => unreachable!("it waits"),
         }
         self.flush();
-        let bomb = AbortOnUnwind;
-        wait::wait(&frame.token);
-        std::mem::forget(bomb);
-        // This may be another thread than before, so `self` is not touched any more.
-        Ok(frame
-            .answer
-            .take()
-            .unwrap_or_else(|| Err(Box::new(Poisoned))))
+    }
+
+    /// Writes a request.
+    ///
+    /// # Safety
+    /// There is room; the frame stays until its spot is set, or the request is taken back.
+    #[inline(always)]
+    unsafe fn write_suspended<T, F, R>(&self, at: Position, label: Label, frame: &Frame<F, R>, f: F)
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        let end = self.callbacks.end();
+        let entry = self.callbacks.at(end);
+        // SAFETY: there is room.
+        unsafe { entry.cast::<Reap>().write(Suspended::<T, F, R>::reap) };
+        // SAFETY: as above.
+        unsafe { entry.wrapping_add(1).write(at.0) };
+        let place = entry.wrapping_add(CALLBACK_HEAD);
+        // SAFETY: as above.
+        unsafe { place.cast::<*const Frame<F, R>>().write(frame) };
+        self.callbacks
+            .set_end(end + Suspended::<T, F, R>::CALLBACK_UNITS as u32);
+        let record = self.request(at, Suspended::<T, F, R>::UNITS);
+        // SAFETY: there is room; the rest is the caller's duty.
+        unsafe { Suspended::<T, F, R>::write(record, label, frame, f) };
+    }
+
+    /// Rouses the trustee for the request just written at `at`, or takes it back.
+    ///
+    /// # Safety
+    /// The newest request is a `Suspended<T, F, R>`, written at `at`.
+    #[cold]
+    unsafe fn rouse_or_retract_suspended<T, F, R>(&self, at: Position) -> Result<(), F>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        if self.rouse_or_retract(at) {
+            return Ok(());
+        }
+        let end = self.callbacks.end() - Suspended::<T, F, R>::CALLBACK_UNITS as u32;
+        self.callbacks.set_end(end);
+        let record = self.request(at, Suspended::<T, F, R>::UNITS);
+        // SAFETY: not executed, and never will be.
+        Err(unsafe { Suspended::<T, F, R>::take(record) })
     }
 }
-
-/// A context that unwinds out of a wait would free a frame that its request borrows.
-struct AbortOnUnwind;
-
-impl Drop for AbortOnUnwind {
-    fn drop(&mut self) {
-        eprintln!("corelay: a context has unwound out of a wait before its token was set");
-        std::process::abort();
-    }
-}
-
-struct AssertSend(*mut Header);
-
-// SAFETY: an object's header is shared by all.
-unsafe impl Send for AssertSend {}

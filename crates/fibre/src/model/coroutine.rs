@@ -8,6 +8,7 @@ use crate::processor::{self, Processor};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::{Condvar, Mutex};
 use corelay_sync::facade::thread;
+use corelay_sync::wait::{Stop, Yielder};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -62,19 +63,6 @@ impl<Yield> Baton<Yield> {
     }
 }
 
-/// Passed to what runs in a coroutine.
-pub(crate) struct Yielder<Input, Yield> {
-    baton: Arc<Baton<Yield>>,
-    input: PhantomData<Input>,
-}
-
-impl<Yield> Yielder<(), Yield> {
-    pub(crate) fn suspend(&self, with: Yield) {
-        self.baton.pass(Turn::Stopped(with));
-        self.baton.await_turn();
-    }
-}
-
 /// With the parameters that corosensei's has.
 pub(crate) struct Coroutine<Input, Yield, Return, Stack> {
     baton: Arc<Baton<Yield>>,
@@ -95,25 +83,27 @@ impl<F: FnOnce()> Body<F> {
     }
 }
 
-impl<Yield: 'static, Stack> Coroutine<(), Yield, (), Stack> {
+impl<Stack> Coroutine<(), Stop, (), Stack> {
     /// # Safety
     /// None here; corosensei's has some.
     pub(crate) unsafe fn with_stack_unchecked<F>(_: Stack, f: F) -> Self
     where
-        F: FnOnce(&Yielder<(), Yield>, ()),
+        F: FnOnce(&Yielder, ()),
     {
         let baton = Arc::new(Baton {
             turn: Mutex::new(Turn::Resting),
             passed: Condvar::new(),
         });
-        let yielder = Yielder {
-            baton: Arc::clone(&baton),
-            input: PhantomData,
-        };
+        let own = Arc::clone(&baton);
         let body = Body(move || {
-            yielder.baton.await_turn();
+            own.await_turn();
+            let stopping = Arc::clone(&own);
+            let yielder = Yielder(Box::new(move |stop| {
+                stopping.pass(Turn::Stopped(stop));
+                stopping.await_turn();
+            }));
             f(&yielder, ());
-            yielder.baton.pass(Turn::Ended);
+            own.pass(Turn::Ended);
         });
         let body: Box<dyn FnOnce() + Send + '_> = Box::new(|| body.run());
         // SAFETY: it is run before what it borrows ends, as the caller of the original promises.

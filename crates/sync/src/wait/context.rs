@@ -1,6 +1,6 @@
 //! The current execution context.
 
-use super::{NoSwitch, Sleeper, Token, poll_sources};
+use super::{NoSwitch, Sleeper, Stand, Token, poll_sources};
 use crate::Backoff;
 use crate::facade::thread_local;
 use std::cell::Cell;
@@ -12,10 +12,17 @@ use std::time::Instant;
 pub type Task = Box<dyn FnOnce()>;
 
 /// What a scheduler of fibres or coroutines offers to the code that runs on it.
-pub trait Context {
+///
+/// # Safety
+/// [`running`](Self::running) tells the truth; a coroutine that has stopped for a
+/// [`Spot`](super::Spot) goes on behind its [`Stand`]'s `go_on`, and not before.
+pub unsafe trait Context {
     /// Suspends the code that calls, and returns when `token` is set; others run meanwhile.
     /// The scheduler [subscribes](Token::subscribe) to the token.
     fn wait(&self, token: &Token);
+
+    /// The coroutine that runs on this thread; `None` while the scheduler itself does.
+    fn running(&self) -> Option<NonNull<Stand>>;
 
     /// Runs `task` in a fibre of its own on this thread.
     ///
@@ -32,7 +39,8 @@ thread_local! {
     static BLOCKING: Cell<usize> = const { Cell::new(0) };
 }
 
-fn current() -> Option<NonNull<dyn Context>> {
+#[inline]
+pub(super) fn current() -> Option<NonNull<dyn Context>> {
     let context = CURRENT.try_with(Cell::get).unwrap_or(None);
     context.filter(|_| BLOCKING.try_with(Cell::get).unwrap_or(0) == 0)
 }
@@ -63,13 +71,6 @@ pub fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
     let _restore = Restore(CURRENT.try_with(Cell::get).unwrap_or(None));
     let _ = CURRENT.try_with(|current| current.set(Some(context)));
     f()
-}
-
-/// True where a wait suspends a fibre instead of blocking the thread: inside a context, and
-/// nothing forbids it.
-#[inline]
-pub fn is_suspendable() -> bool {
-    current().is_some() && !NoSwitch::is_active() && !std::thread::panicking()
 }
 
 /// Waits until `token` is set, by the current context: suspends a fibre, or spins, yields

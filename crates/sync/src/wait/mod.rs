@@ -10,6 +10,9 @@
 //!   the one that waits and runs another. It polls the thread's sources when it is idle
 //!   ([`poll_sources`]) and sleeps on the thread's [`Sleeper`], so that answers wake it.
 //!
+//! Where the thread that waits is also the one that finds out that the wait is over, as with the
+//! answers of a channel, a [`Spot`] does for less what a token does: see [`here`].
+//!
 //! Where suspending is wrong (inside a delegated closure, a read section, an unwinding) a
 //! [`NoSwitch`] guard turns it into a panic that names what runs.
 
@@ -17,12 +20,14 @@ mod context;
 mod no_switch;
 mod sleeper;
 mod source;
+mod suspend;
 mod token;
 
 pub use context::{
-    Context, OnThread, Task, enter, is_blocking, is_suspendable, on_thread, spawn, wait, wait_until,
+    Context, OnThread, Task, enter, is_blocking, on_thread, spawn, wait, wait_until,
 };
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;
 pub use source::{Registration, Source, poll_sources, register};
+pub use suspend::{Here, Spot, Stand, Stop, Yielder, here};
 pub use token::Token;

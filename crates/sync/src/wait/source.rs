@@ -6,8 +6,9 @@ use std::rc::{Rc, Weak};
 
 /// Something on this thread that gets answers and has to be looked at: a client's channel.
 pub trait Source {
-    /// Takes what there is, without waiting: runs callbacks, sets tokens.
-    fn poll(&self);
+    /// Takes what there is, without waiting: runs callbacks, sets tokens and spots. True where
+    /// more is to come.
+    fn poll(&self) -> bool;
 }
 
 thread_local! {
@@ -40,16 +41,18 @@ impl Drop for Registration {
     }
 }
 
-/// Polls every source of this thread once. Schedulers call it when they are idle, and now
-/// and then when they are not.
-pub fn poll_sources() {
-    let mut next = 0;
+/// Polls every source of this thread once; true where more is to come. Schedulers call it when
+/// they are idle, and now and then when they are not.
+pub fn poll_sources() -> bool {
+    let (mut next, mut more) = (0, false);
     loop {
         // Not borrowed while a source runs callbacks: they may register others.
         let source = SOURCES.try_with(|sources| sources.borrow().get(next).cloned());
-        let Ok(Some(source)) = source else { return };
+        let Ok(Some(source)) = source else {
+            return more;
+        };
         if let Some(source) = source.upgrade() {
-            source.poll();
+            more |= source.poll();
         }
         next += 1;
     }

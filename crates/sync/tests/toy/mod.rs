@@ -1,20 +1,32 @@
 //! A coroutine scheduler of one thread, small enough to be seen through: what a fibre
 //! runtime does with the waiting seam, without the runtime.
 
-use corelay_sync::wait::{Context, Sleeper, Task, Token, enter, poll_sources};
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corelay_sync::wait::{
+    Context, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
+};
+use corosensei::{Coroutine, CoroutineResult};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::rc::Rc;
 
-type Body = Coroutine<(), *const Token, ()>;
+/// A coroutine; begins with its stand, by which it is known.
+#[repr(C)]
+struct Body {
+    stand: Stand,
+    toy: *const Toy,
+    coroutine: RefCell<Coroutine<(), Stop, ()>>,
+}
 
-/// Runs coroutines in turn; one that waits is left out until its token is set.
+/// Runs coroutines in turn; one that waits is left out until that is over.
 #[derive(Default)]
 pub(crate) struct Toy {
-    ready: RefCell<VecDeque<Body>>,
-    waiting: RefCell<Vec<(*const Token, Body)>>,
-    running: Cell<Option<*const Yielder<(), *const Token>>>,
+    ready: RefCell<VecDeque<Rc<Body>>>,
+    stopped: RefCell<Vec<Rc<Body>>>,
+    /// Of some of them: what they wait for.
+    tokens: RefCell<Vec<(*const Token, NonNull<Stand>)>>,
+    running: Cell<Option<NonNull<Stand>>>,
     /// Times that a coroutine was suspended.
     pub(crate) suspensions: Cell<u64>,
 }
@@ -25,34 +37,42 @@ impl Toy {
     }
 
     /// Adds a coroutine.
-    pub(crate) fn add(self: &Rc<Self>, task: impl FnOnce() + 'static) {
-        let toy = Rc::downgrade(self);
-        self.ready
-            .borrow_mut()
-            .push_back(Coroutine::new(move |yielder, ()| {
-                // The scheduler asks for the yielder of whoever runs.
-                toy.upgrade()
-                    .expect("it runs us")
-                    .running
-                    .set(Some(yielder));
-                task();
-            }));
+    pub(crate) fn add(&self, task: impl FnOnce() + 'static) {
+        /// # Safety
+        /// As [`Stand::new`] says.
+        unsafe fn go_on(stand: NonNull<Stand>) {
+            // SAFETY: a body begins with its stand, and lives.
+            let toy = unsafe { stand.cast::<Body>().as_ref() }.toy;
+            // SAFETY: coroutines wait inside `Toy::run` alone.
+            unsafe { &*toy }.make_ready(stand);
+        }
+        let toy = std::ptr::from_ref(self);
+        let coroutine = Coroutine::new(move |yielder: &Yielder, ()| {
+            // SAFETY: coroutines run inside `Toy::run` alone.
+            let stand = unsafe { &*toy }.running.get().expect("it runs");
+            // SAFETY: the body lives while it runs.
+            let stand = unsafe { stand.as_ref() };
+            // SAFETY: its own.
+            unsafe { stand.begin(yielder) };
+            task();
+        });
+        self.ready.borrow_mut().push_back(Rc::new(Body {
+            // SAFETY: it makes ready this one, which has stopped.
+            stand: unsafe { Stand::new(go_on) },
+            toy,
+            coroutine: RefCell::new(coroutine),
+        }));
     }
 
     /// Runs until every coroutine has ended.
-    pub(crate) fn run(self: &Rc<Self>) {
+    pub(crate) fn run(&self) {
         let sleeper = Sleeper::current();
-        enter(&**self, || {
+        enter(self, || {
             loop {
                 let next = self.ready.borrow_mut().pop_front();
-                if let Some(mut body) = next {
-                    match body.resume(()) {
-                        CoroutineResult::Return(()) => {}
-                        CoroutineResult::Yield(token) => {
-                            self.waiting.borrow_mut().push((token, body));
-                        }
-                    }
-                } else if self.waiting.borrow().is_empty() {
+                if let Some(body) = next {
+                    self.resume(body);
+                } else if self.stopped.borrow().is_empty() {
                     return;
                 } else if !self.collect() {
                     sleeper.sleep(None, || self.collect());
@@ -61,41 +81,72 @@ impl Toy {
         });
     }
 
+    fn resume(&self, body: Rc<Body>) {
+        let who = NonNull::from(&*body).cast::<Stand>();
+        self.running.set(Some(who));
+        let stop = body.coroutine.borrow_mut().resume(());
+        self.running.set(None);
+        if let CoroutineResult::Yield(stop) = stop {
+            self.suspensions.set(self.suspensions.get() + 1);
+            self.stopped.borrow_mut().push(body);
+            // SAFETY: ours; it has stopped.
+            unsafe { stop.run(std::ptr::from_ref(self).cast(), who.cast()) };
+        }
+    }
+
     /// Polls the sources and makes those ready whose token is set.
     fn collect(&self) -> bool {
         poll_sources();
-        let mut waiting = self.waiting.borrow_mut();
-        let mut i = 0;
-        while i < waiting.len() {
+        self.tokens.borrow_mut().retain(|&(token, who)| {
             // SAFETY: the coroutine that waits keeps its token.
-            if unsafe { &*waiting[i].0 }.is_set() {
-                let (_, body) = waiting.swap_remove(i);
-                self.ready.borrow_mut().push_back(body);
-            } else {
-                i += 1;
+            let is_set = unsafe { &*token }.is_set();
+            if is_set {
+                self.make_ready(who);
             }
-        }
+            !is_set
+        });
         !self.ready.borrow().is_empty()
+    }
+
+    fn make_ready(&self, who: NonNull<Stand>) {
+        let mut stopped = self.stopped.borrow_mut();
+        let at = stopped
+            .iter()
+            .position(|body| NonNull::from(&**body).cast() == who)
+            .expect("it has stopped");
+        self.ready.borrow_mut().push_back(stopped.swap_remove(at));
     }
 }
 
-impl Context for Toy {
+// SAFETY: `resume` says who runs; `make_ready` alone makes one ready that has stopped, by `go_on` or
+// by its token.
+unsafe impl Context for Toy {
     fn wait(&self, token: &Token) {
         // SAFETY: this coroutine is the one waiter, and resumes only when the token is set.
         if !unsafe { token.subscribe(Sleeper::current().waker()) } {
             return;
         }
-        self.suspensions.set(self.suspensions.get() + 1);
-        let yielder = self.running.get().expect("a coroutine runs");
-        // SAFETY: the yielder of the coroutine that runs, which is the one that calls.
-        unsafe { &*yielder }.suspend(token);
-        self.running.set(Some(yielder));
+        let running = self.running.get().expect("a coroutine runs");
+        let token = std::ptr::from_ref(token);
+        let mut after = ManuallyDrop::new(move |toy: *const (), who: NonNull<()>| {
+            // SAFETY: as `resume` passes it.
+            let toy = unsafe { &*toy.cast::<Self>() };
+            toy.tokens.borrow_mut().push((token, who.cast()));
+        });
+        // SAFETY: it stays in this frame, and does not unwind.
+        let stop = unsafe { Stop::new(&mut after) };
+        // SAFETY: it lives.
+        let running = unsafe { running.as_ref() };
+        // SAFETY: it runs, and calls this.
+        unsafe { running.stop(stop) };
+    }
+
+    fn running(&self) -> Option<NonNull<Stand>> {
+        self.running.get()
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {
-        self.ready
-            .borrow_mut()
-            .push_back(Coroutine::new(move |_, ()| task()));
+        self.add(task);
         Ok(())
     }
 }

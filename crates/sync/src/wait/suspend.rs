@@ -1,0 +1,229 @@
+//! Suspending a coroutine from code that does not know its scheduler, at the price of the switch
+//! alone.
+//!
+//! A [`Token`](super::Token) may be set by any thread, and takes atomics and a waker. Where the
+//! waiter's own thread ends the wait, because it takes the answer out of its channel, neither is
+//! needed: a [`Spot`] is two words, and whoever sets it makes its coroutine ready at once.
+//!
+//! What waits stops by itself, in the frame of its caller, and not inside a call of its scheduler:
+//! a return behind a switch is mispredicted, which costs as much as the switch. So all schedulers'
+//! coroutines have one type, [`Yielder`], and what is to be done behind the stop travels with it, as
+//! a [`Stop`].
+
+use super::NoSwitch;
+use super::context::current;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+/// By which a coroutine of any [`Context`](super::Context) stops.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+pub type Yielder = corosensei::Yielder<(), Stop>;
+
+/// By which a coroutine of a model stops: the checkers know no switch of stacks.
+#[cfg(any(corelay_loom, corelay_shuttle))]
+#[allow(missing_debug_implementations)]
+pub struct Yielder(pub Box<dyn Fn(Stop)>);
+
+#[cfg(any(corelay_loom, corelay_shuttle))]
+impl Yielder {
+    fn suspend(&self, with: Stop) {
+        (self.0)(with);
+    }
+}
+
+/// What a coroutine that has stopped wants done, by its scheduler and on its scheduler's stack.
+#[derive(Debug)]
+pub struct Stop {
+    run: unsafe fn(scheduler: *const (), stopped: NonNull<()>, data: *mut ()),
+    data: *mut (),
+}
+
+impl Stop {
+    /// Runs `after`, once: with what the scheduler passes to [`run`](Self::run).
+    ///
+    /// # Safety
+    /// `after` stays where it is until the coroutine goes on, is not used otherwise, and does not
+    /// unwind.
+    #[inline(always)]
+    pub unsafe fn new<F: FnOnce(*const (), NonNull<()>)>(after: &mut ManuallyDrop<F>) -> Self {
+        /// # Safety
+        /// `data` is an `F` that nobody uses afterwards.
+        unsafe fn run<F: FnOnce(*const (), NonNull<()>)>(
+            scheduler: *const (),
+            stopped: NonNull<()>,
+            data: *mut (),
+        ) {
+            // SAFETY: the caller's duty. Read before it runs: then the coroutine may go on.
+            let after = unsafe { data.cast::<F>().read() };
+            after(scheduler, stopped);
+        }
+        Self {
+            run: run::<F>,
+            data: ptr::from_mut(after).cast(),
+        }
+    }
+
+    /// The coroutine wants nothing: somebody has it already, and makes it go on.
+    #[inline(always)]
+    fn nothing() -> Self {
+        unsafe fn run(_: *const (), _: NonNull<()>, _: *mut ()) {}
+        Self {
+            run,
+            data: ptr::null_mut(),
+        }
+    }
+
+    /// Does what is wanted. For schedulers, which say who they are and who has stopped.
+    ///
+    /// # Safety
+    /// Both are what the one who made it takes them for; the coroutine has stopped.
+    #[inline(always)]
+    pub unsafe fn run(self, scheduler: *const (), stopped: NonNull<()>) {
+        // SAFETY: by `new`, and by the caller.
+        unsafe { (self.run)(scheduler, stopped, self.data) };
+    }
+}
+
+/// A coroutine, as the seam knows it: kept by its scheduler, where it stays as long as it has not
+/// ended.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Stand {
+    yielder: Cell<*const Yielder>,
+    go_on: unsafe fn(NonNull<Stand>),
+}
+
+impl Stand {
+    /// Of a coroutine that has not run. `go_on` makes it ready.
+    ///
+    /// # Safety
+    /// `go_on` may be called for this one, while it lives, once each time that it has stopped for a
+    /// [`Spot`], on the thread where it has stopped. It does not unwind.
+    pub const unsafe fn new(go_on: unsafe fn(NonNull<Self>)) -> Self {
+        Self {
+            yielder: Cell::new(ptr::null()),
+            go_on,
+        }
+    }
+
+    /// The coroutine begins.
+    ///
+    /// # Safety
+    /// By its own yielder.
+    pub unsafe fn begin(&self, yielder: &Yielder) {
+        self.yielder.set(yielder);
+    }
+
+    /// Stops the coroutine.
+    ///
+    /// # Safety
+    /// It runs here.
+    #[inline(always)]
+    pub unsafe fn stop(&self, stop: Stop) {
+        // SAFETY: set when it began; it is on the stack of who runs here.
+        unsafe { &*self.yielder.get() }.suspend(stop);
+    }
+}
+
+/// The coroutine that runs here and may be suspended: see [`here`].
+#[derive(Clone, Copy, Debug)]
+pub struct Here(NonNull<Stand>);
+
+/// The coroutine that runs here, if a wait may suspend it.
+///
+/// To be called in functions that are not inlined, and that nobody is suspended in: a coroutine may go
+/// on on another thread, and a compiler that has seen the address of a thread-local keeps it over
+/// the switch.
+#[inline]
+pub fn here() -> Option<Here> {
+    let context = current()?;
+    if NoSwitch::is_active() || std::thread::panicking() {
+        return None;
+    }
+    // SAFETY: inside `enter`, which keeps the context.
+    unsafe { context.as_ref() }.running().map(Here)
+}
+
+impl Here {
+    /// Suspends the coroutine until `spot` is [set](Spot::set): by its own thread, before or after
+    /// it runs others. It may go on on another thread.
+    ///
+    /// # Safety
+    /// It runs here: nothing has suspended it since [`here`]. Nobody has waited for `spot`.
+    #[inline(always)]
+    pub unsafe fn wait(self, spot: &Spot) {
+        if spot.is_set() {
+            return;
+        }
+        spot.waiter.set(Some(self.0));
+        let bomb = AbortOnUnwind;
+        // SAFETY: a context tells of those alone that live.
+        let stand = unsafe { self.0.as_ref() };
+        // SAFETY: it runs here, by the caller.
+        unsafe { stand.stop(Stop::nothing()) };
+        std::mem::forget(bomb);
+        if !spot.is_set() {
+            gone_on_too_early();
+        }
+    }
+}
+
+/// Whoever borrows from the frame of the wait would find it gone.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        gone_on_too_early();
+    }
+}
+
+#[cold]
+fn gone_on_too_early() -> ! {
+    eprintln!("corelay: a context has gone on with a wait before its end");
+    std::process::abort();
+}
+
+/// An event that the waiter's own thread tells it of. In the frame of who waits.
+///
+/// ```
+/// use corelay_sync::wait::Spot;
+///
+/// let spot = Spot::new();
+/// assert!(!spot.is_set());
+/// spot.set();
+/// assert!(spot.is_set()); // a wait would return at once
+/// ```
+#[derive(Debug, Default)]
+pub struct Spot {
+    waiter: Cell<Option<NonNull<Stand>>>,
+    is_set: Cell<bool>,
+}
+
+impl Spot {
+    /// Not set.
+    #[inline(always)]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// True once it has been set.
+    #[inline(always)]
+    pub fn is_set(&self) -> bool {
+        self.is_set.get()
+    }
+
+    /// Sets it, and lets go on who waits for it: on the thread on which that was suspended. The
+    /// spot may be gone when this returns.
+    #[inline(always)]
+    pub fn set(&self) {
+        self.is_set.set(true);
+        if let Some(waiter) = self.waiter.take() {
+            // SAFETY: it has stopped, so it lives.
+            let go_on = unsafe { waiter.as_ref() }.go_on;
+            // SAFETY: taken out; it has stopped for this spot on this thread, which the spot has not
+            // left.
+            unsafe { go_on(waiter) };
+        }
+    }
+}

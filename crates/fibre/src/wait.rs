@@ -148,6 +148,9 @@ pub(crate) fn cancel(fibre: &HeaderRef) {
             barrier::heavy();
             // Acquire: as in `meddle`.
             let waiting = fibre.waiting.load(Ordering::Acquire);
+            if waiting == ENDED {
+                return;
+            }
             // SAFETY: as there.
             if let Some(record) = unsafe { waiting.cast::<Record<'_>>().as_ref() } {
                 interrupt(fibre, record, CANCELLED);

@@ -35,16 +35,15 @@ impl Timers {
     }
 
     /// The number of a new deadline, never 0.
-    pub(crate) fn add(&self, at: Instant, fibre: Fibre) -> u64 {
-        self.insert(at, Due::TimeOut(fibre))
-    }
-
-    fn insert(&self, at: Instant, due: Due) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         let mut queue = self.lock();
         queue.numbers += 1;
-        let number = queue.numbers;
-        queue.due.insert((at, number), due);
-        number
+        queue.numbers
+    }
+
+    /// Ends the wait of `fibre` that has the deadline with this number when its time comes.
+    pub(crate) fn add(&self, at: Instant, number: u64, fibre: Fibre) {
+        self.lock().due.insert((at, number), Due::TimeOut(fibre));
     }
 
     /// It has not come, or nobody is interested any more.

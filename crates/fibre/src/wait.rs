@@ -19,7 +19,6 @@
 //! woken it. A cancellation also stays with the fibre, and its next wait does not begin.
 
 use crate::cluster::Shared;
-use crate::fibre::Fibre;
 use crate::header::{Header, HeaderRef};
 use crate::switch::{self, Running, suspend};
 use crate::waiter::Waiter;
@@ -89,6 +88,14 @@ impl Header {
         self.cancelled.load(Ordering::Relaxed) != NOT
     }
 
+    /// The fibre begins a wait: who meddles finds the record from now on.
+    #[inline(always)]
+    fn announce(&self, record: &Record<'_>) {
+        // Release: pairs with the Acquire of `record`; publishes it.
+        let waiting = ptr::from_ref(record).cast_mut().cast();
+        self.waiting.store(waiting, Ordering::Release);
+    }
+
     /// The fibre goes on, or has ended: `waiting` says which.
     #[inline(always)]
     fn leave(&self, waiting: *mut ()) {
@@ -136,7 +143,7 @@ impl Header {
     /// Behind [`hold`](Self::hold) and a heavy barrier; the record is not used behind
     /// [`let_go`](Self::let_go).
     unsafe fn record(&self) -> Result<Option<&Record<'_>>, ()> {
-        // Acquire: pairs with the Release of `block_fibre`; shows the record.
+        // Acquire: pairs with the Release of `announce`; shows the record.
         let waiting = self.waiting.load(Ordering::Acquire);
         if waiting == ENDED {
             return Err(());
@@ -347,8 +354,7 @@ pub(crate) fn block_until(
         return block_thread(remove, publish, Some(deadline));
     };
     let shared = running.shared();
-    let number = shared.timers.add(deadline, Fibre::from(running));
-    shared.clockwork.wake_if_asleep();
+    let number = shared.timers.number();
     let record = Record {
         call,
         at: Location::caller(),
@@ -357,6 +363,10 @@ pub(crate) fn block_until(
         why: AtomicU8::new(NOT),
         deadline: number,
     };
+    // Before its time can come, which finds it: what it wants is seen when the fibre has stopped.
+    running.announce(&record);
+    shared.timers.add(deadline, number, running.into());
+    shared.clockwork.wake_if_asleep();
     // SAFETY: it may be stopped.
     let ended = unsafe { block_fibre::<true>(running, &record, publish) };
     shared.timers.remove(deadline, number);
@@ -373,9 +383,7 @@ unsafe fn block_fibre<const MAY_END_EARLY: bool>(
     record: &Record<'_>,
     publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
-    // Release: pairs with the Acquire of `meddle`; publishes the record.
-    let waiting = ptr::from_ref(record).cast_mut().cast();
-    running.waiting.store(waiting, Ordering::Release);
+    running.announce(record);
     // One reference for the closure: it is copied, and a copy of several words just written stalls.
     let stop = (record, publish);
     let stop = &mut { stop };

@@ -161,7 +161,13 @@ fn cancelled() {
         let until = cluster.spawn({
             let shared = Arc::clone(&shared);
             move || {
-                let (mut guard, end) = shared.1.wait_until(shared.0.lock(), late());
+                // A wait for the mutex would be interrupted, too.
+                let guard = loop {
+                    if let Some(guard) = shared.0.try_lock() {
+                        break guard;
+                    }
+                };
+                let (mut guard, end) = shared.1.wait_until(guard, late());
                 *guard += 10;
                 end
             }

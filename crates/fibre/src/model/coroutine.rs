@@ -118,7 +118,7 @@ impl<Stack> Coroutine<(), Stop, (), Stack> {
         }
     }
 
-    pub(crate) fn resume(&mut self, (): ()) -> CoroutineResult<Yield, ()> {
+    pub(crate) fn resume(&mut self, (): ()) -> CoroutineResult<Stop, ()> {
         self.frames.with_mut(|_| ());
         if let Some(body) = self.body.take() {
             thread::spawn(body);

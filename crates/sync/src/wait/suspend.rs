@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
-/// By which a coroutine of any [`Context`] stops.
+/// By which a coroutine of any [`Context`](super::Context) stops.
 pub type Yielder = corosensei::Yielder<(), Stop>;
 
 /// What a coroutine that has stopped wants done, by its scheduler and on its scheduler's stack.

@@ -166,6 +166,8 @@ fn cancelled() {
                     if let Some(guard) = shared.0.try_lock() {
                         break guard;
                     }
+                    // Who has it may be behind this one.
+                    yield_now();
                 };
                 let (mut guard, end) = shared.1.wait_until(guard, late());
                 *guard += 10;

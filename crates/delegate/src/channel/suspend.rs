@@ -27,10 +27,11 @@ use super::word::{Position, is_past, step};
 use crate::flat::member::is_member;
 use crate::object::{Header, Object};
 use crate::thread::lookup;
+use corelay_sync::facade::cell::{UnsafeCell, place_of};
 use corelay_sync::facade::memory;
 use corelay_sync::wait::{self, Here, Spot};
 use std::any::{Any, type_name};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -111,7 +112,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
             unsafe { Captures::<F>::write(record.wrapping_add(2), f) };
         } else {
             // SAFETY: the trustee has not been told of the frame yet.
-            unsafe { (*frame.f.get()).write(f) };
+            unsafe { place_of(&frame.f).cast::<F>().write(f) };
         }
     }
 
@@ -138,7 +139,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
             return unsafe { Captures::<F>::read(record.wrapping_add(2)) };
         }
         // SAFETY: the caller's duty.
-        let place = unsafe { Self::frame(record) }.f.get();
+        let place = place_of(&unsafe { Self::frame(record) }.f);
         // SAFETY: written with the request.
         unsafe { place.cast::<F>().read() }
     }
@@ -159,9 +160,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
                 unsafe { Carried::<R>::write(slot, result) };
             } else {
                 // SAFETY: of this type.
-                let place = unsafe { Self::frame(record) }.result.get();
+                let place = place_of(&unsafe { Self::frame(record) }.result);
                 // SAFETY: ours until the tail passes the request.
-                unsafe { (*place).write(result) };
+                unsafe { place.cast::<R>().write(result) };
             }
             at = Cursors {
                 request: at.request.after(Self::STEP),
@@ -222,7 +223,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
                 // SAFETY: executed without a fault, so the answer is there.
                 let answer = unsafe { Carried::<R>::read(slot) };
                 // SAFETY: the caller does not look before the spot is set.
-                unsafe { (*result.get()).write(answer) };
+                unsafe { place_of(result).cast::<R>().write(answer) };
             }
             client.reaper.set_reaped(next);
             spot.set();
@@ -333,7 +334,7 @@ impl Client {
         match frame.fault.take() {
             Some(payload) => Ok(Err(payload)),
             // SAFETY: the spot is set, and there was no fault.
-            None => Ok(Ok(unsafe { frame.result.into_inner().assume_init() })),
+            None => Ok(Ok(unsafe { place_of(&frame.result).cast::<R>().read() })),
         }
     }
 

@@ -126,7 +126,11 @@ impl Header {
     fn meddle(&self, f: impl FnOnce(Option<&Record<'_>>)) {
         let mut backoff = Backoff::new();
         // Acquire: pairs with the Release below: one at a time.
-        while self.meddler.swap(1, Ordering::Acquire) != 0 {
+        while self
+            .meddler
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             backoff.wait();
         }
         // Pairs with the light barrier of `leave`.

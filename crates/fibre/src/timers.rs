@@ -36,16 +36,16 @@ impl Timers {
     }
 
     /// The number of a new deadline, never 0.
-    pub(crate) fn add(&self, at: Instant, fibre: &Fibre) -> u64 {
-        self.insert(at, Due::TimeOut(fibre.clone()))
-    }
-
-    fn insert(&self, at: Instant, due: Due) -> u64 {
+    pub(crate) fn new_number(&self) -> u64 {
         let mut queue = self.lock();
         queue.numbers += 1;
-        let number = queue.numbers;
-        queue.due.insert((at, number), due);
-        number
+        queue.numbers
+    }
+
+    /// Adds the deadline with this number. The wait that it ends can be found by then: otherwise
+    /// one that comes at once is lost.
+    pub(crate) fn add(&self, at: Instant, number: u64, fibre: Fibre) {
+        self.lock().due.insert((at, number), Due::TimeOut(fibre));
     }
 
     /// It has not come, or nobody is interested any more.

@@ -244,8 +244,7 @@ pub(crate) fn block_until(
     };
     // SAFETY: the fibre that runs here lives, and so does its cluster.
     let shared: &Shared = unsafe { &*fibre.0.cluster };
-    let number = shared.timers.add(deadline, &fibre);
-    shared.clockwork.wake_if_asleep();
+    let number = shared.timers.new_number();
     let record = Record {
         call,
         at: Location::caller(),
@@ -255,7 +254,14 @@ pub(crate) fn block_until(
         deadline: number,
     };
     // SAFETY: it runs here, and may be suspended.
-    let ended = unsafe { block_fibre(&fibre.0, &record, publish) };
+    let ended = unsafe {
+        block_fibre(&fibre.0, &record, &mut |waiter| {
+            // Behind the record: who meddles finds it, however soon the deadline comes.
+            shared.timers.add(deadline, number, fibre.clone());
+            shared.clockwork.wake_if_asleep();
+            publish(waiter)
+        })
+    };
     shared.timers.remove(deadline, number);
     ended
 }

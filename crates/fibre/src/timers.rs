@@ -41,7 +41,8 @@ impl Timers {
         queue.numbers
     }
 
-    /// Ends the wait of `fibre` that has the deadline with this number when its time comes.
+    /// Adds the deadline with this number. The wait that it ends can be found by then: otherwise
+    /// one that comes at once is lost.
     pub(crate) fn add(&self, at: Instant, number: u64, fibre: Fibre) {
         self.lock().due.insert((at, number), Due::TimeOut(fibre));
     }

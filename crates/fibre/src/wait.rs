@@ -127,7 +127,11 @@ impl Header {
     fn hold(&self) {
         let mut backoff = Backoff::new();
         // Acquire: pairs with the Release of `let_go`: one at a time.
-        while self.meddler.swap(1, Ordering::Acquire) != 0 {
+        while self
+            .meddler
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             backoff.wait();
         }
     }

@@ -24,8 +24,8 @@
 //! W(TAKING); heavy; R(head), R(tail). (1) The owner reads OPEN: then the taker reads head > h, and
 //! takes nothing at or before h. (2) The owner reads TAKING or TAKEN: it waits for TAKEN, whose
 //! Release store shows it `from` and `to`. If from > h the taker has seen the pop and the item is the
-//! owner's. So it is if h >= to: it was pushed by an owner that had seen the lane open, and the taker
-//! has not seen that. Else the item is the taker's: the owner has not popped behind h, because
+//! owner's. Else from = h, and the item is the taker's, because from < to wherever it says TAKEN:
+//! the owner has not popped behind h, because
 //! every pop ends with such a look. (3) It reads OPEN while it waits: the taker has taken nothing,
 //! and for the one behind it this is the look of (1). Slots are written again only behind OPEN, which the owner's
 //! Acquire puts behind the taker's reads of them.
@@ -165,7 +165,7 @@ impl<T> Lane<T> {
         self.head.store(to.max(popped + 1), Ordering::Relaxed);
         // Release: pairs with the Acquire in `take`; publishes the head.
         self.taken.state.store(OPEN, Ordering::Release);
-        !(from..to).contains(&popped)
+        from > popped
     }
 
     /// Takes all items away from an owner that is stuck, and passes them to `give`, first to
@@ -210,7 +210,8 @@ impl<T> Lane<T> {
         }
         // Relaxed: published by the state.
         self.taken.to.store(to, Ordering::Relaxed);
-        // An owner that has popped the last would not come to open it again.
+        // Where it has nothing, the owner may be behind it with one that was pushed since; and one
+        // that has popped its last would not come to open it again.
         let nothing = state == OPEN && from == to;
         // Release: pairs with the Acquire in `reopen`.
         let next = if nothing { OPEN } else { TAKEN };

@@ -90,7 +90,7 @@ pub fn processor() -> Option<usize> {
 /// Lets other ready fibres run first. On a thread it is the system's yield.
 ///
 /// # Panics
-/// Where nothing may wait: see [`NoSwitch`].
+/// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
 #[track_caller]
 #[inline(always)]
 pub fn yield_now() {
@@ -106,7 +106,7 @@ pub fn yield_now() {
 /// the standard library's park.
 ///
 /// # Panics
-/// Where nothing may wait: see [`NoSwitch`].
+/// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
 #[track_caller]
 #[inline(always)]
 pub fn park() {

@@ -79,6 +79,84 @@ mod flat {
     }
 }
 
+/// Fibres make the calls: many on each processor, which are on their way together.
+mod fibres {
+    use super::*;
+    use corelay::fibre::Cluster;
+    use corelay::{Trust, Trustees};
+    use counter::{Operation as Add, Output};
+    use map::Operation::{self, Get, Insert, Remove};
+
+    /// Processors, and fibres.
+    const CREWS: [(usize, u64); 3] = [(1, 8), (2, 2), (2, 8)];
+
+    /// Each fibre records its calls of `call`, which gets numbers that differ among all.
+    fn record<T: 'static, O: Send + 'static, R: Send + 'static>(
+        shared: &Trust<T>,
+        (processors, fibres): (usize, u64),
+        call: fn(&Trust<T>, &mut Recorder<O, R>, u64),
+    ) -> History<O, R> {
+        let cluster = Cluster::start(processors).expect("threads");
+        let fibre = |number: u64| {
+            let shared = shared.clone();
+            cluster.spawn(move || {
+                let mut recorder = Recorder::with_capacity(calls() as usize);
+                (0..calls()).for_each(|n| call(&shared, &mut recorder, n * fibres + number));
+                recorder
+            })
+        };
+        let fibres: Vec<_> = (0..fibres).map(fibre).collect();
+        let recorders = fibres.into_iter().map(|fibre| fibre.join());
+        recorders.map(|r| r.expect("nobody panics")).collect()
+    }
+
+    #[test]
+    fn counters() {
+        for crew in CREWS {
+            let trustees = Trustees::dedicated(1).start().expect("threads");
+            let history = record(&trustees.entrust(0i64), crew, |count, recorder, n| {
+                if n % 4 == 0 {
+                    recorder.record(Add::Read, |_| Output::Value(count.apply(|count| *count)));
+                } else {
+                    recorder.record(Add::AddFetch(1), |_| {
+                        Output::Value(count.apply(|count| {
+                            *count += 1;
+                            *count
+                        }))
+                    });
+                }
+            });
+            assert_eq!(history.len() as u64, crew.1 * calls());
+            check(&counter::Counter::new(0), &history).unwrap();
+        }
+    }
+
+    #[test]
+    fn maps() {
+        for crew in CREWS {
+            let trustees = Trustees::dedicated(1).start().expect("threads");
+            let shared = trustees.entrust(BTreeMap::<u64, u64>::new());
+            let history = record(&shared, crew, |shared, recorder, n| {
+                let key = n % 3;
+                let operation = match n / 3 % 3 {
+                    0 => Insert(key, n),
+                    1 => Get(key),
+                    _ => Remove(key),
+                };
+                recorder.record(operation, |operation: &Operation<u64, u64>| {
+                    shared.apply(|map| match operation {
+                        Get(key) => map.get(key).copied(),
+                        Insert(key, value) => map.insert(*key, *value),
+                        Remove(key) => map.remove(key),
+                    })
+                });
+            });
+            assert_eq!(history.len() as u64, crew.1 * calls());
+            check(&map::Map::new(), &history).unwrap();
+        }
+    }
+}
+
 /// Who makes the calls.
 trait Crew {
     fn size(&self) -> usize;

@@ -65,7 +65,12 @@ fn the_list_names_every_figure_with_its_source_and_needs() {
     for figure in FIGURES {
         assert!(list.contains(figure.name), "{}", figure.name);
     }
-    assert!(list.contains("thesis") && list.contains("ffwd") && list.contains("CPUs"));
+    assert!(
+        list.contains("thesis")
+            && list.contains("ffwd")
+            && list.contains("chapter")
+            && list.contains("CPUs")
+    );
     let json: serde_json::Value =
         serde_json::from_str(&fine(&["figure", "--list", "--json", "--short"])).unwrap();
     let listed = json.as_array().unwrap();
@@ -79,7 +84,10 @@ fn all_figures_are_right_and_leave_whole_pages() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let pace = ["--short", "--secs", "0.001", "--samples", "2"];
-    let said = fine(&[&["figure", "--all", "--out", out][..], &pace].concat());
+    // Others' programs have tests of their own: here nothing is found that could build them.
+    let said = program::fine(&program::alone(
+        &[&["figure", "--all", "--out", out][..], &pace].concat(),
+    ));
     let index = page(&folder.path().join("index.html"));
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
     for figure in FIGURES {
@@ -113,6 +121,16 @@ fn all_figures_are_right_and_leave_whole_pages() {
         }
         let is_marked = about.missing.iter().any(|why| why.contains("to be whole"));
         assert_eq!(is_marked, cpus < figure.whole, "{}", figure.name);
+        let is_of_fibres = results
+            .runs
+            .iter()
+            .any(|run| run.method == "corelay-migrating");
+        assert_eq!(
+            page.contains("not installed"),
+            is_of_fibres,
+            "{}",
+            figure.name
+        );
     }
 }
 

@@ -230,6 +230,7 @@ mod tests {
             window: 8,
             load,
             lines: Default::default(),
+            fibres: 0,
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; 3].into(),

@@ -82,6 +82,7 @@ fn point(threads: usize, vars: u64, cpus: &[Option<usize>]) -> Point {
         window: 256,
         load: None,
         lines: Default::default(),
+        fibres: 0,
         choice: Choice::Uniform,
         seed: 1,
         placement: cpus.into(),

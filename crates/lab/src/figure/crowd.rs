@@ -15,7 +15,7 @@ pub(super) fn note(runs: &[Run], cpus: usize) -> Option<String> {
         let shares = samples.filter_map(move |sample| share(sample, threads));
         shares.collect::<Vec<f64>>()
     };
-    let shares: Vec<f64> = runs.iter().flat_map(of).collect();
+    let shares: Vec<f64> = runs.iter().filter(is_busy).flat_map(of).collect();
     // Some methods sleep where they wait; those that spin take what they can get.
     let most = crate::measure::stats::quantile(&shares, 0.75)?;
     (most < ENOUGH).then(|| {
@@ -26,6 +26,13 @@ pub(super) fn note(runs: &[Run], cpus: usize) -> Option<String> {
             percent(most)
         )
     })
+}
+
+/// Whether all threads have something to do all the time: processors of fibres sleep where they do
+/// not, and have the CPUs to themselves even so.
+fn is_busy(run: &&Run) -> bool {
+    let size = run.params.extra.get("size").and_then(|size| size.as_str());
+    size.is_none_or(|size| size == "hi") && !run.params.extra.contains_key("flavour")
 }
 
 /// CPU time by what `threads` could have used.

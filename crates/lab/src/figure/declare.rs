@@ -4,6 +4,7 @@ use super::grid::Grid;
 use super::measured::Measured;
 use super::quantity::Quantity;
 use super::size::Size;
+use crate::fibres::session::Item as OfFibres;
 use crate::measure::plan::Item;
 use crate::workload::fetch_add;
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ pub enum Source {
     Thesis(&'static str),
     /// The slides on ffwd.
     Ffwd(&'static str),
+    /// The scheduler chapter's micro-benchmarks.
+    Chapter(&'static str),
 }
 
 impl Source {
@@ -77,6 +80,7 @@ impl Source {
         match self {
             Self::Thesis(_) => "thesis",
             Self::Ffwd(_) => "ffwd",
+            Self::Chapter(_) => "chapter",
         }
     }
 
@@ -87,6 +91,9 @@ impl Source {
                 format!("the thesis on asynchronous delegation, “{section}”")
             }
             Self::Ffwd(slide) => format!("the slides on ffwd, “{slide}”"),
+            Self::Chapter(section) => {
+                format!("the chapter on the scheduler of C∀, “{section}”")
+            }
         }
     }
 
@@ -95,6 +102,9 @@ impl Source {
         match self {
             Self::Thesis(_) => "Intel Skylake, 2 sockets, 28 cores, 56 threads",
             Self::Ffwd(_) => "4 × 16-core Xeon E5-4660 (Broadwell), 2.2 GHz, 128 threads",
+            Self::Chapter(_) => {
+                "2 × 64-core EPYC 7662, 256 threads, and 4 × 24-core Xeon Platinum 8160, 192 threads"
+            }
         }
     }
 }
@@ -173,17 +183,50 @@ pub struct Cell {
     /// Where.
     pub x: f64,
     /// What.
-    pub item: Item,
-    /// The name of what is done, where the method does something else than fetch-add.
+    pub work: Work,
+    /// The name of what is done.
     pub workload: &'static str,
+}
+
+/// What is measured at a point.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A way of sharing: fetch-add, where its method does nothing else.
+    Sharing(Item),
+    /// A benchmark of fibres; where time ends it, it is the figure's pace that says when.
+    Fibres(OfFibres),
+}
+
+impl Work {
+    pub(super) fn sharing(&self) -> Option<&Item> {
+        match self {
+            Self::Sharing(item) => Some(item),
+            Self::Fibres(_) => None,
+        }
+    }
+
+    pub(super) fn fibres(&self) -> Option<&OfFibres> {
+        match self {
+            Self::Fibres(item) => Some(item),
+            Self::Sharing(_) => None,
+        }
+    }
 }
 
 impl Cell {
     pub(super) fn new(x: impl Into<f64>, item: Item) -> Self {
         Self {
             x: x.into(),
-            item,
+            work: Work::Sharing(item),
             workload: fetch_add::NAME,
+        }
+    }
+
+    pub(super) fn of_fibres(x: impl Into<f64>, item: OfFibres) -> Self {
+        Self {
+            x: x.into(),
+            workload: item.spec.bench.name(),
+            work: Work::Fibres(item),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! its scale: here it is all threads and half of them, without it too. The dedicated request
 //! lines of the thesis stand beside, as it compares them.
 
-use super::declare::{Axis, Cell, Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Axis, Cell, Drawn, Figure, Line, Panel, Printed, Source, Work};
 use super::measured::Measured;
 use super::quantity::Quantity::{Latency, Ready, Throughput};
 use super::size::{Size, VARS, usual_servers};
@@ -83,7 +83,9 @@ fn panels(size: &Size) -> Vec<Panel> {
         let cell = |&n: &usize| {
             let mut cell = size.cell_of(n, n as f64, way, servers(n), VARS);
             // As many requests in flight as with the lines beside: latency follows from it.
-            cell.item.point.window = IN_FLIGHT;
+            if let Work::Sharing(item) = &mut cell.work {
+                item.point.window = IN_FLIGHT;
+            }
             cell
         };
         threads.iter().map(cell).collect()

@@ -1,7 +1,8 @@
 //! All contenders of a figure, interleaved: the lab's own way of measuring, whatever the figure.
 
 use super::crowd;
-use super::declare::{Cell, Figure, Panel, Printed};
+use super::declare::{Cell, Figure, Panel, Printed, Work};
+use super::fibre_runs;
 use super::measured::Measured;
 use super::outcome::{About, Beside, Drawing, Outcome, place};
 use super::size::Size;
@@ -34,7 +35,7 @@ impl Pace {
         samples: 5,
     };
 
-    fn timing(self) -> Timing {
+    pub(super) fn timing(self) -> Timing {
         Timing::of(Duration::from_secs_f64(self.secs))
     }
 
@@ -44,10 +45,25 @@ impl Pace {
 }
 
 /// Where a contender stands in its figure.
-struct Slot<'a> {
+pub(super) struct Slot<'a, T> {
     panel: &'a str,
     line: &'a str,
     cell: &'a Cell,
+    pub(super) item: &'a T,
+}
+
+impl<T> Slot<'_, T> {
+    /// Its run, at its place.
+    pub(super) fn put(&self, mut run: Run) -> Run {
+        place(&mut run, self.panel, self.line, self.cell.x);
+        run.workload = self.cell.workload.to_owned();
+        run
+    }
+
+    /// Why there is no run of it.
+    pub(super) fn without(&self, why: &str) -> String {
+        format!("`{}` at {}: {why}.", self.line, self.cell.x)
+    }
 }
 
 /// Giving a variable to a trustee takes about so long: for the estimate only.
@@ -59,12 +75,14 @@ pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
         return (0, Duration::ZERO);
     }
     let panels = (figure.panels)(size);
-    let slots = slots(&panels);
-    let vars: u64 = slots.iter().map(|slot| slot.cell.item.point.vars).sum();
-    let slices = slots.len() as u64 * (pace.samples + 1);
-    let samples = pace.timing().whole().mul_f64(pace.samples as f64) + pace.warm_up();
+    let (sharing, fibres) = (slots(&panels, Work::sharing), slots(&panels, Work::fibres));
+    let vars: u64 = sharing.iter().map(|slot| slot.item.point.vars).sum();
+    let samples = pace.timing().whole().mul_f64(pace.samples as f64);
+    let of_sharing = samples + pace.warm_up();
     let setting_up = SET_UP_PER_VAR.mul_f64(vars as f64);
-    (slices, samples.mul_f64(slots.len() as f64) + setting_up)
+    let slices = sharing.len() as u64 * (pace.samples + 1) + fibres.len() as u64 * pace.samples;
+    let time = of_sharing.mul_f64(sharing.len() as f64) + samples.mul_f64(fibres.len() as f64);
+    (slices, time + setting_up)
 }
 
 /// Why nothing of the figure can be measured here.
@@ -181,26 +199,25 @@ fn drawing(panel: &Panel) -> Drawing {
     }
 }
 
-/// All contenders, those of one point next to each other: [`plan::waves`] keeps them together.
-fn slots(panels: &[Panel]) -> Vec<Slot<'_>> {
+/// The contenders of a kind in their figure's order.
+fn slots<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<Slot<'a, T>> {
     let mut slots = Vec::new();
     for panel in panels {
         for line in &panel.lines {
-            slots.extend(line.cells.iter().map(|cell| Slot {
-                panel: panel.key,
-                line: &line.label,
-                cell,
+            slots.extend(line.cells.iter().filter_map(|cell| {
+                Some(Slot {
+                    panel: panel.key,
+                    line: &line.label,
+                    cell,
+                    item: of(&cell.work)?,
+                })
             }));
         }
     }
-    slots.sort_by_key(|slot| {
-        let point = &slot.cell.item.point;
-        (point.vars, point.threads)
-    });
     slots
 }
 
-/// Measures all contenders, wave by wave.
+/// Measures all contenders: ways of sharing, then fibres.
 fn all(
     panels: &[Panel],
     pace: Pace,
@@ -208,20 +225,38 @@ fn all(
     tick: &dyn Fn(),
     missing: &mut Vec<String>,
 ) -> Vec<Run> {
-    let mut slots = slots(panels);
+    let mut runs = sharing(panels, pace, rig, tick, missing);
+    let fibres = slots(panels, Work::fibres);
+    if !fibres.is_empty() && !rig.is_interrupted() {
+        runs.extend(fibre_runs::all(&fibres, pace, rig, tick, missing));
+    }
+    runs
+}
+
+/// Measures all ways of sharing, wave by wave.
+fn sharing(
+    panels: &[Panel],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let mut slots = slots(panels, Work::sharing);
+    // Those of one point next to each other: `plan::waves` keeps them together.
+    slots.sort_by_key(|slot| (slot.item.point.vars, slot.item.point.threads));
     let available = available_bytes();
-    slots.retain(|slot| match slot.cell.item.check_memory(available) {
+    slots.retain(|slot| match slot.item.check_memory(available) {
         Ok(()) => true,
         Err(why) => {
-            missing.push(format!("`{}` at {}: {why}.", slot.line, slot.cell.x));
+            missing.push(slot.without(&why));
             false
         }
     });
-    let items: Vec<Item> = slots.iter().map(|slot| slot.cell.item.clone()).collect();
+    let items: Vec<Item> = slots.iter().map(|slot| slot.item.clone()).collect();
     let mut slots = slots.into_iter();
     let mut runs = Vec::new();
     for wave in plan::waves(items, available) {
-        let slots: Vec<Slot<'_>> = slots.by_ref().take(wave.len()).collect();
+        let slots: Vec<Slot<'_, Item>> = slots.by_ref().take(wave.len()).collect();
         runs.extend(measure_wave(wave, &slots, pace, rig, tick, missing));
         if rig.is_interrupted() {
             break;
@@ -232,7 +267,7 @@ fn all(
 
 fn measure_wave(
     wave: Vec<Item>,
-    slots: &[Slot<'_>],
+    slots: &[Slot<'_, Item>],
     pace: Pace,
     rig: &mut Rig,
     tick: &dyn Fn(),
@@ -244,7 +279,7 @@ fn measure_wave(
         match session.add(item, &rig.patience(None)) {
             Ok(()) => kept.push(slot),
             Err(_) if rig.is_interrupted() => break,
-            Err(why) => missing.push(format!("`{}` at {}: {why}.", slot.line, slot.cell.x)),
+            Err(why) => missing.push(slot.without(&why)),
         }
     }
     session.warm_up(rig, pace.warm_up(), tick);
@@ -253,13 +288,8 @@ fn measure_wave(
             break;
         }
     }
-    let placed = |(mut run, slot): (Run, &Slot<'_>)| {
-        place(&mut run, slot.panel, slot.line, slot.cell.x);
-        run.workload = slot.cell.workload.to_owned();
-        run
-    };
     let runs = session.finish(rig, timing).into_iter().zip(kept);
-    runs.map(placed).collect()
+    runs.map(|(run, slot)| slot.put(run)).collect()
 }
 
 #[cfg(test)]

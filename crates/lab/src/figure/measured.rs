@@ -37,7 +37,9 @@ impl<'a> Measured<'a> {
     /// In each mode that occurred in at least half of the runs, the usual one first.
     pub fn in_all_modes(outcome: &'a Outcome) -> Vec<Self> {
         let usual = Self::of(outcome);
-        let runs = outcome.results.runs.iter().filter(|run| run.correct);
+        // What is not installed or did not complete has no figure in any mode.
+        let has_figure = |run: &&Run| run.correct && run.samples.iter().any(|s| s.mops > 0.0);
+        let runs = outcome.results.runs.iter().filter(has_figure);
         let is_seen = |m: &Self| {
             let with = |run: &&Run| Quantity::Throughput.of(run, m.mode).is_some();
             2 * runs.clone().filter(with).count() >= runs.clone().count().max(1)

@@ -1,4 +1,4 @@
-//! The sources' figures of delegation, made again at the reader's size.
+//! The sources' figures of delegation and of fibres, made again at the reader's size.
 //!
 //! A figure is a small file that only *declares*: what it shows, where it is from, which lines
 //! stand over which axis, what the source prints, and what to say about what was measured.
@@ -15,6 +15,7 @@
 //! | [`declare`] | what a figure says of itself |
 //! | [`size`] | the reader's size: threads, servers, variables |
 //! | [`measure`] | all of a figure's contenders, interleaved |
+//! | `fibre_runs` | those that are benchmarks of fibres |
 //! | [`outcome`] | what was measured, as a file |
 //! | [`quantity`] | what stands on a vertical axis |
 //! | [`measured`] | an outcome as figures' words ask for it: values, peaks, knees |
@@ -28,6 +29,7 @@
 
 mod crowd;
 pub mod declare;
+mod fibre_runs;
 pub mod grid;
 pub mod measure;
 pub mod measured;
@@ -37,6 +39,7 @@ pub mod quantity;
 pub mod size;
 
 mod best;
+mod chapter;
 mod dram_loads;
 mod fast_slow;
 mod fetch_add;
@@ -73,6 +76,11 @@ pub static FIGURES: &[Figure] = &[
     one_variable::FIGURE,
     many_variables::FIGURE,
     best::FIGURE,
+    chapter::cycle::FIGURE,
+    chapter::yield_::FIGURE,
+    chapter::churn::FIGURE,
+    chapter::locality::FIGURE,
+    chapter::transfer::FIGURE,
 ];
 
 /// The figure of that name.
@@ -122,6 +130,7 @@ fn edits(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::declare::Work;
     use crate::measure::plan::Item;
     use std::collections::HashSet;
 
@@ -162,13 +171,8 @@ mod tests {
                 let xs: Vec<f64> = line.cells.iter().map(|cell| cell.x).collect();
                 assert!(!xs.is_empty() && xs.is_sorted_by(|a, b| a < b), "{name}");
                 assert!(xs[0] > 0.0 || !panel.axis.log, "{name}");
-                for Item { method, point, .. } in line.cells.iter().map(|cell| &cell.item) {
-                    assert!(point.threads <= size.threads, "{name}");
-                    assert!(
-                        point.threads >= method.least_threads(point.servers),
-                        "{name}"
-                    );
-                    assert!(point.placement.len() >= point.threads, "{name}");
+                for cell in &line.cells {
+                    check_cell(&cell.work, size, &name);
                 }
             }
         }
@@ -179,6 +183,24 @@ mod tests {
                 "{}",
                 figure.name
             );
+        }
+    }
+
+    fn check_cell(work: &Work, size: &size::Size, name: &str) {
+        match work {
+            Work::Sharing(Item { method, point, .. }) => {
+                assert!(point.threads <= size.threads, "{name}");
+                assert!(
+                    point.threads >= method.least_threads(point.servers),
+                    "{name}"
+                );
+                assert!(point.placement.len() >= point.threads, "{name}");
+            }
+            Work::Fibres(item) => {
+                assert_eq!(item.spec.check(), Ok(()), "{name}");
+                assert!(item.spec.processors <= size.cpus, "{name}");
+                assert_eq!(item.placement.len(), item.spec.processors, "{name}");
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod picture;
 use super::grid::{self, Grid};
 use super::measured::Measured;
 use super::outcome::{About, Outcome};
+use super::quantity::Quantity;
 use crate::plot::{escape, trimmed};
 use crate::report::page::{machine, shell};
 use crate::report::words::{self, count, html as prose};
@@ -134,21 +135,41 @@ fn table(out: &mut String, grid: &Grid) {
     out.push_str("</tbody></table></div>");
 }
 
+/// What is drawn of fibres alone.
+const FIBRES: [Quantity; 2] = [Quantity::Scalability, Quantity::ScalabilityUs];
+
 fn how(out: &mut String, about: &About) {
-    let sentences = [
+    let quantities = about.panels.iter().flat_map(|panel| &panel.quantities);
+    // What is counted in leaders has no length.
+    let length = match quantities.clone().any(|q| *q == Quantity::PerSecond) {
+        true => String::new(),
+        false => format!(" of {} s", trimmed(about.secs)),
+    };
+    let mut sentences = vec![
         format!(
-            "{} of {} s for each point, taken in turn; throughput is their harmonic mean, as in \
+            "{}{length} for each point, taken in turn; throughput is their harmonic mean, as in \
              the thesis, and bands are quartiles.",
             count(about.samples, "sample", "samples"),
-            trimmed(about.secs)
         ),
         "Each sample is bracketed by a probe of the round trip and counts as near or far; those \
          around which the probe disagrees are left out."
             .to_owned(),
-        "Counters (latency, saturation, ready, failed pops, requests per pass) are over all \
-         samples of a point, near and far together."
-            .to_owned(),
     ];
+    if !quantities.clone().all(|q| q.is_by_mode()) {
+        sentences.push(
+            "Counters (latency, saturation, ready, failed pops, requests per pass) are over all \
+             samples of a point, near and far together."
+                .to_owned(),
+        );
+    }
+    if quantities.clone().any(|q| FIBRES.contains(q)) {
+        sentences.push(
+            "A sample of fibres begins anew, with a cluster or a program of its own, kept to as \
+             many CPUs as processors: one node without SMT siblings first, then with them, then \
+             further nodes."
+                .to_owned(),
+        );
+    }
     notes(out, "How it was measured", &sentences);
 }
 

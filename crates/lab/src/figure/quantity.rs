@@ -1,6 +1,6 @@
 //! What stands on a vertical axis, and how it follows from a run.
 //!
-//! Throughput has a figure for each mode of the machine: the harmonic mean of its samples, as the
+//! Throughput, and scalability that follows from it, have a figure for each mode of the machine: the harmonic mean of its samples, as the
 //! thesis has it (D16), with their quartiles. The counters (D8) are counted from a contender's
 //! start to its end, over all its samples, near and far together.
 
@@ -15,6 +15,13 @@ use serde::{Deserialize, Serialize};
 pub enum Quantity {
     /// Million operations per second.
     Throughput,
+    /// Operations per second, where they are few.
+    PerSecond,
+    /// Time per operation times processors, in nanoseconds: level where twice the processors do
+    /// twice the work (C7).
+    Scalability,
+    /// The same in microseconds.
+    ScalabilityUs,
     /// From issuing a request to its callback, on average, in nanoseconds.
     Latency,
     /// Share of a server's passes that found work, 0 to 1.
@@ -50,6 +57,9 @@ impl Quantity {
         }
         let value = match self {
             Self::Throughput => return throughput(run, mode),
+            Self::PerSecond => return by_throughput(run, mode, |mops, _| 1e6 * mops),
+            Self::Scalability => return by_throughput(run, mode, |mops, p| 1e3 / mops * p),
+            Self::ScalabilityUs => return by_throughput(run, mode, |mops, p| 1.0 / mops * p),
             Self::Latency => ratio(asked(run)?, |a| a.latency_ns, |a| a.timed),
             Self::Ready => ratio(asked(run)?, |a| a.ready, |a| a.polls),
             Self::FailedPops => ratio(asked(run)?, |a| a.failed_pops, |a| a.pops),
@@ -69,6 +79,9 @@ impl Quantity {
     pub fn label(self) -> &'static str {
         match self {
             Self::Throughput => "million operations per second",
+            Self::PerSecond => "operations per second",
+            Self::ScalabilityUs => "scalability: µs × processors per operation (lower is better)",
+            Self::Scalability => "scalability: ns × processors per operation (lower is better)",
             Self::Latency => "average latency of a request, ns",
             Self::Saturation => "saturation: passes with work / passes",
             Self::Ready => "response-ready rate: answers / looks",
@@ -83,6 +96,9 @@ impl Quantity {
     pub fn head(self) -> &'static str {
         match self {
             Self::Throughput => "Mops",
+            Self::PerSecond => "ops/s",
+            Self::Scalability => "ns·p/op",
+            Self::ScalabilityUs => "µs·p/op",
             Self::Latency => "latency ns",
             Self::Saturation => "saturation",
             Self::Ready => "ready",
@@ -103,6 +119,14 @@ impl Quantity {
         }
     }
 
+    /// It follows from the samples of one mode; the others are counted over all of them.
+    pub fn is_by_mode(self) -> bool {
+        matches!(
+            self,
+            Self::Throughput | Self::PerSecond | Self::Scalability | Self::ScalabilityUs
+        )
+    }
+
     /// It lies between 0 and 1.
     pub fn is_share(self) -> bool {
         matches!(self, Self::Saturation | Self::Ready | Self::FailedPops)
@@ -116,6 +140,19 @@ fn throughput(run: &Run, mode: Mode) -> Option<Value> {
         middle: stats::harmonic_mean(&mops)?,
         spread: (stats::quantile(&mops, 0.25)?, stats::quantile(&mops, 0.75)?),
         n: mops.len(),
+    })
+}
+
+/// What follows from throughput in Mops and processors, from the same samples: the harmonic mean
+/// of throughput is the mean of times.
+fn by_throughput(run: &Run, mode: Mode, of: fn(f64, f64) -> f64) -> Option<Value> {
+    let Value { middle, spread, n } = throughput(run, mode)?;
+    let of = |mops: f64| of(mops, run.params.threads as f64);
+    let (one, other) = (of(spread.0), of(spread.1));
+    Some(Value {
+        middle: of(middle),
+        spread: (one.min(other), one.max(other)),
+        n,
     })
 }
 

@@ -6,6 +6,9 @@
 
 use super::declare::Cell;
 use crate::cli::host::Host;
+use crate::fibres::method::Method as Runtime;
+use crate::fibres::session::Item as OfFibres;
+use crate::fibres::spec::{Bench, Length, Spec};
 use crate::measure::plan::Item;
 use crate::method::Method;
 use crate::workload::point::Point;
@@ -13,6 +16,7 @@ use crate::workload::random::Choice;
 use corelay_literature::Shape;
 use corelay_topology::Order;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Variables of figures whose source does not say how many there were: more than servers, and
 /// they fit into a core's cache.
@@ -20,6 +24,14 @@ pub(super) const VARS: u64 = 1024;
 
 /// The order of placement (D19).
 pub(crate) const ORDER: Order = Order::Sockets;
+
+/// That of processors of fibres (C7): one node without SMT siblings first, then with them, then
+/// further nodes.
+const FIBRES_ORDER: Order = Order::FillNode;
+
+/// Leaders of `transfer` in a sample, and in one of a smoke pass: each takes up to some 20 ms.
+const LEADERS: u64 = 500;
+const LEADERS_SHORT: u64 = 50;
 
 /// Threads beyond which no machine is seen yet.
 const MOST_THREADS: usize = 1024;
@@ -34,6 +46,9 @@ pub struct Size {
     /// A smoke pass: fewer points.
     pub short: bool,
     placement: Arc<[Option<usize>]>,
+    /// CPUs of processors of fibres.
+    processors: Arc<[Option<usize>]>,
+    processor_notes: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -46,11 +61,14 @@ impl Size {
         let cpus = host.topology.parallelism().max(1);
         let threads = cpus.clamp(2, MOST_THREADS);
         let placement = host.place(&ORDER, threads)?;
+        let processors = host.place(&FIBRES_ORDER, cpus.min(MOST_THREADS))?;
         Ok(Self {
             cpus,
             threads,
             short,
             placement: placement.cpus().into(),
+            processors: processors.cpus().into(),
+            processor_notes: processors.notes().to_vec(),
             notes: placement.notes().to_vec(),
         })
     }
@@ -63,6 +81,8 @@ impl Size {
             threads: cpus.max(2),
             short: true,
             placement: vec![None; cpus.max(2)].into(),
+            processors: vec![None; cpus].into(),
+            processor_notes: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -89,6 +109,14 @@ impl Size {
         threads.push(self.threads);
         threads.retain(|&n| n >= least);
         threads
+    }
+
+    /// Numbers of processors of fibres worth a look, ascending, from `least`: never more than CPUs.
+    pub(super) fn processors_from(&self, least: usize) -> Vec<usize> {
+        let most = self.processors.len();
+        let mut processors = self.threads_from(least);
+        processors.retain(|&p| p <= most);
+        processors
     }
 
     /// Numbers of variables from 1 to 2^22 (D16).
@@ -124,6 +152,7 @@ impl Size {
             window: 256,
             load: None,
             lines: Shape::DEFAULT,
+            fibres: 0,
             choice: Choice::Uniform,
             seed: 1,
             placement: Arc::clone(&self.placement),
@@ -136,6 +165,36 @@ impl Size {
             notes,
         };
         Cell::new(x, item)
+    }
+
+    /// A benchmark of somebody's fibres on so many processors, over them.
+    pub(super) fn fibres(
+        &self,
+        method: Runtime,
+        bench: Bench,
+        processors: usize,
+        fibres: usize,
+        size: &str,
+    ) -> Cell {
+        let length = match bench {
+            Bench::Transfer { .. } if self.short => Length::Iterations(LEADERS_SHORT),
+            Bench::Transfer { .. } => Length::Iterations(LEADERS),
+            _ => Length::Time(Duration::from_secs(1)),
+        };
+        let item = OfFibres {
+            method,
+            spec: Spec {
+                bench,
+                processors,
+                fibres,
+                length,
+                seed: 1,
+            },
+            size: size.to_owned(),
+            placement: self.processors[..processors].to_vec(),
+            notes: self.processor_notes.clone(),
+        };
+        Cell::of_fibres(processors as f64, item)
     }
 }
 

@@ -1,6 +1,6 @@
 //! For tests: figures whose data is made up, so that it is known what their words have to say.
 
-use super::declare::Figure;
+use super::declare::{Figure, Work};
 use super::measure::{Pace, told};
 use super::outcome::{Outcome, place};
 use super::size::Size;
@@ -15,8 +15,16 @@ pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> 
         for line in &panel.lines {
             for cell in &line.cells {
                 let mut run = run(mops(&line.label, cell.x));
-                run.params.threads = cell.item.point.threads;
-                run.params.servers = cell.item.point.servers;
+                match &cell.work {
+                    Work::Sharing(item) => {
+                        run.params.threads = item.point.threads;
+                        run.params.servers = item.point.servers;
+                    }
+                    Work::Fibres(item) => {
+                        run.method = item.method.name().to_owned();
+                        run.params.threads = item.spec.processors;
+                    }
+                }
                 place(&mut run, panel.key, &line.label, cell.x);
                 runs.push(run);
             }
@@ -203,4 +211,60 @@ fn both_tables_have_every_method_and_tell_collapse_from_none() {
     assert_eq!(row(any, "ffwd"), "64.0 64 1.00 ×");
     assert_eq!(row(most, "mutex"), "1.00 64 1.00 ×");
     assert_eq!(row(most, "ffwd"), "64.0 64 64 ×");
+}
+
+#[test]
+fn fibres_are_ranked_and_who_does_not_scale_is_seen() {
+    // Ours twice as fast as Tokio on two processors, which gain nothing from the second.
+    let mops = |line: &str, p: f64| match line {
+        "corelay-migrating" => 50.0 * p,
+        "tokio" => 50.0,
+        _ => 10.0 * p,
+    };
+    let outcome = outcome(&super::chapter::cycle::FIGURE, 2, mops);
+    let told = said(&outcome);
+    let first = "on 2 processors `corelay-migrating` is fastest, with 10.0 ns an operation; \
+                 `corelay-migrating` takes 0.50 × the time of `tokio`; fibres that stay take \
+                 5.0 × the time of those that migrate.";
+    assert!(told.contains(first), "{told}");
+    assert!(told.contains("`tokio` 2.0 ×"), "{told}");
+    assert!(told.contains("and `corelay-migrating` 1.00 ×."), "{told}");
+    assert!(told.contains("tokio 1.00 ×"), "{told}");
+    let [table] = &*outcome.figure.tables else {
+        panic!("one table")
+    };
+    let row = |method: &str| table.rows.iter().find(|row| row[0] == method).unwrap();
+    assert_eq!(row("corelay-migrating")[1..], ["10.0", "10.0"]);
+    assert_eq!(row("tokio")[1..], ["20.0", "20.0"]);
+}
+
+#[test]
+fn a_table_says_why_there_is_no_figure() {
+    let mut outcome = outcome(&super::chapter::transfer::FIGURE, 2, |_, _| 1.0);
+    for run in &mut outcome.results.runs {
+        match &*run.method {
+            "go" => {
+                run.not_installed = Some("there is no `go`".to_owned());
+                run.samples.clear();
+            }
+            "tokio" => {
+                run.samples[0].mops = 0.0;
+                run.samples[0].fibres = Some(crate::fibres::spec::Outcome::default());
+            }
+            "may" => run.correct = false,
+            _ => {}
+        }
+    }
+    let measured = super::measured::Measured::of(&outcome);
+    let table = (super::chapter::transfer::FIGURE.tables)(&measured);
+    let cell = |method: &str| &table[0].rows.iter().find(|row| row[0] == method).unwrap()[1];
+    assert_eq!(cell("go"), "not installed");
+    assert_eq!(cell("tokio"), "did not complete");
+    assert_eq!(cell("may"), "wrong");
+    assert_eq!(cell("corelay"), "1.00");
+    let said = (super::chapter::transfer::FIGURE.words)(&measured);
+    assert!(
+        said[0].contains("2 processors `tokio` did not complete"),
+        "{said:?}"
+    );
 }

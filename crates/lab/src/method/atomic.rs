@@ -14,6 +14,7 @@ pub(crate) const METHOD: Method = Method {
     window: 1,
     bytes_per_var: LINE_BYTES as u64,
     lines: Shape::DEFAULT,
+    fibres: 0,
     build: |_, point, _| Ok(Box::new(Atomics::new(point))),
 };
 

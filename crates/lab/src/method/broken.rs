@@ -23,6 +23,7 @@ const fn method(name: &'static str, build: super::Build) -> Method {
         window: 1,
         bytes_per_var: 8,
         lines: Shape::DEFAULT,
+        fibres: 0,
         build,
     }
 }

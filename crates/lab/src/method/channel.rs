@@ -39,6 +39,7 @@ const fn method<W: Workload>(name: &'static str, window: usize) -> Method<W> {
         window,
         bytes_per_var: size_of::<Line<W::Object>>() as u64,
         lines: Shape::DEFAULT,
+        fibres: 0,
         build,
     }
 }

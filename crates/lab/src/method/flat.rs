@@ -67,6 +67,7 @@ pub(crate) const fn method<W: Workload>(name: &'static str, build: super::Build<
         window: 0,
         bytes_per_var: bytes_per_var::<W>(),
         lines: Shape::DEFAULT,
+        fibres: 0,
         build,
     }
 }

@@ -39,6 +39,7 @@ const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Meth
         window: 1,
         bytes_per_var: bytes as u64,
         lines: Shape::DEFAULT,
+        fibres: 0,
         build,
     }
 }

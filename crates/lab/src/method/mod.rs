@@ -8,6 +8,7 @@
 //! | `channel-pipelined` | the same with 64 calls outstanding | 1 actor, the others are clients |
 //! | `tokio` | an actor task behind `mpsc`, answers by `oneshot`, 64 tasks ([`tokio`]) | all are workers of the runtime |
 //! | `trust`, `trust-then`, `trust-post` | delegation to dedicated trustees ([`trust`]) | `servers` trustees, the others are clients |
+//! | `trust-fibre` | delegation by fibres of client threads, each of which waits for its answer ([`fibres`]) | `servers` trustees, the others are clients |
 //! | `flat-adaptive`, `flat-queue`, `flat-blocked`, `flat-fast-path`, `flat-bound`, `flat-doorbell` | delegation among members of a team, by policy ([`flat`]) | all are clients and trustees |
 //! | `ffwd`, `rcl`, `async-lines` | delegation as the literature has it ([`literature`]) | `servers` servers, the others are clients |
 //!
@@ -23,6 +24,7 @@ pub mod atomic;
 pub(crate) mod broken;
 pub mod channel;
 pub mod counted;
+pub mod fibres;
 pub mod flat;
 pub mod literature;
 pub mod load;
@@ -127,6 +129,8 @@ pub struct Method<W = FetchAdd> {
     bytes_per_var: u64,
     /// Request lines and pending queue, where it has them.
     lines: Shape,
+    /// Fibres of a client, where it has them.
+    fibres: usize,
     build: Build<W>,
 }
 
@@ -163,7 +167,7 @@ pub const fn any_dedicated<W: Workload>() -> [Method<W>; 6] {
 
 /// All methods of fetch-add, in the order of tables.
 pub static METHODS: &[Method] = &{
-    let mut all = [atomic::METHOD; 23];
+    let mut all = [atomic::METHOD; 24];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(13);
     any_workload.copy_from_slice(&any());
@@ -177,6 +181,7 @@ pub static METHODS: &[Method] = &{
         literature::rcl(),
         literature::async_lines(),
         trust::ffwd_groups(),
+        fibres::method(),
     ]);
     all
 };
@@ -258,6 +263,7 @@ impl<W> Method<W> {
         patience.check()?;
         let point = Point {
             lines: self.lines,
+            fibres: self.fibres,
             ..point.clone()
         };
         (self.build)(workload, &point, patience)

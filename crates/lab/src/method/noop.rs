@@ -31,6 +31,7 @@ const fn method<W>(name: &'static str, build: super::Build<W>) -> Method<W> {
         window: 1,
         bytes_per_var: 0,
         lines: Shape::DEFAULT,
+        fibres: 0,
         build,
     }
 }

@@ -91,6 +91,10 @@ impl OnSchedule {
         let found = ON_SCHEDULE.iter().find(|entry| entry.method.name() == name);
         found.copied().ok_or_else(|| match name {
             "trust-post" => "`trust-post` has no answer, so it has no latency".to_owned(),
+            name if name.starts_with("trust-fibre") => format!(
+                "`{name}` has as many calls on their way as fibres, which wait for answers and not \
+                 for moments; `trust-then` has a latency"
+            ),
             "channel-pipelined" => {
                 "`channel-pipelined` sends in batches of 64 and not when an operation is due"
                     .to_owned()
@@ -125,7 +129,7 @@ mod tests {
             match OnSchedule::named(method.name()) {
                 Ok(entry) => assert_eq!(entry.method.kind(), method.kind()),
                 Err(why) => assert!(
-                    ["no answer", "batches"]
+                    ["no answer", "batches", "not for moments"]
                         .iter()
                         .any(|word| why.contains(word)),
                     "{why}"

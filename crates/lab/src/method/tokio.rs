@@ -35,6 +35,7 @@ pub(crate) const fn method<W: Workload>() -> Method<W> {
         window: 1,
         bytes_per_var: size_of::<Line<W::Object>>() as u64,
         lines: Shape::DEFAULT,
+        fibres: 0,
         build: |workload, point, _| Ok(Box::new(Tokio::start(workload, point)?)),
     }
 }

@@ -89,6 +89,7 @@ const fn method<W: Workload>(
         window,
         bytes_per_var: bytes_per_var::<W>(),
         lines: Shape::DEFAULT,
+        fibres: 0,
         build,
     }
 }

@@ -3,13 +3,14 @@
 //! Fibres that migrate are held to the targets, as Tokio's tasks migrate; those that stay on their
 //! threads, which is what safe code gets, to those of yield, and are printed beside them elsewhere.
 
-use super::Bound::AtMost;
-use super::Figure::Ns;
-use super::{Outcome, Target, judge};
+use super::Bound::{AtLeast, AtMost};
+use super::Figure::{Mops, Ns, NsOfBoth};
+use super::{Area, Outcome, Target, judge};
 use crate::fibres::method::Method;
 use crate::fibres::spec::{Bench, Flavour, Length, RING, Spec};
 use crate::measure::cpu::process_cpu_s;
 use crate::measure::memory::resident_bytes;
+use crate::method::{fibres, lock, trust};
 use crate::schema::Run;
 use corelay::fibre::{Cluster, Semaphore, SpawnError, processor, spawn, yield_now};
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,6 +21,38 @@ use std::time::{Duration, Instant};
 const STAYING: &str = "corelay";
 const MIGRATING: &str = "corelay-migrating";
 const TOKIO: &str = "tokio";
+
+/// 64 fibres of a thread call `apply` of one trustee: what a call costs beyond its yield and its
+/// request, and what it gains on a lock that two threads want.
+pub(super) fn calls() -> Area {
+    Area {
+        methods: vec![
+            fibres::method(),
+            fibres::YIELDS,
+            trust::then(),
+            lock::mutex(),
+        ],
+        targets: vec![
+            Target {
+                what: "apply on 64 fibres / (yield + apply_then), time",
+                top: Ns("trust-fibre"),
+                bottom: NsOfBoth(&["yield-fibre", "trust-then"]),
+                near: AtMost(1.25),
+                far: AtMost(1.25),
+            },
+            Target {
+                what: "apply on 64 fibres / mutex on 2 threads",
+                top: Mops("trust-fibre"),
+                bottom: Mops("mutex"),
+                near: AtLeast(1.5),
+                far: AtLeast(0.9),
+            },
+        ],
+        threads: 2,
+        vars: 1,
+        window: 64,
+    }
+}
 
 /// One benchmark at one size.
 #[derive(Clone, Debug)]

@@ -52,6 +52,11 @@ impl Area {
         literature::area()
     }
 
+    /// Fibres that call `apply`, beside what their calls are made of.
+    pub fn calls_of_fibres() -> Self {
+        fibre::calls()
+    }
+
     /// Where its contenders are measured.
     pub fn point(&self, placement: Arc<[Option<usize>]>) -> Point {
         Point {
@@ -61,6 +66,7 @@ impl Area {
             window: self.window,
             load: None,
             lines: Default::default(),
+            fibres: 0,
             choice: Choice::Uniform,
             seed: 1,
             placement,
@@ -75,6 +81,8 @@ pub enum Figure {
     Mops(&'static str),
     /// Time per operation of a method, in nanoseconds.
     Ns(&'static str),
+    /// Time per operation of two methods, one after the other, in nanoseconds.
+    NsOfBoth(&'static [&'static str; 2]),
     /// The round trip around the samples of a method, in nanoseconds.
     Rtt(&'static str),
     /// Throughput of that one of several methods which has the largest median in the mode.
@@ -86,6 +94,7 @@ impl Figure {
     pub fn methods(&self) -> &[&'static str] {
         match self {
             Self::Mops(method) | Self::Ns(method) | Self::Rtt(method) => slice::from_ref(method),
+            Self::NsOfBoth(methods) => *methods,
             Self::Best(methods) => methods,
         }
     }
@@ -235,6 +244,14 @@ pub fn judge(targets: &[Target], runs: &[Run], blocks: usize) -> Vec<Outcome> {
 }
 
 fn values(figure: Figure, runs: &[Run], mode: Mode) -> Vec<f64> {
+    if let Figure::NsOfBoth(&[one, other]) = figure {
+        let [one, other] = [one, other].map(|method| values(Figure::Ns(method), runs, mode));
+        return one
+            .iter()
+            .zip(other)
+            .map(|(one, other)| one + other)
+            .collect();
+    }
     let method = |run: &&Run| figure.methods() == [run.method.as_str()];
     let run = runs.iter().find(method).filter(|run| run.correct);
     let samples = run.into_iter().flat_map(|run| &run.samples);
@@ -242,7 +259,7 @@ fn values(figure: Figure, runs: &[Run], mode: Mode) -> Vec<f64> {
         .filter(|sample| sample.mode == mode)
         .filter_map(|sample| match figure {
             Figure::Mops(_) | Figure::Best(_) => Some(sample.mops),
-            Figure::Ns(_) => Some(1e3 / sample.mops),
+            Figure::Ns(_) | Figure::NsOfBoth(_) => Some(1e3 / sample.mops),
             Figure::Rtt(_) => sample.rtt_ns,
         })
         .collect()
@@ -362,5 +379,9 @@ mod tests {
         assert_eq!(values(Figure::Ns("a"), &runs, Mode::Far), [50.0; 3]);
         assert_eq!(values(Figure::Rtt("a"), &runs, Mode::Far), [100.0; 3]);
         assert!(values(Figure::Ns("a"), &runs, Mode::Near).is_empty());
+        let runs = [runs[0].clone(), run("b", Mode::Far, &[10.0; 2])];
+        let both = Figure::NsOfBoth(&["a", "b"]);
+        assert_eq!(values(both, &runs, Mode::Far), [150.0; 2]);
+        assert_eq!(both.methods(), ["a", "b"]);
     }
 }

@@ -33,6 +33,8 @@ pub struct Point {
     pub load: Option<u64>,
     /// Request lines and pending queue: those of the method that is [built](Method::build).
     pub lines: Shape,
+    /// Fibres of a client: likewise.
+    pub fibres: usize,
     /// How variables are chosen.
     pub choice: Choice,
     /// Seed of the generators.
@@ -52,6 +54,7 @@ impl Point {
             window: 8,
             load: None,
             lines: Shape::default(),
+            fibres: 0,
             choice: Choice::Uniform,
             seed: 1,
             placement: vec![None; threads].into(),

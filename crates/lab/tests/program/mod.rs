@@ -17,6 +17,16 @@ pub(crate) fn corelay(args: &[&str]) -> Output {
     command(state.path()).args(args).output().unwrap()
 }
 
+/// The same where neither compilers nor their packages are at hand.
+pub(crate) fn alone(args: &[&str]) -> Output {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = command(home.path());
+    command.env("HOME", home.path()).env("PATH", home.path());
+    let known = ["CXX", "XDG_CACHE_HOME", "GOCACHE", "GOPATH"];
+    known.iter().for_each(|name| _ = command.env_remove(name));
+    command.args(args).output().unwrap()
+}
+
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

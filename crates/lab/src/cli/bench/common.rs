@@ -145,6 +145,7 @@ impl Common {
                     window: self.window as usize,
                     load: None,
                     lines: Default::default(),
+                    fibres: 0,
                     choice: self.dist,
                     seed: self.seed,
                     placement: placement.cpus().into(),

@@ -6,7 +6,7 @@ use crate::cli::list::{self, List};
 use crate::cli::{Exit, table};
 use crate::measure::plan::Item;
 use crate::method::literature::lines;
-use crate::method::{METHODS, Method};
+use crate::method::{METHODS, Method, fibres};
 
 /// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
 ///
@@ -34,16 +34,18 @@ fn method_help() -> String {
     format!(
         "Methods to compare, of {}; or `all`. With parameters: async-lines:N (request lines per \
          client and server; 16 if not said), async-lines:NxL (and a pending queue of L; 2N if \
-         not said), async-lines:N-direct (no queue)",
+         not said), async-lines:N-direct (no queue), trust-fibre:K (fibres of each client; 64 if \
+         not said)",
         names(METHODS.iter())
     )
 }
 
 fn methods(text: &str) -> Result<Methods, String> {
-    let named = |name: &str| match lines::with_parameters(name) {
-        Some(read) => read,
-        None => Method::named(name).ok_or_else(|| format!("there is no method `{name}`")),
-    };
+    let named =
+        |name: &str| match lines::with_parameters(name).or_else(|| fibres::with_parameters(name)) {
+            Some(read) => read,
+            None => Method::named(name).ok_or_else(|| format!("there is no method `{name}`")),
+        };
     list::named(text, METHODS, |method| method.name().to_owned(), named).map(Methods)
 }
 

@@ -8,6 +8,7 @@ use crate::measure::rig::Rig;
 use crate::measure::stats::Interval;
 use crate::reach::Outcome;
 use crate::reach::fibre::{self, Point};
+use crate::reach::{self, Area};
 use crate::schema::{Mode, Run};
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
@@ -18,7 +19,8 @@ const BLOCKED: usize = 100_000;
 pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
     let mut missed = say_costs()?;
     let order = Order::default();
-    let mut rig = host.rig(&order, 1)?;
+    let mut rig = host.rig(&order, Area::calls_of_fibres().threads)?;
+    missed |= say_calls(args, host, &mut rig)?;
     let points = fibre::points(host.machine.cpus, Duration::from_millis(args.slice));
     let runs = measure(args, host, &mut rig, &points)?;
     rig.save();
@@ -75,6 +77,23 @@ fn measure(
     let mut runs = session.finish(rig).into_iter();
     let of_point = |_: &Point| runs.by_ref().take(methods.len()).collect();
     Ok(points.iter().map(of_point).collect())
+}
+
+/// Calls of fibres to a trustee, for a quarter of the time; true where a target is missed.
+fn say_calls(args: &Args, host: &Host, rig: &mut Rig) -> Result<bool, String> {
+    let area = Area::calls_of_fibres();
+    let placement = host.place(&Order::default(), area.threads)?;
+    let limit = (args.limit / 4).max(1);
+    let quarter = Args { limit, ..*args };
+    let runs = quarter.measure(rig, &area, placement.cpus())?;
+    let outcomes = reach::judge(&area.targets, &runs, args.blocks as usize);
+    let missed = say_outcomes(&outcomes)?;
+    super::say_figures(&runs)?;
+    let is_wrong = |run: &&Run| !run.correct;
+    if let Some(wrong) = runs.iter().find(is_wrong) {
+        output::say(&format!("{}: {}\n", wrong.method, wrong.notes.join("; ")))?;
+    }
+    Ok(missed || runs.iter().any(|run| !run.correct))
 }
 
 /// What is no ratio; true where one is missed.

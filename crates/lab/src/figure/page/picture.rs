@@ -22,7 +22,7 @@ pub(super) fn all(out: &mut String, measured: &Measured<'_>) {
             .quantities
             .iter()
             // Counters are over all modes: once is enough.
-            .filter(|q| **q == Quantity::Throughput || is_usual(measured))
+            .filter(|q| q.is_by_mode() || is_usual(measured))
             .filter_map(|&quantity| Some((quantity, draw(measured, panel, quantity)?)))
             .collect();
         if pictures.is_empty() {
@@ -242,6 +242,12 @@ fn y_label(quantity: Quantity, y: Scale) -> &'static str {
     match quantity {
         Quantity::Throughput if log => "Mops, logarithmic",
         Quantity::Throughput => "Mops",
+        Quantity::PerSecond if log => "operations / second, logarithmic",
+        Quantity::PerSecond => "operations / second",
+        Quantity::ScalabilityUs if log => "µs × processors / operation, logarithmic",
+        Quantity::ScalabilityUs => "µs × processors / operation",
+        Quantity::Scalability if log => "ns × processors / operation, logarithmic",
+        Quantity::Scalability => "ns × processors / operation",
         Quantity::Latency if log => "ns, logarithmic",
         Quantity::Latency => "ns",
         Quantity::Saturation | Quantity::Ready | Quantity::FailedPops => "share, 0 to 1",

@@ -28,6 +28,7 @@ const fn method<W: Workload>(name: &'static str, build: Build<W>) -> Method<W> {
         window: 1,
         bytes_per_var: bytes_per_var::<W>(),
         lines: Shape::DEFAULT,
+        fibres: 0,
         build,
     }
 }

@@ -32,6 +32,7 @@ pub(crate) const fn async_lines<W: Workload>() -> Method<W> {
         window: 48,
         bytes_per_var: super::bytes_per_var::<W>(),
         lines: Shape::DEFAULT,
+        fibres: 0,
         // The callbacks differ: those of a schedule know when their operation was due.
         build: |w, p, _| match p.load {
             None => Lines::start(w, p, closed_loop),

@@ -1,0 +1,88 @@
+//! Benchmarks of fibres as contenders of a figure: others' programs are built first, then samples
+//! are taken in turn.
+
+use super::measure::{Pace, Slot};
+use crate::fibres::session::{Item, Session};
+use crate::fibres::spec::Length;
+use crate::measure::memory::available_bytes;
+use crate::measure::rig::Rig;
+use crate::report::words::{and, code};
+use crate::schema::Run;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A sample is at least so long, whatever the pace: fibres that have not run yet when it ends would
+/// be a result that is wrong.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// Measures the contenders; what has no figure is said.
+pub(super) fn all(
+    slots: &[Slot<'_, Item>],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let available = available_bytes();
+    let (mut items, mut kept) = (Vec::new(), Vec::new());
+    for slot in slots {
+        let mut item = slot.item.clone();
+        if let Length::Time(time) = &mut item.spec.length {
+            *time = Duration::from_secs_f64(pace.secs).max(LEAST);
+        }
+        match item.spec.check().and(item.spec.check_memory(available)) {
+            Ok(()) => {
+                items.push(item);
+                kept.push(slot);
+            }
+            Err(why) => missing.push(slot.without(&why)),
+        }
+    }
+    let mut session = Session::new(items);
+    for _ in 0..pace.samples {
+        if !session.round(rig, tick) {
+            break;
+        }
+    }
+    let runs = session.finish(rig).into_iter().zip(kept);
+    let runs: Vec<Run> = runs.map(|(run, slot)| slot.put(run)).collect();
+    missing.extend(remarks(&runs));
+    runs
+}
+
+/// Whether no sample of a run was given up.
+pub(super) fn completed(run: &Run) -> bool {
+    let mut outcomes = run.samples.iter().filter_map(|s| s.fibres.as_ref());
+    outcomes.all(|outcome| outcome.completed)
+}
+
+/// Who is not installed, and what else the reader should know of a run: once each.
+fn remarks(runs: &[Run]) -> Vec<String> {
+    let mut absent: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut said: BTreeMap<(&str, &str), BTreeSet<usize>> = BTreeMap::new();
+    for run in runs {
+        if let Some(why) = &run.not_installed {
+            absent.insert(&run.method, why);
+            continue;
+        }
+        for note in &run.notes {
+            let of = said.entry((&run.method, note)).or_default();
+            of.insert(run.params.threads);
+        }
+    }
+    let absent = absent.into_iter();
+    let absent = absent.map(|(method, why)| format!("{} is not installed: {why}.", code(method)));
+    let all: BTreeSet<usize> = runs.iter().map(|run| run.params.threads).collect();
+    let said = said.into_iter().map(|((method, note), at)| {
+        // Its version: it names itself.
+        if note.starts_with(method) {
+            return format!("{note}.");
+        }
+        if at == all {
+            return format!("{}: {note}.", code(method));
+        }
+        let at: Vec<String> = at.iter().map(usize::to_string).collect();
+        format!("{} (processors: {}): {note}.", code(method), and(&at))
+    });
+    absent.chain(said).collect()
+}

@@ -7,7 +7,7 @@ use crate::figure::size::Size;
 
 pub(in crate::figure) const FIGURE: Figure = Figure {
     name: "churn",
-    title: "And where anybody wakes anybody?",
+    title: "What does it cost where anybody wakes anybody?",
     source: Source::Chapter("Churn"),
     least: 1,
     whole: WHOLE,

@@ -148,6 +148,8 @@ impl<'a> Builder<'a> {
     ///
     /// * holds nothing over a wait that must stay on its thread (no value that is not `Send`);
     /// * keeps no reference to a thread-local over a wait.
+    /// * asks trustees of corelay by `Trust::apply` alone. Their other calls look up this thread's
+    ///   client where they are inlined, and a compiler may keep what it has found over a wait.
     pub unsafe fn migrating(mut self) -> Self {
         self.is_migrating = true;
         self

@@ -10,6 +10,7 @@
 
 use super::Stack;
 use super::alternate::AlternateStack;
+use corelay_sync::facade::MODEL;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -63,7 +64,7 @@ pub(crate) struct OverflowGuard {
     /// What the thread watched before.
     before: *const Cell<*const Label>,
     /// Last: the thread needs it as long as it watches.
-    _alternate: AlternateStack,
+    _alternate: Option<AlternateStack>,
     /// It is this thread's alternate stack and cell: neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
@@ -75,8 +76,14 @@ impl OverflowGuard {
     ///
     /// There is no memory for the alternate stack.
     pub(crate) fn install() -> io::Result<Self> {
-        let alternate = AlternateStack::install()?;
-        install_handlers()?;
+        // The checkers run all their threads on one, and each on a stack of its own already.
+        let alternate = if MODEL {
+            None
+        } else {
+            let alternate = AlternateStack::install()?;
+            install_handlers()?;
+            Some(alternate)
+        };
         let label = Box::new(Cell::new(ptr::null()));
         let before = WATCHED.replace(&raw const *label);
         Ok(Self {

@@ -1,6 +1,8 @@
 //! Delegation from fibres: the two know each other only here, where both meet.
 
-use corelay::fibre::{Cancelled, Cluster, Interrupted, JoinHandle, is_cancelled, sleep, yield_now};
+use corelay::fibre::{
+    Cancelled, Cluster, Interrupted, JoinHandle, State, is_cancelled, sleep, yield_now,
+};
 use corelay::{Poisoned, Trust, Trustees, TryApplyError, barrier, poll};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -211,6 +213,11 @@ fn promise_02_a_cancelled_fibre_stays_in_its_call() {
         cluster.spawn(|| ()).join().unwrap();
         fibre.fibre().cancel();
         assert!(!fibre.is_finished());
+        let seat = &cluster.dump().fibres[0];
+        let State::Waiting { call, at, .. } = seat.state else {
+            panic!("{seat:?}");
+        };
+        assert_eq!((call, at.file()), ("a delegated call", file!()));
         drop(go_on);
         let payload = fibre.join().map(|()| "ended").unwrap_err();
         assert!(payload.is::<Cancelled>());

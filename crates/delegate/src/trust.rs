@@ -140,6 +140,7 @@ impl<T> Trust<T> {
     }
 
     /// Calls `f` and waits, as the code that runs here waits; gives `f` back where it cannot run.
+    #[track_caller]
     #[inline(always)]
     fn call<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
     where

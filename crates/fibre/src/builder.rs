@@ -48,7 +48,8 @@ impl ClusterBuilder {
     /// Starts the threads.
     ///
     /// # Errors
-    /// A number of processors out of range, or the system refuses a thread.
+    /// A number of processors out of range; the system refuses a thread, its CPU or its signal
+    /// stack.
     pub fn start(self) -> Result<Cluster, StartError> {
         if !(1..usize::from(NOWHERE)).contains(&self.processors) {
             return Err(StartError::Processors(self.processors));

@@ -4,7 +4,7 @@
 //! Busy processors help each other, idle ones look while they spin. What is left: all that are not
 //! stuck sleep, or are in slices so long that they look around too seldom. The clockwork looks
 //! every two milliseconds while any processor runs fibres, and moves what it finds on a stuck one to
-//! where all fetch from.
+//! the others in turn.
 
 use crate::cluster::Shared;
 use crate::dump::dump;
@@ -112,8 +112,12 @@ impl Stuck {
         if Instant::now() < due {
             return Some(due);
         }
-        self.is_reported = true;
         let dump = dump(shared);
+        if !dump.all_wait_here() {
+            self.since = None;
+            return Some(Instant::now() + PATIENCE);
+        }
+        self.is_reported = true;
         let n = dump.fibres.len();
         eprintln!(
             "corelay: a cluster that is to end has {n} fibres, and each of them waits:\n{dump}"

@@ -8,13 +8,14 @@ use crate::idle::Idle;
 use crate::join::JoinHandle;
 use crate::processor::{self, Processor};
 use crate::registry::Registry;
-use crate::stack::StackSize;
+use crate::stack::{OverflowGuard, StackSize};
 use crate::switch::Runnable;
 use crate::timers::Timers;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::facade::thread;
 use corelay_sync::{CachePadded, barrier};
 use std::fmt;
+use std::io;
 use std::ptr;
 use std::sync::Arc;
 
@@ -54,7 +55,16 @@ pub enum StartError {
     /// So many processors cannot be: `1 ..= 65_534`.
     Processors(usize),
     /// The system refused a thread.
-    Thread(std::io::Error),
+    Thread(io::Error),
+    /// A processor cannot be kept on this CPU.
+    Pin {
+        /// Which.
+        cpu: usize,
+        /// What the system says.
+        reason: String,
+    },
+    /// A thread cannot be watched for fibres that overflow their stacks.
+    Watch(io::Error),
 }
 
 impl fmt::Display for StartError {
@@ -62,6 +72,8 @@ impl fmt::Display for StartError {
         match self {
             Self::Processors(n) => write!(f, "a cluster has 1 to 65534 processors, not {n}"),
             Self::Thread(why) => write!(f, "a processor's thread: {why}"),
+            Self::Pin { cpu, reason } => write!(f, "a processor on CPU {cpu}: {reason}"),
+            Self::Watch(why) => write!(f, "no signal stack for a processor: {why}"),
         }
     }
 }
@@ -95,7 +107,9 @@ impl Shared {
     pub(crate) fn inject(&self, fibre: Runnable) {
         let header = fibre.header();
         // Where it stays, or where it ran last, or in turn.
-        let number = match (header.home.get(), header.last.get()) {
+        // Relaxed: shown with the fibre.
+        let last = header.last.load(Ordering::Relaxed);
+        let number = match (header.home.get(), last) {
             (NOWHERE, NOWHERE) => header.id as usize % self.processors.len(),
             (NOWHERE, last) => last.into(),
             (home, _) => home.into(),
@@ -113,8 +127,8 @@ impl Shared {
         }
     }
 
-    fn wake_all(&self) {
-        barrier::light();
+    /// Wakes whoever sleeps, to find that the cluster is over.
+    pub(crate) fn wake_all(&self) {
         for processor in &self.processors {
             processor.wake();
         }
@@ -134,10 +148,10 @@ impl Shared {
 
     /// A fibre has ended.
     pub(crate) fn ended(&self) {
-        // Release: pairs with the Acquire of `is_over`. What it did comes before the end.
-        if self.live.fetch_sub(1, Ordering::Release) == 1 && self.closing.load(Ordering::Relaxed) {
-            self.wake_all();
-        }
+        // Release: pairs with the Acquire of `is_over`. What it did comes before the end. Nobody is
+        // woken: the processor that runs this finds the cluster over, and tells the others when it
+        // leaves; where it does not close yet, `close` tells them.
+        self.live.fetch_sub(1, Ordering::Release);
     }
 
     /// True where it closes and all fibres have ended.
@@ -166,7 +180,7 @@ impl Shared {
 
     fn close(&self) {
         // Release: pairs with the Acquire of `is_over`: fibres made before are counted.
-        self.closing.store(true, Ordering::SeqCst);
+        self.closing.store(true, Ordering::Release);
         self.wake_all();
     }
 }
@@ -193,28 +207,59 @@ impl Cluster {
         for number in 0..processors {
             let shared = Arc::clone(&cluster.shared);
             let cpu = cpus.as_ref().map(|cpus| cpus[number % cpus.len()]);
-            cluster.start_thread(format!("{name} {number}"), move || {
+            let prepare = move || {
                 if let Some(cpu) = cpu {
-                    let _ = corelay_topology::pin_current_thread(cpu);
+                    let pinned = corelay_topology::pin_current_thread(cpu);
+                    pinned.map_err(|error| StartError::Pin {
+                        cpu,
+                        reason: error.to_string(),
+                    })?;
                 }
-                shared.processors[number].run();
-            })?;
+                OverflowGuard::install().map_err(StartError::Watch)
+            };
+            let run = move |overflow| shared.processors[number].run(&overflow);
+            cluster.start_thread(format!("{name} {number}"), prepare, run)?;
         }
         let shared = Arc::clone(&cluster.shared);
-        cluster.start_thread(format!("{name} clock"), move || clockwork::run(&shared))?;
+        let run = move |()| clockwork::run(&shared);
+        cluster.start_thread(format!("{name} clock"), || Ok(()), run)?;
         Ok(cluster)
     }
 
-    fn start_thread(
+    /// Starts a thread that does `run` with what `prepare` gives there: where that fails, nothing
+    /// has started.
+    #[cfg(not(any(corelay_loom, corelay_shuttle)))]
+    fn start_thread<P>(
         &mut self,
         name: String,
-        run: impl FnOnce() + Send + 'static,
+        prepare: impl FnOnce() -> Result<P, StartError> + Send + 'static,
+        run: impl FnOnce(P) + Send + 'static,
     ) -> Result<(), StartError> {
-        #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-        let thread = std::thread::Builder::new().name(name).spawn(run);
-        #[cfg(any(corelay_loom, corelay_shuttle))]
-        let (_, thread) = (name, Ok(thread::spawn(run)));
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let body = move || match prepare() {
+            Ok(prepared) => {
+                let _ = tell.send(Ok(()));
+                run(prepared);
+            }
+            Err(why) => {
+                let _ = tell.send(Err(why));
+            }
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(body);
         self.threads.push(thread.map_err(StartError::Thread)?);
+        told.recv().expect("the thread tells before it runs")
+    }
+
+    /// The models neither name nor pin, and nothing fails there.
+    #[cfg(any(corelay_loom, corelay_shuttle))]
+    fn start_thread<P>(
+        &mut self,
+        _name: String,
+        prepare: impl FnOnce() -> Result<P, StartError> + Send + 'static,
+        run: impl FnOnce(P) + Send + 'static,
+    ) -> Result<(), StartError> {
+        let body = move || run(prepare().expect("nothing fails in a model"));
+        self.threads.push(thread::spawn(body));
         Ok(())
     }
 

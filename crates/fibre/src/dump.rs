@@ -3,6 +3,7 @@
 use crate::cluster::{Cluster, Shared};
 use crate::header::{Header, NOWHERE};
 use crate::wait::{Seen, look};
+use corelay_sync::facade::atomic::Ordering;
 use std::fmt;
 use std::panic::Location;
 
@@ -41,6 +42,9 @@ pub struct Seat {
     /// What it does.
     pub state: State,
 }
+
+/// What a fibre calls that waits for the answer of another thread.
+const DELEGATED: &str = "a delegated call";
 
 /// What a fibre does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,9 +92,19 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
                     has_deadline,
                 },
                 Seen::DoesNotWait if shared.runs(header) => State::Running,
-                Seen::DoesNotWait => State::Ready,
+                Seen::DoesNotWait => {
+                    header
+                        .stand
+                        .waits_at()
+                        .map_or(State::Ready, |at| State::Waiting {
+                            call: DELEGATED,
+                            at,
+                            has_deadline: false,
+                        })
+                }
             };
-            let last = header.last.get();
+            // Relaxed: only wants to know.
+            let last = header.last.load(Ordering::Relaxed);
             seats.push(Seat {
                 id: header.id,
                 name: header.name.clone(),
@@ -100,6 +114,15 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
         }
     }
     Dump { fibres: seats }
+}
+
+impl Dump {
+    /// True where every fibre waits, and none of them for another thread's answer.
+    pub(crate) fn all_wait_here(&self) -> bool {
+        let waits_here =
+            |seat: &Seat| matches!(seat.state, State::Waiting { call, .. } if call != DELEGATED);
+        self.fibres.iter().all(waits_here)
+    }
 }
 
 impl fmt::Display for Dump {

@@ -11,8 +11,7 @@ use crate::wait::Interrupted;
 use crate::wait::{self, unwind};
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
-use std::task::{Wake, Waker};
+
 use std::time::{Duration, Instant};
 
 /// A handle to a fibre: counted, so that one kept beyond the fibre's end does nothing.
@@ -53,18 +52,6 @@ impl fmt::Debug for Fibre {
             .field("name", &self.name())
             .finish_non_exhaustive()
     }
-}
-
-struct Unpark(Fibre);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-pub(crate) fn waker(fibre: Fibre) -> Waker {
-    Waker::from(Arc::new(Unpark(fibre)))
 }
 
 impl From<Running> for Fibre {

@@ -23,7 +23,9 @@ use crate::seam;
 use crate::stack::{self, Label, Stack};
 use crate::switch::Suspended;
 use crate::wait;
-use corelay_sync::facade::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
+use corelay_sync::facade::atomic::{
+    AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence,
+};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::wait::Stand;
 use std::cell::Cell;
@@ -42,11 +44,11 @@ pub(crate) struct Header {
     /// Number of the processor where it stays: [`NOWHERE`] before it has run, and always where it
     /// may migrate.
     pub(crate) home: Cell<u16>,
-    /// Number of the processor that ran it last.
-    pub(crate) last: Cell<u16>,
+    /// Number of the processor that ran it last: written there, read by dumps.
+    pub(crate) last: AtomicU16,
     pub(crate) ticket: Ticket,
-    /// How it stops, by which the waiting seam knows it too; its second word, which only the seam
-    /// needs, is on the next line.
+    /// How it stops, by which the waiting seam knows it too; all but its first word, which only the
+    /// seam needs, is on the next line.
     pub(crate) stand: Stand,
     // The rest.
     /// In an inbox.
@@ -66,7 +68,7 @@ pub(crate) struct Header {
 }
 
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-const _: () = assert!(std::mem::offset_of!(Header, next) == 72);
+const _: () = assert!(std::mem::offset_of!(Header, next) == 80);
 
 /// No processor's number.
 pub(crate) const NOWHERE: u16 = u16::MAX;
@@ -108,7 +110,7 @@ impl Header {
             cancelled: AtomicU8::new(wait::NOT),
             meddler: AtomicU8::new(0),
             home: Cell::new(NOWHERE),
-            last: Cell::new(NOWHERE),
+            last: AtomicU16::new(NOWHERE),
             links: Links::default(),
             is_migrating,
             ticket: Ticket::new(),

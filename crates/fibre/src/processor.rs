@@ -369,8 +369,10 @@ impl Processor {
     fn run_fibre(&self, fibre: NonNull<Header>, overflow: &OverflowGuard) {
         // SAFETY: it was ready, and is ours.
         let header = unsafe { fibre.as_ref() };
-        if usize::from(header.last.get()) != self.number {
-            self.arrive(header);
+        // Relaxed: shown with the fibre.
+        let last = header.last.load(Ordering::Relaxed);
+        if usize::from(last) != self.number {
+            self.arrive(header, last);
         }
         // Relaxed: read by this thread, and by who only wants to know.
         self.running.store(fibre.as_ptr(), Ordering::Relaxed);
@@ -393,8 +395,10 @@ impl Processor {
 
     /// A fibre that has not run, or has run elsewhere.
     #[cold]
-    fn arrive(&self, header: &Header) {
-        if header.last.replace(self.number as u16) != NOWHERE {
+    fn arrive(&self, header: &Header, last: u16) {
+        // Relaxed: others only want to know.
+        header.last.store(self.number as u16, Ordering::Relaxed);
+        if last != NOWHERE {
             self.counters.migrations.add(1);
         } else if !header.is_migrating {
             header.home.set(self.number as u16);
@@ -415,14 +419,13 @@ impl Processor {
     }
 
     /// What its thread does, until the cluster closes.
-    pub(crate) fn run(&self) {
+    pub(crate) fn run(&self, overflow: &OverflowGuard) {
         self.become_sleeper();
-        let overflow = OverflowGuard::install().expect("memory for a signal stack");
         run_here(self);
         wait::enter(&Seam(self), || {
             loop {
                 match self.next() {
-                    Some(fibre) => self.run_fibre(fibre, &overflow),
+                    Some(fibre) => self.run_fibre(fibre, overflow),
                     None if self.fetch() || self.await_answers() => {}
                     None if self.idle() => {}
                     None => break,
@@ -430,5 +433,6 @@ impl Processor {
             }
         });
         run_here(ptr::null());
+        self.shared().wake_all();
     }
 }

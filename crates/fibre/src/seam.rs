@@ -1,14 +1,16 @@
 //! The waiting seam: how code waits that runs on a fibre and does not know of fibres.
 
-use crate::fibre;
 use crate::header::Header;
-use crate::park;
 use crate::processor::{self, Processor};
-use crate::switch::{self, Runnable};
-use corelay_sync::facade::atomic::Ordering;
+use crate::switch::Runnable;
+use crate::wait::block_surely;
+use crate::waiter::Waiter;
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::wait::{Context, Stand, Task, Token};
 use std::mem::offset_of;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::task::{Wake, Waker};
 
 /// The stand of a fibre.
 pub(crate) fn stand() -> Stand {
@@ -47,20 +49,35 @@ unsafe impl Context for Seam<'_> {
     }
 }
 
-/// Parks the fibre that runs here until `token` is set; returns at once where none runs.
+/// Suspends the fibre that runs here until `token` is set; returns at once where none runs.
+///
+/// No cancellation ends it, for the answer is written into this frame; and it leaves the fibre's
+/// ticket alone, which is its user's.
 fn wait(token: &Token) {
-    let Some(running) = switch::running() else {
-        return;
-    };
-    let waker = fibre::waker(running.into());
-    // SAFETY: this fibre is the one waiter, and keeps the token.
-    unsafe { token.subscribe(waker) };
-    while !token.is_set() {
-        // SAFETY: the seam asks only where a fibre may be suspended.
-        let ended = unsafe { park::park(running) };
-        if ended.is_err() {
-            // The answer is written into this frame: the thread waits for it.
-            return;
+    block_surely("a call of another crate", &mut |waiter| {
+        let woken = Arc::new(Woken(AtomicPtr::new(waiter.into_word())));
+        // SAFETY: this fibre is the one waiter, and keeps the token until it is set.
+        let subscribed = unsafe { token.subscribe(Waker::from(Arc::clone(&woken))) };
+        if subscribed { None } else { woken.take() }
+    });
+}
+
+/// Wakes one waiter, once.
+struct Woken(AtomicPtr<u8>);
+
+impl Woken {
+    fn take(&self) -> Option<Waiter> {
+        // Acquire: pairs with whatever has handed the waker over; one takes it.
+        let waiter = self.0.swap(ptr::null_mut(), Ordering::Acquire);
+        // SAFETY: of a waiter, which has just been taken.
+        (!waiter.is_null()).then(|| unsafe { Waiter::from_word(waiter) })
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        if let Some(waiter) = self.take() {
+            waiter.wake();
         }
     }
 }

@@ -272,6 +272,7 @@ impl Client {
     ///
     /// # Safety
     /// As [`call`](Self::call).
+    #[track_caller]
     #[inline(always)]
     pub(crate) unsafe fn call_here<T, F, R>(
         &self,
@@ -293,6 +294,7 @@ impl Client {
     ///
     /// # Safety
     /// As [`call`](Self::call); nothing has suspended the coroutine since `here` was asked for.
+    #[track_caller]
     #[inline(always)]
     pub(crate) unsafe fn call_suspending<T, F, R>(
         &self,

@@ -3,7 +3,8 @@
 /// Atomic types and fences.
 pub mod atomic {
     pub use shuttle::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        fence,
     };
 
     /// The value of a word that only this thread writes.

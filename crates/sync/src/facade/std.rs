@@ -3,7 +3,7 @@
 /// Atomic types and fences.
 pub mod atomic {
     pub use std::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
     };
 
     /// A fence that ThreadSanitizer builds replace by a read-modify-write.

@@ -12,8 +12,10 @@
 
 use super::NoSwitch;
 use super::context::current;
+use crate::facade::atomic::{AtomicPtr, Ordering};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::ptr::{self, NonNull};
 
 /// By which a coroutine of any [`Context`](super::Context) stops.
@@ -92,6 +94,8 @@ impl Stop {
 pub struct Stand {
     yielder: Cell<*const Yielder>,
     go_on: unsafe fn(NonNull<Stand>),
+    /// Where it waits for a spot; null where it does not.
+    waits_at: AtomicPtr<Location<'static>>,
 }
 
 impl Stand {
@@ -100,11 +104,21 @@ impl Stand {
     /// # Safety
     /// `go_on` may be called for this one, while it lives, once each time that it has stopped for a
     /// [`Spot`], on the thread where it has stopped. It does not unwind.
-    pub const unsafe fn new(go_on: unsafe fn(NonNull<Self>)) -> Self {
+    pub unsafe fn new(go_on: unsafe fn(NonNull<Self>)) -> Self {
         Self {
             yielder: Cell::new(ptr::null()),
             go_on,
+            waits_at: AtomicPtr::default(),
         }
+    }
+
+    /// Where it waits for a [`Spot`], or has waited and not gone on yet; for who only wants to know,
+    /// on any thread.
+    pub fn waits_at(&self) -> Option<&'static Location<'static>> {
+        // Relaxed: what it points at never changes.
+        let at = self.waits_at.load(Ordering::Relaxed);
+        // SAFETY: null, or of a `&'static`.
+        unsafe { at.as_ref() }
     }
 
     /// The coroutine begins.
@@ -151,6 +165,7 @@ impl Here {
     ///
     /// # Safety
     /// It runs here: nothing has suspended it since [`here`]. Nobody has waited for `spot`.
+    #[track_caller]
     #[inline(always)]
     pub unsafe fn wait(self, spot: &Spot) {
         if spot.is_set() {
@@ -160,8 +175,12 @@ impl Here {
         let bomb = AbortOnUnwind;
         // SAFETY: a context tells of those alone that live.
         let stand = unsafe { self.0.as_ref() };
+        let at = ptr::from_ref(Location::caller()).cast_mut();
+        // Relaxed, here as below: see `waits_at`.
+        stand.waits_at.store(at, Ordering::Relaxed);
         // SAFETY: it runs here, by the caller.
         unsafe { stand.stop(Stop::nothing()) };
+        stand.waits_at.store(ptr::null_mut(), Ordering::Relaxed);
         std::mem::forget(bomb);
         if !spot.is_set() {
             gone_on_too_early();

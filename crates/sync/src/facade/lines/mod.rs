@@ -10,7 +10,9 @@ mod words;
 pub mod atomic {
     pub use std::sync::atomic::Ordering;
 
-    pub use super::words::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+    pub use super::words::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    };
 
     /// Nothing: threads take turns, each seeing all that those before it did.
     #[inline(always)]

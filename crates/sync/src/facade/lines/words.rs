@@ -107,6 +107,7 @@ macro_rules! number {
 }
 
 number!(AtomicU8, u8);
+number!(AtomicU16, u16);
 number!(AtomicU32, u32);
 number!(AtomicU64, u64);
 number!(AtomicUsize, usize);

@@ -251,9 +251,10 @@ pub enum Mode {
     Near,
     /// Beyond that.
     Far,
-    /// The probes before and after disagree: not used for any figure.
+    /// The probes before and after disagree, or have found both CPUs on one core: not used for any
+    /// figure.
     Discarded,
-    /// No pair of CPUs to probe (one CPU).
+    /// No pair of CPUs to probe (one CPU), or one that has never been seen on two cores.
     Unknown,
 }
 

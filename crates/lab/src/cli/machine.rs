@@ -3,6 +3,7 @@
 use crate::cli::host::Host;
 use crate::cli::{Exit, output};
 use crate::measure::mode::NEAR_FACTOR;
+use crate::measure::probe::Reading;
 use crate::measure::stats;
 use corelay_topology::Order;
 use serde::Serialize;
@@ -35,7 +36,9 @@ struct RoundTrip {
     far_share: f64,
     /// Share of the time in which a thread waited for its CPU (others used it), 0..=1.
     stalled_share: f64,
-    /// Histogram of the rest.
+    /// Share of the time in which the two were hardware threads of one core, 0..=1.
+    one_core_share: f64,
+    /// Histogram of near and far.
     histogram: Vec<Bin>,
 }
 
@@ -51,10 +54,12 @@ struct Bin {
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let host = Host::look();
     let mut rig = host.rig(&Order::CoresFirst, 0)?;
-    let reading = rig.probe(PROBE_TIME);
-    let round_trip = rig.pair().zip(rig.smallest_ns()).zip(reading);
-    let round_trip =
-        round_trip.map(|((pair, smallest), r)| RoundTrip::new(pair, smallest, &r.batches));
+    let readings = rig.watch(PROBE_TIME);
+    // On one core all the while, and never seen otherwise: what there is.
+    let least = || readings.iter().map(Reading::rtt_ns).reduce(f64::min);
+    let smallest = rig.smallest_ns().or_else(least);
+    let round_trip = rig.pair().zip(smallest);
+    let round_trip = round_trip.map(|(pair, smallest)| RoundTrip::new(pair, smallest, &readings));
     rig.save();
     let results = host.results(&rig, Vec::new());
     let text = if args.json {
@@ -115,8 +120,14 @@ const STALLED: f64 = 32.0;
 
 impl RoundTrip {
     /// Each batch weighs as much as it lasted: a share is a share of time.
-    fn new(cpus: (usize, usize), smallest_ns: f64, batches: &[f64]) -> Self {
-        let total: f64 = batches.iter().sum();
+    fn new(cpus: (usize, usize), smallest_ns: f64, readings: &[Reading]) -> Self {
+        let of = |on_one_core: bool| -> Vec<f64> {
+            let those = readings.iter().filter(|r| r.on_one_core == on_one_core);
+            those.flat_map(|r| r.batches.iter().copied()).collect()
+        };
+        let (batches, on_one_core) = (&of(false), of(true));
+        let one_core = on_one_core.iter().fold(0.0, |sum, ns| sum + ns);
+        let total = one_core + batches.iter().sum::<f64>();
         let share = |from: f64, to: f64| {
             let within = batches.iter().filter(|&&ns| from < ns && ns <= to);
             // `sum` would say −0 where there is none.
@@ -137,10 +148,13 @@ impl RoundTrip {
         Self {
             cpus,
             smallest_ns,
-            median_ns: stats::median(batches).unwrap_or(f64::NAN),
+            median_ns: stats::median(batches)
+                .or_else(|| stats::median(&on_one_core))
+                .unwrap_or(f64::NAN),
             near_share: share(0.0, near),
             far_share: share(near, stalled),
             stalled_share: share(stalled, f64::INFINITY),
+            one_core_share: one_core / total,
             histogram: bins.filter(|bin| bin.share > 0.0).collect(),
         }
     }
@@ -167,6 +181,14 @@ impl RoundTrip {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let (near, far) = (percent(self.near_share), percent(self.far_share));
         let _ = writeln!(text, "  near {near} of the time, far {far}");
+        if self.one_core_share > 0.0 {
+            let share = percent(self.one_core_share);
+            let _ = writeln!(
+                text,
+                "  on one core {share}: as its hardware threads, each at about half speed; what is \
+                 measured then is left out"
+            );
+        }
         if self.stalled_share > 0.001 {
             let stalled = percent(self.stalled_share);
             let _ = writeln!(
@@ -181,9 +203,16 @@ impl RoundTrip {
 mod tests {
     use super::*;
 
+    fn reading(batches: &[f64]) -> Reading {
+        Reading {
+            batches: batches.to_vec(),
+            on_one_core: false,
+        }
+    }
+
     #[test]
     fn no_time_is_no_negative_time() {
-        let trip = RoundTrip::new((0, 1), 100.0, &[300.0]);
+        let trip = RoundTrip::new((0, 1), 100.0, &[reading(&[300.0])]);
         assert!(trip.near_share == 0.0 && trip.near_share.is_sign_positive());
         let mut text = String::new();
         trip.write(&mut text);
@@ -192,8 +221,14 @@ mod tests {
 
     #[test]
     fn shares_are_shares_of_time() {
-        let trip = RoundTrip::new((0, 1), 100.0, &[100.0, 100.0, 200.0, 500.0, 1e5]);
-        let total = 100_900.0;
+        let one_core = Reading {
+            on_one_core: true,
+            ..reading(&[50.0, 50.0])
+        };
+        let two_cores = reading(&[100.0, 100.0, 200.0, 500.0, 1e5]);
+        let trip = RoundTrip::new((0, 1), 100.0, &[two_cores, one_core]);
+        let total = 101_000.0;
+        assert!((trip.one_core_share - 100.0 / total).abs() < 1e-9);
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(close(trip.near_share, 400.0 / total));
         assert!(close(trip.far_share, 500.0 / total));

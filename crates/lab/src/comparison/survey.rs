@@ -107,7 +107,7 @@ impl<W: Workload> Contest<W> {
         let clock = Clock::new(&budget);
 
         clock.say("probing");
-        rig.probe(Duration::from_millis(200));
+        rig.watch(Duration::from_millis(200));
         clock.say("checking");
         let mut left_out = Vec::new();
         let mut runs = self.check(&rig, &mut sweep, budget.measured, &mut left_out);

@@ -63,14 +63,14 @@ impl Session {
     /// Takes one sample of each contender that still has a figure; stops early when
     /// interrupted, and says whether the round was finished.
     pub fn round(&mut self, rig: &mut Rig, mut tick: impl FnMut()) -> bool {
-        let mut before = rig.rtt_ns();
+        let mut before = rig.distance();
         for entry in &mut self.entries {
             if rig.is_interrupted() {
                 return false;
             }
             if entry.is_running() {
                 let outcome = entry.item.sample(rig);
-                let after = rig.rtt_ns();
+                let after = rig.distance();
                 if !rig.is_interrupted() {
                     match outcome {
                         Ok(outcome) => entry.taken.push((outcome, rig.bracket(before, after))),

@@ -152,7 +152,7 @@ fn how(out: &mut String, about: &About) {
             count(about.samples, "sample", "samples"),
         ),
         "Each sample is bracketed by a probe of the round trip and counts as near or far; those \
-         around which the probe disagrees are left out."
+         around which the probe disagrees, or finds both CPUs on one core, are left out."
             .to_owned(),
     ];
     if !quantities.clone().all(|q| q.is_by_mode()) {

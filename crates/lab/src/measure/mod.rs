@@ -3,6 +3,7 @@
 //! | module | idea |
 //! |---|---|
 //! | [`probe`] | how far apart two CPUs are right now |
+//! | `one_core` | whether they are hardware threads of one core right now |
 //! | [`mode`] | near, far or discarded, against the smallest round trip ever seen |
 //! | [`crew`] | long-lived pinned threads |
 //! | [`slice`](mod@slice) | start together, run, stop, count |
@@ -25,6 +26,7 @@ pub mod limit;
 pub mod load;
 pub mod memory;
 pub mod mode;
+mod one_core;
 pub mod plan;
 pub mod probe;
 pub mod rig;

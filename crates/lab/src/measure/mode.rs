@@ -1,9 +1,10 @@
 //! Near or far: which distance the machine had during a sample.
 //!
-//! The yardstick is the smallest round trip that this pair of CPUs has *ever* had for the
-//! length of a sample (shorter flashes do not count: [`super::probe::Reading`]), kept
+//! The yardstick is the smallest round trip that this pair of CPUs has *ever* had, as two cores,
+//! for the length of a sample (shorter flashes do not count: [`super::rig::Rig::watch`]), kept
 //! from one invocation to the next in a small state file, because a machine can stay far
-//! for longer than one invocation lasts.
+//! for longer than one invocation lasts. What is measured while the two are hardware threads of
+//! one core is neither near nor far, and discarded.
 
 use crate::schema::Mode;
 use serde::{Deserialize, Serialize};
@@ -14,19 +15,33 @@ use std::path::PathBuf;
 /// of the reference machine lie a factor of 4.6 apart, noise within one below 1.3.
 pub const NEAR_FACTOR: f64 = 2.0;
 
-/// Round trips right before and right after a sample, in nanoseconds.
+/// How far apart two CPUs are at some moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Distance {
+    /// Their round trip, in nanoseconds.
+    pub rtt_ns: f64,
+    /// They are hardware threads of one core.
+    pub on_one_core: bool,
+}
+
+/// Right before and right after a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bracket {
     /// Before.
-    pub before_ns: f64,
+    pub before: Distance,
     /// After.
-    pub after_ns: f64,
+    pub after: Distance,
 }
 
 impl Bracket {
-    /// The larger of the two.
+    /// The larger of the two round trips, in nanoseconds.
     pub fn larger_ns(self) -> f64 {
-        self.before_ns.max(self.after_ns)
+        self.before.rtt_ns.max(self.after.rtt_ns)
+    }
+
+    /// True where the CPUs were one core's before or after.
+    pub fn is_on_one_core(self) -> bool {
+        self.before.on_one_core || self.after.on_one_core
     }
 }
 
@@ -34,9 +49,10 @@ impl Bracket {
 /// the whole session counts.
 ///
 /// ```
-/// use corelay_lab::{measure::mode::{Bracket, tag}, schema::Mode};
-/// let near = Bracket { before_ns: 110.0, after_ns: 123.0 };
-/// let moved = Bracket { before_ns: 110.0, after_ns: 510.0 };
+/// use corelay_lab::{measure::mode::{Bracket, Distance, tag}, schema::Mode};
+/// let distance = |rtt_ns| Distance { rtt_ns, on_one_core: false };
+/// let near = Bracket { before: distance(110.0), after: distance(123.0) };
+/// let moved = Bracket { before: distance(110.0), after: distance(510.0) };
 /// assert_eq!(tag(Some(near), Some(108.0)), Mode::Near);
 /// assert_eq!(tag(Some(moved), Some(108.0)), Mode::Discarded);
 /// assert_eq!(tag(None, None), Mode::Unknown);
@@ -45,8 +61,9 @@ pub fn tag(bracket: Option<Bracket>, smallest_ns: Option<f64>) -> Mode {
     let (Some(bracket), Some(smallest)) = (bracket, smallest_ns) else {
         return Mode::Unknown;
     };
-    let near = |ns: f64| ns <= NEAR_FACTOR * smallest;
-    match (near(bracket.before_ns), near(bracket.after_ns)) {
+    let near = |distance: Distance| distance.rtt_ns <= NEAR_FACTOR * smallest;
+    match (near(bracket.before), near(bracket.after)) {
+        _ if bracket.is_on_one_core() => Mode::Discarded,
         (true, true) => Mode::Near,
         (false, false) => Mode::Far,
         _ => Mode::Discarded,
@@ -67,7 +84,7 @@ pub struct Memory {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Seen {
     /// Machine → pair (`a-b`) → nanoseconds.
-    smallest_rtt_ns: BTreeMap<String, BTreeMap<String, f64>>,
+    smallest_of_two_cores_ns: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 impl Memory {
@@ -93,7 +110,7 @@ impl Memory {
     pub fn smallest(&self, pair: (usize, usize)) -> Option<f64> {
         let ns = *self
             .seen
-            .smallest_rtt_ns
+            .smallest_of_two_cores_ns
             .get(&self.machine)?
             .get(&key(pair))?;
         // A damaged file must not make every sample far for ever.
@@ -105,7 +122,7 @@ impl Memory {
         if ns.is_finite() && ns >= 1.0 && self.smallest(pair).is_none_or(|old| ns < old) {
             let pairs = self
                 .seen
-                .smallest_rtt_ns
+                .smallest_of_two_cores_ns
                 .entry(self.machine.clone())
                 .or_default();
             pairs.insert(key(pair), ns);
@@ -120,8 +137,12 @@ impl Memory {
             return;
         };
         let theirs = Self::open_at(Some(file.clone()), &self.machine).seen;
-        for (machine, pairs) in theirs.smallest_rtt_ns {
-            let ours = self.seen.smallest_rtt_ns.entry(machine).or_default();
+        for (machine, pairs) in theirs.smallest_of_two_cores_ns {
+            let ours = self
+                .seen
+                .smallest_of_two_cores_ns
+                .entry(machine)
+                .or_default();
             for (pair, ns) in pairs {
                 let kept = ours.entry(pair).or_insert(ns);
                 *kept = kept.min(ns);
@@ -187,7 +208,7 @@ mod tests {
     fn a_damaged_or_unwritable_file_is_no_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rtt.json");
-        std::fs::write(&file, r#"{"smallest_rtt_ns": {"m": {"0-1": -3}}}"#).unwrap();
+        std::fs::write(&file, r#"{"smallest_of_two_cores_ns": {"m": {"0-1": -3}}}"#).unwrap();
         let mut memory = Memory::open_at(Some(file.clone()), "m");
         assert_eq!(memory.smallest(PAIR), None);
         assert_eq!(memory.learn(PAIR, 200.0), Some(200.0));
@@ -205,18 +226,19 @@ mod tests {
 
     #[test]
     fn probes_that_disagree_discard_the_sample() {
-        let tag = |b, a| {
-            tag(
-                Some(Bracket {
-                    before_ns: b,
-                    after_ns: a,
-                }),
-                Some(100.0),
-            )
+        let distance = |rtt_ns, on_one_core| Distance {
+            rtt_ns,
+            on_one_core,
         };
+        let bracket = |before, after| tag(Some(Bracket { before, after }), Some(100.0));
+        let tag = |b, a| bracket(distance(b, false), distance(a, false));
         assert_eq!(tag(200.0, 200.0), Mode::Near);
         assert_eq!(tag(201.0, 201.0), Mode::Far);
         assert_eq!(tag(201.0, 110.0), Mode::Discarded);
         assert_eq!(tag(110.0, 201.0), Mode::Discarded);
+        for (before, after) in [(true, false), (false, true), (true, true)] {
+            let (before, after) = (distance(110.0, before), distance(110.0, after));
+            assert_eq!(bracket(before, after), Mode::Discarded);
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! brackets each sample by this probe and compares only what ran at the same distance.
 
 use crate::measure::crew::Crew;
+use crate::measure::one_core::Contest;
 use crate::measure::stats;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
@@ -34,31 +35,14 @@ const STOP: u64 = u64::MAX;
 pub struct Reading {
     /// Nanoseconds per round trip of each batch, in order of time.
     pub batches: Vec<f64>,
+    /// The two CPUs were hardware threads of one core at its end.
+    pub on_one_core: bool,
 }
 
 impl Reading {
     /// The median batch: what the pair was like, in nanoseconds per round trip.
     pub fn rtt_ns(&self) -> f64 {
         stats::median(&self.batches).unwrap_or(f64::NAN)
-    }
-
-    /// The smallest median of `window` on end, in nanoseconds per round trip; `None` where
-    /// the reading is shorter than that.
-    ///
-    /// Two virtual CPUs can share a physical core for some microseconds, and a single
-    /// batch then shows a third of what the pair is ever like for long.
-    pub fn smallest_lasting_ns(&self, window: Duration) -> Option<f64> {
-        let mut windows = Vec::new();
-        let mut first = 0;
-        let mut length = 0.0;
-        for (i, ns) in self.batches.iter().enumerate() {
-            length += ns * BATCH as f64 / 1e9;
-            if length >= window.as_secs_f64() {
-                windows.extend(stats::median(&self.batches[first..=i]));
-                (first, length) = (i + 1, 0.0);
-            }
-        }
-        windows.into_iter().reduce(f64::min)
     }
 }
 
@@ -105,23 +89,27 @@ impl Prober {
         self.pair
     }
 
-    /// Plays ping-pong for about `time`, at least one batch.
+    /// Plays ping-pong for about `time`, at least one batch; then finds out whether the two CPUs
+    /// are one core's, for another 0.1 ms.
     pub fn read(&self, time: Duration) -> Reading {
-        let lines = Arc::clone(&self.lines);
+        let (lines, contest) = (Arc::clone(&self.lines), Arc::new(Contest::default()));
         let answers = self.crew.start(0..2, move |side| match side {
-            0 => lines.serve(time),
+            0 => (lines.serve(time), contest.is_slowed()),
             _ => {
                 lines.answer();
-                Vec::new()
+                contest.accompany();
+                (Vec::new(), false)
             }
         });
-        let batches = answers.join().into_iter().next().and_then(Result::ok);
+        let found = answers.join().into_iter().next().and_then(Result::ok);
+        let (batches, on_one_core) = found.unwrap_or_default();
         // Relaxed: both sides have ended; the next start publishes the reset.
         self.lines.ping.store(0, Ordering::Relaxed);
         // Relaxed: as above.
         self.lines.pong.store(0, Ordering::Relaxed);
         Reading {
-            batches: batches.unwrap_or_default(),
+            batches,
+            on_one_core,
         }
     }
 }
@@ -189,20 +177,6 @@ fn spin_until(mut done: impl FnMut() -> bool) {
 mod tests {
     use super::*;
     use corelay_topology::Topology;
-
-    #[test]
-    fn what_lasts_is_told_from_what_flashes() {
-        // 1 ms of 100 ns, three batches of 30 ns, 1 ms of 90 ns.
-        let batches = |ns: f64| (1e6 / (ns * BATCH as f64)).ceil() as usize;
-        let mut all = vec![100.0; batches(100.0)];
-        all.extend([30.0; 3]);
-        all.extend(vec![90.0; batches(90.0)]);
-        let reading = Reading { batches: all };
-        let lasting = |us| reading.smallest_lasting_ns(Duration::from_micros(us));
-        assert_eq!(lasting(900), Some(90.0));
-        assert_eq!(lasting(1), Some(30.0));
-        assert_eq!(lasting(3000), None);
-    }
 
     #[test]
     fn a_cpu_is_no_pair() {

@@ -1,7 +1,7 @@
 //! What measuring needs and keeps: the crew, the probe, and the pair's smallest round trip.
 
 use crate::measure::crew::Crew;
-use crate::measure::mode::{Bracket, Memory};
+use crate::measure::mode::{Bracket, Distance, Memory};
 use crate::measure::probe::{Prober, Reading};
 use crate::method::Patience;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,13 @@ use std::time::{Duration, Instant};
 /// the reference machine, and short against a sample.
 pub const PROBE_TIME: Duration = Duration::from_millis(2);
 
-/// A round trip has to last this long to count as the pair's smallest: as long as a short
-/// sample. See [`Reading::smallest_lasting_ns`].
-const LASTING: Duration = Duration::from_millis(20);
+/// Length of one reading where the pair is watched.
+const STEP: Duration = Duration::from_millis(5);
+
+/// So many readings on end have to show a round trip for it to count as the pair's smallest: as
+/// long as a short sample. Two virtual CPUs can share a core for some milliseconds, which halves
+/// the round trip, and a reading tells only of its own end whether they do.
+const LASTING: usize = 4;
 
 /// The crew and the probe of one invocation.
 #[derive(Debug)]
@@ -88,33 +92,49 @@ impl Rig {
         }
     }
 
-    /// Probes the pair for `time`; remembers the smallest round trip that lasted.
-    pub fn probe(&mut self, time: Duration) -> Option<Reading> {
-        let prober = self.prober.as_ref().ok()?;
-        let reading = prober.read(time);
-        if reading.batches.is_empty() {
-            return None;
-        }
-        if let Some(ns) = reading.smallest_lasting_ns(LASTING) {
-            self.memory.learn(prober.pair(), ns);
-        }
-        Some(reading)
+    /// Probes the pair for `time`.
+    fn probe(&self, time: Duration) -> Option<Reading> {
+        let reading = self.prober.as_ref().ok()?.read(time);
+        (!reading.batches.is_empty()).then_some(reading)
     }
 
-    /// The pair's round trip now, in nanoseconds.
-    pub fn rtt_ns(&mut self) -> Option<f64> {
-        self.probe(PROBE_TIME).map(|reading| reading.rtt_ns())
+    /// Watches the pair for `time`; remembers the smallest round trip that lasted.
+    pub fn watch(&mut self, time: Duration) -> Vec<Reading> {
+        let end = Instant::now() + time;
+        let mut all: Vec<Reading> = Vec::new();
+        while Instant::now() < end
+            && let Some(pair) = self.pair()
+            && let Some(reading) = self.probe(STEP)
+        {
+            all.push(reading);
+            if let Some(ns) = lasting_ns(&all) {
+                self.memory.learn(pair, ns);
+            }
+        }
+        all
     }
 
-    /// Puts the two round trips around a sample together; what lasted for the sample is
-    /// remembered.
-    pub fn bracket(&mut self, before: Option<f64>, after: Option<f64>) -> Option<Bracket> {
-        let (before_ns, after_ns) = before.zip(after)?;
-        let bracket = Bracket {
-            before_ns,
-            after_ns,
+    /// How far apart the pair is now.
+    pub fn distance(&mut self) -> Option<Distance> {
+        let distance = |reading: Reading| Distance {
+            rtt_ns: reading.rtt_ns(),
+            on_one_core: reading.on_one_core,
         };
-        self.memory.learn(self.pair()?, bracket.larger_ns());
+        self.probe(PROBE_TIME).map(distance)
+    }
+
+    /// Puts the two distances around a sample together; a round trip that lasted for the sample is
+    /// remembered.
+    pub fn bracket(
+        &mut self,
+        before: Option<Distance>,
+        after: Option<Distance>,
+    ) -> Option<Bracket> {
+        let (before, after) = before.zip(after)?;
+        let bracket = Bracket { before, after };
+        if !bracket.is_on_one_core() {
+            self.memory.learn(self.pair()?, bracket.larger_ns());
+        }
         Some(bracket)
     }
 
@@ -126,5 +146,38 @@ impl Rig {
     /// Keeps what was learnt for the next invocation, if it can be kept.
     pub fn save(&mut self) {
         self.memory.save();
+    }
+}
+
+/// The largest round trip of the last readings, where there are enough of them, all on two cores.
+fn lasting_ns(readings: &[Reading]) -> Option<f64> {
+    let first = readings.len().checked_sub(LASTING)?;
+    let last = &readings[first..];
+    if last.iter().any(|reading| reading.on_one_core) {
+        return None;
+    }
+    last.iter().map(Reading::rtt_ns).reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_on_two_cores_is_told_from_what_flashes() {
+        let reading = |ns, on_one_core| Reading {
+            batches: vec![ns],
+            on_one_core,
+        };
+        let two = |ns: f64| reading(ns, false);
+        assert_eq!(lasting_ns(&[two(50.0), two(50.0), two(50.0)]), None);
+        // One that has come back from one core at its end.
+        let flash = [two(110.0), two(50.0), two(108.0), two(109.0)];
+        assert_eq!(lasting_ns(&flash), Some(110.0));
+        let shared = [two(110.0), reading(50.0, true), two(108.0), two(109.0)];
+        assert_eq!(lasting_ns(&shared), None);
+        // Only the last count.
+        let past = [reading(50.0, true), two(1.0), two(2.0), two(3.0), two(4.0)];
+        assert_eq!(lasting_ns(&past), Some(4.0));
     }
 }

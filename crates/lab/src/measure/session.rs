@@ -174,7 +174,7 @@ impl<W: Workload> Session<W> {
         deadline: Option<Instant>,
         mut tick: impl FnMut(),
     ) -> bool {
-        let mut before = rig.rtt_ns();
+        let mut before = rig.distance();
         for entry in &mut self.entries {
             let late = |deadline| Instant::now() + timing.whole() > deadline;
             if rig.is_interrupted() || deadline.is_some_and(late) {
@@ -183,7 +183,7 @@ impl<W: Workload> Session<W> {
             self.streams += 2;
             entry.run(rig, self.streams, timing.warm);
             let slice = entry.run(rig, self.streams + 1, timing.sample);
-            let after = rig.rtt_ns();
+            let after = rig.distance();
             // A slice cut short by Ctrl-C is counted for the check, not for the figures.
             if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
                 let bracket = rig.bracket(before, after);

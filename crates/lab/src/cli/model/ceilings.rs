@@ -129,8 +129,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         }),
         None => {
             let mut rig = host.rig(&Order::CoresFirst, 0)?;
-            let reading = rig.probe(PROBE_TIME);
-            let median = reading.and_then(|reading| stats::median(&reading.batches));
+            let batches: Vec<f64> = rig
+                .watch(PROBE_TIME)
+                .into_iter()
+                .filter(|reading| !reading.on_one_core)
+                .flat_map(|reading| reading.batches)
+                .collect();
+            let median = stats::median(&batches);
             smallest_rtt_ns = rig.smallest_ns();
             unavailable = rig
                 .no_probe()

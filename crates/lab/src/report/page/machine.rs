@@ -159,7 +159,7 @@ pub(super) fn how(results: &Results) -> Vec<String> {
     let seeds: Vec<String> = seeds.into_iter().collect();
     let mut told = vec![
         format!(
-            "{} of {} were taken: {} near, {} far, {} without a mode; {} discarded because the round trips probed right before and after disagreed.",
+            "{} of {} were taken: {} near, {} far, {} without a mode; {} discarded because the round trips probed right before and after disagreed, or both CPUs were on one core.",
             count(all, "sample", "samples"),
             if lengths.is_empty() { "no length".to_owned() } else { words::and(&lengths) },
             n(Mode::Near),

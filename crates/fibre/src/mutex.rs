@@ -21,10 +21,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
 
-const HELD: u32 = 2 * LOCKED;
-const WAITED_FOR: u32 = 2 * HELD;
+const HELD: u64 = 2 * LOCKED;
+const WAITED_FOR: u64 = 2 * HELD;
 /// The first of the line has been woken, and has not looked yet.
-const WOKEN: u32 = 2 * WAITED_FOR;
+const WOKEN: u64 = 2 * WAITED_FOR;
 
 /// How often a waiter is woken and finds the mutex taken before it is handed over.
 const PATIENCE: u32 = 2;
@@ -83,7 +83,7 @@ impl<T> Mutex<T> {
     /// A free one.
     pub fn new(value: T) -> Self {
         Self {
-            word: LockWord::new(),
+            word: LockWord::new(0),
             line: UnsafeCell::new(Line::new()),
             value: UnsafeCell::new(value),
         }
@@ -166,7 +166,7 @@ impl<T> Mutex<T> {
 
     /// False where it is held.
     #[inline]
-    fn try_change(&self, change: impl Fn(u32) -> u32) -> bool {
+    fn try_change(&self, change: impl Fn(u64) -> u64) -> bool {
         let mut backoff = Backoff::new();
         // Relaxed: checked by the exchange.
         let mut word = self.word.word().load(Ordering::Relaxed);
@@ -304,7 +304,7 @@ impl<T> Mutex<T> {
 
     /// Leaves the mutex, or leaves it free, and the lock of the line, whose word this is: for the
     /// first, if there is one.
-    fn wake_first(&self, word: u32) {
+    fn wake_first(&self, word: u64) {
         if word & (WAITED_FOR | WOKEN) != WAITED_FOR {
             self.word.unlock(word & !HELD);
             return;

@@ -3,32 +3,32 @@
 //! Nothing that waits, unwinds or calls what a user wrote runs under it.
 
 use corelay_sync::Backoff;
-use corelay_sync::facade::atomic::{AtomicU32, Ordering};
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::hint;
 
 /// The bit of a [`LockWord`] that is the lock.
-pub(crate) const LOCKED: u32 = 1;
+pub(crate) const LOCKED: u64 = 1;
 
 /// A word with a lock in it: who holds that has the other bits to itself.
 ///
 /// Unlocking is the last touch of the word, so what it says may let somebody else free it.
-pub(crate) struct LockWord(AtomicU32);
+pub(crate) struct LockWord(AtomicU64);
 
 impl LockWord {
-    pub(crate) fn new() -> Self {
-        Self(AtomicU32::new(0))
+    pub(crate) fn new(word: u64) -> Self {
+        Self(AtomicU64::new(word))
     }
 
     /// For steps that need no lock, where it is free.
     #[inline(always)]
-    pub(crate) fn word(&self) -> &AtomicU32 {
+    pub(crate) fn word(&self) -> &AtomicU64 {
         &self.0
     }
 
     /// Locks it; the word without the lock.
     #[inline]
-    pub(crate) fn lock(&self) -> u32 {
+    pub(crate) fn lock(&self) -> u64 {
         let mut backoff = Backoff::new();
         let mut times = 0;
         loop {
@@ -56,7 +56,7 @@ impl LockWord {
 
     /// Unlocks it, and says what the word is then.
     #[inline]
-    pub(crate) fn unlock(&self, word: u32) {
+    pub(crate) fn unlock(&self, word: u64) {
         // Release: pairs with the Acquire of `lock`. Nobody else changes a locked word.
         self.0.store(word, Ordering::Release);
     }
@@ -76,7 +76,7 @@ unsafe impl<S: Send> Send for Spin<S> {}
 impl<S> Spin<S> {
     pub(crate) fn new(value: S) -> Self {
         Self {
-            word: LockWord::new(),
+            word: LockWord::new(0),
             value: UnsafeCell::new(value),
         }
     }

@@ -4,64 +4,33 @@
 //! held for some instructions only. A release where somebody waits does not raise the count but
 //! wakes the first, so nobody overtakes (a barging semaphore hangs churn on one processor).
 
+use crate::line::{Line, Node};
+use crate::spin::{LOCKED, LockWord};
 use crate::wait::{Interrupted, block, block_until, unwind};
 use crate::waiter::Waiter;
-use corelay_sync::Backoff;
-use corelay_sync::facade::atomic::{AtomicU64, Ordering};
-use corelay_sync::facade::cell::{UnsafeCell, place_of};
-use std::cell::Cell;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::UnsafeCell;
 use std::fmt;
-use std::ptr;
 use std::time::Instant;
 
-const LOCKED: u64 = 1;
-const WAITED_FOR: u64 = 2;
-const ONE: u64 = 4;
+const WAITED_FOR: u64 = 2 * LOCKED;
+const ONE: u64 = 2 * WAITED_FOR;
 
 /// A count of permits: taken by [`acquire`](Self::acquire), given by [`release`](Self::release).
 pub struct Semaphore {
-    word: AtomicU64,
-    /// Under the lock.
-    list: UnsafeCell<List>,
+    word: LockWord,
+    line: UnsafeCell<Line<()>>,
 }
 
-struct List {
-    first: *const Node,
-    last: *const Node,
-}
-
-/// In the frame of who waits.
-struct Node {
-    /// Null where it is not in the list.
-    waiter: Cell<*mut u8>,
-    before: Cell<*const Node>,
-    next: Cell<*const Node>,
-}
-
-impl Node {
-    fn new() -> Self {
-        Self {
-            waiter: Cell::new(ptr::null_mut()),
-            before: Cell::new(ptr::null()),
-            next: Cell::new(ptr::null()),
-        }
-    }
-}
-
-// SAFETY: the list is used under the lock; its nodes stay until they are taken out of it.
-unsafe impl Send for Semaphore {}
-// SAFETY: as above.
+// SAFETY: the line is used under the lock in the word.
 unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     /// With so many permits.
     pub fn new(permits: u32) -> Self {
         Self {
-            word: AtomicU64::new(u64::from(permits) * ONE),
-            list: UnsafeCell::new(List {
-                first: ptr::null(),
-                last: ptr::null(),
-            }),
+            word: LockWord::new(u64::from(permits) * ONE),
+            line: UnsafeCell::new(Line::new()),
         }
     }
 
@@ -75,7 +44,7 @@ impl Semaphore {
         if self.try_acquire() {
             return;
         }
-        let node = Node::new();
+        let node = Node::new(());
         let remove = || self.withdraw(&node);
         let ended = block("Semaphore::acquire", &remove, &mut |waiter| {
             self.enqueue(&node, waiter)
@@ -97,7 +66,7 @@ impl Semaphore {
         if self.try_acquire() {
             return Ok(());
         }
-        let node = Node::new();
+        let node = Node::new(());
         let remove = || self.withdraw(&node);
         block_until(
             "Semaphore::acquire_until",
@@ -109,61 +78,43 @@ impl Semaphore {
 
     /// Puts a waiter behind the others; gives it back where there is a permit, which is taken.
     #[inline(always)]
-    fn enqueue(&self, node: &Node, waiter: Waiter) -> Option<Waiter> {
-        let word = self.lock();
+    fn enqueue(&self, node: &Node<()>, waiter: Waiter) -> Option<Waiter> {
+        let word = self.word.lock();
         if word >= ONE {
-            self.unlock(word - ONE);
+            self.word.unlock(word - ONE);
             return Some(waiter);
         }
-        node.waiter.set(waiter.into_word());
-        // SAFETY: locked.
-        let list = unsafe { &mut *place_of(&self.list) };
-        node.before.set(list.last);
-        // SAFETY: nodes in the list live.
-        match unsafe { list.last.as_ref() } {
-            Some(last) => last.next.set(node),
-            None => list.first = node,
-        }
-        list.last = node;
-        self.unlock(word | WAITED_FOR);
+        self.line.with_mut(|line| {
+            // SAFETY: locked.
+            let line = unsafe { &mut *line };
+            // SAFETY: in no other; who waits keeps it until it has been taken out.
+            unsafe { line.push(node, waiter) };
+        });
+        self.word.unlock(word | WAITED_FOR);
         None
     }
 
     /// Takes a waiter out, if it is still there.
-    fn withdraw(&self, node: &Node) -> Option<Waiter> {
-        let word = self.lock();
-        let waiter = node.waiter.replace(ptr::null_mut());
-        if waiter.is_null() {
-            self.unlock(word);
-            return None;
-        }
-        // SAFETY: locked.
-        let list = unsafe { &mut *place_of(&self.list) };
-        let (before, next) = (node.before.get(), node.next.get());
-        // SAFETY: nodes in the list live.
-        match unsafe { before.as_ref() } {
-            Some(before) => before.next.set(next),
-            None => list.first = next,
-        }
-        // SAFETY: as above.
-        match unsafe { next.as_ref() } {
-            Some(next) => next.before.set(before),
-            None => list.last = before,
-        }
-        let is_empty = list.first.is_null();
-        self.unlock(if is_empty { word & !WAITED_FOR } else { word });
-        // SAFETY: taken out of the list.
-        Some(unsafe { Waiter::from_word(waiter) })
+    fn withdraw(&self, node: &Node<()>) -> Option<Waiter> {
+        let word = self.word.lock();
+        let (waiter, is_empty) = self.line.with_mut(|line| {
+            // SAFETY: locked.
+            let line = unsafe { &mut *line };
+            // SAFETY: it has been in no other.
+            (unsafe { line.remove(node) }, line.is_empty())
+        });
+        self.unlock(word, is_empty);
+        waiter
     }
 
     /// Takes a permit if there is one.
     #[inline]
     pub fn try_acquire(&self) -> bool {
         // Relaxed: checked by the exchange.
-        let mut word = self.word.load(Ordering::Relaxed);
+        let mut word = self.word.word().load(Ordering::Relaxed);
         while word >= ONE && word & LOCKED == 0 {
             // Acquire: pairs with the Release of who gave the permit.
-            match self.word.compare_exchange_weak(
+            match self.word.word().compare_exchange_weak(
                 word,
                 word - ONE,
                 Ordering::Acquire,
@@ -180,40 +131,31 @@ impl Semaphore {
     #[inline]
     pub fn release(&self) {
         // Relaxed: checked by the exchange.
-        let word = self.word.load(Ordering::Relaxed);
+        let word = self.word.word().load(Ordering::Relaxed);
         // Release: pairs with the Acquire of who takes the permit.
         if word & (LOCKED | WAITED_FOR) == 0
             && self
                 .word
+                .word()
                 .compare_exchange(word, word + ONE, Ordering::Release, Ordering::Relaxed)
                 .is_ok()
         {
             return;
         }
-        let word = self.lock();
+        let word = self.word.lock();
         if word & WAITED_FOR == 0 {
-            self.unlock(word + ONE);
+            self.word.unlock(word + ONE);
             return;
         }
-        // SAFETY: locked.
-        let list = unsafe { &mut *place_of(&self.list) };
-        // SAFETY: somebody waits, so there is a first, which lives.
-        let first = unsafe { &*list.first };
-        let waiter = first.waiter.replace(ptr::null_mut());
-        list.first = first.next.get();
-        // SAFETY: as above.
-        match unsafe { list.first.as_ref() } {
-            Some(next) => {
-                next.before.set(ptr::null());
-                self.unlock(word);
-            }
-            None => {
-                list.last = ptr::null();
-                self.unlock(word & !WAITED_FOR);
-            }
+        let (first, is_empty) = self.line.with_mut(|line| {
+            // SAFETY: locked.
+            let line = unsafe { &mut *line };
+            (line.pop(), line.is_empty())
+        });
+        self.unlock(word, is_empty);
+        if let Some(first) = first {
+            first.wake();
         }
-        // SAFETY: taken out of the list.
-        unsafe { Waiter::from_word(waiter) }.wake();
     }
 
     /// Gives so many permits.
@@ -223,35 +165,11 @@ impl Semaphore {
         }
     }
 
-    /// Locks the list; the word without the lock.
+    /// Unlocks the word, which was this; says whether somebody waits still.
     #[inline]
-    fn lock(&self) -> u64 {
-        let mut backoff = Backoff::new();
-        loop {
-            // Relaxed: checked by the exchange.
-            let word = self.word.load(Ordering::Relaxed);
-            // Acquire: pairs with the Release of `unlock` and of permits.
-            if word & LOCKED == 0
-                && self
-                    .word
-                    .compare_exchange_weak(
-                        word,
-                        word | LOCKED,
-                        Ordering::Acquire,
-                        Ordering::Relaxed,
-                    )
-                    .is_ok()
-            {
-                return word;
-            }
-            backoff.wait();
-        }
-    }
-
-    #[inline]
-    fn unlock(&self, word: u64) {
-        // Release: pairs with the Acquire of `lock`. Nobody changes a locked word.
-        self.word.store(word, Ordering::Release);
+    fn unlock(&self, word: u64, is_empty: bool) {
+        let waited_for = if is_empty { 0 } else { WAITED_FOR };
+        self.word.unlock(word & !WAITED_FOR | waited_for);
     }
 }
 

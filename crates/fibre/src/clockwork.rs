@@ -3,8 +3,8 @@
 //!
 //! Busy processors help each other, idle ones look while they spin. What is left: all that are not
 //! stuck sleep, or are in slices so long that they look around too seldom. The clockwork looks
-//! every two milliseconds while any processor runs fibres, and moves what it finds on a stuck one to
-//! the others in turn.
+//! every two milliseconds while any processor runs fibres (more often where one with something ready
+//! goes on slowly), and moves what it finds on a stuck one to the others in turn.
 
 use crate::cluster::Shared;
 use crate::dump::dump;
@@ -16,6 +16,12 @@ use std::time::{Duration, Instant};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(2);
+/// The same while a processor that has something ready goes on slowly: it may be stuck soon.
+const SOON: Duration = Duration::from_micros(500);
+/// So slowly: fibres taken since the last look.
+const FEW: u64 = 8;
+/// A processor is stuck that has taken no fibre for so long.
+const STUCK: Duration = Duration::from_micros(1500);
 
 #[derive(Default)]
 pub(crate) struct Clockwork {
@@ -33,53 +39,78 @@ impl Clockwork {
 /// What its thread does, until the cluster closes.
 pub(crate) fn run(shared: &Shared) {
     let sleeper = shared.clockwork.sleeper.get_or_init(Sleeper::current);
-    let mut seen = vec![0; shared.processors.len()];
-    let mut looked = Instant::now();
+    let is_watching = || shared.processors.len() > 1 && !is_quiet(shared);
+    let mut seen = vec![Seen::default(); shared.processors.len()];
+    let mut due = Instant::now() + PERIOD;
     let mut stuck = Stuck::default();
     while !shared.is_over() {
         shared.timers.run();
         let first = shared.timers.next();
-        let look = (shared.processors.len() > 1 && !is_quiet(shared)).then(|| looked + PERIOD);
+        let look = is_watching().then_some(due);
         let report = stuck.look(shared);
         let until = first.into_iter().chain(look).chain(report).min();
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_none_or(|left| !left.is_zero()) {
             sleeper.sleep(left, || {
                 shared.timers.next() != first
-                    || look.is_none() && shared.processors.len() > 1 && !is_quiet(shared)
+                    || look.is_none() && is_watching()
                     || shared.is_over()
                     || report.is_none() && shared.is_stuck() && !stuck.is_reported
             });
         }
-        if look.is_none_or(|look| Instant::now() < look) {
-            continue;
-        }
-        looked = Instant::now();
-        let mut moves = Vec::new();
-        let mut awake = Vec::new();
-        for (processor, seen) in shared.processors.iter().zip(&mut seen) {
-            let pops = processor.pops.read();
-            if std::mem::replace(seen, pops) != pops || processor.is_waiting() {
-                awake.push(processor);
-                continue;
-            }
-            // First what has lain longest.
-            processor.lane.take(|fibre| moves.push(fibre));
-            while processor
-                .ring
-                .take(|there| there, |fibre| moves.push(fibre))
-                > 0
-            {}
-            processor.take_arrivals(|fibre| moves.push(fibre));
-        }
-        // Where all are stuck, to them in turn: whoever comes back first.
-        let all: Vec<_> = shared.processors.iter().collect();
-        let to = if awake.is_empty() { all } else { awake };
-        for (fibre, processor) in moves.into_iter().zip(to.iter().cycle()) {
-            // SAFETY: it was ready, and is ours.
-            processor.receive(unsafe { Runnable::new(fibre) });
+        let now = Instant::now();
+        if look.is_some_and(|look| look <= now) {
+            due = now + relieve(shared, &mut seen, now);
         }
     }
+}
+
+/// What is known of a processor.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    pops: u64,
+    /// When it was first seen with so many.
+    since: Option<Instant>,
+}
+
+/// Moves what lies ready on stuck processors to the others; when to look again.
+fn relieve(shared: &Shared, seen: &mut [Seen], now: Instant) -> Duration {
+    let mut moves = Vec::new();
+    let mut others = Vec::new();
+    let mut next = PERIOD;
+    for (processor, seen) in shared.processors.iter().zip(seen) {
+        let pops = processor.pops.read();
+        if pops - seen.pops < FEW && processor.has_something() {
+            next = SOON;
+        }
+        if pops != seen.pops || processor.is_waiting() {
+            *seen = Seen {
+                pops,
+                since: Some(now),
+            };
+        }
+        if seen.since.is_none_or(|since| now - since < STUCK) {
+            others.push(processor);
+            continue;
+        }
+        // First what has lain longest.
+        processor.lane.take(|fibre| moves.push(fibre));
+        while processor
+            .ring
+            .take(|there| there, |fibre| moves.push(fibre))
+            > 0
+        {}
+        processor.take_arrivals(|fibre| moves.push(fibre));
+    }
+    if others.is_empty() {
+        // To all in turn: whoever comes back first.
+        others.extend(&shared.processors);
+    }
+    for (fibre, processor) in moves.into_iter().zip(others.iter().cycle()) {
+        // SAFETY: it was ready, and is ours.
+        processor.receive(unsafe { Runnable::new(fibre) });
+    }
+    next
 }
 
 /// No processor runs a fibre.

@@ -354,6 +354,11 @@ impl Processor {
         some
     }
 
+    /// True where something is ready here that others may take: as far as others see.
+    pub(crate) fn has_something(&self) -> bool {
+        self.lane.len() > 0 || self.ring.len() > 0 || !self.arrivals.is_empty()
+    }
+
     /// True where nothing is ready here.
     pub(crate) fn is_empty(&self) -> bool {
         // SAFETY: on our thread.

@@ -13,6 +13,9 @@ struct ChoosingAMethod;
 #[doc = include_str!("../../../docs/guide/flat-teams.md")]
 struct FlatTeams;
 
+#[doc = include_str!("../../../docs/guide/fibres.md")]
+struct Fibres;
+
 #[doc = include_str!("../../../docs/guide/guarantees.md")]
 struct Guarantees;
 

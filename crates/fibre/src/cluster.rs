@@ -178,7 +178,7 @@ impl Shared {
         self.processors.iter().any(|p| ptr::eq(runs(p), fibre))
     }
 
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         // Release: pairs with the Acquire of `is_over`: fibres made before are counted.
         self.closing.store(true, Ordering::Release);
         self.wake_all();

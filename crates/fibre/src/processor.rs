@@ -437,6 +437,11 @@ impl Processor {
                 }
             }
         });
+        self.leave();
+    }
+
+    /// Its thread has found the cluster over, which others that sleep have not.
+    pub(crate) fn leave(&self) {
         run_here(ptr::null());
         self.shared().wake_all();
     }

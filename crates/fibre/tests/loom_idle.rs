@@ -43,3 +43,28 @@ fn two_are_pushed_by_another_processor() {
         other.join().unwrap();
     });
 }
+
+/// Whoever runs the last fibre of a cluster that is to end ends it for those that sleep.
+#[test]
+fn the_last_one_tells_the_others() {
+    loom::model(|| {
+        let processors = Processors::new(2);
+        processors.become_one(1);
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || {
+                processors.become_one(0);
+                drop(processors.spawn(|| ()));
+                processors.close();
+                assert!(processors.run_one(0));
+                assert!(!processors.idle(0));
+                processors.leave(0);
+            }
+        });
+        while processors.idle(1) {
+            processors.run_one(1);
+        }
+        processors.leave(1);
+        other.join().unwrap();
+    });
+}

@@ -234,6 +234,16 @@ impl Processors {
         self.0.processors[number].idle()
     }
 
+    /// The cluster is to end.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
+    /// The thread of a processor that has found it over.
+    pub fn leave(&self, number: usize) {
+        self.0.processors[number].leave();
+    }
+
     /// From now on this thread is processor `number`, also where it sleeps.
     pub fn become_one(&self, number: usize) {
         let processor = &*self.0.processors[number];

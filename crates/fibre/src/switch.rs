@@ -12,11 +12,10 @@ use crate::processor::{self, Processor};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::place_of;
 pub(crate) use corelay_sync::wait::Yielder;
-use corelay_sync::wait::{self, NoSwitch, Stop};
+use corelay_sync::wait::{self, Errand, NoSwitch, Stop};
 use corosensei::stack::StackPointer;
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 use corosensei::{Coroutine, CoroutineResult};
-use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
@@ -52,7 +51,7 @@ pub(crate) type Suspended = Coroutine<(), Stop, (), Base>;
 /// A fibre runs here, and may be suspended; `after` does not unwind.
 #[inline(always)]
 pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, after: F) {
-    let mut after = ManuallyDrop::new(|processor: *const (), stopped: NonNull<()>| {
+    let mut errand = Errand::new(|processor: *const (), stopped: NonNull<()>| {
         // SAFETY: as `resume` passes it.
         let processor = unsafe { &*processor.cast::<Processor>() };
         // SAFETY: it has stopped.
@@ -60,7 +59,7 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, 
         after(processor, fibre);
     });
     // SAFETY: in this frame; it does not unwind, by the caller.
-    let stop = unsafe { Stop::new(&mut after) };
+    let stop = unsafe { Stop::new(&mut errand) };
     // SAFETY: it runs here, by the caller.
     unsafe { running.stand.stop(stop) };
 }

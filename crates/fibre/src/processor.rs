@@ -97,6 +97,12 @@ thread_local! {
 /// thread-local keeps it (seen in a shared library).
 #[inline(never)]
 pub(crate) fn here() -> *const Processor {
+    here_inlined()
+}
+
+/// As [`here`]: for functions that are not inlined themselves, and that nobody is suspended in.
+#[inline(always)]
+pub(crate) fn here_inlined() -> *const Processor {
     HERE.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
@@ -106,10 +112,12 @@ pub(crate) fn run_here(processor: *const Processor) {
 }
 
 /// Makes a fibre ready, from anywhere.
-#[inline]
+///
+/// Not inlined: see [`here`].
+#[inline(never)]
 pub(crate) fn ready(fibre: Runnable) {
     // SAFETY: a processor that runs here lives.
-    match unsafe { here().as_ref() } {
+    match unsafe { here_inlined().as_ref() } {
         Some(processor) if ptr::eq(processor.shared.get(), fibre.header().cluster) => {
             processor.make_ready(fibre);
         }

@@ -146,22 +146,47 @@ impl Deref for Running {
 
 /// The fibre that runs here, if it may be stopped now; `None` where a wait blocks the thread.
 ///
-/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](processor::here).
-///
 /// # Panics
 /// Where nothing may wait, naming `call`.
-#[inline(never)]
+#[inline(always)]
 #[track_caller]
 pub(crate) fn may_stop(call: &str) -> Option<Running> {
+    let running = stoppable();
+    if running.is_none() {
+        refuse(call);
+    }
+    running
+}
+
+/// The fibre that runs here, where nothing keeps it from being stopped.
+///
+/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](processor::here).
+#[inline(never)]
+fn stoppable() -> Option<Running> {
+    if NoSwitch::is_active() || wait::is_blocking() {
+        return None;
+    }
+    running_on(processor::here_inlined())
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse(call: &str) {
     NoSwitch::refuse(call);
-    running().filter(|_| !wait::is_blocking())
 }
 
 /// The fibre that runs here; `None` on a thread.
 #[inline(always)]
 pub(crate) fn running() -> Option<Running> {
+    running_on(processor::here())
+}
+
+/// The fibre that this thread's processor runs.
+#[inline(always)]
+fn running_on(here: *const Processor) -> Option<Running> {
     // SAFETY: a processor that runs here lives.
-    let processor = unsafe { processor::here().as_ref() }?;
+    let processor = unsafe { here.as_ref() }?;
     // Relaxed: set by this thread.
     NonNull::new(processor.running.load(Ordering::Relaxed)).map(Running)
 }

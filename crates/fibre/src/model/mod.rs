@@ -256,12 +256,12 @@ pub fn block(
     remove: impl Fn() -> usize,
     publish: impl Fn(usize),
 ) -> Result<(), crate::Interrupted> {
-    let remove = || {
+    let remove = |_| {
         let word = remove();
         // SAFETY: given by `publish`, and taken back.
         (word != 0).then(|| unsafe { Waiter::from_word(with_exposed_provenance_mut(word)) })
     };
-    wait::block("a wait of the model", &remove, &mut |waiter| {
+    wait::block("a wait of the model", &remove, |waiter| {
         publish(waiter.into_word().expose_provenance());
         None
     })

@@ -20,7 +20,7 @@ use crate::park::Ticket;
 use crate::ready::inbox::Item;
 use crate::registry::Links;
 use crate::seam;
-use crate::stack::{self, Label, Stack};
+use crate::stack::{self, Label, Labelled, Stack};
 use crate::switch::Suspended;
 use crate::wait;
 use corelay_sync::facade::atomic::{
@@ -77,6 +77,12 @@ pub(crate) const NOWHERE: u16 = u16::MAX;
 unsafe impl Item for Header {
     fn next(&self) -> &AtomicPtr<Self> {
         &self.next
+    }
+}
+
+impl Labelled for Header {
+    fn label(&self) -> &Label {
+        &self.label
     }
 }
 

@@ -16,7 +16,7 @@ use crate::cluster::Shared;
 use crate::counters::Own;
 use crate::header::{Header, HeaderRef, NOWHERE};
 use crate::ready::inbox::Inbox;
-use crate::ready::lane::{LANE, Lane};
+use crate::ready::lane::Lane;
 use crate::ready::ring::Ring;
 use crate::seam::Seam;
 use crate::stack::OverflowGuard;
@@ -29,6 +29,7 @@ use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::{self, Sleeper};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock};
 
@@ -64,6 +65,8 @@ pub(crate) struct Processor {
     /// The stopped fibre whose wait is being made known: see [`wait`](crate::wait).
     pub(crate) publishing: AtomicPtr<Header>,
     pinned: UnsafeCell<VecDeque<NonNull<Header>>>,
+    /// There may be something in the ring, or the lane is not used: what is pushed goes there.
+    is_ring_used: Cell<bool>,
     no_lane_until: Cell<u64>,
     /// Own pops when it was seen that the lane had been taken.
     lane_taken: Cell<u64>,
@@ -126,12 +129,18 @@ pub(crate) fn ready(fibre: Runnable) {
     }
 }
 
-/// The lines of a fibre that a switch to it touches.
+/// The line of a fibre's header that a switch to it touches first.
 #[inline(always)]
-fn prefetch_fibre(fibre: *const Header) {
+fn prefetch_header(fibre: *const Header) {
+    corelay_sync::prefetch_read(fibre);
+}
+
+/// The lines below it: the link to the processor's stack, and the frames of who waits near the root.
+#[inline(always)]
+fn prefetch_frames(fibre: *const Header) {
     let lines = fibre.cast::<u8>();
-    for i in [0isize, 1, -1, -2, -3, -4] {
-        corelay_sync::prefetch_read(lines.wrapping_offset(i * 64));
+    for i in 1..=4 {
+        corelay_sync::prefetch_read(lines.wrapping_sub(i * 64));
     }
 }
 
@@ -151,6 +160,7 @@ impl Processor {
             running: AtomicPtr::default(),
             publishing: AtomicPtr::default(),
             pinned: UnsafeCell::new(VecDeque::new()),
+            is_ring_used: Cell::new(false),
             no_lane_until: Cell::new(0),
             lane_taken: Cell::new(0),
             watch: crate::help::Watch::new(processors),
@@ -169,7 +179,7 @@ impl Processor {
     }
 
     /// Makes a fibre ready: on the thread of this processor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make_ready(&self, fibre: Runnable) {
         let home = fibre.header().home.get();
         if home == NOWHERE {
@@ -178,8 +188,15 @@ impl Processor {
             // SAFETY: on our thread, and nobody holds a reference to it.
             unsafe { &mut *place_of(&self.pinned) }.push_back(fibre.into_raw());
         } else {
-            self.shared().processors[usize::from(home)].receive(fibre);
+            self.send_home(fibre);
         }
+    }
+
+    /// One that stays on another processor.
+    #[inline(never)]
+    fn send_home(&self, fibre: Runnable) {
+        let home = usize::from(fibre.header().home.get());
+        self.shared().processors[home].receive(fibre);
     }
 
     /// Makes a fibre ready, here at first: from anywhere.
@@ -209,26 +226,40 @@ impl Processor {
     /// Behind the others that may run anywhere.
     #[inline(always)]
     pub(crate) fn push(&self, fibre: NonNull<Header>) {
-        let idle = &self.shared().idle;
         // SAFETY: on our thread.
-        let has_room = || unsafe { self.lane.has_room() };
-        if !idle.is_any() && self.ring.len() == 0 && self.has_lane() && has_room() {
-            // SAFETY: on our thread, and there is room.
-            unsafe { self.lane.push(fibre) };
-            return;
+        let push = || unsafe { self.lane.try_push(fibre) };
+        if self.is_ring_used.get() || self.shared().idle.is_any() || !push() {
+            self.push_to_ring(fibre);
         }
+    }
+
+    /// As [`push`](Self::push), where others can take it for less.
+    #[inline]
+    fn push_to_ring(&self, fibre: NonNull<Header>) {
+        self.is_ring_used.set(true);
         // SAFETY: on our thread.
-        unsafe { self.ring.push(fibre) };
+        if !unsafe { self.ring.try_push(fibre) } {
+            return self.push_where_there_is_room(fibre);
+        }
         // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
         // pushed, or is seen here.
         barrier::light();
-        if idle.is_any() {
+        if self.shared().idle.is_any() {
             self.offer();
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn push_where_there_is_room(&self, fibre: NonNull<Header>) {
+        // SAFETY: on our thread.
+        unsafe { self.ring.make_room() };
+        self.push_to_ring(fibre);
+    }
+
     /// Others have nothing to do: one is woken where there is more than this processor runs next.
     #[cold]
+    #[inline(never)]
     fn offer(&self) {
         if self.ring.len() >= 2 {
             self.shared().wake_one();
@@ -243,9 +274,11 @@ impl Processor {
     }
 
     #[cold]
+    #[inline(never)]
     fn lane_was_taken(&self, pops: u64) {
         if pops < self.lane_taken.replace(pops) + NO_LANE {
             self.no_lane_until.set(pops + NO_LANE);
+            self.is_ring_used.set(true);
         }
     }
 
@@ -257,7 +290,7 @@ impl Processor {
             self.look_around(pops);
         }
         // With each: where slices are long, somebody waits for as long as several take.
-        if !self.home.is_empty() || !self.arrivals.is_empty() {
+        if !self.home.is_empty() | !self.arrivals.is_empty() {
             self.fetch_here();
         }
         // SAFETY: on our thread; the reference ends here.
@@ -270,42 +303,44 @@ impl Processor {
         // SAFETY: on our thread.
         let next = first
             .or_else(|| unsafe { self.lane.pop(|| self.lane_was_taken(pops)) })
-            .or_else(|| self.claim())
+            .or_else(|| self.is_ring_used.get().then(|| self.claim()).flatten())
             .or_else(|| pinned.pop_front());
         if next.is_some() {
             self.pops.set(pops + 1);
             // SAFETY: on our thread.
-            let then = unsafe { self.lane.peek() };
-            prefetch_fibre(then);
+            prefetch_frames(unsafe { self.lane.peek(0) });
+            // SAFETY: as above.
+            prefetch_header(unsafe { self.lane.peek(1) });
         }
         next
     }
 
     /// Moves a batch from the ring to the lane, and takes its first.
-    #[inline]
+    #[inline(never)]
     fn claim(&self) -> Option<NonNull<Header>> {
-        if self.ring.len() == 0 {
-            return None;
-        }
+        // SAFETY: on our thread.
+        let room = || unsafe { self.lane.room() };
+        let most = if self.has_lane() { 1 + room() } else { 1 };
         // Where others are, half is left for them; the lane holds less than a batch of theirs.
         let all = self.watch.is_alone();
-        let most = if self.has_lane() { LANE } else { 1 };
         let share = |there: usize| if all { there } else { there.div_ceil(2) }.min(most);
-        let mut first = None;
-        self.ring.take(share, |fibre| {
-            if first.is_none() {
-                first = Some(fibre);
-            // SAFETY: on our thread. It is empty: no more than LANE are taken.
-            } else if unsafe { self.lane.has_room() } {
-                // SAFETY: as above.
-                unsafe { self.lane.push(fibre) };
+        let mut first = ptr::null_mut();
+        let n = self.ring.claim(share, |at, fibre| {
+            if at == 0 {
+                first = fibre;
             } else {
-                // Closed by somebody who thinks that this processor is stuck.
-                // SAFETY: as above.
-                unsafe { self.ring.push(fibre) };
+                // SAFETY: on our thread, and no more are taken than one and the lane's room.
+                unsafe { self.lane.stage(at - 1, fibre) };
             }
         });
-        first
+        if n > 1 {
+            // SAFETY: as above; they have been taken from the ring.
+            unsafe { self.lane.push_staged(n - 1) };
+        }
+        if self.ring.len() == 0 && self.has_lane() {
+            self.is_ring_used.set(false);
+        }
+        if n == 0 { None } else { NonNull::new(first) }
     }
 
     #[cold]
@@ -374,7 +409,7 @@ impl Processor {
     }
 
     #[inline(always)]
-    fn run_fibre(&self, fibre: NonNull<Header>, overflow: &OverflowGuard) {
+    fn run_fibre(&self, fibre: NonNull<Header>) {
         // SAFETY: it was ready, and is ours.
         let header = unsafe { fibre.as_ref() };
         // Relaxed: shown with the fibre.
@@ -384,25 +419,32 @@ impl Processor {
         }
         // Relaxed: read by this thread, and by who only wants to know.
         self.running.store(fibre.as_ptr(), Ordering::Relaxed);
-        // SAFETY: the header lives while the fibre runs; taken away below.
-        unsafe { overflow.running(&raw const header.label) };
-        let span = trace::span(&RUN).with(header.id);
         // SAFETY: it was ready, and has been taken.
         let fibre = unsafe { Runnable::new(fibre) };
-        // SAFETY: on our thread, on its own stack.
-        let ended = unsafe { switch::resume(self, fibre) };
-        drop(span);
+        let ended = if trace::is_on() {
+            self.resume_traced(fibre)
+        } else {
+            // SAFETY: on our thread, on its own stack.
+            unsafe { switch::resume(self, fibre) }
+        };
         // Relaxed: as above.
         self.running.store(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: none.
-        unsafe { overflow.running(ptr::null()) };
         if let Err(fibre) = ended {
             self.end(fibre);
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn resume_traced(&self, fibre: Runnable) -> Result<(), Runnable> {
+        let _span = trace::span(&RUN).with(fibre.header().id);
+        // SAFETY: on our thread, on its own stack.
+        unsafe { switch::resume(self, fibre) }
+    }
+
     /// A fibre that has not run, or has run elsewhere.
     #[cold]
+    #[inline(never)]
     fn arrive(&self, header: &Header, last: u16) {
         // Relaxed: others only want to know.
         header.last.store(self.number as u16, Ordering::Relaxed);
@@ -413,6 +455,7 @@ impl Processor {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn end(&self, fibre: Runnable) {
         fibre.header().leave_for_good();
         self.shared().registry.remove(fibre.header());
@@ -426,14 +469,27 @@ impl Processor {
         let _ = self.sleeper.set(Sleeper::current());
     }
 
+    /// While the guard lives, a fibre that overflows its stack on this thread, the processor's, is
+    /// named.
+    ///
+    /// # Errors
+    /// There is no memory for a signal stack.
+    ///
+    /// # Safety
+    /// The processor outlives the guard.
+    pub(crate) unsafe fn watch_overflows(&self) -> io::Result<OverflowGuard> {
+        // SAFETY: the caller's duty; it says which fibre runs here, whose header lives meanwhile.
+        unsafe { OverflowGuard::install(&self.running) }
+    }
+
     /// What its thread does, until the cluster closes.
-    pub(crate) fn run(&self, overflow: &OverflowGuard) {
+    pub(crate) fn run(&self) {
         self.become_sleeper();
         run_here(self);
         wait::enter(&Seam(self), || {
             loop {
                 match self.next() {
-                    Some(fibre) => self.run_fibre(fibre, overflow),
+                    Some(fibre) => self.run_fibre(fibre),
                     None if self.fetch() || self.await_answers() => {}
                     None if self.idle() => {}
                     None => break,

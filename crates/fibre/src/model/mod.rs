@@ -66,12 +66,7 @@ impl<T> Lane<T> {
     /// Only the owner.
     pub unsafe fn push(&self, item: NonNull<T>) -> bool {
         // SAFETY: the caller's duty.
-        let room = unsafe { self.0.has_room() };
-        if room {
-            // SAFETY: as above, and there is room.
-            unsafe { self.0.push(item) };
-        }
-        room
+        unsafe { self.0.try_push(item) }
     }
 
     /// Takes the first.
@@ -106,7 +101,10 @@ impl<T> Ring<T> {
     /// Only the owner.
     pub unsafe fn push(&self, item: NonNull<T>) {
         // SAFETY: the caller's duty.
-        unsafe { self.0.push(item) };
+        while !unsafe { self.0.try_push(item) } {
+            // SAFETY: as above.
+            unsafe { self.0.make_room() };
+        }
     }
 
     /// Takes up to `most`.

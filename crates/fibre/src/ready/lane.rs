@@ -70,15 +70,22 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Items that one more could be pushed behind: fewer than [`LANE`], and nobody has closed it.
+    /// How many more there is room for: none where somebody has closed it.
     ///
     /// # Safety
     /// Only the owner.
+    #[inline]
+    pub(crate) unsafe fn room(&self) -> usize {
+        if self.is_closed() {
+            return 0;
+        }
+        LANE - (load_own(&self.tail) - load_own(&self.head)) as usize
+    }
+
     #[inline(always)]
-    pub(crate) unsafe fn has_room(&self) -> bool {
-        // Relaxed: where it has just been closed, the item can be taken too.
-        load_own(&self.tail) - load_own(&self.head) < LANE as u64
-            && self.taken.state.load(Ordering::Relaxed) == OPEN
+    fn is_closed(&self) -> bool {
+        // Relaxed: where it has just been closed, what is pushed can be taken too.
+        self.taken.state.load(Ordering::Relaxed) != OPEN
     }
 
     /// About how many items there are. Anybody.
@@ -90,17 +97,44 @@ impl<T> Lane<T> {
         (self.tail.load(Ordering::Relaxed).saturating_sub(head)) as usize
     }
 
-    /// Adds `item` behind the others.
+    /// Adds `item` behind the others; false where there are [`LANE`] already, or somebody has closed
+    /// it.
     ///
     /// # Safety
-    /// Only the owner; there is [room](Self::has_room).
+    /// Only the owner.
     #[inline(always)]
-    pub(crate) unsafe fn push(&self, item: NonNull<T>) {
+    pub(crate) unsafe fn try_push(&self, item: NonNull<T>) -> bool {
         let tail = load_own(&self.tail);
+        if tail - load_own(&self.head) == LANE as u64 || self.is_closed() {
+            return false;
+        }
         // Relaxed: published by the tail.
         self.slots[tail as usize % LANE].store(item.as_ptr(), Ordering::Relaxed);
         // Release: pairs with the Acquire in `take`; publishes the slot and the item.
         self.tail.store(tail + 1, Ordering::Release);
+        true
+    }
+
+    /// Writes what may be pushed as the `at`-th of several, by [`push_staged`](Self::push_staged).
+    ///
+    /// # Safety
+    /// Only the owner; there is [room](Self::room) for more than `at`.
+    #[inline(always)]
+    pub(crate) unsafe fn stage(&self, at: usize, item: *mut T) {
+        let tail = load_own(&self.tail) + at as u64;
+        // Relaxed: published by the tail.
+        self.slots[tail as usize % LANE].store(item, Ordering::Relaxed);
+    }
+
+    /// Adds the first `n` that have been written.
+    ///
+    /// # Safety
+    /// Only the owner; they have been [written](Self::stage), and are its own.
+    #[inline]
+    pub(crate) unsafe fn push_staged(&self, n: usize) {
+        let tail = load_own(&self.tail) + n as u64;
+        // Release: pairs with the Acquire in `take`; publishes the slots and the items.
+        self.tail.store(tail, Ordering::Release);
     }
 
     /// Takes the first item; says so where others have taken from the lane.
@@ -128,14 +162,15 @@ impl<T> Lane<T> {
         NonNull::new(self.slots[head as usize % LANE].load(Ordering::Relaxed))
     }
 
-    /// The first item, which need not be there any more: to be looked at, not to be used.
+    /// The `at`-th item from the first, which need not be there any more, nor have been: to be looked
+    /// at, not to be used.
     ///
     /// # Safety
     /// Only the owner.
     #[inline(always)]
-    pub(crate) unsafe fn peek(&self) -> *const T {
+    pub(crate) unsafe fn peek(&self, at: u64) -> *const T {
         // Relaxed: a hint.
-        self.slots[load_own(&self.head) as usize % LANE].load(Ordering::Relaxed)
+        self.slots[(load_own(&self.head) + at) as usize % LANE].load(Ordering::Relaxed)
     }
 
     /// Goes on behind what has been taken; true where the item at `popped` is still the owner's.

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | [`lane`](crate::ready::lane) | the processor | it; others where it is stuck |
 //! | [`ring`](crate::ready::ring) | the processor | it, in batches into the lane; others |
-//! | `pinned`: fibres that stay here | the processor | the processor |
+//! | [`pinned`](crate::ready::pinned): fibres that stay here | the processor | the processor |
 //! | `home`: the same, made ready elsewhere | anybody | the processor, into `pinned` |
 //! | `arrivals`: others, made ready by other threads | anybody | the processor; others where it is stuck |
 //!
@@ -17,6 +17,7 @@ use crate::counters::Own;
 use crate::header::{Header, HeaderRef, NOWHERE};
 use crate::ready::inbox::Inbox;
 use crate::ready::lane::Lane;
+use crate::ready::pinned::Pinned;
 use crate::ready::ring::Ring;
 use crate::seam::Seam;
 use crate::stack::OverflowGuard;
@@ -28,7 +29,6 @@ use corelay_sync::facade::{MODEL, hint, thread_local};
 use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::{self, Sleeper};
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock};
@@ -64,7 +64,7 @@ pub(crate) struct Processor {
     pub(crate) running: AtomicPtr<Header>,
     /// The stopped fibre whose wait is being made known: see [`wait`](crate::wait).
     pub(crate) publishing: AtomicPtr<Header>,
-    pinned: UnsafeCell<VecDeque<NonNull<Header>>>,
+    pinned: UnsafeCell<Pinned<Header>>,
     /// There may be something in the ring, or the lane is not used: what is pushed goes there.
     is_ring_used: Cell<bool>,
     no_lane_until: Cell<u64>,
@@ -129,19 +129,16 @@ pub(crate) fn ready(fibre: Runnable) {
     }
 }
 
-/// The line of a fibre's header that a switch to it touches first.
+/// Asks for what a switch to the next fibre touches: the lines below its header, with the link to the
+/// processor's stack and the frames of who waits near the root; and for the header of the one behind
+/// it, which is read before anything else of it.
 #[inline(always)]
-fn prefetch_header(fibre: *const Header) {
-    corelay_sync::prefetch_read(fibre);
-}
-
-/// The lines below it: the link to the processor's stack, and the frames of who waits near the root.
-#[inline(always)]
-fn prefetch_frames(fibre: *const Header) {
-    let lines = fibre.cast::<u8>();
+fn prefetch([next, second]: [*const Header; 2]) {
+    let lines = next.cast::<u8>();
     for i in 1..=4 {
         corelay_sync::prefetch_read(lines.wrapping_sub(i * 64));
     }
+    corelay_sync::prefetch_read(second);
 }
 
 impl Processor {
@@ -159,7 +156,7 @@ impl Processor {
             waiting: Own::default(),
             running: AtomicPtr::default(),
             publishing: AtomicPtr::default(),
-            pinned: UnsafeCell::new(VecDeque::new()),
+            pinned: UnsafeCell::new(Pinned::new()),
             is_ring_used: Cell::new(false),
             no_lane_until: Cell::new(0),
             lane_taken: Cell::new(0),
@@ -186,10 +183,16 @@ impl Processor {
             self.push(fibre.into_raw());
         } else if usize::from(home) == self.number {
             // SAFETY: on our thread, and nobody holds a reference to it.
-            unsafe { &mut *place_of(&self.pinned) }.push_back(fibre.into_raw());
+            unsafe { &mut *place_of(&self.pinned) }.push(fibre.into_raw());
         } else {
             self.send_home(fibre);
         }
+    }
+
+    /// One that has stopped for nothing: as [`make_ready`](Self::make_ready).
+    #[inline(never)]
+    pub(crate) fn make_ready_again(&self, fibre: Runnable) {
+        self.make_ready(fibre);
     }
 
     /// One that stays on another processor.
@@ -226,25 +229,23 @@ impl Processor {
     /// Behind the others that may run anywhere.
     #[inline(always)]
     pub(crate) fn push(&self, fibre: NonNull<Header>) {
-        // SAFETY: on our thread.
-        let push = || unsafe { self.lane.try_push(fibre) };
-        if self.is_ring_used.get() || self.shared().idle.is_any() || !push() {
-            self.push_to_ring(fibre);
+        if !self.is_ring_used.get() {
+            // SAFETY: on our thread.
+            if !self.shared().idle.is_any() && unsafe { self.lane.try_push(fibre) } {
+                return;
+            }
+            self.is_ring_used.set(true);
         }
+        self.push_to_ring(fibre);
     }
 
     /// As [`push`](Self::push), where others can take it for less.
-    #[inline]
+    #[inline(always)]
     fn push_to_ring(&self, fibre: NonNull<Header>) {
-        self.is_ring_used.set(true);
         // SAFETY: on our thread.
         if !unsafe { self.ring.try_push(fibre) } {
-            return self.push_where_there_is_room(fibre);
-        }
-        // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
-        // pushed, or is seen here.
-        barrier::light();
-        if self.shared().idle.is_any() {
+            self.push_where_there_is_room(fibre);
+        } else if self.shared().idle.may_be_any() {
             self.offer();
         }
     }
@@ -257,11 +258,14 @@ impl Processor {
         self.push_to_ring(fibre);
     }
 
-    /// Others have nothing to do: one is woken where there is more than this processor runs next.
+    /// Others may have nothing to do: one is woken where there is more than this processor runs next.
     #[cold]
     #[inline(never)]
     fn offer(&self) {
-        if self.ring.len() >= 2 {
+        // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
+        // pushed, or is seen here.
+        barrier::light();
+        if self.shared().idle.is_any() && self.ring.len() >= 2 {
             self.shared().wake_one();
         }
     }
@@ -275,7 +279,8 @@ impl Processor {
 
     #[cold]
     #[inline(never)]
-    fn lane_was_taken(&self, pops: u64) {
+    fn lane_was_taken(&self) {
+        let pops = self.pops.get();
         if pops < self.lane_taken.replace(pops) + NO_LANE {
             self.no_lane_until.set(pops + NO_LANE);
             self.is_ring_used.set(true);
@@ -293,26 +298,43 @@ impl Processor {
         if !self.home.is_empty() | !self.arrivals.is_empty() {
             self.fetch_here();
         }
-        // SAFETY: on our thread; the reference ends here.
-        let pinned = unsafe { &mut *place_of(&self.pinned) };
-        let first = if pops & 1 == 0 {
-            pinned.pop_front()
-        } else {
-            None
-        };
-        // SAFETY: on our thread.
-        let next = first
-            .or_else(|| unsafe { self.lane.pop(|| self.lane_was_taken(pops)) })
-            .or_else(|| self.is_ring_used.get().then(|| self.claim()).flatten())
-            .or_else(|| pinned.pop_front());
+        let is_pinned_first = pops & 1 == 0;
+        let next = (is_pinned_first.then(|| self.next_pinned()).flatten())
+            .or_else(|| self.next_here())
+            .or_else(|| self.next_pinned());
         if next.is_some() {
             self.pops.set(pops + 1);
-            // SAFETY: on our thread.
-            prefetch_frames(unsafe { self.lane.peek(0) });
-            // SAFETY: as above.
-            prefetch_header(unsafe { self.lane.peek(1) });
         }
         next
+    }
+
+    /// The next of those that stay here.
+    #[inline(always)]
+    fn next_pinned(&self) -> Option<NonNull<Header>> {
+        // SAFETY: on our thread; the reference ends here.
+        let pinned = unsafe { &mut *place_of(&self.pinned) };
+        let next = pinned.pop();
+        if next.is_some() {
+            prefetch(pinned.peek());
+        }
+        next
+    }
+
+    /// The next of those that may run anywhere.
+    #[inline(always)]
+    fn next_here(&self) -> Option<NonNull<Header>> {
+        // SAFETY: on our thread.
+        let next = unsafe { self.lane.pop(|| self.lane_was_taken()) };
+        if next.is_some() {
+            // SAFETY: as above.
+            prefetch(unsafe { self.lane.peek() });
+            return next;
+        }
+        if self.is_ring_used.get() {
+            self.claim()
+        } else {
+            None
+        }
     }
 
     /// Moves a batch from the ring to the lane, and takes its first.
@@ -325,17 +347,19 @@ impl Processor {
         let all = self.watch.is_alone();
         let share = |there: usize| if all { there } else { there.div_ceil(2) }.min(most);
         let mut first = ptr::null_mut();
+        // SAFETY: on our thread.
+        let before = unsafe { self.lane.tail() };
         let n = self.ring.claim(share, |at, fibre| {
             if at == 0 {
                 first = fibre;
             } else {
-                // SAFETY: on our thread, and no more are taken than one and the lane's room.
-                unsafe { self.lane.stage(at - 1, fibre) };
+                // SAFETY: as above, and no more are taken than one and the lane's room.
+                unsafe { self.lane.stage(before + at as u64 - 1, fibre) };
             }
         });
         if n > 1 {
             // SAFETY: as above; they have been taken from the ring.
-            unsafe { self.lane.push_staged(n - 1) };
+            unsafe { self.lane.push_staged(before + n as u64 - 1) };
         }
         if self.ring.len() == 0 && self.has_lane() {
             self.is_ring_used.set(false);
@@ -381,7 +405,7 @@ impl Processor {
         self.home.take(|fibre| {
             some = true;
             // SAFETY: on our thread.
-            unsafe { &mut *place_of(&self.pinned) }.push_back(fibre);
+            unsafe { &mut *place_of(&self.pinned) }.push(fibre);
         });
         some | self.take_arrivals(|fibre| self.push(fibre))
     }

@@ -17,6 +17,11 @@
 //! **Why no interruption is lost.** If the processor has not seen `asked`, the meddler sees that it is
 //! publishing, and takes the waiter out behind that; where it does not find it, somebody else has
 //! woken it. A cancellation also stays with the fibre, and its next wait does not begin.
+//!
+//! **Where the light barrier is none.** The fibre and its processor pass it between a store and a load;
+//! what is loaded is 0 only where the barrier is asymmetric, whose light side is no instruction. Where
+//! it is not, `meddler` and `cancelled` are [`FENCED`] at rest, which sends who reads it to its fence and
+//! to a second look.
 
 use crate::cluster::Shared;
 use crate::header::{Header, HeaderRef};
@@ -53,9 +58,24 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-pub(crate) const NOT: u8 = 0;
+const NOT: u8 = 0;
 const TIMED_OUT: u8 = 1;
 const CANCELLED: u8 = 2;
+/// Beside them: who reads it must fence before it relies on that.
+const FENCED: u8 = 4;
+
+/// What `cancelled` and `meddler` of a header are at first: so the fibre and its processor, which read
+/// them anyway, need not ask whether the barrier is asymmetric.
+pub(crate) fn at_rest() -> u8 {
+    if barrier::is_asymmetric() {
+        NOT
+    } else {
+        FENCED
+    }
+}
+
+/// `meddler` while somebody meddles.
+const MEDDLES: u8 = 1;
 
 fn meaning(why: u8) -> Result<(), Interrupted> {
     match why {
@@ -92,7 +112,7 @@ const ENDED: *mut () = ptr::without_provenance_mut(1);
 impl Header {
     pub(crate) fn is_cancelled(&self) -> bool {
         // Relaxed: a flag that carries nothing.
-        self.cancelled.load(Ordering::Relaxed) != NOT
+        self.cancelled.load(Ordering::Relaxed) == CANCELLED
     }
 
     /// The fibre begins a wait: who meddles finds the record from now on.
@@ -108,8 +128,8 @@ impl Header {
     fn leave(&self, waiting: *mut ()) {
         // Relaxed: who meddles reads it behind its barrier.
         self.waiting.store(waiting, Ordering::Relaxed);
-        // Pairs with the heavy barrier of `meddle`.
-        barrier::light();
+        // Pairs with the heavy barrier of `meddle`, where the meddler is 0.
+        barrier::compiler_only();
         // Acquire: pairs with the Release of `meddle`: what it read of the record comes before.
         if self.meddler.load(Ordering::Acquire) != 0 {
             self.leave_slowly();
@@ -117,10 +137,13 @@ impl Header {
     }
 
     #[cold]
+    #[inline(never)]
     fn leave_slowly(&self) {
+        // Pairs with the heavy barrier of `meddle`.
+        barrier::light();
         let mut backoff = Backoff::new();
         // Acquire: as above.
-        while self.meddler.load(Ordering::Acquire) != 0 {
+        while self.meddler.load(Ordering::Acquire) == MEDDLES {
             backoff.wait();
         }
     }
@@ -136,7 +159,7 @@ impl Header {
         // Acquire: pairs with the Release of `let_go`: one at a time.
         while self
             .meddler
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(at_rest(), MEDDLES, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
             backoff.wait();
@@ -145,7 +168,7 @@ impl Header {
 
     fn let_go(&self) {
         // Release: pairs with the Acquire of `leave` and `hold`.
-        self.meddler.store(0, Ordering::Release);
+        self.meddler.store(at_rest(), Ordering::Release);
     }
 
     /// What the fibre waits for: `Err` where it has ended.
@@ -382,25 +405,53 @@ impl Record<'_> {
         let place = ptr::from_ref(header).cast_mut();
         // Relaxed: who meddles reads it behind its barrier.
         processor.publishing.store(place, Ordering::Relaxed);
+        // Pairs with the heavy barriers of `interrupt` and `cancel`, where both words are 0.
+        barrier::compiler_only();
+        // Relaxed: ordered by the barriers.
+        let asked = self.asked.load(Ordering::Relaxed);
+        let why = asked | header.cancelled.load(Ordering::Relaxed);
+        if why == NOT {
+            published(processor, publish(Waiter::fibre(fibre)));
+        } else {
+            self.publish_or_not(processor, fibre, publish);
+        }
+    }
+
+    /// As [`publish`](Self::publish), where one of the words is not 0.
+    #[cold]
+    #[inline(never)]
+    fn publish_or_not(
+        &self,
+        processor: &Processor,
+        fibre: Runnable,
+        publish: impl FnOnce(Waiter) -> Option<Waiter>,
+    ) {
         // Pairs with the heavy barriers of `interrupt` and `cancel`.
         barrier::light();
         // Relaxed: ordered by the barriers.
         let asked = self.asked.load(Ordering::Relaxed);
-        let why = asked | header.cancelled.load(Ordering::Relaxed);
-        let fibre = if why == NOT || self.is_sure {
-            publish(Waiter::fibre(fibre)).and_then(|waiter| waiter.into_fibre().ok())
+        let why = asked | fibre.header().cancelled.load(Ordering::Relaxed);
+        let waiter = Waiter::fibre(fibre);
+        let rest = if why & !FENCED == NOT || self.is_sure {
+            publish(waiter)
         } else {
             // Relaxed: who meddles does not find the waiter.
-            self.why.store(why, Ordering::Relaxed);
-            Some(fibre)
+            self.why.store(why & !FENCED, Ordering::Relaxed);
+            Some(waiter)
         };
-        // Release: pairs with the Acquire of `interrupt`.
-        processor
-            .publishing
-            .store(ptr::null_mut(), Ordering::Release);
-        if let Some(fibre) = fibre {
-            processor.make_ready(fibre);
-        }
+        published(processor, rest);
+    }
+}
+
+/// The wait has been published: but for a waiter that is given back, which goes on.
+#[inline(always)]
+fn published(processor: &Processor, back: Option<Waiter>) {
+    // Release: pairs with the Acquire of `interrupt`.
+    processor
+        .publishing
+        .store(ptr::null_mut(), Ordering::Release);
+    if let Some(Ok(fibre)) = back.map(Waiter::into_fibre) {
+        processor.make_ready_again(fibre);
     }
 }
 

@@ -69,6 +69,26 @@ impl<T> Lane<T> {
         unsafe { self.0.try_push(item) }
     }
 
+    /// Adds several at once; false where there is no room.
+    ///
+    /// # Safety
+    /// Only the owner.
+    pub unsafe fn push_all<const N: usize>(&self, items: [NonNull<T>; N]) -> bool {
+        // SAFETY: the caller's duty.
+        if unsafe { self.0.room() } < N {
+            return false;
+        }
+        // SAFETY: as above.
+        let tail = unsafe { self.0.tail() };
+        for (place, item) in (tail..).zip(items) {
+            // SAFETY: as above, and there is room.
+            unsafe { self.0.stage(place, item.as_ptr()) };
+        }
+        // SAFETY: as above.
+        unsafe { self.0.push_staged(tail + N as u64) };
+        true
+    }
+
     /// Takes the first.
     ///
     /// # Safety

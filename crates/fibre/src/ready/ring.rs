@@ -43,8 +43,8 @@ struct Buffer<T> {
     slots: Box<[AtomicPtr<T>]>,
 }
 
-// SAFETY: items are passed on whole, from the one that pushes to the one that takes; `buffers`
-// is the owner's.
+// SAFETY: items are passed on whole, from the one that pushes to the one that takes; `buffers` and
+// the cells are the owner's.
 unsafe impl<T: Send> Send for Ring<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Ring<T> {}

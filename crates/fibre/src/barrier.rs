@@ -100,7 +100,7 @@ impl Barrier {
         }
         let node = Node::new(());
         let is_last = Cell::new(false);
-        let remove = || {
+        let remove = |_| {
             self.line.with(|come| {
                 // SAFETY: in this line or in none.
                 let waiter = unsafe { come.line.remove(&node) };
@@ -108,7 +108,7 @@ impl Barrier {
                 waiter
             })
         };
-        block_within(limit, call, &remove, &mut |waiter| {
+        block_within(limit, call, &remove, |waiter| {
             self.come(&node, waiter, &is_last)
         })?;
         Ok(is_last.get())

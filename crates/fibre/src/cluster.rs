@@ -8,7 +8,7 @@ use crate::idle::Idle;
 use crate::join::JoinHandle;
 use crate::processor::{self, Processor};
 use crate::registry::Registry;
-use crate::stack::{OverflowGuard, StackSize};
+use crate::stack::StackSize;
 use crate::switch::Runnable;
 use crate::timers::Timers;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -207,6 +207,7 @@ impl Cluster {
         for number in 0..processors {
             let shared = Arc::clone(&cluster.shared);
             let cpu = cpus.as_ref().map(|cpus| cpus[number % cpus.len()]);
+            let watched = Arc::clone(&shared);
             let prepare = move || {
                 if let Some(cpu) = cpu {
                     let pinned = corelay_topology::pin_current_thread(cpu);
@@ -215,9 +216,11 @@ impl Cluster {
                         reason: error.to_string(),
                     })?;
                 }
-                OverflowGuard::install().map_err(StartError::Watch)
+                // SAFETY: the guard ends with `run`, which keeps the processors.
+                let overflow = unsafe { watched.processors[number].watch_overflows() };
+                overflow.map_err(StartError::Watch)
             };
-            let run = move |overflow| shared.processors[number].run(&overflow);
+            let run = move |_overflow| shared.processors[number].run();
             cluster.start_thread(format!("{name} {number}"), prepare, run)?;
         }
         let shared = Arc::clone(&cluster.shared);

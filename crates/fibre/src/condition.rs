@@ -138,8 +138,8 @@ impl Condition {
         let node = Node::new(());
         let line = &self.line;
         // SAFETY: in this line or in none.
-        let remove = || line.with(|line| unsafe { line.remove(&node) });
-        let ended = block_within(limit, call, &remove, &mut |waiter| {
+        let remove = |_| line.with(|line| unsafe { line.remove(&node) });
+        let ended = block_within(limit, call, &remove, |waiter| {
             lent.has_left.set(true);
             // Read before it is in the line: then the waiter may go on, and its frame with it.
             let mutex = lent.mutex;

@@ -20,7 +20,7 @@ use crate::park::Ticket;
 use crate::ready::inbox::Item;
 use crate::registry::Links;
 use crate::seam;
-use crate::stack::{self, Label, Stack};
+use crate::stack::{self, Label, Labelled, Stack};
 use crate::switch::Suspended;
 use crate::wait;
 use corelay_sync::facade::atomic::{
@@ -80,6 +80,12 @@ unsafe impl Item for Header {
     }
 }
 
+impl Labelled for Header {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+}
+
 impl Header {
     /// Writes the one field that is looked at before the header is there: by the coroutine that it
     /// gets.
@@ -107,8 +113,8 @@ impl Header {
             suspended: UnsafeCell::new(suspended),
             stand: seam::stand(),
             waiting: AtomicPtr::default(),
-            cancelled: AtomicU8::new(wait::NOT),
-            meddler: AtomicU8::new(0),
+            cancelled: AtomicU8::new(wait::at_rest()),
+            meddler: AtomicU8::new(wait::at_rest()),
             home: Cell::new(NOWHERE),
             last: AtomicU16::new(NOWHERE),
             links: Links::default(),

@@ -7,28 +7,36 @@
 //!
 //! No push is missed: the sleeper sets its bit, passes the heavy barrier of
 //! [`Sleeper::sleep`](corelay_sync::wait::Sleeper::sleep), and searches once more; who pushes
-//! passes the light one before it reads the bits.
+//! passes the light one before it reads the bits. Their count is 0 only where the barrier is
+//! asymmetric, and the light side no instruction.
 
 use crate::processor::Processor;
 use crate::stack;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::facade::hint;
 use corelay_sync::wait;
-use corelay_sync::{Backoff, CachePadded};
+use corelay_sync::{Backoff, CachePadded, barrier};
 
 /// Which processors have nothing to do and have not been called yet.
 pub(crate) struct Idle {
-    /// How many bits are set.
+    /// How many bits are set, and [`FENCED`] where the barrier is not asymmetric.
     count: CachePadded<AtomicUsize>,
     bits: Box<[AtomicU64]>,
     /// Processors that run no fibre, called or not.
     pub(crate) resting: CachePadded<AtomicUsize>,
 }
 
+/// Beside the count: who reads it behind a push must fence first.
+const FENCED: usize = 1 << 31;
+
 impl Idle {
     pub(crate) fn new(processors: usize) -> Self {
         Self {
-            count: CachePadded::new(AtomicUsize::new(0)),
+            count: CachePadded::new(AtomicUsize::new(if barrier::is_asymmetric() {
+                0
+            } else {
+                FENCED
+            })),
             bits: (0..processors.div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
@@ -40,7 +48,17 @@ impl Idle {
     #[inline(always)]
     pub(crate) fn is_any(&self) -> bool {
         // Relaxed: who sleeps has a barrier between this and its last search.
-        self.count.load(Ordering::Relaxed) > 0
+        self.count.load(Ordering::Relaxed) & !FENCED != 0
+    }
+
+    /// For who has pushed: false where none waits, and the push comes before that. Otherwise it
+    /// passes the light barrier, and looks whether there [is any](Self::is_any).
+    #[inline(always)]
+    pub(crate) fn may_be_any(&self) -> bool {
+        // Pairs with the heavy barrier of who sleeps, where the word is 0.
+        barrier::compiler_only();
+        // Relaxed: the barrier orders it.
+        self.count.load(Ordering::Relaxed) != 0
     }
 
     fn set(&self, number: usize) {

@@ -14,7 +14,7 @@ use crate::header::Header;
 use crate::switch::Yielder;
 use crate::wait::{Cancelled, block, unwind};
 use crate::waiter::Waiter;
-use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use corelay_sync::facade::atomic::Ordering;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -178,37 +178,23 @@ impl<T> JoinHandle<T> {
     pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
         let outcome = &self.fibre.0.outcome;
         if !self.is_finished() {
-            let joiner = AtomicPtr::default();
-            let remove = || {
-                // Acquire: pairs with the Release below.
-                let word: *mut u8 = joiner.load(Ordering::Acquire);
-                // Acquire: as above: the joiner has stopped.
-                (!word.is_null()
-                    && outcome
-                        .compare_exchange(
-                            word.expose_provenance(),
-                            RUNNING,
-                            Ordering::Acquire,
-                            Ordering::Relaxed,
-                        )
-                        .is_ok())
-                // SAFETY: taken out.
-                .then(|| unsafe { Waiter::from_word(word) })
+            let remove = |waiter: *mut u8| {
+                let word = waiter.expose_provenance();
+                // Acquire: pairs with the Release below: the joiner has stopped.
+                outcome
+                    .compare_exchange(word, RUNNING, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+                    // SAFETY: taken out.
+                    .then(|| unsafe { Waiter::from_word(waiter) })
             };
-            let ended = block("JoinHandle::join", &remove, &mut |waiter| {
+            let ended = block("JoinHandle::join", &remove, |waiter| {
                 let waiter = waiter.into_word();
-                // Release: pairs with the Acquire in `remove`.
-                joiner.store(waiter, Ordering::Release);
                 let word = waiter.expose_provenance();
                 // Release: pairs with the Acquire of the end; hands the stopped joiner over.
-                match outcome.compare_exchange(RUNNING, word, Ordering::Release, Ordering::Acquire)
-                {
-                    Ok(_) => None,
-                    // SAFETY: ended meanwhile; nobody else has the word.
-                    Err(_) => Some(unsafe {
-                        Waiter::from_word(std::ptr::with_exposed_provenance_mut(word))
-                    }),
-                }
+                let ended =
+                    outcome.compare_exchange(RUNNING, word, Ordering::Release, Ordering::Acquire);
+                // SAFETY: ended meanwhile; nobody else has the word.
+                (ended.is_err()).then(|| unsafe { Waiter::from_word(waiter) })
             });
             if let Err(why) = ended {
                 unwind(why);

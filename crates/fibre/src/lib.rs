@@ -65,7 +65,7 @@
 //! | `wait`, `waiter` | a wait that can be interrupted, and be looked at |
 //! | `header` | a fibre's record, at the top of its stack |
 //! | `processor` | a thread that runs fibres: where they lie ready, who is next |
-//! | `ready` | lane, ring and inbox: the places where they lie |
+//! | `ready` | lane, ring, pinned and inbox: the places where they lie |
 //! | `help`, `idle`, `clockwork` | taking from the stuck; sleeping; who looks after it |
 //! | `timers` | deadlines |
 //! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what can be waited for |

@@ -202,9 +202,9 @@ impl<T> Mutex<T> {
         let has_entered = std::cell::Cell::new(false);
         // WOKEN is ours to clear.
         let is_woken = std::cell::Cell::new(false);
-        let remove = || self.withdraw(&node);
+        let remove = |_| self.withdraw(&node);
         loop {
-            let ended = block_within(limit, call, &remove, &mut |waiter| {
+            let ended = block_within(limit, call, &remove, |waiter| {
                 self.enqueue(&node, waiter, &is_woken, &has_entered)
             });
             if let Err(why) = ended {

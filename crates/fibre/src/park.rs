@@ -92,12 +92,12 @@ pub(crate) unsafe fn park(running: Running) -> Result<(), Interrupted> {
     if running.ticket.take() {
         return Ok(());
     }
-    let remove = || {
+    let remove = |_| {
         let header = running.as_ptr();
         // SAFETY: it was parked, and the ticket is ours.
         (running.ticket.withdraw()).then(|| Waiter::fibre(unsafe { Runnable::new(header) }))
     };
-    block("park", &remove, &mut |waiter| {
+    block("park", &remove, |waiter| {
         // Alive: nobody else can end it before it is published.
         if running.ticket.park() {
             forget(waiter)

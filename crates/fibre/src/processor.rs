@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | [`lane`](crate::ready::lane) | the processor | it; others where it is stuck |
 //! | [`ring`](crate::ready::ring) | the processor | it, in batches into the lane; others |
-//! | `pinned`: fibres that stay here | the processor | the processor |
+//! | [`pinned`](crate::ready::pinned): fibres that stay here | the processor | the processor |
 //! | `home`: the same, made ready elsewhere | anybody | the processor, into `pinned` |
 //! | `arrivals`: others, made ready by other threads | anybody | the processor; others where it is stuck |
 //!
@@ -16,7 +16,8 @@ use crate::cluster::Shared;
 use crate::counters::Own;
 use crate::header::{Header, HeaderRef, NOWHERE};
 use crate::ready::inbox::Inbox;
-use crate::ready::lane::{LANE, Lane};
+use crate::ready::lane::Lane;
+use crate::ready::pinned::Pinned;
 use crate::ready::ring::Ring;
 use crate::seam::Seam;
 use crate::stack::OverflowGuard;
@@ -28,7 +29,7 @@ use corelay_sync::facade::{MODEL, hint, thread_local};
 use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::{self, Sleeper};
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock};
 
@@ -63,7 +64,9 @@ pub(crate) struct Processor {
     pub(crate) running: AtomicPtr<Header>,
     /// The stopped fibre whose wait is being made known: see [`wait`](crate::wait).
     pub(crate) publishing: AtomicPtr<Header>,
-    pinned: UnsafeCell<VecDeque<NonNull<Header>>>,
+    pinned: UnsafeCell<Pinned<Header>>,
+    /// There may be something in the ring, or the lane is not used: what is pushed goes there.
+    is_ring_used: Cell<bool>,
     no_lane_until: Cell<u64>,
     /// Own pops when it was seen that the lane had been taken.
     lane_taken: Cell<u64>,
@@ -97,6 +100,12 @@ thread_local! {
 /// thread-local keeps it (seen in a shared library).
 #[inline(never)]
 pub(crate) fn here() -> *const Processor {
+    here_inlined()
+}
+
+/// As [`here`]: for functions that are not inlined themselves, and that nobody is suspended in.
+#[inline(always)]
+pub(crate) fn here_inlined() -> *const Processor {
     HERE.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
@@ -106,10 +115,12 @@ pub(crate) fn run_here(processor: *const Processor) {
 }
 
 /// Makes a fibre ready, from anywhere.
-#[inline]
+///
+/// Not inlined: see [`here`].
+#[inline(never)]
 pub(crate) fn ready(fibre: Runnable) {
     // SAFETY: a processor that runs here lives.
-    match unsafe { here().as_ref() } {
+    match unsafe { here_inlined().as_ref() } {
         Some(processor) if ptr::eq(processor.shared.get(), fibre.header().cluster) => {
             processor.make_ready(fibre);
         }
@@ -118,13 +129,16 @@ pub(crate) fn ready(fibre: Runnable) {
     }
 }
 
-/// The lines of a fibre that a switch to it touches.
+/// Asks for what a switch to the next fibre touches: the lines below its header, with the link to the
+/// processor's stack and the frames of who waits near the root; and for the header of the one behind
+/// it, which is read before anything else of it.
 #[inline(always)]
-fn prefetch_fibre(fibre: *const Header) {
-    let lines = fibre.cast::<u8>();
-    for i in [0isize, 1, -1, -2, -3, -4] {
-        corelay_sync::prefetch_read(lines.wrapping_offset(i * 64));
+fn prefetch([next, second]: [*const Header; 2]) {
+    let lines = next.cast::<u8>();
+    for i in 1..=4 {
+        corelay_sync::prefetch_read(lines.wrapping_sub(i * 64));
     }
+    corelay_sync::prefetch_read(second);
 }
 
 impl Processor {
@@ -142,7 +156,8 @@ impl Processor {
             waiting: Own::default(),
             running: AtomicPtr::default(),
             publishing: AtomicPtr::default(),
-            pinned: UnsafeCell::new(VecDeque::new()),
+            pinned: UnsafeCell::new(Pinned::new()),
+            is_ring_used: Cell::new(false),
             no_lane_until: Cell::new(0),
             lane_taken: Cell::new(0),
             watch: crate::help::Watch::new(processors),
@@ -161,17 +176,30 @@ impl Processor {
     }
 
     /// Makes a fibre ready: on the thread of this processor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make_ready(&self, fibre: Runnable) {
         let home = fibre.header().home.get();
         if home == NOWHERE {
             self.push(fibre.into_raw());
         } else if usize::from(home) == self.number {
             // SAFETY: on our thread, and nobody holds a reference to it.
-            unsafe { &mut *place_of(&self.pinned) }.push_back(fibre.into_raw());
+            unsafe { &mut *place_of(&self.pinned) }.push(fibre.into_raw());
         } else {
-            self.shared().processors[usize::from(home)].receive(fibre);
+            self.send_home(fibre);
         }
+    }
+
+    /// One that has stopped for nothing: as [`make_ready`](Self::make_ready).
+    #[inline(never)]
+    pub(crate) fn make_ready_again(&self, fibre: Runnable) {
+        self.make_ready(fibre);
+    }
+
+    /// One that stays on another processor.
+    #[inline(never)]
+    fn send_home(&self, fibre: Runnable) {
+        let home = usize::from(fibre.header().home.get());
+        self.shared().processors[home].receive(fibre);
     }
 
     /// Makes a fibre ready, here at first: from anywhere.
@@ -201,28 +229,43 @@ impl Processor {
     /// Behind the others that may run anywhere.
     #[inline(always)]
     pub(crate) fn push(&self, fibre: NonNull<Header>) {
-        let idle = &self.shared().idle;
-        // SAFETY: on our thread.
-        let has_room = || unsafe { self.lane.has_room() };
-        if !idle.is_any() && self.ring.len() == 0 && self.has_lane() && has_room() {
-            // SAFETY: on our thread, and there is room.
-            unsafe { self.lane.push(fibre) };
-            return;
+        if !self.is_ring_used.get() {
+            // SAFETY: on our thread.
+            if !self.shared().idle.is_any() && unsafe { self.lane.try_push(fibre) } {
+                return;
+            }
+            self.is_ring_used.set(true);
         }
+        self.push_to_ring(fibre);
+    }
+
+    /// As [`push`](Self::push), where others can take it for less.
+    #[inline(always)]
+    fn push_to_ring(&self, fibre: NonNull<Header>) {
         // SAFETY: on our thread.
-        unsafe { self.ring.push(fibre) };
-        // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
-        // pushed, or is seen here.
-        barrier::light();
-        if idle.is_any() {
+        if !unsafe { self.ring.try_push(fibre) } {
+            self.push_where_there_is_room(fibre);
+        } else if self.shared().idle.may_be_any() {
             self.offer();
         }
     }
 
-    /// Others have nothing to do: one is woken where there is more than this processor runs next.
     #[cold]
+    #[inline(never)]
+    fn push_where_there_is_room(&self, fibre: NonNull<Header>) {
+        // SAFETY: on our thread.
+        unsafe { self.ring.make_room() };
+        self.push_to_ring(fibre);
+    }
+
+    /// Others may have nothing to do: one is woken where there is more than this processor runs next.
+    #[cold]
+    #[inline(never)]
     fn offer(&self) {
-        if self.ring.len() >= 2 {
+        // Pairs with the heavy barrier of a processor that goes to sleep: it finds what has been
+        // pushed, or is seen here.
+        barrier::light();
+        if self.shared().idle.is_any() && self.ring.len() >= 2 {
             self.shared().wake_one();
         }
     }
@@ -235,9 +278,12 @@ impl Processor {
     }
 
     #[cold]
-    fn lane_was_taken(&self, pops: u64) {
+    #[inline(never)]
+    fn lane_was_taken(&self) {
+        let pops = self.pops.get();
         if pops < self.lane_taken.replace(pops) + NO_LANE {
             self.no_lane_until.set(pops + NO_LANE);
+            self.is_ring_used.set(true);
         }
     }
 
@@ -249,55 +295,76 @@ impl Processor {
             self.look_around(pops);
         }
         // With each: where slices are long, somebody waits for as long as several take.
-        if !self.home.is_empty() || !self.arrivals.is_empty() {
+        if !self.home.is_empty() | !self.arrivals.is_empty() {
             self.fetch_here();
         }
-        // SAFETY: on our thread; the reference ends here.
-        let pinned = unsafe { &mut *place_of(&self.pinned) };
-        let first = if pops & 1 == 0 {
-            pinned.pop_front()
-        } else {
-            None
-        };
-        // SAFETY: on our thread.
-        let next = first
-            .or_else(|| unsafe { self.lane.pop(|| self.lane_was_taken(pops)) })
-            .or_else(|| self.claim())
-            .or_else(|| pinned.pop_front());
+        let is_pinned_first = pops & 1 == 0;
+        let next = (is_pinned_first.then(|| self.next_pinned()).flatten())
+            .or_else(|| self.next_here())
+            .or_else(|| self.next_pinned());
         if next.is_some() {
             self.pops.set(pops + 1);
-            // SAFETY: on our thread.
-            let then = unsafe { self.lane.peek() };
-            prefetch_fibre(then);
         }
         next
     }
 
-    /// Moves a batch from the ring to the lane, and takes its first.
-    #[inline]
-    fn claim(&self) -> Option<NonNull<Header>> {
-        if self.ring.len() == 0 {
-            return None;
+    /// The next of those that stay here.
+    #[inline(always)]
+    fn next_pinned(&self) -> Option<NonNull<Header>> {
+        // SAFETY: on our thread; the reference ends here.
+        let pinned = unsafe { &mut *place_of(&self.pinned) };
+        let next = pinned.pop();
+        if next.is_some() {
+            prefetch(pinned.peek());
         }
+        next
+    }
+
+    /// The next of those that may run anywhere.
+    #[inline(always)]
+    fn next_here(&self) -> Option<NonNull<Header>> {
+        // SAFETY: on our thread.
+        let next = unsafe { self.lane.pop(|| self.lane_was_taken()) };
+        if next.is_some() {
+            // SAFETY: as above.
+            prefetch(unsafe { self.lane.peek() });
+            return next;
+        }
+        if self.is_ring_used.get() {
+            self.claim()
+        } else {
+            None
+        }
+    }
+
+    /// Moves a batch from the ring to the lane, and takes its first.
+    #[inline(never)]
+    fn claim(&self) -> Option<NonNull<Header>> {
+        // SAFETY: on our thread.
+        let room = || unsafe { self.lane.room() };
+        let most = if self.has_lane() { 1 + room() } else { 1 };
         // Where others are, half is left for them; the lane holds less than a batch of theirs.
         let all = self.watch.is_alone();
-        let most = if self.has_lane() { LANE } else { 1 };
         let share = |there: usize| if all { there } else { there.div_ceil(2) }.min(most);
-        let mut first = None;
-        self.ring.take(share, |fibre| {
-            if first.is_none() {
-                first = Some(fibre);
-            // SAFETY: on our thread. It is empty: no more than LANE are taken.
-            } else if unsafe { self.lane.has_room() } {
-                // SAFETY: as above.
-                unsafe { self.lane.push(fibre) };
+        let mut first = ptr::null_mut();
+        // SAFETY: on our thread.
+        let before = unsafe { self.lane.tail() };
+        let n = self.ring.claim(share, |at, fibre| {
+            if at == 0 {
+                first = fibre;
             } else {
-                // Closed by somebody who thinks that this processor is stuck.
-                // SAFETY: as above.
-                unsafe { self.ring.push(fibre) };
+                // SAFETY: as above, and no more are taken than one and the lane's room.
+                unsafe { self.lane.stage(before + at as u64 - 1, fibre) };
             }
         });
-        first
+        if n > 1 {
+            // SAFETY: as above; they have been taken from the ring.
+            unsafe { self.lane.push_staged(before + n as u64 - 1) };
+        }
+        if self.ring.len() == 0 && self.has_lane() {
+            self.is_ring_used.set(false);
+        }
+        if n == 0 { None } else { NonNull::new(first) }
     }
 
     #[cold]
@@ -338,7 +405,7 @@ impl Processor {
         self.home.take(|fibre| {
             some = true;
             // SAFETY: on our thread.
-            unsafe { &mut *place_of(&self.pinned) }.push_back(fibre);
+            unsafe { &mut *place_of(&self.pinned) }.push(fibre);
         });
         some | self.take_arrivals(|fibre| self.push(fibre))
     }
@@ -371,7 +438,7 @@ impl Processor {
     }
 
     #[inline(always)]
-    fn run_fibre(&self, fibre: NonNull<Header>, overflow: &OverflowGuard) {
+    fn run_fibre(&self, fibre: NonNull<Header>) {
         // SAFETY: it was ready, and is ours.
         let header = unsafe { fibre.as_ref() };
         // Relaxed: shown with the fibre.
@@ -381,25 +448,32 @@ impl Processor {
         }
         // Relaxed: read by this thread, and by who only wants to know.
         self.running.store(fibre.as_ptr(), Ordering::Relaxed);
-        // SAFETY: the header lives while the fibre runs; taken away below.
-        unsafe { overflow.running(&raw const header.label) };
-        let span = trace::span(&RUN).with(header.id);
         // SAFETY: it was ready, and has been taken.
         let fibre = unsafe { Runnable::new(fibre) };
-        // SAFETY: on our thread, on its own stack.
-        let ended = unsafe { switch::resume(self, fibre) };
-        drop(span);
+        let ended = if trace::is_on() {
+            self.resume_traced(fibre)
+        } else {
+            // SAFETY: on our thread, on its own stack.
+            unsafe { switch::resume(self, fibre) }
+        };
         // Relaxed: as above.
         self.running.store(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: none.
-        unsafe { overflow.running(ptr::null()) };
         if let Err(fibre) = ended {
             self.end(fibre);
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn resume_traced(&self, fibre: Runnable) -> Result<(), Runnable> {
+        let _span = trace::span(&RUN).with(fibre.header().id);
+        // SAFETY: on our thread, on its own stack.
+        unsafe { switch::resume(self, fibre) }
+    }
+
     /// A fibre that has not run, or has run elsewhere.
     #[cold]
+    #[inline(never)]
     fn arrive(&self, header: &Header, last: u16) {
         // Relaxed: others only want to know.
         header.last.store(self.number as u16, Ordering::Relaxed);
@@ -410,6 +484,7 @@ impl Processor {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn end(&self, fibre: Runnable) {
         fibre.header().leave_for_good();
         self.shared().registry.remove(fibre.header());
@@ -423,14 +498,27 @@ impl Processor {
         let _ = self.sleeper.set(Sleeper::current());
     }
 
+    /// While the guard lives, a fibre that overflows its stack on this thread, the processor's, is
+    /// named.
+    ///
+    /// # Errors
+    /// There is no memory for a signal stack.
+    ///
+    /// # Safety
+    /// The processor outlives the guard.
+    pub(crate) unsafe fn watch_overflows(&self) -> io::Result<OverflowGuard> {
+        // SAFETY: the caller's duty; it says which fibre runs here, whose header lives meanwhile.
+        unsafe { OverflowGuard::install(&self.running) }
+    }
+
     /// What its thread does, until the cluster closes.
-    pub(crate) fn run(&self, overflow: &OverflowGuard) {
+    pub(crate) fn run(&self) {
         self.become_sleeper();
         run_here(self);
         wait::enter(&Seam(self), || {
             loop {
                 match self.next() {
-                    Some(fibre) => self.run_fibre(fibre, overflow),
+                    Some(fibre) => self.run_fibre(fibre),
                     None if self.fetch() || self.await_answers() => {}
                     None if self.idle() => {}
                     None => break,

@@ -152,7 +152,7 @@ impl<'scope> Scope<'scope, '_> {
             return false;
         }
         let node = Node::new(());
-        block_surely("scope", &mut |waiter| {
+        block_surely("scope", |waiter| {
             self.crew.with(|crew| {
                 if crew.running == 0 {
                     return Some(waiter);

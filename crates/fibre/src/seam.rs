@@ -54,7 +54,7 @@ unsafe impl Context for Seam<'_> {
 /// No cancellation ends it, for the answer is written into this frame; and it leaves the fibre's
 /// ticket alone, which is its user's.
 fn wait(token: &Token) {
-    block_surely("a call of another crate", &mut |waiter| {
+    block_surely("a call of another crate", |waiter| {
         let woken = Arc::new(Woken(AtomicPtr::new(waiter.into_word())));
         // SAFETY: this fibre is the one waiter, and keeps the token until it is set.
         let subscribed = unsafe { token.subscribe(Waker::from(Arc::clone(&woken))) };

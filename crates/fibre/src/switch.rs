@@ -12,11 +12,10 @@ use crate::processor::{self, Processor};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::place_of;
 pub(crate) use corelay_sync::wait::Yielder;
-use corelay_sync::wait::{self, NoSwitch, Stop};
+use corelay_sync::wait::{self, Errand, NoSwitch, Stop};
 use corosensei::stack::StackPointer;
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 use corosensei::{Coroutine, CoroutineResult};
-use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
@@ -52,7 +51,7 @@ pub(crate) type Suspended = Coroutine<(), Stop, (), Base>;
 /// A fibre runs here, and may be suspended; `after` does not unwind.
 #[inline(always)]
 pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, after: F) {
-    let mut after = ManuallyDrop::new(|processor: *const (), stopped: NonNull<()>| {
+    let mut errand = Errand::new(|processor: *const (), stopped: NonNull<()>| {
         // SAFETY: as `resume` passes it.
         let processor = unsafe { &*processor.cast::<Processor>() };
         // SAFETY: it has stopped.
@@ -60,7 +59,7 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, 
         after(processor, fibre);
     });
     // SAFETY: in this frame; it does not unwind, by the caller.
-    let stop = unsafe { Stop::new(&mut after) };
+    let stop = unsafe { Stop::new(&mut errand) };
     // SAFETY: it runs here, by the caller.
     unsafe { running.stand.stop(stop) };
 }
@@ -147,22 +146,47 @@ impl Deref for Running {
 
 /// The fibre that runs here, if it may be stopped now; `None` where a wait blocks the thread.
 ///
-/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](processor::here).
-///
 /// # Panics
 /// Where nothing may wait, naming `call`.
-#[inline(never)]
+#[inline(always)]
 #[track_caller]
 pub(crate) fn may_stop(call: &str) -> Option<Running> {
+    let running = stoppable();
+    if running.is_none() {
+        refuse(call);
+    }
+    running
+}
+
+/// The fibre that runs here, where nothing keeps it from being stopped.
+///
+/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](processor::here).
+#[inline(never)]
+fn stoppable() -> Option<Running> {
+    if NoSwitch::is_active() || wait::is_blocking() {
+        return None;
+    }
+    running_on(processor::here_inlined())
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse(call: &str) {
     NoSwitch::refuse(call);
-    running().filter(|_| !wait::is_blocking())
 }
 
 /// The fibre that runs here; `None` on a thread.
 #[inline(always)]
 pub(crate) fn running() -> Option<Running> {
+    running_on(processor::here())
+}
+
+/// The fibre that this thread's processor runs.
+#[inline(always)]
+fn running_on(here: *const Processor) -> Option<Running> {
     // SAFETY: a processor that runs here lives.
-    let processor = unsafe { processor::here().as_ref() }?;
+    let processor = unsafe { here.as_ref() }?;
     // Relaxed: set by this thread.
     NonNull::new(processor.running.load(Ordering::Relaxed)).map(Running)
 }

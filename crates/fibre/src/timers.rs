@@ -87,11 +87,11 @@ pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
     let timers = &shared.timers;
     // Written before the wait is published, read by who meddles behind that.
     let number = Cell::new(0);
-    let remove = || match timers.lock().due.remove(&(until, number.get())) {
+    let remove = |_| match timers.lock().due.remove(&(until, number.get())) {
         Some(Due::Wake(waiter)) => Some(waiter),
         _ => None,
     };
-    block("sleep", &remove, &mut |waiter| {
+    block("sleep", &remove, |waiter| {
         let mut queue = timers.lock();
         queue.numbers += 1;
         number.set(queue.numbers);

@@ -17,10 +17,16 @@
 //! **Why no interruption is lost.** If the processor has not seen `asked`, the meddler sees that it is
 //! publishing, and takes the waiter out behind that; where it does not find it, somebody else has
 //! woken it. A cancellation also stays with the fibre, and its next wait does not begin.
+//!
+//! **Where the light barrier is none.** The fibre and its processor pass it between a store and a load;
+//! what is loaded is 0 only where the barrier is asymmetric, whose light side is no instruction. Where
+//! it is not, `meddler` and `cancelled` are [`FENCED`] at rest, which sends who reads it to its fence and
+//! to a second look.
 
 use crate::cluster::Shared;
 use crate::header::{Header, HeaderRef};
-use crate::switch::{self, Running, suspend};
+use crate::processor::Processor;
+use crate::switch::{self, Runnable, Running, suspend};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicU8, Ordering};
 use corelay_sync::wait::{self, Token};
@@ -52,9 +58,24 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-pub(crate) const NOT: u8 = 0;
+const NOT: u8 = 0;
 const TIMED_OUT: u8 = 1;
 const CANCELLED: u8 = 2;
+/// Beside them: who reads it must fence before it relies on that.
+const FENCED: u8 = 4;
+
+/// What `cancelled` and `meddler` of a header are at first: so the fibre and its processor, which read
+/// them anyway, need not ask whether the barrier is asymmetric.
+pub(crate) fn at_rest() -> u8 {
+    if barrier::is_asymmetric() {
+        NOT
+    } else {
+        FENCED
+    }
+}
+
+/// `meddler` while somebody meddles.
+const MEDDLES: u8 = 1;
 
 fn meaning(why: u8) -> Result<(), Interrupted> {
     match why {
@@ -64,17 +85,23 @@ fn meaning(why: u8) -> Result<(), Interrupted> {
     }
 }
 
+/// Takes a waiter, by its [word](Waiter::word_of), out of what it waits in: `None` where it is not
+/// there.
+type Remove<'a> = dyn Fn(*mut u8) -> Option<Waiter> + 'a;
+
 /// What a fibre says of its wait, in its own frame.
 pub(crate) struct Record<'a> {
     call: &'static str,
     at: &'static Location<'static>,
-    /// Takes the waiter out of what it waits in, where it still is.
-    remove: &'a (dyn Fn() -> Option<Waiter> + 'a),
+    /// Takes the waiter with this word out of what it waits in, where it still is.
+    remove: &'a Remove<'a>,
     /// What who meddles wants: the processor looks at it.
     asked: AtomicU8,
     /// Why it has ended, if the waiter was not woken: written by who took it out, or did not
     /// publish it.
     why: AtomicU8,
+    /// No cancellation ends it.
+    is_sure: bool,
     /// Number of its deadline; 0 where there is none.
     deadline: u64,
 }
@@ -85,7 +112,7 @@ const ENDED: *mut () = ptr::without_provenance_mut(1);
 impl Header {
     pub(crate) fn is_cancelled(&self) -> bool {
         // Relaxed: a flag that carries nothing.
-        self.cancelled.load(Ordering::Relaxed) != NOT
+        self.cancelled.load(Ordering::Relaxed) == CANCELLED
     }
 
     /// The fibre begins a wait: who meddles finds the record from now on.
@@ -101,8 +128,8 @@ impl Header {
     fn leave(&self, waiting: *mut ()) {
         // Relaxed: who meddles reads it behind its barrier.
         self.waiting.store(waiting, Ordering::Relaxed);
-        // Pairs with the heavy barrier of `meddle`.
-        barrier::light();
+        // Pairs with the heavy barrier of `meddle`, where the meddler is 0.
+        barrier::compiler_only();
         // Acquire: pairs with the Release of `meddle`: what it read of the record comes before.
         if self.meddler.load(Ordering::Acquire) != 0 {
             self.leave_slowly();
@@ -110,10 +137,13 @@ impl Header {
     }
 
     #[cold]
+    #[inline(never)]
     fn leave_slowly(&self) {
+        // Pairs with the heavy barrier of `meddle`.
+        barrier::light();
         let mut backoff = Backoff::new();
         // Acquire: as above.
-        while self.meddler.load(Ordering::Acquire) != 0 {
+        while self.meddler.load(Ordering::Acquire) == MEDDLES {
             backoff.wait();
         }
     }
@@ -129,7 +159,7 @@ impl Header {
         // Acquire: pairs with the Release of `let_go`: one at a time.
         while self
             .meddler
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(at_rest(), MEDDLES, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
             backoff.wait();
@@ -138,7 +168,7 @@ impl Header {
 
     fn let_go(&self) {
         // Release: pairs with the Acquire of `leave` and `hold`.
-        self.meddler.store(0, Ordering::Release);
+        self.meddler.store(at_rest(), Ordering::Release);
     }
 
     /// What the fibre waits for: `Err` where it has ended.
@@ -216,7 +246,7 @@ pub(crate) fn cancel(fibre: &HeaderRef) {
         if let Some(record) = record {
             interrupt(fibre, record, CANCELLED);
         } else {
-            // It may be about to begin a wait: see `block_fibre`, which looks behind `waiting`.
+            // It may be about to begin a wait: see `publish`, which looks behind `waiting`.
             barrier::heavy();
             // SAFETY: held, by `meddle`.
             if let Ok(Some(record)) = unsafe { fibre.record() } {
@@ -251,15 +281,56 @@ fn interrupt(fibre: &HeaderRef, record: &Record<'_>, why: u8) {
         }
     }
     // Not there: woken by another one, or not published, because the processor has seen it.
-    if let Some(waiter) = (record.remove)() {
+    let word = Waiter::word_of(fibre.as_ptr());
+    if let Some(waiter) = (record.remove)(word) {
         // Relaxed: published by the wake-up.
         record.why.store(why, Ordering::Relaxed);
         waiter.wake();
     }
 }
 
-/// Waits until the waiter that `publish` gets has been woken. `publish`, called once at most, gives
-/// it back where there is nothing to wait for any more; on a fibre it runs when that has stopped already. `remove` takes
+/// What ends a wait before its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limit {
+    /// A cancellation.
+    None,
+    /// That, or a deadline.
+    Until(Instant),
+    /// Nothing: others rely on its end. A cancellation stays with the fibre, for its next wait; and
+    /// who meddles is told that there is nobody to be taken out.
+    Uncancelled,
+}
+
+/// As [`block_within`], until a cancellation.
+///
+/// # Errors
+/// As there.
+///
+/// # Panics
+/// As there.
+#[track_caller]
+#[inline(always)]
+pub(crate) fn block(
+    call: &'static str,
+    remove: &Remove<'_>,
+    publish: impl FnOnce(Waiter) -> Option<Waiter>,
+) -> Result<(), Interrupted> {
+    block_within(Limit::None, call, remove, publish)
+}
+
+/// As [`block_within`], where nothing ends it early.
+///
+/// # Panics
+/// As there.
+#[track_caller]
+#[inline(always)]
+pub(crate) fn block_surely(call: &'static str, publish: impl FnOnce(Waiter) -> Option<Waiter>) {
+    let ended = block_within(Limit::Uncancelled, call, &|_| None, publish);
+    debug_assert_eq!(ended, Ok(()));
+}
+
+/// Waits until the waiter that `publish` gets has been woken. `publish` gives it back where there is
+/// nothing to wait for any more; on a fibre it runs when that has stopped already. `remove` takes
 /// the waiter out again where it still waits: it is called by others, at any time during the wait.
 ///
 /// # Errors
@@ -269,176 +340,137 @@ fn interrupt(fibre: &HeaderRef, record: &Record<'_>, why: u8) {
 /// Where nothing may wait, naming `call`.
 #[track_caller]
 #[inline(always)]
-pub(crate) fn block(
-    call: &'static str,
-    remove: &dyn Fn() -> Option<Waiter>,
-    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
-) -> Result<(), Interrupted> {
-    match switch::may_stop(call) {
-        Some(running) => {
-            let record = Record {
-                call,
-                at: Location::caller(),
-                remove,
-                asked: AtomicU8::new(NOT),
-                why: AtomicU8::new(NOT),
-                deadline: 0,
-            };
-            // SAFETY: it may be stopped.
-            unsafe { block_fibre::<true>(running, &record, publish) }
-        }
-        None => block_thread(remove, publish, None),
-    }
-}
-
-/// What ends a wait before its time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Limit {
-    /// A cancellation: as [`block`].
-    None,
-    /// That, or a deadline: as [`block_until`].
-    Until(Instant),
-    /// Nothing: as [`block_surely`].
-    Uncancelled,
-}
-
-/// As one of the other three.
-#[track_caller]
-#[inline(always)]
 pub(crate) fn block_within(
     limit: Limit,
     call: &'static str,
-    remove: &dyn Fn() -> Option<Waiter>,
-    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
-) -> Result<(), Interrupted> {
-    match limit {
-        Limit::None => block(call, remove, publish),
-        Limit::Until(deadline) => block_until(call, deadline, remove, publish),
-        Limit::Uncancelled => {
-            block_surely(call, publish);
-            Ok(())
-        }
-    }
-}
-
-/// As [`block`], but no cancellation ends it: for a wait whose end others rely on. The cancellation
-/// stays with the fibre, for its next wait.
-#[track_caller]
-#[inline(always)]
-pub(crate) fn block_surely(call: &'static str, publish: &mut impl FnMut(Waiter) -> Option<Waiter>) {
-    // Who meddles finds nobody to be taken out.
-    let remove = || None;
-    let ended = match switch::may_stop(call) {
-        Some(running) => {
-            let record = Record {
-                call,
-                at: Location::caller(),
-                remove: &remove,
-                asked: AtomicU8::new(NOT),
-                why: AtomicU8::new(NOT),
-                deadline: 0,
-            };
-            // SAFETY: it may be stopped.
-            unsafe { block_fibre::<false>(running, &record, publish) }
-        }
-        None => block_thread(&remove, publish, None),
-    };
-    debug_assert_eq!(ended, Ok(()));
-}
-
-/// As [`block`], until `deadline` at most.
-#[track_caller]
-pub(crate) fn block_until(
-    call: &'static str,
-    deadline: Instant,
-    remove: &dyn Fn() -> Option<Waiter>,
-    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
+    remove: &Remove<'_>,
+    publish: impl FnOnce(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
     let Some(running) = switch::may_stop(call) else {
-        return block_thread(remove, publish, Some(deadline));
+        return block_thread(limit, remove, publish);
     };
-    let shared = running.shared();
-    let number = shared.timers.number();
     let record = Record {
         call,
         at: Location::caller(),
         remove,
         asked: AtomicU8::new(NOT),
         why: AtomicU8::new(NOT),
-        deadline: number,
+        is_sure: limit == Limit::Uncancelled,
+        deadline: match limit {
+            Limit::Until(_) => running.shared().timers.number(),
+            Limit::None | Limit::Uncancelled => 0,
+        },
     };
-    // Before its time can come, which finds it: what it wants is seen when the fibre has stopped.
     running.announce(&record);
-    shared.timers.add(deadline, number, running.into());
-    shared.clockwork.wake_if_asleep();
+    if let Limit::Until(deadline) = limit {
+        // Its time can come, which finds it, before the fibre has stopped: what it wants is seen
+        // then.
+        running.set_deadline(deadline, record.deadline);
+    }
+    let at = &record;
     // SAFETY: it may be stopped.
-    let ended = unsafe { block_fibre::<true>(running, &record, publish) };
-    shared.timers.remove(deadline, number);
-    ended
-}
-
-/// A cancellation ends it where `MAY_END_EARLY`.
-///
-/// # Safety
-/// `running` may be stopped.
-#[inline(always)]
-unsafe fn block_fibre<const MAY_END_EARLY: bool>(
-    running: Running,
-    record: &Record<'_>,
-    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
-) -> Result<(), Interrupted> {
-    running.announce(record);
-    // One reference for the closure: it is copied, and a copy of several words just written stalls.
-    let stop = (record, publish);
-    let stop = &mut { stop };
-    // SAFETY: the caller's duty.
     unsafe {
         suspend(running, |processor, fibre| {
-            let (record, publish) = stop;
-            let header = fibre.header();
-            let place = ptr::from_ref(header).cast_mut();
-            // Relaxed: who meddles reads it behind its barrier.
-            processor.publishing.store(place, Ordering::Relaxed);
-            // Pairs with the heavy barriers of `interrupt` and `cancel`.
-            barrier::light();
-            // Relaxed: ordered by the barriers.
-            let asked = record.asked.load(Ordering::Relaxed);
-            let why = asked | header.cancelled.load(Ordering::Relaxed);
-            let fibre = if !MAY_END_EARLY || why == NOT {
-                publish(Waiter::fibre(fibre)).and_then(|waiter| waiter.into_fibre().ok())
-            } else {
-                // Relaxed: who meddles does not find the waiter.
-                record.why.store(why, Ordering::Relaxed);
-                Some(fibre)
-            };
-            // Release: pairs with the Acquire of `interrupt`.
-            processor
-                .publishing
-                .store(ptr::null_mut(), Ordering::Release);
-            if let Some(fibre) = fibre {
-                processor.make_ready(fibre);
-            }
-        });
-    }
+            at.publish(processor, fibre, publish)
+        })
+    };
     running.leave(ptr::null_mut());
+    if let Limit::Until(deadline) = limit {
+        running.shared().timers.remove(deadline, record.deadline);
+    }
     // Relaxed: shown by the wake-up; nobody meddles any more.
     meaning(record.why.load(Ordering::Relaxed))
+}
+
+impl Running {
+    #[cold]
+    fn set_deadline(self, deadline: Instant, number: u64) {
+        let shared = self.shared();
+        shared.timers.add(deadline, number, self.into());
+        shared.clockwork.wake_if_asleep();
+    }
+}
+
+impl Record<'_> {
+    /// The fibre has stopped: publishes its waiter, or has it go on where it has been interrupted
+    /// before. By its processor.
+    #[inline(always)]
+    fn publish(
+        &self,
+        processor: &Processor,
+        fibre: Runnable,
+        publish: impl FnOnce(Waiter) -> Option<Waiter>,
+    ) {
+        let header = fibre.header();
+        let place = ptr::from_ref(header).cast_mut();
+        // Relaxed: who meddles reads it behind its barrier.
+        processor.publishing.store(place, Ordering::Relaxed);
+        // Pairs with the heavy barriers of `interrupt` and `cancel`, where both words are 0.
+        barrier::compiler_only();
+        // Relaxed: ordered by the barriers.
+        let asked = self.asked.load(Ordering::Relaxed);
+        let why = asked | header.cancelled.load(Ordering::Relaxed);
+        if why == NOT {
+            published(processor, publish(Waiter::fibre(fibre)));
+        } else {
+            self.publish_or_not(processor, fibre, publish);
+        }
+    }
+
+    /// As [`publish`](Self::publish), where one of the words is not 0.
+    #[cold]
+    #[inline(never)]
+    fn publish_or_not(
+        &self,
+        processor: &Processor,
+        fibre: Runnable,
+        publish: impl FnOnce(Waiter) -> Option<Waiter>,
+    ) {
+        // Pairs with the heavy barriers of `interrupt` and `cancel`.
+        barrier::light();
+        // Relaxed: ordered by the barriers.
+        let asked = self.asked.load(Ordering::Relaxed);
+        let why = asked | fibre.header().cancelled.load(Ordering::Relaxed);
+        let waiter = Waiter::fibre(fibre);
+        let rest = if why & !FENCED == NOT || self.is_sure {
+            publish(waiter)
+        } else {
+            // Relaxed: who meddles does not find the waiter.
+            self.why.store(why & !FENCED, Ordering::Relaxed);
+            Some(waiter)
+        };
+        published(processor, rest);
+    }
+}
+
+/// The wait has been published: but for a waiter that is given back, which goes on.
+#[inline(always)]
+fn published(processor: &Processor, back: Option<Waiter>) {
+    // Release: pairs with the Acquire of `interrupt`.
+    processor
+        .publishing
+        .store(ptr::null_mut(), Ordering::Release);
+    if let Some(Ok(fibre)) = back.map(Waiter::into_fibre) {
+        processor.make_ready_again(fibre);
+    }
 }
 
 /// As a thread waits; it cannot be cancelled.
 #[cold]
 fn block_thread(
-    remove: &dyn Fn() -> Option<Waiter>,
-    publish: &mut impl FnMut(Waiter) -> Option<Waiter>,
-    deadline: Option<Instant>,
+    limit: Limit,
+    remove: &Remove<'_>,
+    publish: impl FnOnce(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
     let token = Token::new();
-    if publish(Waiter::thread(&token)).is_some() {
+    let waiter = Waiter::thread(&token);
+    let word = waiter.as_word();
+    if publish(waiter).is_some() {
         return Ok(());
     }
-    if let Some(deadline) = deadline
+    if let Limit::Until(deadline) = limit
         && !wait::wait_until(&token, deadline)
-        && let Some(waiter) = remove()
+        && let Some(waiter) = remove(word)
     {
         // Nobody else has it, so the token is never set.
         let _ = waiter.into_word();

@@ -23,8 +23,17 @@ impl Waiter {
         Self(fibre.into_raw().cast())
     }
 
+    /// The word of the waiter that this fibre is while it waits.
+    pub(crate) fn word_of(fibre: NonNull<Header>) -> *mut u8 {
+        fibre.as_ptr().cast()
+    }
+
     pub(crate) fn thread(token: &Token) -> Self {
         Self(NonNull::from(token).cast().map_addr(|a| a | THREAD))
+    }
+
+    pub(crate) fn as_word(&self) -> *mut u8 {
+        self.0.as_ptr()
     }
 
     #[inline(always)]

@@ -124,6 +124,27 @@ fn lane_owner_and_taker() {
     lane(1, false);
 }
 
+/// What comes from the ring is written first, and pushed by one store.
+#[test]
+fn lane_gets_several_at_once() {
+    loom::model(|| {
+        let lane = Arc::new(Lane::new());
+        let items = items::<2>();
+        let taker = beside(&lane, |lane: &Lane<Cell>| {
+            lane.take(got);
+        });
+        let both = [written(&items[0]), written(&items[1])];
+        // SAFETY: this thread is the owner.
+        let pushed = unsafe { lane.push_all(both) };
+        taker.join().unwrap();
+        drain(&lane);
+        // Refused where it is closed.
+        if pushed {
+            each_once(&*items);
+        }
+    });
+}
+
 /// The owner opens it again, and writes slots that have been taken.
 #[test]
 fn lane_is_opened_again() {

@@ -150,8 +150,8 @@ impl<T> Sender<T> {
         let node = Node::new(Slot::new(Some(value)));
         let shared = &*self.shared;
         // SAFETY: it waits here, or nowhere.
-        let remove = || shared.with(|state| unsafe { state.remove_sender(&node) });
-        let ended = block_within(limit, call, &remove, &mut |waiter| {
+        let remove = |_| shared.with(|state| unsafe { state.remove_sender(&node) });
+        let ended = block_within(limit, call, &remove, |waiter| {
             // SAFETY: the sender waits, with its value.
             serve(shared.with(|state| unsafe { state.put_or_wait(&node, waiter) }))
         });
@@ -245,8 +245,8 @@ impl<T> Receiver<T> {
         let node = Node::new(Slot::new(None));
         let shared = &*self.shared;
         // SAFETY: it waits here, or nowhere.
-        let remove = || shared.with(|state| unsafe { state.remove_receiver(&node) });
-        let ended = block_within(limit, call, &remove, &mut |waiter| {
+        let remove = |_| shared.with(|state| unsafe { state.remove_receiver(&node) });
+        let ended = block_within(limit, call, &remove, |waiter| {
             // SAFETY: the receiver waits.
             serve(shared.with(|state| unsafe { state.get_or_wait(&node, waiter) }))
         });

@@ -66,12 +66,27 @@ impl<T> Lane<T> {
     /// Only the owner.
     pub unsafe fn push(&self, item: NonNull<T>) -> bool {
         // SAFETY: the caller's duty.
-        let room = unsafe { self.0.has_room() };
-        if room {
-            // SAFETY: as above, and there is room.
-            unsafe { self.0.push(item) };
+        unsafe { self.0.try_push(item) }
+    }
+
+    /// Adds several at once; false where there is no room.
+    ///
+    /// # Safety
+    /// Only the owner.
+    pub unsafe fn push_all<const N: usize>(&self, items: [NonNull<T>; N]) -> bool {
+        // SAFETY: the caller's duty.
+        if unsafe { self.0.room() } < N {
+            return false;
         }
-        room
+        // SAFETY: as above.
+        let tail = unsafe { self.0.tail() };
+        for (place, item) in (tail..).zip(items) {
+            // SAFETY: as above, and there is room.
+            unsafe { self.0.stage(place, item.as_ptr()) };
+        }
+        // SAFETY: as above.
+        unsafe { self.0.push_staged(tail + N as u64) };
+        true
     }
 
     /// Takes the first.
@@ -106,7 +121,10 @@ impl<T> Ring<T> {
     /// Only the owner.
     pub unsafe fn push(&self, item: NonNull<T>) {
         // SAFETY: the caller's duty.
-        unsafe { self.0.push(item) };
+        while !unsafe { self.0.try_push(item) } {
+            // SAFETY: as above.
+            unsafe { self.0.make_room() };
+        }
     }
 
     /// Takes up to `most`.
@@ -266,12 +284,12 @@ pub fn block(
     remove: impl Fn() -> usize,
     publish: impl Fn(usize),
 ) -> Result<(), crate::Interrupted> {
-    let remove = || {
+    let remove = |_| {
         let word = remove();
         // SAFETY: given by `publish`, and taken back.
         (word != 0).then(|| unsafe { Waiter::from_word(with_exposed_provenance_mut(word)) })
     };
-    wait::block("a wait of the model", &remove, &mut |waiter| {
+    wait::block("a wait of the model", &remove, |waiter| {
         publish(waiter.into_word().expose_provenance());
         None
     })

@@ -29,6 +29,9 @@
 //! every pop ends with such a look. (3) It reads OPEN while it waits: the taker has taken nothing,
 //! and for the one behind it this is the look of (1). Slots are written again only behind OPEN, which the owner's
 //! Acquire puts behind the taker's reads of them.
+//!
+//! Where the barrier is asymmetric the owner's side of it is no instruction; where it is not, OPEN has
+//! another value, which sends the owner to its fence and to a second look.
 
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, load_own};
@@ -41,6 +44,17 @@ pub(crate) const LANE: usize = if MODEL { 2 } else { 16 };
 const OPEN: u32 = 0;
 const TAKING: u32 = 1;
 const TAKEN: u32 = 2;
+/// As OPEN, where the owner must fence before it relies on that: the barrier is not asymmetric.
+const OPEN_FENCED: u32 = 3;
+
+/// How a lane is open: so the owner, which reads it anyway, need not ask what the barrier is.
+fn open() -> u32 {
+    if barrier::is_asymmetric() {
+        OPEN
+    } else {
+        OPEN_FENCED
+    }
+}
 
 pub(crate) struct Lane<T> {
     head: AtomicU64,
@@ -63,22 +77,29 @@ impl<T> Lane<T> {
             tail: AtomicU64::new(0),
             slots: std::array::from_fn(|_| AtomicPtr::default()),
             taken: CachePadded::new(Taken {
-                state: AtomicU32::new(OPEN),
+                state: AtomicU32::new(open()),
                 from: AtomicU64::new(0),
                 to: AtomicU64::new(0),
             }),
         }
     }
 
-    /// Items that one more could be pushed behind: fewer than [`LANE`], and nobody has closed it.
+    /// How many more there is room for: none where somebody has closed it.
     ///
     /// # Safety
     /// Only the owner.
+    #[inline]
+    pub(crate) unsafe fn room(&self) -> usize {
+        if self.is_closed() {
+            return 0;
+        }
+        LANE - (load_own(&self.tail) - load_own(&self.head)) as usize
+    }
+
     #[inline(always)]
-    pub(crate) unsafe fn has_room(&self) -> bool {
-        // Relaxed: where it has just been closed, the item can be taken too.
-        load_own(&self.tail) - load_own(&self.head) < LANE as u64
-            && self.taken.state.load(Ordering::Relaxed) == OPEN
+    fn is_closed(&self) -> bool {
+        // Relaxed: where it has just been closed, what is pushed can be taken too.
+        !matches!(self.taken.state.load(Ordering::Relaxed), OPEN | OPEN_FENCED)
     }
 
     /// About how many items there are. Anybody.
@@ -90,17 +111,52 @@ impl<T> Lane<T> {
         (self.tail.load(Ordering::Relaxed).saturating_sub(head)) as usize
     }
 
-    /// Adds `item` behind the others.
+    /// Adds `item` behind the others; false where there are [`LANE`] already, or somebody has closed
+    /// it.
     ///
     /// # Safety
-    /// Only the owner; there is [room](Self::has_room).
+    /// Only the owner.
     #[inline(always)]
-    pub(crate) unsafe fn push(&self, item: NonNull<T>) {
+    pub(crate) unsafe fn try_push(&self, item: NonNull<T>) -> bool {
         let tail = load_own(&self.tail);
+        if tail - load_own(&self.head) == LANE as u64 || self.is_closed() {
+            return false;
+        }
         // Relaxed: published by the tail.
         self.slots[tail as usize % LANE].store(item.as_ptr(), Ordering::Relaxed);
         // Release: pairs with the Acquire in `take`; publishes the slot and the item.
         self.tail.store(tail + 1, Ordering::Release);
+        true
+    }
+
+    /// Where the next item goes.
+    ///
+    /// # Safety
+    /// Only the owner.
+    #[inline]
+    pub(crate) unsafe fn tail(&self) -> u64 {
+        load_own(&self.tail)
+    }
+
+    /// Writes what may be pushed behind the others, up to that place, by
+    /// [`push_staged`](Self::push_staged).
+    ///
+    /// # Safety
+    /// Only the owner; there is [room](Self::room) from the [tail](Self::tail) to there.
+    #[inline(always)]
+    pub(crate) unsafe fn stage(&self, place: u64, item: *mut T) {
+        // Relaxed: published by the tail.
+        self.slots[place as usize % LANE].store(item, Ordering::Relaxed);
+    }
+
+    /// Adds what has been written, up to this tail.
+    ///
+    /// # Safety
+    /// Only the owner; all up to there have been [written](Self::stage), and are its own.
+    #[inline]
+    pub(crate) unsafe fn push_staged(&self, tail: u64) {
+        // Release: pairs with the Acquire in `take`; publishes the slots and the items.
+        self.tail.store(tail, Ordering::Release);
     }
 
     /// Takes the first item; says so where others have taken from the lane.
@@ -115,27 +171,44 @@ impl<T> Lane<T> {
         }
         // Relaxed: a taker that misses it is seen below.
         self.head.store(head + 1, Ordering::Relaxed);
-        // Pairs with the heavy barrier in `take`.
-        barrier::light();
+        // Pairs with the heavy barrier in `take`, where the state says OPEN.
+        barrier::compiler_only();
         // Relaxed: the barrier orders it; what a taker has written is read behind an Acquire.
-        if self.taken.state.load(Ordering::Relaxed) != OPEN {
-            was_taken();
-            if !self.reopen(head) {
-                return None;
-            }
+        if self.taken.state.load(Ordering::Relaxed) != OPEN && !self.has_popped(head, was_taken) {
+            return None;
         }
         // Relaxed: our own store.
         NonNull::new(self.slots[head as usize % LANE].load(Ordering::Relaxed))
     }
 
-    /// The first item, which need not be there any more: to be looked at, not to be used.
+    /// True where the item at `popped` is the owner's; the state was not OPEN.
+    #[cold]
+    #[inline(never)]
+    fn has_popped(&self, popped: u64, was_taken: impl FnOnce()) -> bool {
+        // Pairs with the heavy barrier in `take`.
+        barrier::light();
+        // Relaxed: as in `pop`.
+        if self.taken.state.load(Ordering::Relaxed) == OPEN_FENCED {
+            return true;
+        }
+        was_taken();
+        self.reopen(popped)
+    }
+
+    /// The first items, which need not be there any more, nor have been: to be looked at, not to be
+    /// used.
     ///
     /// # Safety
     /// Only the owner.
     #[inline(always)]
-    pub(crate) unsafe fn peek(&self) -> *const T {
+    pub(crate) unsafe fn peek(&self) -> [*const T; 2] {
+        let head = load_own(&self.head);
         // Relaxed: a hint.
-        self.slots[load_own(&self.head) as usize % LANE].load(Ordering::Relaxed)
+        [head, head + 1].map(|at| {
+            self.slots[at as usize % LANE]
+                .load(Ordering::Relaxed)
+                .cast_const()
+        })
     }
 
     /// Goes on behind what has been taken; true where the item at `popped` is still the owner's.
@@ -154,7 +227,7 @@ impl<T> Lane<T> {
                 Ok(_) => break,
                 // There was nothing when the taker looked; had another one come since, it has
                 // seen the pop.
-                Err(OPEN) => return true,
+                Err(OPEN | OPEN_FENCED) => return true,
                 Err(_) => backoff.wait(),
             }
         }
@@ -164,7 +237,7 @@ impl<T> Lane<T> {
         // Relaxed: published by the state, to the next taker.
         self.head.store(to.max(popped + 1), Ordering::Relaxed);
         // Release: pairs with the Acquire in `take`; publishes the head.
-        self.taken.state.store(OPEN, Ordering::Release);
+        self.taken.state.store(open(), Ordering::Release);
         from > popped
     }
 
@@ -185,7 +258,8 @@ impl<T> Lane<T> {
         {
             return false;
         }
-        let from = if state == OPEN {
+        let was_open = state == open();
+        let from = if was_open {
             // Pairs with the light barrier in `pop`.
             barrier::heavy();
             // Relaxed: ordered by the barrier.
@@ -212,9 +286,9 @@ impl<T> Lane<T> {
         self.taken.to.store(to, Ordering::Relaxed);
         // Where it has nothing, the owner may be behind it with one that was pushed since; and one
         // that has popped its last would not come to open it again.
-        let nothing = state == OPEN && from == to;
+        let nothing = was_open && from == to;
         // Release: pairs with the Acquire in `reopen`.
-        let next = if nothing { OPEN } else { TAKEN };
+        let next = if nothing { open() } else { TAKEN };
         self.taken.state.store(next, Ordering::Release);
         from < to
     }

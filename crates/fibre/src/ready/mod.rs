@@ -2,4 +2,5 @@
 
 pub(crate) mod inbox;
 pub(crate) mod lane;
+pub(crate) mod pinned;
 pub(crate) mod ring;

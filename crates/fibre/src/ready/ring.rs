@@ -13,7 +13,7 @@
 use corelay_sync::CachePadded;
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU64, Ordering, load_own};
-use corelay_sync::facade::cell::{UnsafeCell, place_of};
+use corelay_sync::facade::cell::{Cell, UnsafeCell, place_of};
 use std::ptr::NonNull;
 
 /// Slots at first.
@@ -28,6 +28,12 @@ pub(crate) struct Ring<T> {
 struct End<T> {
     tail: AtomicU64,
     buffer: AtomicPtr<Buffer<T>>,
+    // What only the owner looks at.
+    /// The slots of the buffer, and their number less one.
+    slots: Cell<*const AtomicPtr<T>>,
+    mask: Cell<u64>,
+    /// The tail at which there may be no room: takers have moved the head since.
+    full_at: Cell<u64>,
     /// All buffers, the current one last.
     #[expect(clippy::vec_box, reason = "takers hold their addresses")]
     buffers: UnsafeCell<Vec<Box<Buffer<T>>>>,
@@ -37,8 +43,8 @@ struct Buffer<T> {
     slots: Box<[AtomicPtr<T>]>,
 }
 
-// SAFETY: items are passed on whole, from the one that pushes to the one that takes; `buffers`
-// is the owner's.
+// SAFETY: items are passed on whole, from the one that pushes to the one that takes; `buffers` and
+// the cells are the owner's.
 unsafe impl<T: Send> Send for Ring<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Ring<T> {}
@@ -66,6 +72,9 @@ impl<T> Ring<T> {
             head: CachePadded::new(AtomicU64::new(0)),
             end: CachePadded::new(End {
                 tail: AtomicU64::new(0),
+                slots: Cell::new(buffer.slots.as_ptr()),
+                mask: Cell::new(SLOTS as u64 - 1),
+                full_at: Cell::new(SLOTS as u64),
                 buffer: AtomicPtr::new(first),
                 buffers: UnsafeCell::new(vec![buffer]),
             }),
@@ -80,14 +89,36 @@ impl<T> Ring<T> {
         self.end.tail.load(Ordering::Relaxed).saturating_sub(head) as usize
     }
 
-    /// Adds `item` behind the others.
+    /// Adds `item` behind the others; false where it does not know of any room, which
+    /// [`make_room`](Self::make_room) finds.
     ///
     /// # Safety
     /// Only the owner.
-    #[inline]
-    pub(crate) unsafe fn push(&self, item: NonNull<T>) {
+    #[inline(always)]
+    pub(crate) unsafe fn try_push(&self, item: NonNull<T>) -> bool {
+        let end = &self.end;
+        let tail = load_own(&end.tail);
+        if tail == end.full_at.get() {
+            return false;
+        }
+        let slot = (end.slots.get()).wrapping_add((tail & end.mask.get()) as usize);
+        // SAFETY: a slot of the current buffer, which lives as long as the ring.
+        let slot = unsafe { &*slot };
+        // Relaxed: published by the tail.
+        slot.store(item.as_ptr(), Ordering::Relaxed);
+        // Release: pairs with the Acquire in `claim`; publishes the slot, the item and the buffer.
+        end.tail.store(tail + 1, Ordering::Release);
+        true
+    }
+
+    /// Sees what has been taken; where nothing has, there are more slots from now on.
+    ///
+    /// # Safety
+    /// Only the owner.
+    #[cold]
+    pub(crate) unsafe fn make_room(&self) {
         let tail = load_own(&self.end.tail);
-        // Acquire: pairs with the Release in `take`: the slot has been read by who took it.
+        // Acquire: pairs with the Release in `claim`: slots have been read by who took them.
         let head = self.head.load(Ordering::Acquire);
         // Relaxed: our own store.
         let buffer = self.end.buffer.load(Ordering::Relaxed);
@@ -96,11 +127,10 @@ impl<T> Ring<T> {
         if tail - head == buffer.slots.len() as u64 {
             // SAFETY: the owner.
             buffer = unsafe { self.grow(buffer, head, tail) };
+            self.end.slots.set(buffer.slots.as_ptr());
+            self.end.mask.set(buffer.slots.len() as u64 - 1);
         }
-        // Relaxed: published by the tail.
-        buffer.at(tail).store(item.as_ptr(), Ordering::Relaxed);
-        // Release: pairs with the Acquire in `take`; publishes the slot, the item and the buffer.
-        self.end.tail.store(tail + 1, Ordering::Release);
+        self.end.full_at.set(head + buffer.slots.len() as u64);
     }
 
     /// Twice as many slots.
@@ -118,7 +148,7 @@ impl<T> Ring<T> {
         let buffer = &raw const *new;
         // SAFETY: only the owner uses the list.
         unsafe { &mut *place_of(&self.end.buffers) }.push(new);
-        // Release: pairs with the Acquire in `take`; publishes the slots.
+        // Release: pairs with the Acquire in `claim`; publishes the slots.
         self.end.buffer.store(buffer.cast_mut(), Ordering::Release);
         // SAFETY: it lives as long as the ring.
         unsafe { &*buffer }
@@ -133,12 +163,28 @@ impl<T> Ring<T> {
         count: impl FnOnce(usize) -> usize,
         mut give: impl FnMut(NonNull<T>),
     ) -> usize {
+        let mut items = [std::ptr::null_mut(); MOST];
+        let n = self.claim(|there| count(there).min(MOST), |at, item| items[at] = item);
+        for item in items[..n].iter().copied().filter_map(NonNull::new) {
+            give(item);
+        }
+        n
+    }
+
+    /// As [`take`](Self::take), without a limit: `show` gets each item and its place among them
+    /// before they are taken, and not for good where the result is 0.
+    #[inline(always)]
+    pub(crate) fn claim(
+        &self,
+        count: impl FnOnce(usize) -> usize,
+        mut show: impl FnMut(usize, *mut T),
+    ) -> usize {
         // Acquire: pairs with the Release below; the tail that is read next is not older.
         let head = self.head.load(Ordering::Acquire);
-        // Acquire: pairs with the Release in `push`.
+        // Acquire: pairs with the Release in `try_push`.
         let tail = self.end.tail.load(Ordering::Acquire);
         let there = tail.saturating_sub(head) as usize;
-        let n = count(there).min(there).min(MOST);
+        let n = count(there).min(there);
         if n == 0 {
             return 0;
         }
@@ -146,24 +192,19 @@ impl<T> Ring<T> {
         let buffer = self.end.buffer.load(Ordering::Acquire);
         // SAFETY: a buffer lives as long as the ring.
         let buffer = unsafe { &*buffer };
-        let mut items = [std::ptr::null_mut(); MOST];
-        for (position, item) in (head..).zip(&mut items[..n]) {
+        let slots = &*buffer.slots;
+        for at in 0..n {
+            // A power of two.
+            let slot = &slots[(head as usize + at) & (slots.len() - 1)];
             // Relaxed: shown by the tail. Where it has been written again, the exchange fails.
-            *item = buffer.at(position).load(Ordering::Relaxed);
+            show(at, slot.load(Ordering::Relaxed));
         }
-        // Release: pairs with the Acquire in `push`: the slots have been read. Acquire: pairs
+        // Release: pairs with the Acquire in `make_room`: the slots have been read. Acquire: pairs
         // with the Release of takers before, so that the order of takers is one.
-        if self
-            .head
-            .compare_exchange(head, head + n as u64, Ordering::AcqRel, Ordering::Relaxed)
-            .is_err()
-        {
-            return 0;
-        }
-        for item in items[..n].iter().copied().filter_map(NonNull::new) {
-            give(item);
-        }
-        n
+        let taken =
+            self.head
+                .compare_exchange(head, head + n as u64, Ordering::AcqRel, Ordering::Relaxed);
+        if taken.is_ok() { n } else { 0 }
     }
 }
 

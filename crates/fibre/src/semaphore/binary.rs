@@ -11,6 +11,7 @@
 use crate::wait::{block, unwind};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
+use std::cell::Cell;
 use std::fmt;
 use std::ptr;
 
@@ -42,24 +43,17 @@ impl BinarySemaphore {
         if self.try_wait() {
             return;
         }
-        let mut is_second = false;
-        let waiter_word = AtomicPtr::default();
-        let remove = || {
-            // Acquire: pairs with the Release below.
-            let waiter: *mut u8 = waiter_word.load(Ordering::Acquire);
+        let is_second = Cell::new(false);
+        let remove = |waiter| {
             // Acquire: pairs with the Release of the waiter that has stopped.
-            (!waiter.is_null()
-                && self
-                    .word
-                    .compare_exchange(waiter, EMPTY, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok())
-            // SAFETY: taken out.
-            .then(|| unsafe { Waiter::from_word(waiter) })
+            self.word
+                .compare_exchange(waiter, EMPTY, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+                // SAFETY: taken out.
+                .then(|| unsafe { Waiter::from_word(waiter) })
         };
-        let ended = block("BinarySemaphore::wait", &remove, &mut |waiter| {
+        let ended = block("BinarySemaphore::wait", &remove, |waiter| {
             let waiter = waiter.into_word();
-            // Release: pairs with the Acquire in `remove`.
-            waiter_word.store(waiter, Ordering::Release);
             // Release: pairs with the Acquire of `post`: hands the stopped waiter over.
             let before =
                 self.word
@@ -70,7 +64,7 @@ impl BinarySemaphore {
                     // Acquire: pairs with the Release of `post`. Nobody else takes it away.
                     self.word.swap(EMPTY, Ordering::Acquire);
                 }
-                Err(_) => is_second = true,
+                Err(_) => is_second.set(true),
             }
             // SAFETY: not published.
             Some(unsafe { Waiter::from_word(waiter) })
@@ -79,7 +73,7 @@ impl BinarySemaphore {
             unwind(why);
         }
         assert!(
-            !is_second,
+            !is_second.get(),
             "corelay: two wait for one BinarySemaphore; use a Semaphore"
         );
     }

@@ -6,7 +6,7 @@
 
 use crate::line::{Line, Node};
 use crate::spin::{LOCKED, LockWord};
-use crate::wait::{Interrupted, block, block_until, unwind};
+use crate::wait::{Interrupted, Limit, block, block_within, unwind};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::UnsafeCell;
@@ -45,8 +45,8 @@ impl Semaphore {
             return;
         }
         let node = Node::new(());
-        let remove = || self.withdraw(&node);
-        let ended = block("Semaphore::acquire", &remove, &mut |waiter| {
+        let remove = |_| self.withdraw(&node);
+        let ended = block("Semaphore::acquire", &remove, |waiter| {
             self.enqueue(&node, waiter)
         });
         if let Err(why) = ended {
@@ -67,13 +67,11 @@ impl Semaphore {
             return Ok(());
         }
         let node = Node::new(());
-        let remove = || self.withdraw(&node);
-        block_until(
-            "Semaphore::acquire_until",
-            deadline,
-            &remove,
-            &mut |waiter| self.enqueue(&node, waiter),
-        )
+        let remove = |_| self.withdraw(&node);
+        let limit = Limit::Until(deadline);
+        block_within(limit, "Semaphore::acquire_until", &remove, |waiter| {
+            self.enqueue(&node, waiter)
+        })
     }
 
     /// Puts a waiter behind the others; gives it back where there is a permit, which is taken.

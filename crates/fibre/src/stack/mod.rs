@@ -32,7 +32,7 @@ mod testing;
 
 pub(crate) use guard::Guards;
 pub(crate) use local::{give, take, trim};
-pub(crate) use overflow::{Label, OverflowGuard};
+pub(crate) use overflow::{Label, Labelled, OverflowGuard};
 pub use size::{StackSize, StackSizeError};
 pub use slab::StackError;
 

@@ -1,7 +1,7 @@
 //! Which fibre it was that ran into its guard.
 //!
 //! A fault in a guard is a signal, which the processor's thread takes on a stack of its own. The
-//! handler finds the fibre by a pointer that the scheduler moves at each switch, writes its name
+//! handler finds the fibre by the word in which its processor says whom it runs, writes its name
 //! and ends the process. It calls nothing but `write`, `sigaction`, `raise` and `abort`, and
 //! allocates and locks nothing: a fault can happen anywhere.
 //!
@@ -11,6 +11,7 @@
 use super::Stack;
 use super::alternate::AlternateStack;
 use corelay_sync::facade::MODEL;
+use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -34,7 +35,7 @@ unsafe impl Sync for Label {}
 
 impl Label {
     /// Of the fibre on `stack`; without a name if that is empty. The name stays where it is as
-    /// long as the label is in use: see [`OverflowGuard::running`].
+    /// long as the label is in use: see [`OverflowGuard::install`].
     pub(crate) fn new(stack: Stack, name: &str) -> Self {
         Self {
             guard: stack.limit()..stack.bottom(),
@@ -45,12 +46,44 @@ impl Label {
     }
 }
 
+/// What has a label: a fibre's record.
+pub(crate) trait Labelled {
+    fn label(&self) -> &Label;
+}
+
+/// Where it is said who runs, and how its label is found there.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    running: *const (),
+    /// Null where nobody runs.
+    label: unsafe fn(*const ()) -> *const Label,
+}
+
+impl Watched {
+    fn new<T: Labelled>(running: &AtomicPtr<T>) -> Self {
+        /// # Safety
+        /// `running` is a word of this type: null, or the address of one that lives.
+        unsafe fn label<T: Labelled>(running: *const ()) -> *const Label {
+            // SAFETY: the caller's duty.
+            let running = unsafe { &*running.cast::<AtomicPtr<T>>() };
+            // Relaxed: written by this thread.
+            let running = running.load(Ordering::Relaxed);
+            // SAFETY: the caller's duty.
+            unsafe { running.as_ref() }.map_or(ptr::null(), |running| running.label())
+        }
+        Self {
+            running: ptr::from_ref(running).cast(),
+            label: label::<T>,
+        }
+    }
+}
+
 thread_local! {
-    /// Where the guard of this thread keeps the label of the fibre that runs.
+    /// What the guard of this thread watches.
     ///
     /// Constant and without a destructor, so that a signal handler may read it. In a shared
     /// library the first access may allocate, and [`OverflowGuard::install`] makes it.
-    static WATCHED: Cell<*const Cell<*const Label>> = const { Cell::new(ptr::null()) };
+    static WATCHED: Cell<Option<Watched>> = const { Cell::new(None) };
 }
 
 /// While it lives, a fibre that overflows its stack on this thread is named. Of two on one thread,
@@ -59,10 +92,8 @@ thread_local! {
 /// The process's handlers are installed by the first guard and stay.
 #[derive(Debug)]
 pub(crate) struct OverflowGuard {
-    /// Boxed, so that the guard can be moved.
-    label: Box<Cell<*const Label>>,
     /// What the thread watched before.
-    before: *const Cell<*const Label>,
+    before: Option<Watched>,
     /// Last: the thread needs it as long as it watches.
     _alternate: Option<AlternateStack>,
     /// It is this thread's alternate stack and cell: neither `Send` nor `Sync`.
@@ -70,12 +101,17 @@ pub(crate) struct OverflowGuard {
 }
 
 impl OverflowGuard {
-    /// Watches this thread.
+    /// Watches this thread. It names who `running` says runs; null: nobody.
     ///
     /// # Errors
     ///
     /// There is no memory for the alternate stack.
-    pub(crate) fn install() -> io::Result<Self> {
+    ///
+    /// # Safety
+    ///
+    /// While this guard lives, the word stays where it is, this thread alone writes it, and what it
+    /// says lives, with the name that its label was made of.
+    pub(crate) unsafe fn install<T: Labelled>(running: &AtomicPtr<T>) -> io::Result<Self> {
         // The checkers run all their threads on one, and each on a stack of its own already.
         let alternate = if MODEL {
             None
@@ -84,25 +120,11 @@ impl OverflowGuard {
             install_handlers()?;
             Some(alternate)
         };
-        let label = Box::new(Cell::new(ptr::null()));
-        let before = WATCHED.replace(&raw const *label);
         Ok(Self {
-            label,
-            before,
+            before: WATCHED.replace(Some(Watched::new(running))),
             _alternate: alternate,
             thread: PhantomData,
         })
-    }
-
-    /// Says which fibre runs from now on; null: none. One store.
-    ///
-    /// # Safety
-    ///
-    /// Until the next call, and while this guard lives, the label stays valid and with it the
-    /// name that it was made of.
-    #[inline(always)]
-    pub(crate) unsafe fn running(&self, label: *const Label) {
-        self.label.set(label);
     }
 }
 
@@ -190,10 +212,10 @@ extern "C" fn on_fault(
 
 /// The label of the fibre that runs here, if `address` is in its guard.
 fn label_of<'a>(address: usize) -> Option<&'a Label> {
-    // SAFETY: null, or of the guard of this thread, which takes it back when it goes.
-    let label = unsafe { WATCHED.get().as_ref() }?.get();
-    // SAFETY: null, or valid by the promise of whoever called `running`; it is not changed
-    // while its fibre runs, and this is that fibre's thread.
+    let watched = WATCHED.get()?;
+    // SAFETY: by `install`, whose guard takes it back when it goes; this is that fibre's thread.
+    let label = unsafe { (watched.label)(watched.running) };
+    // SAFETY: null, or of a fibre that runs here.
     let label = unsafe { label.as_ref() }?;
     label.guard.contains(&address).then_some(label)
 }
@@ -236,7 +258,7 @@ fn hand_on(
 /// Writes who it was to the standard error, as one line in one call.
 fn report(label: &Label) {
     let mut line = Line::default();
-    // SAFETY: the name is valid while the label is: see `OverflowGuard::running`.
+    // SAFETY: the name is valid while the label is: see `OverflowGuard::install`.
     let name = unsafe { slice::from_raw_parts(label.name, label.name_len) };
     if name.is_empty() {
         line.push(b"corelay: a fibre without a name");
@@ -354,22 +376,28 @@ mod tests {
         black_box(&frame).iter().sum()
     }
 
+    impl Labelled for Label {
+        fn label(&self) -> &Label {
+            self
+        }
+    }
+
     /// Runs `main` as fibre `name` on a stack of 64 KiB.
     fn run_fibre<R>(name: &str, main: impl FnOnce() -> R + 'static) {
         let stacks = Stacks::new();
         let mut local = LocalStacks::new(stacks.clone());
         let stack = local.take(kind(DEFAULT)).unwrap();
         let label = Label::new(stack, name);
-        let guard = OverflowGuard::install().unwrap();
+        let running = AtomicPtr::default();
+        // SAFETY: the label and the name outlive the guard.
+        let _guard = unsafe { OverflowGuard::install(&running) }.unwrap();
         let mut fibre = Coroutine::with_stack(Frames::below(stack.top(), stack), move |_, ()| {
             black_box(main());
         });
-        // SAFETY: the label and the name outlive the guard.
-        unsafe { guard.running(&raw const label) };
+        running.store((&raw const label).cast_mut(), Ordering::Relaxed);
         let result = fibre.resume(());
         assert!(matches!(result, CoroutineResult::<(), ()>::Return(())));
-        // SAFETY: as above.
-        unsafe { guard.running(std::ptr::null()) };
+        running.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
     #[test]
@@ -454,7 +482,9 @@ mod tests {
             // A thread's own stack, which std watches.
             Some("thread") => {
                 let main = || {
-                    let _guard = OverflowGuard::install().unwrap();
+                    let nobody = AtomicPtr::<Label>::default();
+                    // SAFETY: it says nothing.
+                    let _guard = unsafe { OverflowGuard::install(&nobody) }.unwrap();
                     dive(1 << 20)
                 };
                 let builder = std::thread::Builder::new().name("plain".into());
@@ -469,7 +499,9 @@ mod tests {
             // And std watches again when ours has gone.
             Some(_) => {
                 let main = || {
-                    drop(OverflowGuard::install().unwrap());
+                    let nobody = AtomicPtr::<Label>::default();
+                    // SAFETY: as above.
+                    drop(unsafe { OverflowGuard::install(&nobody) }.unwrap());
                     dive(1 << 20)
                 };
                 let builder = std::thread::Builder::new().name("plain".into());

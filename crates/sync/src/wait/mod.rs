@@ -29,5 +29,5 @@ pub use context::{
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;
 pub use source::{Registration, Source, poll_sources, register};
-pub use suspend::{Here, Spot, Stand, Stop, Yielder, here};
+pub use suspend::{Errand, Here, Spot, Stand, Stop, Yielder, here};
 pub use token::Token;

@@ -34,46 +34,62 @@ impl Yielder {
     }
 }
 
-/// What a coroutine that has stopped wants done, by its scheduler and on its scheduler's stack.
-#[derive(Debug)]
-pub struct Stop {
-    run: unsafe fn(scheduler: *const (), stopped: NonNull<()>, data: *mut ()),
-    data: *mut (),
+/// What runs an errand: told who the scheduler is, who has stopped, and where this lies.
+#[repr(transparent)]
+struct Run(unsafe fn(scheduler: *const (), stopped: NonNull<()>, errand: NonNull<Run>));
+
+/// What a coroutine that stops wants done: in its frame.
+#[repr(C)]
+#[allow(missing_debug_implementations)]
+pub struct Errand<F> {
+    run: Run,
+    after: ManuallyDrop<F>,
 }
 
+impl<F: FnOnce(*const (), NonNull<()>)> Errand<F> {
+    /// `after` is run with what the scheduler passes to [`Stop::run`]; it is not dropped where it
+    /// is not run.
+    #[inline(always)]
+    pub fn new(after: F) -> Self {
+        Self {
+            run: Run(Self::run),
+            after: ManuallyDrop::new(after),
+        }
+    }
+
+    /// # Safety
+    /// `errand` is one of this type, whose closure nobody uses afterwards.
+    unsafe fn run(scheduler: *const (), stopped: NonNull<()>, errand: NonNull<Run>) {
+        let errand = errand.cast::<Self>().as_ptr();
+        // SAFETY: the caller's duty; only an address.
+        let after = unsafe { &raw const (*errand).after };
+        // SAFETY: the caller's duty. Read before it runs: then the coroutine may go on.
+        let after = unsafe { after.read() };
+        ManuallyDrop::into_inner(after)(scheduler, stopped);
+    }
+}
+
+/// An [`Errand`] on its way to the scheduler: one word, which a switch of stacks carries in a
+/// register.
+#[derive(Debug)]
+pub struct Stop(NonNull<Run>);
+
 impl Stop {
-    /// Runs `after`, once: with what the scheduler passes to [`run`](Self::run).
+    /// Has `errand` run, once.
     ///
     /// # Safety
-    /// `after` stays where it is until the coroutine goes on, is not used otherwise, and does not
-    /// unwind.
+    /// It stays where it is until the coroutine goes on, is not used otherwise, and does not unwind.
     #[inline(always)]
-    pub unsafe fn new<F: FnOnce(*const (), NonNull<()>)>(after: &mut ManuallyDrop<F>) -> Self {
-        /// # Safety
-        /// `data` is an `F` that nobody uses afterwards.
-        unsafe fn run<F: FnOnce(*const (), NonNull<()>)>(
-            scheduler: *const (),
-            stopped: NonNull<()>,
-            data: *mut (),
-        ) {
-            // SAFETY: the caller's duty. Read before it runs: then the coroutine may go on.
-            let after = unsafe { data.cast::<F>().read() };
-            after(scheduler, stopped);
-        }
-        Self {
-            run: run::<F>,
-            data: ptr::from_mut(after).cast(),
-        }
+    pub unsafe fn new<F: FnOnce(*const (), NonNull<()>)>(errand: &mut Errand<F>) -> Self {
+        Self(NonNull::from(errand).cast())
     }
 
     /// The coroutine wants nothing: somebody has it already, and makes it go on.
     #[inline(always)]
     fn nothing() -> Self {
-        unsafe fn run(_: *const (), _: NonNull<()>, _: *mut ()) {}
-        Self {
-            run,
-            data: ptr::null_mut(),
-        }
+        unsafe fn run(_: *const (), _: NonNull<()>, _: NonNull<Run>) {}
+        static NOTHING: Run = Run(run);
+        Self(NonNull::from(&NOTHING))
     }
 
     /// Does what is wanted. For schedulers, which say who they are and who has stopped.
@@ -82,8 +98,10 @@ impl Stop {
     /// Both are what the one who made it takes them for; the coroutine has stopped.
     #[inline(always)]
     pub unsafe fn run(self, scheduler: *const (), stopped: NonNull<()>) {
+        // SAFETY: an errand begins with it, and stays, by `new`.
+        let Run(run) = unsafe { self.0.read() };
         // SAFETY: by `new`, and by the caller.
-        unsafe { (self.run)(scheduler, stopped, self.data) };
+        unsafe { run(scheduler, stopped, self.0) };
     }
 }
 

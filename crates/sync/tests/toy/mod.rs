@@ -2,12 +2,11 @@
 //! runtime does with the waiting seam, without the runtime.
 
 use corelay_sync::wait::{
-    Context, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
+    Context, Errand, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
 };
 use corosensei::{Coroutine, CoroutineResult};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -128,13 +127,13 @@ unsafe impl Context for Toy {
         }
         let running = self.running.get().expect("a coroutine runs");
         let token = std::ptr::from_ref(token);
-        let mut after = ManuallyDrop::new(move |toy: *const (), who: NonNull<()>| {
+        let mut errand = Errand::new(move |toy: *const (), who: NonNull<()>| {
             // SAFETY: as `resume` passes it.
             let toy = unsafe { &*toy.cast::<Self>() };
             toy.tokens.borrow_mut().push((token, who.cast()));
         });
         // SAFETY: it stays in this frame, and does not unwind.
-        let stop = unsafe { Stop::new(&mut after) };
+        let stop = unsafe { Stop::new(&mut errand) };
         // SAFETY: it lives.
         let running = unsafe { running.as_ref() };
         // SAFETY: it runs, and calls this.

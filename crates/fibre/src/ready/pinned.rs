@@ -1,0 +1,101 @@
+//! The ready fibres that stay on a processor: pushed and popped by it alone, first come first served.
+//!
+//! A ring of slots that doubles when it is full; positions are 64-bit counts and never wrap.
+
+use std::ptr::{self, NonNull};
+
+/// Slots at first.
+const SLOTS: usize = 64;
+
+pub(crate) struct Pinned<T> {
+    /// A power of two.
+    slots: Box<[*const T]>,
+    head: u64,
+    tail: u64,
+}
+
+impl<T> Pinned<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: vec![ptr::null(); SLOTS].into(),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    #[inline(always)]
+    fn index(&self, position: u64) -> usize {
+        position as usize & (self.slots.len() - 1)
+    }
+
+    /// Adds `item` behind the others.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, item: NonNull<T>) {
+        if self.tail - self.head == self.slots.len() as u64 {
+            return self.push_where_it_is_full(item);
+        }
+        let index = self.index(self.tail);
+        // SAFETY: below the number of slots, by its mask.
+        *unsafe { self.slots.get_unchecked_mut(index) } = item.as_ptr();
+        self.tail += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_where_it_is_full(&mut self, item: NonNull<T>) {
+        let mut slots = vec![ptr::null(); 2 * self.slots.len()];
+        for position in self.head..self.tail {
+            slots[position as usize % (2 * self.slots.len())] = self.slots[self.index(position)];
+        }
+        self.slots = slots.into();
+        self.push(item);
+    }
+
+    /// Takes the first item.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<NonNull<T>> {
+        if self.is_empty() {
+            return None;
+        }
+        let index = self.index(self.head);
+        self.head += 1;
+        // SAFETY: below the number of slots, by its mask.
+        let item = unsafe { *self.slots.get_unchecked(index) };
+        NonNull::new(item.cast_mut())
+    }
+
+    /// The first items, where there are so many; otherwise anything: to be looked at, not to be used.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> [*const T; 2] {
+        [self.head, self.head + 1].map(|position| {
+            let index = self.index(position);
+            // SAFETY: below the number of slots, by its mask.
+            unsafe { *self.slots.get_unchecked(index) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_come_first_served_while_it_grows() {
+        let items: Vec<usize> = (0..10 * SLOTS).collect();
+        let mut pinned = Pinned::new();
+        let mut popped = Vec::new();
+        // Two more for each that goes: it is full with its first item anywhere.
+        for three in items.chunks(3) {
+            three.iter().for_each(|item| pinned.push(item.into()));
+            assert_eq!(pinned.peek()[0], &items[popped.len()]);
+            popped.extend(pinned.pop());
+        }
+        popped.extend(std::iter::from_fn(|| pinned.pop()));
+        assert!(pinned.is_empty());
+        assert!(popped.into_iter().eq(items.iter().map(NonNull::from)));
+    }
+}

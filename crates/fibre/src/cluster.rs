@@ -164,7 +164,7 @@ impl Shared {
         self.processors.iter().any(|p| ptr::eq(runs(p), fibre))
     }
 
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         // Release: pairs with the Acquire of `is_over`: fibres made before are counted.
         self.closing.store(true, Ordering::SeqCst);
         self.wake_all();
@@ -203,6 +203,19 @@ impl Cluster {
         let shared = Arc::clone(&cluster.shared);
         cluster.start_thread(format!("{name} clock"), move || clockwork::run(&shared))?;
         Ok(cluster)
+    }
+
+    /// Of a [host](crate::host): but for its processor, which is the calling thread.
+    pub(crate) fn of_host(shared: &Arc<Shared>) -> Self {
+        let mut cluster = Self {
+            shared: Arc::clone(shared),
+            threads: Vec::new(),
+        };
+        let theirs = Arc::clone(shared);
+        cluster
+            .start_thread(String::from("host clock"), move || clockwork::run(&theirs))
+            .unwrap_or_else(|why| panic!("corelay: {why}"));
+        cluster
     }
 
     fn start_thread(

@@ -28,7 +28,8 @@
 //! In short; `docs/guide/guarantees.md` has the whole of it, and each method its errors and
 //! panics.
 //!
-//! * **Order.** A trustee runs one thread's requests in the order in which it made them.
+//! * **Order.** A trustee runs one thread's requests in the order in which it made them; while a
+//!   launched closure holds an object, those to other objects overtake those that wait for it.
 //!   Nothing is said across threads or trustees.
 //! * **Panic.** A panic of a delegated closure poisons its object and reaches the caller of
 //!   [`apply`](Trust::apply), or the next [`barrier`]; the trustee lives on.
@@ -36,7 +37,7 @@
 //!   run inside later corelay calls of the thread that asked.
 //! * **Nesting.** A delegated closure is a leaf: corelay calls that would wait inside it are
 //!   refused by a message that names them; `post` and `apply_then` are sent when it has ended.
-//!   Callbacks may make requests.
+//!   Callbacks may make requests. A closure that has to wait is [launched](Trust::launch).
 //! * **Memory.** Bounded per client and trustee by a window; an object lives until every
 //!   request accepted before its last handle went away has run.
 //! * **Idle cost.** None: a trustee without work sleeps.
@@ -60,15 +61,38 @@
 //! ```
 
 pub use corelay_delegate::{
-    ApplyFuture, AsyncError, BarrierError, Builder, ClientGuard, Member, Metrics, ParsePolicyError,
-    Poisoned, Policy, Report, Reporter, StartError, Team, TeamBuilder, Trust, TrustSession,
-    Trustees, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError, barrier, poll,
-    report,
+    ApplyFuture, AsyncError, BarrierError, Builder, CircularWait, ClientGuard, LaunchHandle,
+    Member, Metrics, ParsePolicyError, Poisoned, Policy, Report, Reporter, StartError, Team,
+    TeamBuilder, Trust, TrustSession, Trustees, TryApplyAsyncError, TryApplyError,
+    TryApplyThenError, TryLaunchError, TryPostError, barrier, poll, report,
 };
 pub use corelay_sync::{Issue, Session, Shared};
 
 /// Fibres: many user-level threads on few processors. [`Trust::apply`] on a fibre suspends it, and
 /// others run meanwhile.
+///
+/// On trustees that are [hosted](Builder::host), closures can wait too, each in a fibre of its
+/// trustee's thread: [`Trust::launch`].
+///
+/// ```
+/// use corelay::{Trustees, fibre};
+/// use std::time::Duration;
+///
+/// let trustees = Trustees::dedicated(1).host(fibre::host).start()?;
+/// let (stock, log) = (trustees.entrust(3u32), trustees.entrust(Vec::new()));
+/// let theirs = log.clone();
+/// let sold = stock.launch(move |stock| {
+///     fibre::sleep(Duration::from_millis(1)).unwrap(); // others are served meanwhile
+///     *stock -= 1;
+///     let left = *stock;
+///     theirs.apply(|log| log.push(left)); // so it can wait for others' answers
+///     left
+/// });
+/// assert_eq!(stock.apply(|stock| *stock), 2); // waits until the value is free
+/// assert_eq!(sold.join()?, 2);
+/// assert_eq!(log.apply(|log| log.clone()), [2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value as [`Trust`] does.
 pub use corelay_locks as locks;

@@ -6,14 +6,15 @@ use crate::flat::member::wait_for_end;
 use crate::flat::policy::{MAX_BOUND, Policy};
 use crate::metrics::Metrics;
 use crate::object::{Header, Object};
-use crate::thread::in_leaf;
+use crate::serving::Serving;
+use crate::thread::{in_leaf, in_turn};
 use crate::trustee::{Registry, Settings, Shared, Trustee};
 use corelay_sync::Backoff;
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::AtomicUsize;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread::JoinHandle;
-use corelay_sync::wait::NoSwitch;
+use corelay_sync::wait::{Host, NoSwitch};
 use std::fmt;
 use std::time::Duration;
 
@@ -66,6 +67,7 @@ impl Trustees {
             groups: false,
             policy: None,
             observe: false,
+            host: None,
         }
     }
 
@@ -104,10 +106,15 @@ impl Trustees {
     /// ```
     ///
     /// # Panics
-    /// Inside a delegated closure.
+    /// Inside a delegated closure, and in one launched on one of these trustees.
     #[track_caller]
     pub fn shutdown(mut self) -> Vec<Metrics> {
         NoSwitch::refuse("Trustees::shutdown");
+        assert!(
+            !(in_turn() && self.members.iter().any(|member| owns(&member.shared))),
+            "corelay: Trustees::shutdown inside a closure launched on one of them, for whose end it \
+             would wait; drop them instead"
+        );
         self.end();
         self.metrics()
     }
@@ -120,7 +127,7 @@ impl Trustees {
         }
         for member in &mut self.members {
             if let Some(thread) = member.thread.take() {
-                if in_leaf() {
+                if in_leaf() || in_turn() && owns(&member.shared) {
                     // A closure that drops its own trustees cannot wait for them; they end
                     // by themselves.
                     continue;
@@ -151,6 +158,11 @@ impl fmt::Debug for Trustees {
             .entries(self.members.iter().map(|m| &m.shared.name))
             .finish()
     }
+}
+
+/// True on the thread of `trustee`.
+fn owns(trustee: &Shared) -> bool {
+    Serving::with_current(|serving| serving.owns(trustee)) == Some(true)
 }
 
 /// A home object on its way to its trustee.
@@ -193,6 +205,7 @@ pub struct Builder {
     /// Of the members of a flat team.
     pub(crate) policy: Option<Policy>,
     observe: bool,
+    host: Option<Host>,
 }
 
 /// The largest window.
@@ -284,6 +297,16 @@ impl Builder {
         self
     }
 
+    /// Runs the trustees' loops as coroutines of `host`, so that closures that wait can run beside
+    /// them: see [`Trust::launch`](crate::Trust::launch). With corelay's fibres it is
+    /// `corelay::fibre::host`. Closures then run on the stacks that the host gives.
+    ///
+    /// Ordinarily there is none, and launches are refused. Members of a flat team have none.
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = Some(host);
+        self
+    }
+
     /// Starts the trustees.
     ///
     /// # Errors
@@ -333,6 +356,8 @@ impl Builder {
             policy: self.policy,
             observe: self.observe,
             cpu: self.cpus.get(i).copied(),
+            // Without a look at each request nothing can be deferred.
+            host: self.host.filter(|_| !self.bare),
         }
     }
 
@@ -346,7 +371,12 @@ impl Builder {
         let cpu = self.cpus.get(i).copied();
         let thread = crate::launch::spawn(name, cpu, move || {
             let for_thread = for_thread;
-            Trustee::new(trustee, for_thread.0).run();
+            let host = trustee.settings.host;
+            let run = move || Trustee::new(trustee, for_thread.0).run();
+            match host {
+                None => run(),
+                Some(host) => crate::launch::host(host, run),
+            }
         });
         match thread {
             Ok(thread) => Ok(Member {

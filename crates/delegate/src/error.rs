@@ -1,5 +1,6 @@
 //! What can go wrong, an enum per operation; each gives back what was not consumed.
 
+use crate::held::circle::CircularWait;
 use std::any::Any;
 use std::fmt;
 
@@ -35,6 +36,9 @@ impl std::error::Error for Poisoned {}
 pub enum TryApplyError<F> {
     /// A closure has panicked on the object before; this one was dropped on the trustee.
     Poisoned,
+    /// Called inside a launched closure, for an object that another one holds which waits for this
+    /// one; the closure was dropped on the trustee.
+    Circular(CircularWait),
     /// Called inside a delegated closure, where nothing may wait.
     Nested(F),
     /// The trustee has been shut down.
@@ -71,6 +75,18 @@ pub enum TryApplyAsyncError<F> {
     Closed(F),
 }
 
+/// Why [`Trust::try_launch`](crate::Trust::try_launch) did not take the closure; gives it back.
+pub enum TryLaunchError<F> {
+    /// As many requests as the window allows are in flight.
+    Full(F),
+    /// Called inside a delegated closure.
+    Nested(F),
+    /// The trustee has been shut down.
+    Closed(F),
+    /// The trustee has no [host](crate::Builder::host): nothing can wait on its thread.
+    Unhosted(F),
+}
+
 /// Why an [`ApplyFuture`](crate::ApplyFuture) has no result.
 #[non_exhaustive]
 pub enum AsyncError {
@@ -78,6 +94,8 @@ pub enum AsyncError {
     Panicked(Box<dyn Any + Send>),
     /// A closure has panicked on the object before; this one was dropped on the trustee.
     Poisoned,
+    /// Of a launch: it would have waited for a closure that waits for it.
+    Circular(CircularWait),
 }
 
 impl fmt::Debug for AsyncError {
@@ -93,6 +111,7 @@ impl fmt::Display for AsyncError {
                 write!(f, "the closure panicked: {}", payload_message(&**payload))
             }
             Self::Poisoned => f.write_str("the object is poisoned"),
+            Self::Circular(ring) => fmt::Display::fmt(ring, f),
         }
     }
 }
@@ -117,6 +136,7 @@ macro_rules! describe {
 
 describe!(TryApplyError<F>,
     Self::Poisoned => "the object is poisoned",
+    Self::Circular(..) => "launched closures would wait for each other in a ring",
     Self::Nested(..) => "called inside a delegated closure, where nothing may wait",
     Self::Closed(..) => "the trustee has been shut down",
 );
@@ -128,6 +148,12 @@ describe!(TryApplyAsyncError<F>,
     Self::Full(..) => "the window is full",
     Self::Nested(..) => "called inside a delegated closure",
     Self::Closed(..) => "the trustee has been shut down",
+);
+describe!(TryLaunchError<F>,
+    Self::Full(..) => "the window is full",
+    Self::Nested(..) => "called inside a delegated closure",
+    Self::Closed(..) => "the trustee has been shut down",
+    Self::Unhosted(..) => "the trustee has no host, so nothing can wait on its thread",
 );
 describe!(TryPostError<F>,
     Self::Full(..) => "the window is full",
@@ -197,6 +223,8 @@ pub(crate) fn payload_message(payload: &(dyn Any + Send)) -> &str {
         text
     } else if payload.is::<Poisoned>() {
         "the object is poisoned"
+    } else if payload.is::<CircularWait>() {
+        "launched closures would wait for each other in a ring"
     } else {
         "a panic whose payload is no text"
     }

@@ -2,6 +2,9 @@
 
 use crate::dedicated::StartError;
 use corelay_sync::facade::thread::JoinHandle;
+use corelay_sync::wait::Host;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// Starts `run` on a thread named `name`, pinned to `cpu` where one is given.
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
@@ -51,6 +54,21 @@ pub(crate) fn spawn(
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StartError> {
     Ok(corelay_sync::facade::thread::spawn(run))
+}
+
+/// Runs a trustee as a coroutine of `host`.
+pub(crate) fn host(host: Host, run: impl FnOnce() + 'static) {
+    let has_ended = Rc::new(Cell::new(false));
+    let end = Rc::clone(&has_ended);
+    host(Box::new(move || {
+        run();
+        end.set(true);
+    }));
+    // Whatever becomes of a panic there: see above.
+    if !has_ended.get() {
+        eprintln!("corelay: a trustee's host has not run it to its end");
+        std::process::abort();
+    }
 }
 
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]

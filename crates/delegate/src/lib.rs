@@ -21,6 +21,7 @@
 //! | `trustee` | what such a thread does: pass, look, sleep, close |
 //! | `channel/` | how a request travels: replaceable as a whole |
 //! | `future/` | results that tasks wait for |
+//! | `held/`, `hosted` | closures that wait, and the loop beside which they run |
 //! | `object` | a value and its life |
 //! | `inbox` | how channels and dead objects announce themselves |
 //! | `thread` | a thread's clients; what its callbacks leave |
@@ -46,6 +47,8 @@ mod entrust;
 mod error;
 mod flat;
 mod future;
+mod held;
+mod hosted;
 mod inbox;
 mod launch;
 mod leaf;
@@ -65,10 +68,12 @@ pub use client::{ClientGuard, barrier, poll};
 pub use dedicated::{Builder, StartError, Trustees};
 pub use error::{
     AsyncError, BarrierError, Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError,
-    TryPostError,
+    TryLaunchError, TryPostError,
 };
 pub use flat::{Member, ParsePolicyError, Policy, Team, TeamBuilder};
 pub use future::ApplyFuture;
+pub use held::circle::CircularWait;
+pub use held::handle::LaunchHandle;
 pub use metrics::Metrics;
 #[doc(inline)]
 pub use report::{Report, Reporter};

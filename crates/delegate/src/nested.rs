@@ -23,7 +23,9 @@
 
 use crate::channel::client::{Client, Patience, Refusal};
 use crate::error::discard_payload;
+use crate::held::Deferred;
 use crate::leaf::Leaf;
+use crate::object::Header;
 use crate::serving::{Serving, guarded};
 use crate::thread::{connect, for_each_client, state};
 use crate::trust::Trust;
@@ -36,6 +38,19 @@ trait Nested {
     /// Sends it, or runs it where the object is this thread's own. False where there is no
     /// room; it is to be asked again then.
     fn send(&mut self, serving: Option<&Serving>, patience: Patience) -> bool;
+
+    /// The object, where that is one of `serving`'s own and held: it has to wait.
+    fn waits_for(&self, serving: &Serving) -> Option<*mut Header>;
+}
+
+/// A request that waits for its object.
+struct Waits(Box<dyn Nested>);
+
+impl Deferred for Waits {
+    fn run(&mut self, serving: &Serving) {
+        // One of this trustee's own objects: there is always room.
+        self.0.send(Some(serving), Patience::Inside);
+    }
 }
 
 thread_local! {
@@ -127,6 +142,12 @@ pub(crate) fn finish() {
 fn send_all(serving: Option<&Serving>, patience: Patience) {
     // Not borrowed while something is sent: what runs here may queue more.
     while let Some(mut request) = QUEUE.with(|queue| queue.borrow_mut().pop_front()) {
+        if let Some(serving) = serving
+            && let Some(object) = request.waits_for(serving)
+        {
+            serving.holds.defer_nested(object, Box::new(Waits(request)));
+            continue;
+        }
         if !request.send(serving, patience) {
             QUEUE.with(|queue| queue.borrow_mut().push_front(request));
             return;
@@ -177,6 +198,10 @@ where
         self.f = keep(sent);
         self.f.is_none()
     }
+
+    fn waits_for(&self, serving: &Serving) -> Option<*mut Header> {
+        held(&self.trust, serving)
+    }
 }
 
 impl<T, R, F, C> Nested for Then<T, F, C>
@@ -211,11 +236,21 @@ where
         self.request = keep(sent);
         self.request.is_none()
     }
+
+    fn waits_for(&self, serving: &Serving) -> Option<*mut Header> {
+        held(&self.trust, serving)
+    }
 }
 
 /// The thread's trustee, if the object is its own and its values live.
 fn own<'a, T>(trust: &Trust<T>, serving: Option<&'a Serving>) -> Option<&'a Serving> {
     serving.filter(|serving| serving.owns(trust.trustee()))
+}
+
+/// See [`Nested::waits_for`].
+fn held<T>(trust: &Trust<T>, serving: &Serving) -> Option<*mut Header> {
+    let object = trust.header();
+    (serving.owns(trust.trustee()) && serving.is_held(object)).then_some(object)
 }
 
 /// Sends a request, or gives it back.

@@ -1,10 +1,10 @@
 //! Objects: a value and what its trustee must know about it.
 //!
 //! ```text
-//!  0        16     24        32        40      44      45       48      64
-//!  +--------+------+---------+---------+-------+-------+--------+-------+------
-//!  | node   | refs | trustee | vtable  | place | state | poison |  …    | value
-//!  +--------+------+---------+---------+-------+-------+--------+-------+------
+//!  0        16     24        32        40      44       45        46      64
+//!  +--------+------+---------+---------+-------+--------+---------+-------+------
+//!  | node   | refs | trustee | vtable  | place | poison | is held |  …    | value
+//!  +--------+------+---------+---------+-------+--------+---------+-------+------
 //! ```
 //! A value of up to 16 bytes shares the header's line; one that is aligned to 64 begins
 //! on its own. Handles count in `refs`; requests do not touch it.
@@ -35,6 +35,8 @@ pub(crate) struct Header {
     pub(crate) place: Cell<u32>,
     /// [`HEALTHY`], [`POISONED`] or [`CLEARED`].
     pub(crate) poison: AtomicU8,
+    /// A launched closure holds it. The trustee's.
+    pub(crate) is_held: Cell<bool>,
     /// Stands for the object's memory in the models: whoever uses it reads, whoever frees it
     /// writes.
     memory: Shadow,
@@ -77,6 +79,7 @@ impl<T> Object<T> {
                 vtable: Self::VTABLE,
                 place: Cell::new(0),
                 poison: AtomicU8::new(HEALTHY),
+                is_held: Cell::new(false),
                 memory: Shadow::new(1),
             },
             value: UnsafeCell::new(ManuallyDrop::new(value)),

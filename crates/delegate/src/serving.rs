@@ -2,6 +2,7 @@
 //! and whether closures have asked for something.
 
 use crate::error::{Poisoned, discard_payload};
+use crate::held::Holds;
 use crate::leaf::Leaf;
 use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
 use crate::report::sampler::Sampler;
@@ -17,8 +18,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) struct Serving {
     /// The trustee's slot, while it has values.
     slot: Cell<Option<u32>>,
-    /// Objects that are poisoned, or were until their trustee has noticed otherwise.
-    poisoned: Cell<u32>,
+    /// Objects that are poisoned, or were until their trustee has noticed otherwise; and those that
+    /// are held.
+    marked: Cell<u32>,
+    /// [`PLAIN`], or how else lanes run their rings.
+    mode: Cell<u8>,
+    /// What launched closures hold, and who waits.
+    pub(crate) holds: Holds,
     /// Requests run.
     pub(crate) requests: Cell<u64>,
     /// Times that a lane had something to run.
@@ -29,11 +35,16 @@ pub(crate) struct Serving {
     pub(crate) nested: Cell<bool>,
     /// Lone calls are answered, but not told yet: see `channel::groups`.
     pub(crate) unanswered: Cell<bool>,
-    /// See `Builder::bare`.
-    pub(crate) bare: bool,
     /// Times closures, where the trustee is observed.
     pub(crate) sampler: Option<Sampler>,
 }
+
+/// Lanes run their rings as they are.
+pub(crate) const PLAIN: u8 = 0;
+/// See `Builder::bare`.
+const BARE: u8 = 1;
+/// Objects are held: requests to them are deferred.
+const HOLDING: u8 = 2;
 
 thread_local! {
     /// Of this thread's trustee.
@@ -44,7 +55,7 @@ impl Serving {
     pub(crate) fn new(slot: u32, bare: bool, sampler: Option<Sampler>) -> Self {
         Self {
             slot: Cell::new(Some(slot)),
-            bare,
+            mode: Cell::new(if bare { BARE } else { PLAIN }),
             sampler,
             ..Self::default()
         }
@@ -74,6 +85,31 @@ impl Serving {
     /// The values are about to be dropped.
     pub(crate) fn disown(&self) {
         self.slot.set(None);
+    }
+
+    /// [`PLAIN`] where lanes run their rings as they are.
+    #[inline(always)]
+    pub(crate) fn mode(&self) -> u8 {
+        self.mode.get()
+    }
+
+    /// See `Builder::bare`.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.mode.get() == BARE
+    }
+
+    /// One more object is held.
+    pub(crate) fn mark(&self) {
+        self.marked.set(self.marked.get() + 1);
+        self.mode.set(HOLDING);
+    }
+
+    /// One less; `is_last` where none is.
+    pub(crate) fn unmark(&self, is_last: bool) {
+        self.marked.set(self.marked.get() - 1);
+        if is_last {
+            self.mode.set(PLAIN);
+        }
     }
 
     pub(crate) fn count_panic(&self) {
@@ -125,8 +161,8 @@ impl Serving {
 
     /// True where requests have to be looked at, each on its own.
     #[inline(always)]
-    pub(crate) fn any_poisoned(&self) -> bool {
-        self.poisoned.get() != 0
+    pub(crate) fn any_marked(&self) -> bool {
+        self.marked.get() != 0
     }
 
     /// Poisons `object`, for a closure that has panicked on it.
@@ -136,7 +172,7 @@ impl Serving {
         let word = unsafe { &(*object).poison };
         // Relaxed: what the users of the object know of each other goes through requests.
         if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
-            self.poisoned.set(self.poisoned.get() + 1);
+            self.marked.set(self.marked.get() + 1);
         }
     }
 
@@ -146,14 +182,14 @@ impl Serving {
         let word = unsafe { &(*object).poison };
         // Relaxed: as in `poison`.
         if word.swap(HEALTHY, Ordering::Relaxed) != HEALTHY {
-            self.poisoned.set(self.poisoned.get() - 1);
+            self.marked.set(self.marked.get() - 1);
         }
     }
 
     /// Is `object` poisoned? Notices where the user has cleared it.
     #[inline(always)]
     pub(crate) fn is_poisoned(&self, object: *mut Header) -> bool {
-        self.any_poisoned() && self.look_for_poison(object)
+        self.any_marked() && self.look_for_poison(object)
     }
 
     #[cold]
@@ -165,7 +201,7 @@ impl Serving {
             CLEARED => {
                 // Only the trustee leaves this state.
                 word.store(HEALTHY, Ordering::Relaxed);
-                self.poisoned.set(self.poisoned.get() - 1);
+                self.marked.set(self.marked.get() - 1);
                 false
             }
             state => state == POISONED,

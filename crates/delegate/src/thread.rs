@@ -7,8 +7,10 @@
 
 use crate::channel::client::Client;
 use crate::error::{BarrierError, discard_payload};
-use crate::flat::member::is_member;
+use crate::flat::member::{self, is_member};
 use crate::future::pool::Pools;
+use crate::held::circle::Number;
+use crate::held::launched;
 use crate::leaf::Leaf;
 use crate::report::roster::Name;
 use crate::serving::{Serving, guarded};
@@ -41,9 +43,15 @@ const IN_LEAF: Table = Table {
     len: 0,
 };
 
+/// Stands for the table while coroutines run beside a trustee's loop. Never followed either.
+const IN_TURN: Table = Table {
+    clients: std::ptr::without_provenance(2 * align_of::<*const Client>()),
+    len: 0,
+};
+
 thread_local! {
     static TABLE: Cell<Table> = const { Cell::new(NO_TABLE) };
-    static OWNER: Owner = Owner::new();
+    static OWNER: Ending = Ending(Owner::new());
     /// The owner while its destructor runs: callbacks still find it.
     static ENDING: Cell<*const Owner> = const { Cell::new(std::ptr::null()) };
     /// A temporary client finishes: what runs meanwhile are callbacks, and no owner knows it.
@@ -93,6 +101,21 @@ fn show_table(table: Table) {
 /// True inside a delegated closure, or the destructor of a delegated value.
 pub(crate) fn in_leaf() -> bool {
     table().clients == IN_LEAF.clients
+}
+
+/// Lets coroutines run beside a trustee's loop, by `f`: each is a client of its own, and finds out
+/// by the table, which is hidden from them as in a [leaf](enter_leaf).
+pub(crate) fn turn<R>(f: impl FnOnce() -> R) -> R {
+    show_table(IN_TURN);
+    let result = member::beside_a_loop(f);
+    // It may have grown meanwhile.
+    show_table(OWNER.try_with(|owner| owner.0.table()).unwrap_or(NO_TABLE));
+    result
+}
+
+/// True where a coroutine runs beside a trustee's loop.
+pub(crate) fn in_turn() -> bool {
+    table().clients == IN_TURN.clients
 }
 
 /// True where this thread has been a client. Not inside a delegated closure.
@@ -173,9 +196,15 @@ pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
     let mut slot = 0;
     loop {
         // Read anew each time: `f` may run callbacks, which may make clients.
-        let table = table();
+        let mut table = table();
         if slot >= table.len {
-            return;
+            if !in_turn() {
+                return;
+            }
+            table = with_owner(Owner::table).unwrap_or(NO_TABLE);
+            if slot >= table.len {
+                return;
+            }
         }
         // SAFETY: the table has `len` entries while it is installed.
         let client = unsafe { *table.clients.wrapping_add(slot) };
@@ -215,16 +244,19 @@ pub(crate) fn retire_clients() {
 
 /// `None` where the thread has come so far to its end that its owner is gone.
 fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
+    if in_turn() {
+        return launched::with_owner(f);
+    }
     let ending = ENDING.try_with(Cell::get).unwrap_or(std::ptr::null());
     // SAFETY: null, or the owner while it finishes, further up this thread's stack.
     match unsafe { ending.as_ref() } {
         Some(owner) => Some(f(owner)),
-        None => OWNER.try_with(f).ok(),
+        None => OWNER.try_with(|owner| f(&owner.0)).ok(),
     }
 }
 
-/// Keeps the clients, and finishes them at the thread's end.
-struct Owner {
+/// Keeps the clients of a thread, or of a launched closure.
+pub(crate) struct Owner {
     /// By slot.
     clients: RefCell<Vec<Option<Kept>>>,
     /// The same, as the fast path reads them.
@@ -232,7 +264,10 @@ struct Owner {
     state: Rc<ThreadState>,
 }
 
-/// A client, polled by this thread's other waits.
+/// The thread's, finished at its end.
+struct Ending(Owner);
+
+/// A client, polled by this thread's other waits; not of a launched closure.
 struct Kept {
     client: Rc<Client>,
     _polled: Option<Registration>,
@@ -240,6 +275,10 @@ struct Kept {
 
 impl Source for Client {
     fn poll(&self) -> bool {
+        if in_turn() {
+            // The loop does it, between turns: callbacks of a trustee's are leaves.
+            return false;
+        }
         if !self.thread.in_callback() {
             self.catch_up();
         }
@@ -249,10 +288,31 @@ impl Source for Client {
 
 impl Owner {
     fn new() -> Self {
+        Self::with_state(ThreadState::default())
+    }
+
+    /// Of a launched closure.
+    pub(crate) fn of_launch(launch: Number) -> Self {
+        Self::with_state(ThreadState {
+            launch: Some(launch),
+            ..ThreadState::default()
+        })
+    }
+
+    fn with_state(state: ThreadState) -> Self {
         Self {
             clients: RefCell::new(Vec::new()),
             pointers: RefCell::new(Vec::new()),
-            state: Rc::new(ThreadState::default()),
+            state: Rc::new(state),
+        }
+    }
+
+    /// As the fast path reads it.
+    fn table(&self) -> Table {
+        let pointers = self.pointers.borrow();
+        Table {
+            clients: pointers.as_ptr(),
+            len: pointers.len(),
         }
     }
 
@@ -274,16 +334,17 @@ impl Owner {
             clients.resize_with(slot + 1, || None);
             pointers.resize(slot + 1, std::ptr::null());
         }
-        let polled = register(&client);
+        let is_launched = self.state.launch.is_some();
+        let polled = (!is_launched).then(|| register(&client)).flatten();
         clients[slot] = Some(Kept {
             client: Rc::clone(&client),
             _polled: polled,
         });
         pointers[slot] = Rc::as_ptr(&client);
-        show_table(Table {
-            clients: pointers.as_ptr(),
-            len: pointers.len(),
-        });
+        drop(pointers);
+        if !is_launched {
+            show_table(self.table());
+        }
         Some(client)
     }
 
@@ -331,7 +392,7 @@ impl Owner {
 
     /// Finishes all clients and lets go of those that no session uses. Callbacks may make
     /// new ones meanwhile.
-    fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let mut slot = 0;
         while slot < self.clients.borrow().len() {
             if let Some(client) = self.client_in(slot) {
@@ -354,10 +415,10 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Drop for Ending {
     fn drop(&mut self) {
-        let _ = ENDING.try_with(|ending| ending.set(self));
-        self.finish();
+        let _ = ENDING.try_with(|ending| ending.set(&raw const self.0));
+        self.0.finish();
         show_table(NO_TABLE);
         let _ = ENDING.try_with(|ending| ending.set(std::ptr::null()));
     }
@@ -381,6 +442,8 @@ pub(crate) struct ThreadState {
     orphans: RefCell<Vec<Rc<Client>>>,
     /// Given to the thread's clients.
     name: RefCell<Option<Name>>,
+    /// The launched closure that is meant, rather than a thread.
+    pub(crate) launch: Option<Number>,
 }
 
 /// Callbacks run until it is dropped.

@@ -44,7 +44,7 @@ use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::trace;
-use corelay_sync::wait::{Sleeper, Token};
+use corelay_sync::wait::{Host, Sleeper, Token};
 use corelay_sync::{Backoff, CachePadded, Futex, barrier};
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
@@ -74,7 +74,7 @@ fn awake() -> u32 {
 /// Idle polls after which the heads are looked at. On the reference machine this keeps the
 /// line of a busy client's head with the client and still bounds the wait of a request
 /// that its client has not published to a few microseconds.
-const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
+pub(crate) const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
 
 /// Passes with work after which the heads are looked at, however busy the trustee is.
 const LOOK_WHEN_BUSY: u32 = if MODEL { 2 } else { 64 };
@@ -103,6 +103,8 @@ pub(crate) struct Settings {
     pub(crate) observe: bool,
     /// The CPU that the trustee is pinned to.
     pub(crate) cpu: Option<usize>,
+    /// See `Builder::host`.
+    pub(crate) host: Option<Host>,
 }
 
 /// What a trustee shares with its clients and its objects.
@@ -332,7 +334,10 @@ impl Trustee {
     pub(crate) fn run(self) {
         let (shared, serving) = (Arc::clone(&self.shared), Rc::clone(&self.serving));
         marks::begin(&shared);
-        serving.make_current(|| self.serve());
+        serving.make_current(|| match shared.settings.host {
+            None => self.serve(),
+            Some(_) => self.serve_hosted(),
+        });
         nested::finish();
         retire_clients();
         marks::end(&serving);
@@ -375,6 +380,7 @@ impl Trustee {
                 thread::yield_now();
             }
         }
+        self.refuse_and_drain();
         self.close();
     }
 
@@ -449,7 +455,7 @@ impl Trustee {
     /// Looks after what closures have asked of other trustees. True where answers are still
     /// to come: they arrive in another place than requests do, so the trustee stays awake.
     #[cold]
-    fn serve_own_requests(&self) -> bool {
+    pub(crate) fn serve_own_requests(&self) -> bool {
         self.send_nested();
         nested::take_answers(&self.serving)
     }
@@ -518,14 +524,22 @@ impl Trustee {
         for lane in &self.lanes {
             lane.drain(&self.serving);
         }
-        let retired = self.retired.take();
-        self.shared.roster.dismiss(&retired);
-        for header in retired {
-            self.registry().dismiss(header);
-            self.drop_value(header);
-            // SAFETY: no handle, no request, no registry knows it any more.
-            unsafe { Header::free(header) };
+        for header in self.retired.take() {
+            if self.serving.is_held(header) {
+                self.serving.holds.retire(header);
+            } else {
+                self.drop_object(header);
+            }
         }
+    }
+
+    /// Drops an object whose last handle has gone, and whose requests have run.
+    pub(crate) fn drop_object(&mut self, header: *mut Header) {
+        self.shared.roster.dismiss(&[header]);
+        self.registry().dismiss(header);
+        self.drop_value(header);
+        // SAFETY: no handle, no request, no registry knows it any more.
+        unsafe { Header::free(header) };
     }
 
     fn read(&mut self, node: *mut Node) {
@@ -554,8 +568,8 @@ impl Trustee {
         }
     }
 
-    /// Serves what was accepted, drops the values, and refuses from then on.
-    fn close(&mut self) {
+    /// Refuses from now on, and serves what was accepted.
+    pub(crate) fn refuse_and_drain(&mut self) {
         // Relaxed: ordered by the barrier.
         self.shared.state.word().swap(CLOSED, Ordering::Relaxed);
         // Pairs with the light barrier of every publication: what is not found below was
@@ -566,6 +580,10 @@ impl Trustee {
             lane.drain(&self.serving);
         }
         self.answer_groups();
+    }
+
+    /// Drops the values; everything accepted has been served.
+    pub(crate) fn close(&mut self) {
         // What closures have asked for was accepted too.
         nested::send_last(&self.serving);
         self.serving.disown();
@@ -597,6 +615,63 @@ impl Trustee {
     pub(crate) fn adopt<T>(&mut self, value: T) -> Trust<T> {
         let shared = Arc::clone(&self.shared);
         entrust::adopt(self.registry(), value, &shared)
+    }
+
+    // ---- for the loop of a trustee that is hosted ----
+
+    pub(crate) fn serving(&self) -> &Serving {
+        &self.serving
+    }
+
+    /// Passes so far.
+    pub(crate) fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// How many lanes there are.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    pub(crate) fn has_news(&self) -> bool {
+        self.shared.inbox.has_news()
+    }
+
+    pub(crate) fn count_sleep(&mut self) {
+        self.sleeps += 1;
+        self.publish_metrics();
+    }
+
+    /// Looks at every head; true where there is something.
+    pub(crate) fn look_again(&mut self) -> bool {
+        let ran = marks::pass(&self.serving, || {
+            self.look_at_heads(self.shared.settings.batch)
+        });
+        self.found += u64::from(ran > 0);
+        ran > 0
+    }
+
+    /// Runs what has been deferred for `object`, of those first that have waited longest.
+    pub(crate) fn resume(&self, object: *mut Header) {
+        let mut waiting: Vec<_> = self
+            .lanes
+            .iter()
+            .filter_map(|lane| Some((lane.first_deferred(object)?, lane)))
+            .collect();
+        waiting.sort_unstable_by_key(|&(first, _)| first);
+        for (_, lane) in waiting {
+            lane.resume(&self.serving, object);
+        }
+    }
+
+    /// Takes requests again: closures run that may ask for something.
+    pub(crate) fn reopen(&self) {
+        // Relaxed: whoever has seen CLOSED waits for the end. An exchange, as in `sleep`.
+        self.shared.state.word().swap(awake(), Ordering::Relaxed);
     }
 
     fn registry(&mut self) -> &mut Registry {
@@ -631,10 +706,10 @@ fn container(node: *mut Node, offset: usize) -> *const u8 {
 }
 
 // Loom has no clock: in the models every look finds the budget used up.
-fn now() -> Option<Instant> {
+pub(crate) fn now() -> Option<Instant> {
     (!MODEL).then(Instant::now)
 }
 
-fn elapsed(since: Option<Instant>) -> Duration {
+pub(crate) fn elapsed(since: Option<Instant>) -> Duration {
     since.map_or(Duration::MAX, |since| since.elapsed())
 }

@@ -4,7 +4,7 @@ use crate::cluster::{Cluster, Shared, StartError};
 use crate::fibre::Fibre;
 use crate::header::{Header, HeaderRef, NOWHERE};
 use crate::join::{JoinHandle, MOST_ON_STACK, root, top_bytes};
-use crate::processor;
+use crate::processor::{self, Processor};
 use crate::stack::{self, Guards, Kind, StackError, StackSize};
 use crate::switch::{Base, Runnable, Suspended};
 use std::fmt;
@@ -78,6 +78,7 @@ pub struct Builder<'a> {
     stack_size: StackSize,
     guards: Guards,
     is_migrating: bool,
+    home: u16,
 }
 
 /// Why there is no fibre.
@@ -116,7 +117,14 @@ impl<'a> Builder<'a> {
             stack_size: shared.stack_size,
             guards: Guards::Required,
             is_migrating: false,
+            home: NOWHERE,
         }
+    }
+
+    /// It stays on this processor, and is not taken by another one before it has run either.
+    pub(crate) fn at_home(mut self, processor: &Processor) -> Self {
+        self.home = processor.number as u16;
+        self
     }
 
     /// A name, for dumps and messages.
@@ -167,6 +175,26 @@ impl<'a> Builder<'a> {
     {
         // SAFETY: they borrow nothing.
         unsafe { self.spawn_unchecked(f, |_| {}) }
+    }
+
+    /// Runs `task`, which need not be `Send`, in a fibre.
+    ///
+    /// # Safety
+    /// [At home](Self::at_home) on the processor that is, or will be, this thread.
+    pub(crate) unsafe fn spawn_here(
+        self,
+        task: impl FnOnce() + 'static,
+    ) -> Result<JoinHandle<()>, SpawnError> {
+        struct OfThread<F>(F);
+        // SAFETY: it does not leave this thread, by the caller.
+        unsafe impl<F> Send for OfThread<F> {}
+        impl<F: FnOnce()> OfThread<F> {
+            fn run(self) {
+                (self.0)();
+            }
+        }
+        let task = OfThread(task);
+        self.spawn(move || task.run())
     }
 
     /// Runs `f` in a fibre, and `after` when its result has been written or dropped, with true where it
@@ -220,6 +248,7 @@ impl<'a> Builder<'a> {
         let suspended = unsafe { Suspended::with_stack_unchecked(base, body) };
         shared.begins();
         let header = Header::new(suspended, self.is_migrating, shared, stack, id, self.name);
+        header.home.set(self.home);
         // SAFETY: in the stack, which is ours, above the coroutine's part; aligned.
         unsafe { place.write(header) };
         // SAFETY: removed when it has ended.

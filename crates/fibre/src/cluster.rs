@@ -229,6 +229,20 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Of a [host](crate::host): but for its processor, which is the calling thread.
+    pub(crate) fn of_host(shared: &Arc<Shared>) -> Self {
+        let mut cluster = Self {
+            shared: Arc::clone(shared),
+            threads: Vec::new(),
+        };
+        let theirs = Arc::clone(shared);
+        let run = move |()| clockwork::run(&theirs);
+        cluster
+            .start_thread(String::from("host clock"), || Ok(()), run)
+            .unwrap_or_else(|why| panic!("corelay: {why}"));
+        cluster
+    }
+
     /// Starts a thread that does `run` with what `prepare` gives there: where that fails, nothing
     /// has started.
     #[cfg(not(any(corelay_loom, corelay_shuttle)))]

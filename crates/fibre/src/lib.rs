@@ -70,6 +70,7 @@
 //! | `timers` | deadlines |
 //! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what can be waited for |
 //! | `line`, `spin` | who waits in what, first come first served; the lock around it |
+//! | `host` | a processor that lends itself to a trustee's thread |
 //! | `scope`, `local` | fibres that borrow; values of each fibre |
 //! | `registry`, `dump` | what all fibres do |
 //! | `stack` | stacks, guards, overflows |
@@ -89,6 +90,7 @@ mod dump;
 mod fibre;
 mod header;
 mod help;
+mod host;
 mod idle;
 mod join;
 mod line;
@@ -122,6 +124,7 @@ pub use condition::Condition;
 pub use counters::Counters;
 pub use dump::{Dump, Seat, State};
 pub use fibre::{Fibre, current, is_cancelled, park, processor, sleep, spawn, yield_now};
+pub use host::host;
 pub use join::JoinHandle;
 pub use local::{AccessError, FibreLocal};
 pub use mutex::{Mutex, MutexGuard};

@@ -1,14 +1,18 @@
 //! The waiting seam: how code waits that runs on a fibre and does not know of fibres.
 
+use crate::builder::Builder;
+use crate::fibre;
 use crate::header::Header;
 use crate::processor::{self, Processor};
-use crate::switch::Runnable;
+use crate::switch::{self, Runnable};
 use crate::wait::block_surely;
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::wait::{Context, Stand, Task, Token};
+use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
@@ -45,7 +49,40 @@ unsafe impl Context for Seam<'_> {
     }
 
     fn spawn(&self, task: Task) -> Result<(), Task> {
-        Err(task)
+        spawn_here(self.0, task)
+    }
+
+    fn give_turn(&self) -> bool {
+        self.has_ready() && switch::running().is_some() && {
+            fibre::yield_now();
+            true
+        }
+    }
+
+    fn has_ready(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+/// Runs `task` in a fibre that stays on this thread from the beginning.
+fn spawn_here(processor: &Processor, task: Task) -> Result<(), Task> {
+    // Handed over when there is a stack: it comes back otherwise.
+    let place = Rc::new(Cell::new(None));
+    let handed = Rc::clone(&place);
+    let body = move || {
+        if let Some(task) = handed.take() {
+            let task: Task = task;
+            task();
+        }
+    };
+    let fibre = Builder::new(processor.shared()).at_home(processor);
+    // SAFETY: the processor of this thread.
+    match unsafe { fibre.spawn_here(body) } {
+        Ok(_detached) => {
+            place.set(Some(task));
+            Ok(())
+        }
+        Err(_) => Err(task),
     }
 }
 

@@ -39,6 +39,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
         run: Self::run,
         discard: Self::discard,
         fault: Some(Self::fault),
+        launch: None,
         step: Self::STEP,
         answer_units: 0,
         name: type_name::<F>,

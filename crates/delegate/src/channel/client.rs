@@ -89,6 +89,8 @@ pub(crate) struct Client {
     pub(super) observer: Option<Box<Observer>>,
     /// Which recording has heard of batches up to which request.
     pub(super) marked: Cell<(u32, u32)>,
+    /// Closures launched so far.
+    pub(super) launched: Cell<u32>,
 }
 
 impl Client {
@@ -100,7 +102,7 @@ impl Client {
         let reaper = Reaper::new(first, origin);
         let rings = reaper.newest();
         let seat = trustee.groups.as_ref().map(Groups::take);
-        let channel = Arc::new(Channel::new(rings, requests, origin, seat));
+        let channel = Arc::new(Channel::new(rings, requests, origin, seat, thread.launch));
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),
@@ -122,6 +124,7 @@ impl Client {
             owned: channel,
             observer: trustee.settings.observe.then(Box::default),
             marked: Cell::new((trace::number(), origin.count())),
+            launched: Cell::new(0),
         };
         // The trustee gets a count of its own, and gives it back at `detach`.
         let announced = Arc::into_raw(Arc::clone(&client.owned));

@@ -20,6 +20,7 @@ pub(super) static VTABLE: Vtable = Vtable {
     run,
     discard: |_| (),
     fault: None,
+    launch: None,
     step: STEP,
     answer_units: 0,
     name: || "a jump into larger rings",

@@ -1,5 +1,6 @@
 //! The trustee's side of a channel.
 
+use super::deferred::{Deferrals, Verdict};
 use super::groups::Seat;
 use super::label::Label;
 use super::request::{Cursors, Vtable, read_head, read_label, write_label};
@@ -7,10 +8,11 @@ use super::ring::{Rings, View};
 use super::word::{Mail, Position, is_past};
 use super::{Channel, MAIL_WORDS};
 use crate::error::Poisoned;
+use crate::held::circle::CircularWait;
 use crate::leaf::Leaf;
 use crate::nested;
 use crate::report::sampler::Sampler;
-use crate::serving::{Serving, guarded};
+use crate::serving::{PLAIN, Serving, guarded};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::place_of;
 use corelay_sync::facade::memory;
@@ -44,6 +46,8 @@ pub(crate) struct Lane {
     calling: Cell<bool>,
     /// A lone call has been answered in its group, and its client perhaps sleeps.
     has_answered: Cell<bool>,
+    /// Requests to objects that are held.
+    pub(super) deferrals: Deferrals,
     serving: Rc<Serving>,
 }
 
@@ -62,6 +66,7 @@ impl Lane {
             seen: Cell::new(Mail::new(origin.cursor(), 0)),
             calling: Cell::new(false),
             has_answered: Cell::new(false),
+            deferrals: Deferrals::default(),
             serving,
             channel,
         }
@@ -87,6 +92,31 @@ impl Lane {
     #[inline(always)]
     pub(crate) fn stand_at(&self, at: Cursors) {
         self.at.set(at);
+    }
+
+    /// Where the trustee stands.
+    pub(super) fn at(&self) -> Cursors {
+        self.at.get()
+    }
+
+    pub(super) fn rings_in_use(&self) -> *const Rings {
+        self.rings.get()
+    }
+
+    pub(super) fn requests_in_use(&self) -> View {
+        self.requests.get()
+    }
+
+    /// Goes to a request that was left behind, or back.
+    pub(super) fn go_to(&self, rings: *const Rings, requests: View, at: Cursors) {
+        self.rings.set(rings);
+        self.requests.set(requests);
+        self.at.set(at);
+    }
+
+    /// What the lanes of its trustee have in common.
+    pub(super) fn serving(&self) -> &Serving {
+        &self.serving
     }
 
     /// Goes over to larger rings (a jump request).
@@ -168,10 +198,13 @@ impl Lane {
         let head = Position(self.channel.head.load(Ordering::Acquire));
         // Acquire: as in `serve_head`.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
-        if mail != self.seen.get() {
+        // Again where a launch has ended a batch.
+        while mail != self.seen.get() {
             self.serve_mail(serving, mail, u32::MAX);
         }
-        self.run_ring(serving, head.cursor(), u32::MAX);
+        while is_past(head.cursor(), self.at.get().request.cursor()) {
+            self.run_ring(serving, head.cursor(), u32::MAX);
+        }
     }
 
     /// Runs the ring up to `target`, or as many units as `batch` requests of the smallest
@@ -184,32 +217,62 @@ impl Lane {
         }
         let stop = start.cursor().wrapping_add(left.min(batch));
         self.prefetch(start.cursor(), stop);
-        if serving.bare {
+        if serving.mode() != PLAIN {
+            return self.run_otherwise(serving, start, stop);
+        }
+        match &serving.sampler {
+            Some(sampler) if sampler.is_due() => self.run_timing(serving, sampler, stop),
+            _ => self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ())),
+        }
+        self.end_batch(serving, start, self.at.get().request)
+    }
+
+    /// [`run_ring`](Self::run_ring) of a trustee that is bare, or some of whose objects are held.
+    #[cold]
+    #[inline(never)]
+    fn run_otherwise(&self, serving: &Serving, start: Position, stop: u32) -> u32 {
+        if serving.is_bare() {
             self.run_bare(stop);
-        } else {
-            match &serving.sampler {
-                Some(sampler) if sampler.is_due() => self.run_timing(serving, sampler, stop),
-                _ => self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ())),
-            }
+            let at = self.at.get().request;
+            self.publish_tail(at);
+            return at.count().wrapping_sub(start.count()).max(1);
         }
-        let at = self.at.get().request;
-        // Release: pairs with the client's Acquire of the tail; publishes the answers and
-        // hands the request records back.
-        self.channel.tail.position.store(at.0, Ordering::Release);
-        let ran = at.count().wrapping_sub(start.count());
-        if !serving.bare {
-            serving
-                .requests
-                .set(serving.requests.get() + u64::from(ran));
-            serving.batches.set(serving.batches.get() + 1);
+        while is_past(stop, self.at.get().request.cursor()) {
+            self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ()));
         }
-        self.channel.sleeper.wake_if_asleep();
+        self.end_batch(serving, start, self.done_up_to())
+    }
+
+    /// Runs the request at `self.at` alone, of an object that is free.
+    pub(super) fn run_one(&self, serving: &Serving) {
+        let stop = self.at.get().request.cursor().wrapping_add(1);
+        self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ()));
+    }
+
+    /// The requests since `start` have been run, or deferred; up to `tail`, all have been run.
+    /// Returns their number.
+    #[inline(always)]
+    fn end_batch(&self, serving: &Serving, start: Position, tail: Position) -> u32 {
+        self.publish_tail(tail);
+        let ran = self.at.get().request.count().wrapping_sub(start.count());
+        serving
+            .requests
+            .set(serving.requests.get() + u64::from(ran));
+        serving.batches.set(serving.batches.get() + 1);
         // A jump is no request, but it is work.
         ran.max(1)
     }
 
+    #[inline(always)]
+    pub(super) fn publish_tail(&self, tail: Position) {
+        // Release: pairs with the client's Acquire of the tail; publishes the answers and
+        // hands the request records back.
+        self.channel.tail.position.store(tail.0, Ordering::Release);
+        self.channel.sleeper.wake_if_asleep();
+    }
+
     /// Runs the ring up to `stop`, and what its closures have asked of this trustee's own
-    /// objects.
+    /// objects. Ends early behind the first launch: from then on requests are deferred.
     #[inline(always)]
     fn run_all(&self, serving: &Serving, stop: u32, run: impl Fn()) {
         while is_past(stop, self.at.get().request.cursor()) {
@@ -220,6 +283,9 @@ impl Lane {
             drop(leaf);
             if serving.nested.get() {
                 nested::drain(serving);
+                if serving.mode() != PLAIN {
+                    return;
+                }
             }
         }
     }
@@ -267,8 +333,8 @@ impl Lane {
             let label = unsafe { read_label(record) };
             self.stand_at(at);
             let mut run_to = stop;
-            if serving.any_poisoned() {
-                if self.refuse(serving, label, record) {
+            if serving.any_marked() {
+                if self.passes_over(serving, label, record) {
                     at = self.at.get();
                     continue;
                 }
@@ -304,10 +370,18 @@ impl Lane {
     }
 
     /// Runs the lone call of `mail`.
-    fn run_call(&self, serving: &Serving, mail: Mail) {
+    pub(super) fn run_call(&self, serving: &Serving, mail: Mail) {
         let line = &self.channel.mail;
         line.shadow.write(0, 1);
         let record = place_of(&line.call).cast::<u64>();
+        let mut refused = false;
+        if serving.any_marked() {
+            match self.judge_call(serving, mail, record) {
+                Verdict::Run => {}
+                Verdict::Refuse => refused = true,
+                Verdict::Defer => return,
+            }
+        }
         let mut copy;
         // Where answers go into response lines, the mail line is not written.
         let scratch = match self.channel.seat {
@@ -321,7 +395,6 @@ impl Lane {
         };
         // SAFETY: the mail published the call.
         let (vtable, object) = unsafe { read_head(record) };
-        let refused = serving.is_poisoned(object);
         self.calling.set(true);
         let sampler = serving.sampler.as_ref();
         let sampler = sampler.filter(|sampler| !refused && sampler.is_due());
@@ -331,7 +404,7 @@ impl Lane {
             if refused {
                 // SAFETY: published, and not run.
                 unsafe { (vtable.discard)(record) };
-                return Err(Box::new(Poisoned) as Box<dyn Any + Send>);
+                return Err(self.deferrals.refusal());
             }
             // SAFETY: published, and run once: the answer says so.
             unsafe { (vtable.run)(scratch, self.at.get(), self, 0) };
@@ -348,7 +421,7 @@ impl Lane {
         if let Err(payload) = result {
             if !refused {
                 serving.poison(object);
-            } else if !payload.is::<Poisoned>() {
+            } else if !payload.is::<Poisoned>() && !payload.is::<CircularWait>() {
                 // The destructor of the closure.
                 serving.count_panic();
             }
@@ -441,17 +514,14 @@ impl Lane {
         self.mark(record, payload);
     }
 
-    /// Discards a request that reached a poisoned object.
+    /// Discards a request that reached a poisoned object, or would wait in a ring of launches.
     #[cold]
-    fn refuse(&self, serving: &Serving, label: Label, record: *mut u64) -> bool {
-        if label == Label::JUMP || !serving.is_poisoned(label.object()) {
-            return false;
-        }
+    pub(super) fn refuse(&self, label: Label, record: *mut u64) -> bool {
         // SAFETY: from a client.
         let vtable = unsafe { label.vtable() };
         // SAFETY: published, and not run. If it unwinds, `fault` marks the record instead.
         unsafe { (vtable.discard)(record) };
-        self.mark(record, Box::new(Poisoned));
+        self.mark(record, self.deferrals.refusal());
         true
     }
 

@@ -32,11 +32,13 @@ pub(crate) mod by_call;
 mod call;
 mod callbacks;
 pub(crate) mod client;
+pub(crate) mod deferred;
 pub(crate) mod footprint;
 pub(crate) mod groups;
 mod jump;
 mod label;
 pub(crate) mod lane;
+pub(crate) mod launch;
 mod lone;
 mod mark;
 mod observe;
@@ -48,6 +50,7 @@ mod room;
 pub(crate) mod suspend;
 pub(crate) mod word;
 
+use crate::held::circle::Number;
 use crate::inbox::{Kind, Node};
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -114,6 +117,10 @@ pub(crate) struct Channel {
     pub(crate) detach: Node,
     /// Where lone calls are answered instead of in the mail line, see [`groups`].
     pub(crate) seat: Option<groups::Seat>,
+    /// Launches of the client that have ended.
+    pub(crate) launches: AtomicU32,
+    /// The launched closure that is the client.
+    pub(crate) launch: Option<Number>,
 }
 
 // SAFETY: `first` is only read by the trustee after registration; who may touch which
@@ -129,6 +136,7 @@ impl Channel {
         first_requests: View,
         origin: word::Position,
         seat: Option<groups::Seat>,
+        launch: Option<Number>,
     ) -> Self {
         let mail = word::Mail::new(origin.cursor(), 0);
         Self {
@@ -150,6 +158,8 @@ impl Channel {
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
             seat,
+            launches: AtomicU32::new(0),
+            launch,
         }
     }
 

@@ -279,7 +279,10 @@ impl Client {
             None => true,
             Some(at) => gone && !is_past(tail.cursor(), at.cursor()),
         };
-        reaped && (gone || tail == self.position()) && !self.thread.has_left_callbacks()
+        reaped
+            && (gone || tail == self.position())
+            && !self.thread.has_left_callbacks()
+            && !self.has_launches()
     }
 
     /// Waits until everything issued has been executed and its callbacks have run. Panics
@@ -311,6 +314,9 @@ impl Client {
             return self.wait_until(why, || !self.is_lone_unanswered());
         }
         let before = self.reaper.tail();
+        if before == self.position() && self.has_launches() {
+            return self.wait_until(why, || !self.has_launches());
+        }
         if self.reaper.gone.get()
             || before == self.position()
             || self.is_reapable(self.reaper.reaped(), before)

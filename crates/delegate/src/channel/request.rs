@@ -17,6 +17,7 @@ use super::lane::Lane;
 use super::reap::Reaped;
 use super::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
 use super::word::{Position, is_past, step};
+use crate::held::circle::Number;
 use crate::object::{Header, Object};
 use corelay_sync::facade::memory;
 use std::any::{Any, type_name};
@@ -55,6 +56,8 @@ pub(crate) struct Vtable {
     pub(crate) discard: unsafe fn(record: *mut u64),
     /// Where somebody other than `barrier` wants to hear what went wrong.
     pub(crate) fault: Option<Fault>,
+    /// Of a launch: whose it is.
+    pub(crate) launch: Option<unsafe fn(record: *mut u64) -> Number>,
     /// What the request adds to [`Cursors::request`].
     pub(crate) step: u64,
     /// What it adds to [`Cursors::answer`].
@@ -181,6 +184,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
         run: Self::run,
         discard: Self::discard,
         fault: None,
+        launch: None,
         step: Self::STEP,
         answer_units: Answer::<R>::WORDS as u64,
         name: type_name::<F>,
@@ -416,6 +420,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         run: Self::run,
         discard: Self::discard,
         fault: None,
+        launch: None,
         step: 0,
         // Of a result in the line, one at least; none where it goes into a frame.
         answer_units: if Self::INLINE {

@@ -87,6 +87,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
         run: Self::run,
         discard: Self::discard,
         fault: Some(Self::fault),
+        launch: None,
         step: Self::STEP,
         answer_units: Self::ANSWER as u64,
         name: type_name::<F>,

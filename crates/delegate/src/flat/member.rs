@@ -4,8 +4,9 @@ use super::policy::{Chosen, Schedule};
 use super::seat::Job;
 use crate::client::finish_clients;
 use crate::error::discard_payload;
+use crate::held::launched::suspend_until;
 use crate::serving::{Serving, guarded};
-use crate::thread::in_leaf;
+use crate::thread::{in_leaf, in_turn};
 use crate::trust::Trust;
 use crate::trustee::{Shared, Trustee};
 use corelay_sync::Backoff;
@@ -44,17 +45,36 @@ const RING_AFTER: u32 = if MODEL { 1 } else { 128 };
 const HEADS_AFTER: u32 = if MODEL { 1 } else { 256 };
 const YIELDS: u32 = if MODEL { 0 } else { 64 };
 
+/// Stands for a member on the thread of a trustee that lets other coroutines run beside its loop.
+/// Never followed.
+const BESIDE: *const Member = std::ptr::without_provenance(1);
+
+/// Runs `f`, in which coroutines run beside a trustee's loop: their waits are its business.
+pub(crate) fn beside_a_loop<R>(f: impl FnOnce() -> R) -> R {
+    let show = |member| {
+        let _ = MEMBER.try_with(|m| m.set(member));
+    };
+    show(BESIDE);
+    let result = f();
+    show(std::ptr::null());
+    result
+}
+
 /// Runs `f` on this thread's member; `None` where no team's function runs here.
 #[inline(always)]
 pub(crate) fn with_member<R>(f: impl FnOnce(&Member) -> R) -> Option<R> {
     let member = MEMBER.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: null, or set by `work`, which is further up this thread's stack.
-    unsafe { member.as_ref() }.map(f)
+    // SAFETY: set by `work`, which is further up this thread's stack.
+    (member.addr() > BESIDE.addr()).then(|| f(unsafe { &*member }))
 }
 
-/// True where a team's function runs on this thread.
+/// True where a wait of this thread serves meanwhile: where a team's function runs, or a coroutine
+/// beside a trustee's loop.
 pub(crate) fn is_member() -> bool {
-    with_member(|_| ()).is_some()
+    !MEMBER
+        .try_with(Cell::get)
+        .unwrap_or(std::ptr::null())
+        .is_null()
 }
 
 /// A client of this thread has published about `requests` requests, to objects of its own
@@ -69,21 +89,23 @@ pub(crate) fn serve_once() {
     with_member(Member::serve);
 }
 
-/// Serves until `done`, where this thread is a member; false at once where it is none.
+/// Serves until `done`, where this thread is a member, or has its trustee's loop serve; false at once
+/// where it is neither.
 pub(crate) fn wait_until(target: &Shared, done: &mut dyn FnMut() -> bool) -> bool {
     with_member(|member| member.wait_until(target, done)).is_some()
+        || in_turn() && suspend_until(target, done)
 }
 
 /// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
 /// thread-locals, where this thread is a member: what closures there have asked of it must
 /// run first. False at once where it is none.
 pub(crate) fn wait_for_end(trustee: &Shared) -> bool {
-    with_member(|member| {
-        // SAFETY: only one thread ends a trustee, and it stays here until the token is set.
-        unsafe { trustee.ended.subscribe(member.sleeper.waker()) };
-        member.wait_until(trustee, &mut || trustee.ended.is_set());
-    })
-    .is_some()
+    if !is_member() {
+        return false;
+    }
+    // SAFETY: only one thread ends a trustee, and it stays here until the token is set.
+    unsafe { trustee.ended.subscribe(Sleeper::current().waker()) };
+    wait_until(trustee, &mut || trustee.ended.is_set())
 }
 
 /// A member's function, with what it serves meanwhile.

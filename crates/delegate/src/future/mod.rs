@@ -159,9 +159,11 @@ impl<R> ApplyFuture<R> {
         unsafe { pool::give_back(slot) };
         result.map_err(|payload| {
             if payload.is::<Poisoned>() {
-                AsyncError::Poisoned
-            } else {
-                AsyncError::Panicked(payload)
+                return AsyncError::Poisoned;
+            }
+            match payload.downcast() {
+                Ok(ring) => AsyncError::Circular(*ring),
+                Err(payload) => AsyncError::Panicked(payload),
             }
         })
     }

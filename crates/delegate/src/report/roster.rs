@@ -138,6 +138,17 @@ impl Roster {
         }
     }
 
+    /// The name of an object, if it has one.
+    pub(crate) fn name_of(&self, object: *const Header, type_name: &str) -> Option<Name> {
+        let lists = self.lists();
+        lists
+            .types
+            .get(type_name)?
+            .names
+            .get(&object.addr())
+            .cloned()
+    }
+
     /// A client has connected.
     pub(crate) fn join(&self, client: Connected) {
         self.lists().clients.push(client);

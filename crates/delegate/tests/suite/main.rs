@@ -11,6 +11,7 @@ mod drops;
 mod entrust;
 mod futures;
 mod groups;
+mod launches;
 mod lone;
 mod lone_ends;
 mod promise_01_typed;

@@ -11,6 +11,11 @@ use std::time::Instant;
 /// Work for a fresh fibre.
 pub type Task = Box<dyn FnOnce()>;
 
+/// A scheduler that lends itself to a thread: runs the body as a coroutine on the calling thread, in
+/// a [`Context`] that can [`spawn`](Context::spawn), and returns when the body and all that it has
+/// spawned have ended.
+pub type Host = fn(body: Task);
+
 /// What a scheduler of fibres or coroutines offers to the code that runs on it.
 ///
 /// # Safety
@@ -30,6 +35,18 @@ pub unsafe trait Context {
     /// The task, where the context cannot.
     fn spawn(&self, task: Task) -> Result<(), Task> {
         Err(task)
+    }
+
+    /// Lets the other coroutines of this thread that are ready run first. False where there are
+    /// none, or where this is none.
+    fn give_turn(&self) -> bool {
+        false
+    }
+
+    /// True where a coroutine of this thread is ready, besides the one that runs. Who makes one
+    /// ready from elsewhere wakes the thread's [`Sleeper`].
+    fn has_ready(&self) -> bool {
+        false
     }
 }
 
@@ -144,6 +161,41 @@ pub fn spawn(task: Task) -> Result<(), Task> {
         Some(context) => unsafe { context.as_ref() }.spawn(task),
         None => Err(task),
     }
+}
+
+/// Lets the other coroutines of this thread that are ready run first; false where there are none.
+///
+/// # Panics
+/// Inside a [`NoSwitch`] guard, where there are some.
+pub fn give_turn() -> bool {
+    // SAFETY: inside `enter`, which keeps the context.
+    current().is_some_and(|context| unsafe { context.as_ref() }.give_turn())
+}
+
+/// True where a coroutine of this thread is ready, besides the one that runs.
+pub fn has_ready() -> bool {
+    // SAFETY: inside `enter`, which keeps the context.
+    current().is_some_and(|context| unsafe { context.as_ref() }.has_ready())
+}
+
+/// The coroutine that runs on this thread, whether it may be suspended or not: who it is.
+pub fn running() -> Option<NonNull<Stand>> {
+    let context = CURRENT.try_with(Cell::get).unwrap_or(None)?;
+    // SAFETY: inside `enter`, which keeps the context.
+    unsafe { context.as_ref() }.running()
+}
+
+/// Runs `f` as if no guard of [`on_thread`] lived: for a wait that suspends a coroutine of which it is
+/// known that nobody else waits for the call that holds the guard.
+pub fn off_thread<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(usize);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = BLOCKING.try_with(|depth| depth.set(self.0));
+        }
+    }
+    let _restore = Restore(BLOCKING.try_with(|depth| depth.replace(0)).unwrap_or(0));
+    f()
 }
 
 fn wait_on_thread(token: &Token) {

@@ -24,7 +24,8 @@ mod suspend;
 mod token;
 
 pub use context::{
-    Context, OnThread, Task, enter, is_blocking, on_thread, spawn, wait, wait_until,
+    Context, Host, OnThread, Task, enter, give_turn, has_ready, is_blocking, off_thread, on_thread,
+    running, spawn, wait, wait_until,
 };
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;

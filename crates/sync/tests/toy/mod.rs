@@ -18,6 +18,14 @@ struct Body {
     coroutine: RefCell<Coroutine<(), Stop, ()>>,
 }
 
+/// A [`Host`](corelay_sync::wait::Host): runs `body` as a coroutine of a toy of its own.
+#[allow(dead_code, reason = "not every test has a host")]
+pub(crate) fn host(body: Task) {
+    let toy = Toy::new();
+    toy.add(body);
+    toy.run();
+}
+
 /// Runs coroutines in turn; one that waits is left out until that is over.
 #[derive(Default)]
 pub(crate) struct Toy {
@@ -93,6 +101,21 @@ impl Toy {
         }
     }
 
+    /// Stops the coroutine that runs; `after` must not panic.
+    fn stop_here(&self, after: impl FnOnce(&Self, NonNull<Stand>)) {
+        let running = self.running.get().expect("a coroutine runs");
+        let mut after = Errand::new(move |toy: *const (), who: NonNull<()>| {
+            // SAFETY: as `resume` passes it.
+            after(unsafe { &*toy.cast::<Self>() }, who.cast());
+        });
+        // SAFETY: it stays in this frame, and does not unwind.
+        let stop = unsafe { Stop::new(&mut after) };
+        // SAFETY: it lives.
+        let running = unsafe { running.as_ref() };
+        // SAFETY: it runs, and calls this.
+        unsafe { running.stop(stop) };
+    }
+
     /// Polls the sources and makes those ready whose token is set.
     fn collect(&self) -> bool {
         poll_sources();
@@ -125,19 +148,8 @@ unsafe impl Context for Toy {
         if !unsafe { token.subscribe(Sleeper::current().waker()) } {
             return;
         }
-        let running = self.running.get().expect("a coroutine runs");
         let token = std::ptr::from_ref(token);
-        let mut errand = Errand::new(move |toy: *const (), who: NonNull<()>| {
-            // SAFETY: as `resume` passes it.
-            let toy = unsafe { &*toy.cast::<Self>() };
-            toy.tokens.borrow_mut().push((token, who.cast()));
-        });
-        // SAFETY: it stays in this frame, and does not unwind.
-        let stop = unsafe { Stop::new(&mut errand) };
-        // SAFETY: it lives.
-        let running = unsafe { running.as_ref() };
-        // SAFETY: it runs, and calls this.
-        unsafe { running.stop(stop) };
+        self.stop_here(move |toy, who| toy.tokens.borrow_mut().push((token, who)));
     }
 
     fn running(&self) -> Option<NonNull<Stand>> {
@@ -147,5 +159,16 @@ unsafe impl Context for Toy {
     fn spawn(&self, task: Task) -> Result<(), Task> {
         self.add(task);
         Ok(())
+    }
+
+    fn give_turn(&self) -> bool {
+        self.collect() && {
+            self.stop_here(|toy, who| toy.make_ready(who));
+            true
+        }
+    }
+
+    fn has_ready(&self) -> bool {
+        self.collect()
     }
 }

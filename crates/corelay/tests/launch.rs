@@ -1,0 +1,234 @@
+//! Closures that wait on their trustee, in fibres: delegation and fibres know each other only here,
+//! where both meet.
+
+use corelay::fibre::{self, Cluster, Mutex, Semaphore, sleep, yield_now};
+use corelay::{AsyncError, CircularWait, Trust, Trustees, TryApplyError, barrier};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+fn hosted(n: usize) -> Trustees {
+    let builder = Trustees::dedicated(n).host(fibre::host);
+    builder.start().expect("there are threads")
+}
+
+/// A launched closure sleeps; others are served, and the trustee sleeps too when there is nothing.
+#[test]
+fn a_closure_sleeps_and_its_trustee_too() {
+    let trustees = hosted(1);
+    let (a, b) = (trustees.entrust(1u64), trustees.entrust(0u64));
+    let nap = Duration::from_millis(300);
+    let begun = Instant::now();
+    let launch = a.launch(move |a| {
+        sleep(nap).unwrap();
+        *a += 1;
+        *a
+    });
+    for i in 1..=1000 {
+        assert_eq!(
+            b.apply(|b| {
+                *b += 1;
+                *b
+            }),
+            i
+        );
+    }
+    std::thread::sleep(nap / 2);
+    let sleeps = trustees.metrics()[0].sleeps;
+    assert!(
+        sleeps > 0,
+        "an idle trustee sleeps, whatever its closures do"
+    );
+    // Roused by a request, while its fibre sleeps on.
+    b.apply(|b| *b += 1);
+    assert_eq!(launch.join().unwrap(), 2);
+    assert!(begun.elapsed() >= nap);
+    // The time is over while the trustee sleeps: its fibre wakes it.
+    let launch = a.launch(move |a| {
+        sleep(nap).unwrap();
+        *a
+    });
+    assert_eq!(launch.join().unwrap(), 2);
+    // And for a fibre of somebody else's cluster.
+    let cluster = Cluster::start(1).unwrap();
+    let theirs = a.clone();
+    let joined = cluster.spawn(move || {
+        theirs
+            .launch(|a| {
+                yield_now();
+                *a
+            })
+            .join()
+            .unwrap()
+    });
+    assert_eq!(joined.join().unwrap(), 2);
+}
+
+/// Fibre locks, channels and fibres of its own inside a launched closure.
+#[test]
+fn a_closure_uses_what_fibres_use() {
+    let trustees = hosted(2);
+    let objects: Vec<Trust<u64>> = (0..4).map(|i| trustees.entrust_on(i % 2, 0)).collect();
+    let free = [trustees.entrust_on(1, 0u64), trustees.entrust_on(0, 0u64)];
+    let shared = Arc::new((Mutex::new(0u64), Semaphore::new(0)));
+    let launches: Vec<_> = objects
+        .iter()
+        .enumerate()
+        .map(|(i, object)| {
+            let (shared, other) = (Arc::clone(&shared), free[i % 2].clone());
+            object.launch(move |mine| {
+                let (lock, go) = &*shared;
+                go.acquire();
+                for _ in 0..50 {
+                    let mut guard = lock.lock();
+                    *guard += 1;
+                    yield_now();
+                }
+                let (sender, receiver) = fibre::channel(1);
+                let helper = fibre::spawn(move || {
+                    for k in 0..20u64 {
+                        sender.send(k).unwrap();
+                    }
+                    // A fibre, and no launched closure: it has a client for each call.
+                    other.post(|n| *n += 1);
+                    other.apply(|n| *n += 1);
+                    7
+                });
+                *mine += receiver.iter().sum::<u64>();
+                *mine += helper.join().unwrap();
+                *mine
+            })
+        })
+        .collect();
+    for _ in 0..4 {
+        shared.1.release();
+    }
+    for launch in launches {
+        let n = launch.join().unwrap();
+        assert_eq!(n, 190 + 7);
+    }
+    barrier().unwrap();
+    assert_eq!(*shared.0.lock(), 200);
+    for object in &objects {
+        assert_eq!(object.apply(|n| *n), 197);
+    }
+    assert_eq!(free.map(|object| object.apply(|n| *n)), [4, 4]);
+}
+
+/// Each asks for the next one's object while it holds its own.
+#[test]
+fn rings_are_refused_and_named() {
+    for n in 1..=3 {
+        let trustees = hosted(n);
+        let objects: Vec<_> = (0..3)
+            .map(|i| {
+                trustees
+                    .entrust_on(i % n, i as u64)
+                    .named(["red", "green", "blue"][i])
+            })
+            .collect();
+        let all_begun = Arc::new(fibre::Barrier::new(3));
+        let launches: Vec<_> = (0..3)
+            .map(|i| {
+                let (next, all_begun) = (objects[(i + 1) % 3].clone(), Arc::clone(&all_begun));
+                objects[i].launch(move |_| {
+                    all_begun.wait();
+                    match next.try_apply(|n| *n) {
+                        Err(TryApplyError::Circular(ring)) => Some(ring),
+                        other => {
+                            other.unwrap();
+                            None
+                        }
+                    }
+                })
+            })
+            .collect();
+        let rings: Vec<Option<CircularWait>> = launches
+            .into_iter()
+            .map(|launch| launch.join().unwrap())
+            .collect();
+        let refused: Vec<_> = rings.iter().flatten().collect();
+        assert_eq!(refused.len(), 1, "{rings:?}");
+        let text = refused[0].to_string();
+        for name in ["red", "green", "blue"] {
+            assert!(text.contains(&format!("\"{name}\" (u64)")), "{text}");
+        }
+    }
+    // Uncaught it ends the closure, and reaches who has launched it.
+    let trustees = hosted(1);
+    let t = trustees.entrust(0u64);
+    let own = t.clone();
+    match t.launch(move |_| own.apply(|n| *n)).join() {
+        Err(AsyncError::Panicked(payload)) => {
+            let text = payload.downcast::<String>().unwrap();
+            assert!(text.contains("in a ring: u64 -> u64"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(t.is_poisoned());
+}
+
+/// Fibres of a cluster, threads and launched closures use the same objects.
+#[test]
+fn everything_at_once() {
+    let trustees = hosted(2);
+    let cluster = Cluster::start(1).unwrap();
+    let objects: Vec<Trust<u64>> = (0..4).map(|i| trustees.entrust_on(i % 2, 0)).collect();
+    let asked = Arc::new(AtomicU64::new(0));
+    let add = |asked: &AtomicU64| asked.fetch_add(1, Ordering::Relaxed);
+    let fibres: Vec<_> = (0..40usize)
+        .map(|i| {
+            let (objects, asked) = (objects.clone(), Arc::clone(&asked));
+            cluster.spawn(move || {
+                for k in 0..20 {
+                    let object = &objects[(i + k) % 4];
+                    add(&asked);
+                    if (i + k) % 5 == 0 {
+                        // To one of a larger number: no ring.
+                        let larger = objects.get((i + k) % 4 + 1).cloned();
+                        let theirs = Arc::clone(&asked);
+                        let launch = object.launch(move |n| {
+                            yield_now();
+                            *n += 1;
+                            if let Some(larger) = larger {
+                                theirs.fetch_add(1, Ordering::Relaxed);
+                                larger.apply(|n| *n += 1);
+                            }
+                        });
+                        if k % 2 == 0 {
+                            launch.join().unwrap();
+                        }
+                    } else {
+                        object.apply(|n| *n += 1);
+                    }
+                }
+            })
+        })
+        .collect();
+    for k in 0..200 {
+        add(&asked);
+        objects[k % 4].apply(|n| *n += 1);
+    }
+    fibres.into_iter().for_each(|fibre| fibre.join().unwrap());
+    cluster.spawn(|| barrier().unwrap()).join().unwrap();
+    barrier().unwrap();
+    let sum: u64 = objects.iter().map(|object| object.apply(|n| *n)).sum();
+    assert_eq!(sum, asked.load(Ordering::Relaxed));
+}
+
+/// Shut down while closures wait: they end first.
+#[test]
+fn shutdown_waits_for_closures_that_sleep() {
+    let trustees = hosted(2);
+    let ended = Arc::new(AtomicU64::new(0));
+    for i in 0..10 {
+        let t = trustees.entrust(0u64);
+        let ended = Arc::clone(&ended);
+        drop(t.launch(move |_| {
+            sleep(Duration::from_millis(i)).unwrap();
+            ended.fetch_add(1, Ordering::Relaxed);
+        }));
+    }
+    trustees.shutdown();
+    assert_eq!(ended.load(Ordering::Relaxed), 10);
+}

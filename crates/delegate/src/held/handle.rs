@@ -1,0 +1,99 @@
+//! The result of a launch, to be waited for.
+
+use super::circle::Number;
+use super::launched::Joins;
+use crate::error::AsyncError;
+use crate::flat::member::{is_member, wait_until};
+use crate::future::ApplyFuture;
+use crate::trustee::Shared;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::{self, NoSwitch, Sleeper, Token};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+/// The result of [`Trust::launch`](crate::Trust::launch): to be [joined](Self::join), or awaited.
+///
+/// The closure runs whether or not anybody waits for it, and also if this is dropped.
+///
+/// # Panics
+/// When it is polled again after it has given its result.
+#[must_use = "nobody hears of a panic of the closure where the handle is dropped"]
+pub struct LaunchHandle<R> {
+    future: ApplyFuture<R>,
+    number: Number,
+    trustee: Arc<Shared>,
+}
+
+impl<R> LaunchHandle<R> {
+    pub(crate) fn new(future: ApplyFuture<R>, number: Number, trustee: &Arc<Shared>) -> Self {
+        Self {
+            future,
+            number,
+            trustee: Arc::clone(trustee),
+        }
+    }
+
+    /// Waits until the closure has ended, and gives its result. On a fibre, and in another launched
+    /// closure, others run meanwhile; such a wait cannot be interrupted.
+    ///
+    /// # Errors
+    /// The closure has panicked; the object was poisoned; the two closures would wait for each
+    /// other.
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn join(mut self) -> Result<R, AsyncError> {
+        NoSwitch::refuse("LaunchHandle::join");
+        let joins = match Joins::begin(self.number) {
+            Some(Ok(joins)) => Some(joins),
+            Some(Err(ring)) => return Err(AsyncError::Circular(ring)),
+            None => None,
+        };
+        let ended = std::sync::Arc::new(Ended(Token::new()));
+        let waker = Waker::from(std::sync::Arc::clone(&ended));
+        loop {
+            let polled = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
+            if let Poll::Ready(result) = polled {
+                drop(joins);
+                return result;
+            }
+            self.wait(&ended.0);
+        }
+    }
+
+    fn wait(&self, ended: &Token) {
+        if is_member() {
+            // SAFETY: the one waiter, which stays until the token is set.
+            unsafe { ended.subscribe(Sleeper::current().waker()) };
+            wait_until(&self.trustee, &mut || ended.is_set());
+        }
+        // Again where the thread could not do anything else meanwhile.
+        wait::wait(ended);
+    }
+}
+
+/// Tells whoever joins.
+struct Ended(Token);
+
+impl Wake for Ended {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.notify();
+    }
+}
+
+impl<R> Future for LaunchHandle<R> {
+    type Output = Result<R, AsyncError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.future).poll(context)
+    }
+}
+
+impl<R> fmt::Debug for LaunchHandle<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaunchHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,225 @@
+//! A launched closure, from its coroutine's first step to its last.
+
+use super::Waiter;
+use super::circle::{self, Number};
+use crate::channel::Channel;
+use crate::error::discard_payload;
+use crate::future::{Kept, SlotPtr};
+use crate::object::{Header, Object};
+use crate::serving::{Serving, guarded};
+use crate::thread::Owner;
+use crate::trustee::Shared;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::{self, Spot};
+use std::marker::PhantomData;
+use std::ptr;
+
+/// A closure on its way to its coroutine.
+pub(crate) trait Launch {
+    /// Runs it, and hands its result over. What it returns says that it has ended, once dropped.
+    ///
+    /// # Safety
+    /// `object` is its, held for it, on its trustee, which `serving` is of.
+    unsafe fn run(self: Box<Self>, object: *mut Header, serving: &Serving) -> Ticket;
+
+    /// Whose it is.
+    fn number(&self) -> Number;
+}
+
+/// Its client counts a launch as pending until this is dropped.
+pub(crate) struct Ticket(Arc<Channel>);
+
+impl Ticket {
+    pub(crate) fn new(channel: &Arc<Channel>) -> Self {
+        Self(Arc::clone(channel))
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.end_launch();
+    }
+}
+
+/// `F` on a `T`.
+pub(crate) struct Request<F> {
+    pub(crate) f: F,
+    pub(crate) slot: SlotPtr,
+    pub(crate) number: Number,
+    pub(crate) ticket: Ticket,
+}
+
+/// A [`Request`] that knows its types.
+pub(crate) struct Typed<T, F, R> {
+    pub(crate) request: Request<F>,
+    types: PhantomData<fn(&mut T) -> R>,
+}
+
+impl<T, F, R> Typed<T, F, R> {
+    pub(crate) fn new(request: Request<F>) -> Self {
+        Self {
+            request,
+            types: PhantomData,
+        }
+    }
+}
+
+impl<T, F: FnOnce(&mut T) -> R, R> Launch for Typed<T, F, R> {
+    unsafe fn run(self: Box<Self>, object: *mut Header, serving: &Serving) -> Ticket {
+        let Request {
+            f, slot, ticket, ..
+        } = self.request;
+        // SAFETY: held, so nobody else uses the value; of that type, by who made the request.
+        match guarded(|| f(unsafe { Object::value(object.cast::<Object<T>>()) })) {
+            // SAFETY: its own slot, once.
+            Ok(result) => unsafe { Kept::complete(slot, result) },
+            Err(payload) => {
+                serving.poison(object);
+                // SAFETY: as above.
+                unsafe { Kept::<R>::fail(slot, payload) };
+            }
+        }
+        ticket
+    }
+
+    fn number(&self) -> Number {
+        self.request.number
+    }
+}
+
+/// What a launched closure is to this crate, while it runs: a client of its own.
+pub(crate) struct Launched {
+    number: Number,
+    owner: Owner,
+}
+
+impl Serving {
+    /// Runs `launch` in a coroutine of this thread, `object` held for it: by a request on the object.
+    ///
+    /// # Errors
+    /// The scheduler has no room for it: it has been dropped.
+    ///
+    /// # Safety
+    /// `launch` is for `object`, of this trustee, which is not held.
+    pub(crate) unsafe fn launch(
+        &self,
+        object: *mut Header,
+        launch: Box<dyn Launch>,
+    ) -> Result<(), &'static str> {
+        let number = launch.number();
+        let serving = ptr::from_ref(self);
+        let task = move || {
+            // SAFETY: its trustee does not end before its coroutines.
+            let serving = unsafe { &*serving };
+            // SAFETY: held below, for this one.
+            unsafe { serving.live(object, launch) };
+        };
+        if let Err(task) = wait::spawn(Box::new(task)) {
+            discard_payload(guarded(|| drop(task)).err());
+            return Err("corelay: no memory for the stack of a launched closure");
+        }
+        let holds = &self.holds;
+        holds.coroutines.set(holds.coroutines.get() + 1);
+        self.hold(object, number);
+        Ok(())
+    }
+
+    /// The life of a coroutine.
+    ///
+    /// # Safety
+    /// As [`Launch::run`].
+    unsafe fn live(&self, object: *mut Header, launch: Box<dyn Launch>) {
+        let me = Launched {
+            number: launch.number(),
+            owner: Owner::of_launch(launch.number()),
+        };
+        let stand = wait::running().expect("a host says who runs");
+        let holds = &self.holds;
+        holds.running.borrow_mut().push((stand, &raw const me));
+        // SAFETY: the caller's duty.
+        let ticket = unsafe { launch.run(object, self) };
+        // The trustee's loop lets the object go.
+        holds.ended.borrow_mut().push(object);
+        drop(ticket);
+        // What it has asked for as a client, as at a thread's end.
+        discard_payload(guarded(|| me.owner.finish()).err());
+        holds
+            .running
+            .borrow_mut()
+            .retain(|&(other, _)| other != stand);
+        holds.coroutines.set(holds.coroutines.get() - 1);
+    }
+}
+
+/// Runs `f` on what the launched closure that runs here keeps as a client; `None` where none does.
+pub(crate) fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
+    with_running(|launched| f(&launched.owner))
+}
+
+/// The launch whose closure runs here.
+pub(crate) fn current() -> Option<Number> {
+    with_running(|launched| launched.number)
+}
+
+fn with_running<R>(f: impl FnOnce(&Launched) -> R) -> Option<R> {
+    let stand = wait::running()?;
+    let launched = Serving::with_current(|serving| {
+        let running = serving.holds.running.borrow();
+        let mine = running.iter().find(|&&(other, _)| other == stand);
+        mine.map(|&(_, launched)| launched)
+    })??;
+    // SAFETY: in the frame of the coroutine that runs here.
+    Some(f(unsafe { &*launched }))
+}
+
+/// Suspends the coroutine that runs here, beside its trustee's loop, until `is_over`, which that loop
+/// asks: a call waits for `target`. False where it cannot be suspended, because it unwinds: its thread
+/// is to wait.
+pub(crate) fn suspend_until(target: &Shared, is_over: &mut dyn FnMut() -> bool) -> bool {
+    if is_over() {
+        return true;
+    }
+    let spot = Spot::new();
+    // SAFETY: only the lifetime changes: it is looked at until the spot is set.
+    let is_over = unsafe {
+        std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)
+    };
+    let is_suspended = wait::off_thread(|| {
+        let Some(here) = wait::here() else {
+            return false;
+        };
+        let waiter = Waiter {
+            is_over,
+            spot: &raw const spot,
+        };
+        Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
+        // SAFETY: just asked; the spot is this call's.
+        unsafe { here.wait(&spot) };
+        true
+    });
+    if !is_suspended && Serving::with_current(|serving| serving.owns(target)) == Some(true) {
+        eprintln!(
+            "corelay: a launched closure unwinds, and a destructor waits for its own trustee, \
+             which cannot serve meanwhile"
+        );
+        std::process::abort();
+    }
+    is_suspended
+}
+
+/// The launch that runs here joins `other`: says so until dropped.
+pub(crate) struct Joins(Number);
+
+impl Joins {
+    /// `None` where no launched closure runs here.
+    pub(crate) fn begin(other: Number) -> Option<Result<Self, circle::CircularWait>> {
+        let number = current()?;
+        Some(circle::wait_for_launch(number, other).map(|()| Self(number)))
+    }
+}
+
+impl Drop for Joins {
+    fn drop(&mut self) {
+        circle::go_on(self.0);
+    }
+}

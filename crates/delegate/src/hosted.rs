@@ -1,0 +1,109 @@
+//! The loop of a trustee beside which launched closures run, as coroutines of its thread.
+//!
+//! As [`Trustee::run`]'s own, but for turns: a pass, then those coroutines that are ready, then what
+//! closures that have ended have left. It sleeps as a member does, in its thread's sleeper, which
+//! requests wake, answers, and whoever makes a coroutine ready: see
+//! [`Shared::doze`](crate::trustee::Shared::doze).
+//!
+//! **It ends** when it has been asked to and no closure runs any more. A launch that was accepted
+//! before the trustee closed, and is found only then, opens it again.
+
+use crate::thread::{is_client, turn};
+use crate::trustee::{LOOK_AFTER, Trustee, elapsed, now};
+use corelay_sync::Backoff;
+use corelay_sync::facade::{hint, thread};
+use corelay_sync::wait::{self, Sleeper};
+use std::sync::Arc;
+
+/// Passes between two looks for coroutines while no launch is in progress: such may run that
+/// launched closures have left behind.
+const TURN_EVERY: u64 = 64;
+
+impl Trustee {
+    pub(crate) fn serve_hosted(mut self) {
+        let sleeper = Sleeper::current();
+        self.shared().seat.set_sleeper(Arc::clone(&sleeper));
+        loop {
+            self.serve_beside_others(&sleeper);
+            self.refuse_and_drain();
+            if !self.serving().holds.is_busy() {
+                break;
+            }
+            self.reopen();
+        }
+        self.close();
+    }
+
+    fn serve_beside_others(&mut self, sleeper: &Sleeper) {
+        let (batch, spin) = {
+            let settings = &self.shared().settings;
+            (settings.batch, settings.spin)
+        };
+        let mut idle = 0u32;
+        let mut idle_since = None;
+        while !self.is_closing() || self.serving().holds.is_busy() {
+            let ran = self.pass(false, batch);
+            let waits_for_others = is_client() && self.serve_own_requests();
+            if self.give_turns() || ran > 0 {
+                idle = 0;
+                idle_since = None;
+                continue;
+            }
+            idle += self.lanes().max(1) as u32;
+            if idle < LOOK_AFTER {
+                hint::spin_loop();
+                continue;
+            }
+            idle = 0;
+            if self.look_again() {
+                idle_since = None;
+                continue;
+            }
+            let since = *idle_since.get_or_insert_with(now);
+            if elapsed(since) >= spin && !waits_for_others {
+                self.doze(sleeper);
+                idle_since = None;
+            } else if waits_for_others || Backoff::new().is_yielding() {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Lets those go on that wait and need not any more, and runs those that are ready; then what
+    /// closures have left that have ended. True where there was something.
+    fn give_turns(&mut self) -> bool {
+        let holds = &self.serving().holds;
+        if !holds.is_busy() && !self.passes().is_multiple_of(TURN_EVERY) {
+            return false;
+        }
+        let woken = holds.wake();
+        let ran = turn(wait::give_turn);
+        woken | ran | self.settle()
+    }
+
+    /// Runs what has been deferred for objects whose closures have ended.
+    fn settle(&mut self) -> bool {
+        let mut some = false;
+        while let Some(object) = self.serving().take_ended() {
+            some = true;
+            self.serving().run_deferred_nested(object);
+            self.resume(object);
+            if !self.serving().is_held(object) && self.serving().holds.take_retired(object) {
+                self.drop_object(object);
+            }
+        }
+        some
+    }
+
+    /// Sleeps until there is work, unless some is found on the way.
+    fn doze(&mut self, sleeper: &Sleeper) {
+        self.count_sleep();
+        let shared = Arc::clone(self.shared());
+        shared.doze(sleeper, || {
+            self.has_news()
+                || self.look_again()
+                || self.serving().holds.wake()
+                || turn(wait::has_ready)
+        });
+    }
+}

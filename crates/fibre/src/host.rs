@@ -1,0 +1,66 @@
+//! A processor that lends itself to a thread: to a trustee's, so that closures that wait can run
+//! beside its loop.
+
+use crate::builder::Builder;
+use crate::cluster::{Cluster, Shared};
+use crate::processor;
+use crate::stack::StackSize;
+use corelay_sync::wait::Task;
+use std::panic::resume_unwind;
+
+/// Bytes of the stack that the body has in place of its thread's: as many as `std` gives threads.
+/// They are touched only where they are used.
+const BODY_STACK: usize = 2 << 20;
+/// Of what it spawns: closures of users, which may panic with a backtrace.
+const STACK: usize = 256 << 10;
+
+/// Runs `body` as a fibre of a cluster of one processor, which is the calling thread, and returns
+/// when it and all fibres of that cluster have ended. A [`Host`](corelay_sync::wait::Host), for
+/// trustees that are to run closures that wait.
+///
+/// The body's stack has 2 MiB, those of other fibres there 256 KiB. Beside the calling thread there
+/// is one more, which looks after deadlines and sleeps otherwise.
+///
+/// ```
+/// use corelay_fibre::{host, spawn, yield_now};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// static RAN: AtomicU32 = AtomicU32::new(0);
+/// host(Box::new(|| {
+///     spawn(|| RAN.fetch_add(1, Ordering::Relaxed));
+///     yield_now(); // the other one runs, on this thread
+///     RAN.fetch_add(1, Ordering::Relaxed);
+/// }));
+/// assert_eq!(RAN.into_inner(), 2);
+/// ```
+///
+/// # Panics
+/// With the panic of the body; on a thread that is a processor already; where the system has no
+/// thread or no memory for it.
+pub fn host(body: Task) {
+    assert!(
+        processor::here().is_null(),
+        "corelay: this thread is a processor already, and cannot be another one's"
+    );
+    let size = |bytes| StackSize::new(bytes).expect("within the limits");
+    let shared = Shared::new(1, size(STACK));
+    // SAFETY: it ends with this call, which keeps the processor.
+    let overflow = unsafe { shared.processors[0].watch_overflows() };
+    let overflow = overflow.unwrap_or_else(|why| panic!("corelay: {why}"));
+    let clock = Cluster::of_host(&shared);
+    let fibre = Builder::new(&shared)
+        .name("host")
+        .stack_size(size(BODY_STACK))
+        .at_home(&shared.processors[0]);
+    // SAFETY: one processor, which is this thread: the body does not leave it.
+    let body = unsafe { fibre.spawn_here(body) };
+    let body = body.unwrap_or_else(|why| panic!("corelay: {why}"));
+    // From here on it is over when no fibre is left.
+    shared.close();
+    shared.processors[0].run();
+    drop(overflow);
+    drop(clock);
+    if let Err(payload) = body.join() {
+        resume_unwind(payload);
+    }
+}

@@ -312,29 +312,18 @@ impl Processor {
     #[inline(always)]
     fn next_pinned(&self) -> Option<NonNull<Header>> {
         // SAFETY: on our thread; the reference ends here.
-        let pinned = unsafe { &mut *place_of(&self.pinned) };
-        let next = pinned.pop();
-        if next.is_some() {
-            prefetch(pinned.peek());
-        }
-        next
+        unsafe { &mut *place_of(&self.pinned) }.pop(prefetch)
     }
 
     /// The next of those that may run anywhere.
     #[inline(always)]
     fn next_here(&self) -> Option<NonNull<Header>> {
         // SAFETY: on our thread.
-        let next = unsafe { self.lane.pop(|| self.lane_was_taken()) };
-        if next.is_some() {
-            // SAFETY: as above.
-            prefetch(unsafe { self.lane.peek() });
-            return next;
+        let next = unsafe { self.lane.pop(|| self.lane_was_taken(), prefetch) };
+        if next.is_none() && self.is_ring_used.get() {
+            return self.claim();
         }
-        if self.is_ring_used.get() {
-            self.claim()
-        } else {
-            None
-        }
+        next
     }
 
     /// Moves a batch from the ring to the lane, and takes its first.
@@ -360,6 +349,7 @@ impl Processor {
         if n > 1 {
             // SAFETY: as above; they have been taken from the ring.
             unsafe { self.lane.push_staged(before + n as u64 - 1) };
+            prefetch([before, before + 1].map(|place| self.lane.at(place).cast_const()));
         }
         if self.ring.len() == 0 && self.has_lane() {
             self.is_ring_used.set(false);

@@ -95,7 +95,7 @@ impl<T> Lane<T> {
     /// Only the owner.
     pub unsafe fn pop(&self) -> Option<NonNull<T>> {
         // SAFETY: the caller's duty.
-        unsafe { self.0.pop(|| ()) }
+        unsafe { self.0.pop(|| (), |_| ()) }
     }
 
     /// Takes all, by another.

@@ -159,14 +159,19 @@ impl<T> Lane<T> {
         self.tail.store(tail, Ordering::Release);
     }
 
-    /// Takes the first item; says so where others have taken from the lane.
+    /// Takes the first item; says so where others have taken from the lane. `look` gets the two behind
+    /// it, where there are any: they need not be there any more, and the second never; not to be used.
     ///
     /// # Safety
     /// Only the owner.
     #[inline(always)]
-    pub(crate) unsafe fn pop(&self, was_taken: impl FnOnce()) -> Option<NonNull<T>> {
-        let head = load_own(&self.head);
-        if head == load_own(&self.tail) {
+    pub(crate) unsafe fn pop(
+        &self,
+        was_taken: impl FnOnce(),
+        look: impl FnOnce([*const T; 2]),
+    ) -> Option<NonNull<T>> {
+        let (head, tail) = (load_own(&self.head), load_own(&self.tail));
+        if head == tail {
             return None;
         }
         // Relaxed: a taker that misses it is seen below.
@@ -177,8 +182,20 @@ impl<T> Lane<T> {
         if self.taken.state.load(Ordering::Relaxed) != OPEN && !self.has_popped(head, was_taken) {
             return None;
         }
-        // Relaxed: our own store.
-        NonNull::new(self.slots[head as usize % LANE].load(Ordering::Relaxed))
+        if head + 1 != tail {
+            look([
+                self.at(head + 1).cast_const(),
+                self.at(head + 2).cast_const(),
+            ]);
+        }
+        NonNull::new(self.at(head))
+    }
+
+    /// What lies there, or has lain, or nothing: not to be used.
+    #[inline(always)]
+    pub(crate) fn at(&self, position: u64) -> *mut T {
+        // Relaxed: the owner's own store.
+        self.slots[position as usize % LANE].load(Ordering::Relaxed)
     }
 
     /// True where the item at `popped` is the owner's; the state was not OPEN.
@@ -193,22 +210,6 @@ impl<T> Lane<T> {
         }
         was_taken();
         self.reopen(popped)
-    }
-
-    /// The first items, which need not be there any more, nor have been: to be looked at, not to be
-    /// used.
-    ///
-    /// # Safety
-    /// Only the owner.
-    #[inline(always)]
-    pub(crate) unsafe fn peek(&self) -> [*const T; 2] {
-        let head = load_own(&self.head);
-        // Relaxed: a hint.
-        [head, head + 1].map(|at| {
-            self.slots[at as usize % LANE]
-                .load(Ordering::Relaxed)
-                .cast_const()
-        })
     }
 
     /// Goes on behind what has been taken; true where the item at `popped` is still the owner's.

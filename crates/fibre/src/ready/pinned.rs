@@ -55,27 +55,25 @@ impl<T> Pinned<T> {
         self.push(item);
     }
 
-    /// Takes the first item.
+    /// Takes the first item. `look` gets the two behind it, where there are any; the second need not be
+    /// there, and is not to be used.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<NonNull<T>> {
+    pub(crate) fn pop(&mut self, look: impl FnOnce([*const T; 2])) -> Option<NonNull<T>> {
+        let first = self.head;
         if self.is_empty() {
             return None;
         }
-        let index = self.index(self.head);
         self.head += 1;
-        // SAFETY: below the number of slots, by its mask.
-        let item = unsafe { *self.slots.get_unchecked(index) };
-        NonNull::new(item.cast_mut())
+        if !self.is_empty() {
+            look([self.at(first + 1), self.at(first + 2)]);
+        }
+        NonNull::new(self.at(first).cast_mut())
     }
 
-    /// The first items, where there are so many; otherwise anything: to be looked at, not to be used.
     #[inline(always)]
-    pub(crate) fn peek(&self) -> [*const T; 2] {
-        [self.head, self.head + 1].map(|position| {
-            let index = self.index(position);
-            // SAFETY: below the number of slots, by its mask.
-            unsafe { *self.slots.get_unchecked(index) }
-        })
+    fn at(&self, position: u64) -> *const T {
+        // SAFETY: below the number of slots, by its mask.
+        unsafe { *self.slots.get_unchecked(self.index(position)) }
     }
 }
 
@@ -91,10 +89,10 @@ mod tests {
         // Two more for each that goes: it is full with its first item anywhere.
         for three in items.chunks(3) {
             three.iter().for_each(|item| pinned.push(item.into()));
-            assert_eq!(pinned.peek()[0], &items[popped.len()]);
-            popped.extend(pinned.pop());
+            let next = &items[popped.len() + 1];
+            popped.extend(pinned.pop(|[first, _]| assert!(ptr::eq(first, next))));
         }
-        popped.extend(std::iter::from_fn(|| pinned.pop()));
+        popped.extend(std::iter::from_fn(|| pinned.pop(|_| ())));
         assert!(pinned.is_empty());
         assert!(popped.into_iter().eq(items.iter().map(NonNull::from)));
     }

@@ -95,12 +95,12 @@ impl Client {
     /// A channel to `trustee`, announced to it; `None` where it has been shut down.
     pub(crate) fn connect(trustee: &Arc<Shared>, thread: &Rc<ThreadState>) -> Option<Self> {
         let first = Rings::new(FIRST_UNITS);
-        let requests = first.requests;
+        let (requests, answers) = (first.requests, first.answers);
         let origin = trustee.settings.origin;
         let reaper = Reaper::new(first, origin);
         let rings = reaper.newest();
         let seat = trustee.groups.as_ref().map(Groups::take);
-        let channel = Arc::new(Channel::new(rings, requests, origin, seat));
+        let channel = Arc::new(Channel::new(rings, [requests, answers], origin, seat));
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),

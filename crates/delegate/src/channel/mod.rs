@@ -35,7 +35,7 @@ pub(crate) mod client;
 pub(crate) mod footprint;
 pub(crate) mod groups;
 mod jump;
-mod label;
+pub(crate) mod label;
 pub(crate) mod lane;
 mod lone;
 mod mark;

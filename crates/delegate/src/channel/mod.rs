@@ -35,7 +35,7 @@ pub(crate) mod client;
 pub(crate) mod footprint;
 pub(crate) mod groups;
 mod jump;
-mod label;
+pub(crate) mod label;
 pub(crate) mod lane;
 mod lone;
 mod mark;
@@ -106,8 +106,9 @@ pub(crate) struct Channel {
     /// The rings that the channel begins with. A client that has never asked for anything
     /// may have freed them before its trustee reads this: followed only to serve a request.
     pub(crate) first: *const Rings,
-    /// The request ring among them.
+    /// The two of them.
     pub(crate) first_requests: View,
+    pub(crate) first_answers: View,
     /// Announces the channel to its trustee.
     pub(crate) register: Node,
     /// Takes leave of the trustee.
@@ -126,7 +127,7 @@ impl Channel {
     /// A channel whose rings begin at `origin` (tests begin shortly before the wrap).
     pub(crate) fn new(
         first: *const Rings,
-        first_requests: View,
+        [first_requests, first_answers]: [View; 2],
         origin: word::Position,
         seat: Option<groups::Seat>,
     ) -> Self {
@@ -147,6 +148,7 @@ impl Channel {
             faults: Mutex::new(Faults::default()),
             first,
             first_requests,
+            first_answers,
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
             seat,

@@ -2,6 +2,7 @@
 //! the C interface. Closures are consumed either way.
 
 use crate::channel::client::{Patience, Refusal};
+use crate::channel::request::Post;
 use crate::thread::{NoClient, in_callback};
 use crate::trust::Trust;
 use corelay_sync::wait::NoSwitch;
@@ -46,24 +47,29 @@ where
     F: FnOnce(&mut T) -> R + Send + 'static,
     C: FnOnce(R) + 'static,
 {
-    let Some(client) = trust.known_client() else {
-        return apply_then_anew(trust, f, then);
+    let Some((client, place)) = trust.place_then::<R, F, C>() else {
+        return apply_then_slowly(trust, f, then);
     };
-    // SAFETY: the handle keeps the object; nothing borrows.
-    let asked = unsafe { client.issue::<T, F, R, C>(trust.header(), f, then, Patience::Wait) };
+    let at = place.at;
+    // SAFETY: just asked; the handle keeps the object; nothing borrows.
+    if unsafe { client.write_then(place, f, then) } {
+        return Ok(());
+    }
+    // SAFETY: just written.
+    let asked = unsafe { client.rouse_or_retract_then::<T, F, R, C>(at) };
     asked.map_err(|(refusal, ..)| refused(refusal))
 }
 
 #[cold]
 #[inline(never)]
-fn apply_then_anew<T, R, F, C>(trust: &Trust<T>, f: F, then: C) -> Result<(), Refused>
+fn apply_then_slowly<T, R, F, C>(trust: &Trust<T>, f: F, then: C) -> Result<(), Refused>
 where
     F: FnOnce(&mut T) -> R,
     C: FnOnce(R),
 {
     // SAFETY: as in `apply_then`.
-    let asked = trust.with_new_client((f, then), |client, (f, then)| unsafe {
-        client.issue::<T, F, R, C>(trust.header(), f, then, Patience::Wait)
+    let asked = trust.with_client((f, then), |client, (f, then)| unsafe {
+        client.issue_slowly::<T, F, R, C>(trust.header(), f, then, Patience::Wait)
     });
     match asked {
         Ok(asked) => asked.map_err(|(refusal, ..)| refused(refusal)),
@@ -81,23 +87,29 @@ where
     T: 'static,
     F: FnOnce(&mut T) + Send + 'static,
 {
-    let Some(client) = trust.known_client() else {
-        return post_anew(trust, f);
+    let label = Post::<T, F>::label_of_fitting(trust.header());
+    let Some((client, place)) = trust.place(label, Post::<T, F>::UNITS) else {
+        return post_slowly(trust, f);
     };
-    // SAFETY: the handle keeps the object; nothing borrows.
-    let asked = unsafe { client.post::<T, F>(trust.header(), f, Patience::Wait) };
+    let at = place.at;
+    // SAFETY: just asked; the handle keeps the object; nothing borrows.
+    if unsafe { client.write_post(place, f) } {
+        return Ok(());
+    }
+    // SAFETY: just written.
+    let asked = unsafe { client.rouse_or_retract_post::<T, F>(at) };
     asked.map_err(|(refusal, _)| refused(refusal))
 }
 
 #[cold]
 #[inline(never)]
-fn post_anew<T, F>(trust: &Trust<T>, f: F) -> Result<(), Refused>
+fn post_slowly<T, F>(trust: &Trust<T>, f: F) -> Result<(), Refused>
 where
     F: FnOnce(&mut T),
 {
     // SAFETY: as in `post`.
-    let asked = trust.with_new_client(f, |client, f| unsafe {
-        client.post::<T, F>(trust.header(), f, Patience::Wait)
+    let asked = trust.with_client(f, |client, f| unsafe {
+        client.post_slowly::<T, F>(trust.header(), f, Patience::Wait)
     });
     match asked {
         Ok(asked) => asked.map_err(|(refusal, _)| refused(refusal)),

@@ -40,6 +40,7 @@
 
 #[doc(hidden)]
 pub mod border;
+mod byway;
 mod channel;
 mod client;
 mod dedicated;

@@ -1,6 +1,9 @@
 //! The handle to an object.
 
+use crate::channel::ask::Ask;
 use crate::channel::client::{Client, Patience, Refusal};
+use crate::channel::label;
+use crate::channel::request::Post;
 use crate::channel::suspend::stand;
 use crate::error::{
     Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryLaunchError, TryPostError,
@@ -56,8 +59,13 @@ use std::ptr::NonNull;
 /// ```
 pub struct Trust<T> {
     object: NonNull<Object<T>>,
+    /// The trustee's, or [`NO_SLOT`].
     slot: u32,
 }
+
+/// Of an object whose address does not [fit](label::fits) a request's label. No client is known
+/// for it, so that no request takes the fast way, which does not look.
+const NO_SLOT: u32 = u32::MAX;
 
 // SAFETY: the value stays on its trustee; what crosses threads are closures and results,
 // whose `Send` each method asks for.
@@ -65,21 +73,18 @@ unsafe impl<T> Send for Trust<T> {}
 // SAFETY: as above; all methods work through a channel of the calling thread.
 unsafe impl<T> Sync for Trust<T> {}
 
-/// [`Trust::with_client`], its call written out twice: one closure for both ways is too much
-/// for the compiler to inline where the call is as large as that of a future.
-macro_rules! with_client_inline {
-    ($trust:expr, $request:ident, |$client:ident, $same:ident| $call:expr) => {
-        match lookup($trust.slot) {
-            Some($client) => Ok($call),
-            None => $trust.with_new_client($request, |$client, $same| $call),
-        }
-    };
-}
-
 impl<T> Trust<T> {
     /// The handle that `object` was made with.
     pub(crate) fn from_object(object: NonNull<Object<T>>, slot: u32) -> Self {
+        let fits = label::fits(object.as_ptr().cast());
+        let slot = if fits { slot } else { NO_SLOT };
         Self { object, slot }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn without_a_slot(mut self) -> Self {
+        self.slot = NO_SLOT;
+        self
     }
 
     #[inline(always)]
@@ -96,7 +101,7 @@ impl<T> Trust<T> {
     /// Runs `call` with this thread's client for the object's trustee, or gives the request
     /// back where there is none.
     #[inline(always)]
-    fn with_client<Q, A>(
+    pub(crate) fn with_client<Q, A>(
         &self,
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,
@@ -110,7 +115,7 @@ impl<T> Trust<T> {
     /// Apart, so that the fast path has nothing to drop.
     #[cold]
     #[inline(never)]
-    pub(crate) fn with_new_client<Q, A>(
+    fn with_new_client<Q, A>(
         &self,
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,
@@ -283,18 +288,14 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
         C: FnOnce(R) + 'static,
     {
-        // SAFETY: this handle keeps the object; nothing borrows.
-        match self.with_client((f, then), |client, (f, then)| unsafe {
-            client.issue::<T, F, R, C>(self.header(), f, then, Patience::Wait)
-        }) {
-            Ok(Ok(())) => {}
-            Ok(Err((refusal, ..))) => refuse_full::<F>("Trust::apply_then", refusal),
-            Err((NoClient::Nested(_), (f, then))) => {
-                if let Err((refusal, ..)) = nested::apply_then(self, f, then) {
-                    refuse_full::<F>("Trust::apply_then", refusal);
-                }
-            }
-            Err((why, _)) => refuse::<F>("Trust::apply_then", &why),
+        let Some((client, place)) = self.place_then::<R, F, C>() else {
+            return self.apply_then_slowly(f, then);
+        };
+        let at = place.at;
+        // SAFETY: just asked; this handle keeps the object; nothing borrows.
+        if !unsafe { client.write_then(place, f, then) } {
+            // SAFETY: just written.
+            unsafe { self.rouse_for_then::<R, F, C>(client, at) };
         }
     }
 
@@ -390,13 +391,17 @@ impl<T> Trust<T> {
         R: Send + 'static,
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
-        // SAFETY: this handle keeps the object; nothing borrows.
-        match with_client_inline!(self, f, |client, f| unsafe {
-            client.ask::<T, F, R>(self.header(), f, Patience::Wait)
-        }) {
-            Ok(Ok(future)) => future,
-            Ok(Err((refusal, _))) => refuse_full::<F>("Trust::apply_async", refusal),
-            Err((why, _)) => refuse::<F>("Trust::apply_async", &why),
+        let label = Ask::<T, F, R>::label_of_fitting(self.header());
+        let Some((client, place)) = self.place(label, Ask::<T, F, R>::UNITS) else {
+            return self.apply_async_slowly(f);
+        };
+        let at = place.at;
+        // SAFETY: just asked; this handle keeps the object; nothing borrows.
+        let (future, awake) = unsafe { client.write_ask::<T, F, R>(place, f) };
+        match awake {
+            true => future,
+            // SAFETY: just written.
+            false => unsafe { self.rouse_for_async::<R, F>(client, at, future) },
         }
     }
 
@@ -416,7 +421,7 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R + Send + 'static,
     {
         // SAFETY: this handle keeps the object; nothing borrows.
-        match with_client_inline!(self, f, |client, f| unsafe {
+        match self.with_client(f, |client, f| unsafe {
             client.ask::<T, F, R>(self.header(), f, Patience::Try)
         }) {
             Ok(Ok(future)) => Ok(future),
@@ -448,18 +453,15 @@ impl<T> Trust<T> {
         T: 'static,
         F: FnOnce(&mut T) + Send + 'static,
     {
-        // SAFETY: this handle keeps the object; nothing borrows.
-        match self.with_client(f, |client, f| unsafe {
-            client.post::<T, F>(self.header(), f, Patience::Wait)
-        }) {
-            Ok(Ok(())) => {}
-            Ok(Err((refusal, _))) => refuse_full::<F>("Trust::post", refusal),
-            Err((NoClient::Nested(_), f)) => {
-                if let Err((refusal, _)) = nested::post(self, f) {
-                    refuse_full::<F>("Trust::post", refusal);
-                }
-            }
-            Err((why, _)) => refuse::<F>("Trust::post", &why),
+        let label = Post::<T, F>::label_of_fitting(self.header());
+        let Some((client, place)) = self.place(label, Post::<T, F>::UNITS) else {
+            return self.post_slowly(f);
+        };
+        let at = place.at;
+        // SAFETY: just asked; this handle keeps the object; nothing borrows.
+        if !unsafe { client.write_post(place, f) } {
+            // SAFETY: just written.
+            unsafe { self.rouse_for_post::<F>(client, at) };
         }
     }
 

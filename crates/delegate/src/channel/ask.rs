@@ -7,7 +7,7 @@
 //! have been consumed by a closure that panicked. The client has no callback for such a
 //! request and takes no answer. It counts in the window until it has been executed.
 
-use super::client::{Client, Patience, Refusal};
+use super::client::{Client, Patience, Place, Refusal};
 use super::label::Label;
 use super::lane::Lane;
 use super::request::{Cursors, Packed, Vtable, read_label, write_label};
@@ -31,7 +31,7 @@ const AHEAD: usize = 6;
 
 impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
     /// Units taken in the request ring.
-    const UNITS: usize = 2 + Captures::<F>::WORDS;
+    pub(crate) const UNITS: usize = 2 + Captures::<F>::WORDS;
 
     const STEP: u64 = step(Self::UNITS);
 
@@ -44,6 +44,16 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
         answer_units: 0,
         name: type_name::<F>,
     };
+
+    fn label(object: *mut Header) -> Option<Label> {
+        Label::new(Self::VTABLE, object)
+    }
+
+    /// As [`Label::of_fitting`].
+    #[inline(always)]
+    pub(crate) fn label_of_fitting(object: *mut Header) -> Option<Label> {
+        Label::of_fitting(Self::VTABLE, object)
+    }
 
     /// # Safety
     /// As [`Then::write`](super::request::Then::write); the slot is of a future of `R`.
@@ -104,8 +114,10 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
     /// from `at`, or not published; then the position behind it.
     #[inline(always)]
     fn fetch_slot(ahead: Position, at: Position, label: Label, lane: &Lane, stop: u32) -> Position {
-        let limit = at.cursor().wrapping_add((AHEAD * Self::UNITS) as u32);
-        if is_past(ahead.cursor(), limit) || !is_past(stop, ahead.cursor()) {
+        // Both are ahead of `at`.
+        let near = (AHEAD * Self::UNITS + 1) as u32;
+        let published = stop.wrapping_sub(at.cursor());
+        if ahead.cursor().wrapping_sub(at.cursor()) >= published.min(near) {
             return ahead;
         }
         let record = lane.request(ahead.cursor());
@@ -157,17 +169,14 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        let at = self.position();
-        let Some(label) = Label::new(Ask::<T, F, R>::VTABLE, object) else {
+        let label = Ask::<T, F, R>::label(object);
+        let Some(place) = self.place(label, Ask::<T, F, R>::UNITS) else {
             // SAFETY: the caller's duties.
-            return unsafe { self.ask_by_call(object, f) };
+            return unsafe { self.ask_slowly(object, f, patience) };
         };
-        if self.is_limited(at, Ask::<T, F, R>::UNITS) {
-            // SAFETY: the caller's duties.
-            return unsafe { self.ask_slowly(object, label, f, patience) };
-        }
-        // SAFETY: there is room; the rest is the caller's duty.
-        let (future, awake) = unsafe { self.write_ask::<T, F, R>(at, label, f) };
+        let at = place.at;
+        // SAFETY: just asked; the rest is the caller's duty.
+        let (future, awake) = unsafe { self.write_ask::<T, F, R>(place, f) };
         if awake {
             Ok(future)
         } else {
@@ -182,29 +191,33 @@ impl Client {
     /// As [`ask`](Self::ask).
     #[cold]
     #[inline(never)]
-    unsafe fn ask_slowly<T, F, R>(
+    pub(crate) unsafe fn ask_slowly<T, F, R>(
         &self,
         object: *mut Header,
-        label: Label,
         f: F,
         patience: Patience,
     ) -> Result<ApplyFuture<R>, (Refusal, F)>
     where
         F: FnOnce(&mut T) -> R,
     {
+        let Some(label) = Ask::<T, F, R>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.ask_by_call(object, f) };
+        };
         if self.is_own() && self.runs_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
             return Ok(unsafe { self.run_own_ask::<T, F, R>(object, f) });
         }
-        match self.make_room(Ask::<T, F, R>::UNITS, patience) {
+        match self.make_room(Ask::<T, F, R>::UNITS, false, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),
             // SAFETY: the caller's duties.
             Room::NotInCallback => return unsafe { self.ask_by_call(object, f) },
         }
-        let at = self.position();
+        let place = self.next_place(label, Ask::<T, F, R>::UNITS);
+        let at = place.at;
         // SAFETY: `make_room` has made it; the rest is the caller's duty.
-        let (mut future, awake) = unsafe { self.write_ask::<T, F, R>(at, label, f) };
+        let (mut future, awake) = unsafe { self.write_ask::<T, F, R>(place, f) };
         self.flush();
         if !awake {
             // SAFETY: just written.
@@ -219,15 +232,21 @@ impl Client {
     /// # Safety
     /// There is room; the rest as [`ask`](Self::ask).
     #[inline(always)]
-    unsafe fn write_ask<T, F, R>(&self, at: Position, label: Label, f: F) -> (ApplyFuture<R>, bool)
+    pub(crate) unsafe fn write_ask<T, F, R>(&self, place: Place<'_>, f: F) -> (ApplyFuture<R>, bool)
     where
         F: FnOnce(&mut T) -> R,
     {
+        let Place {
+            head,
+            at,
+            next,
+            label,
+        } = place;
         let (future, slot) = ApplyFuture::new(&self.thread.pools);
         let record = self.request(at, Ask::<T, F, R>::UNITS);
         // SAFETY: there is room.
         unsafe { Ask::<T, F, R>::write(record, label, slot, f) };
-        (future, self.advance(at.after(Ask::<T, F, R>::STEP)))
+        (future, self.advance(head, next))
     }
 
     /// Rouses the trustee for the request just written at `at`, or takes it back.
@@ -235,7 +254,7 @@ impl Client {
     /// # Safety
     /// The newest request is an `Ask<T, F, R>`, written at `at`.
     #[cold]
-    unsafe fn rouse_or_retract_ask<T, F, R>(
+    pub(crate) unsafe fn rouse_or_retract_ask<T, F, R>(
         &self,
         at: Position,
         future: ApplyFuture<R>,

@@ -1,12 +1,14 @@
 //! The client's own queue of callbacks, in the order of their requests.
 //!
 //! ```text
-//!          reaped                                          end        limit
-//!            v                                              v           v
-//!  |  free   [reap][position][callback …][reap][position]…   |   free   | one entry |
+//!          reaped                                          end
+//!            v                                              v
+//!  |  free   [reap][position][callback …][reap][position]…   |  usual ones … | any one |
 //! ```
 //! Not a ring: at its end the entries move to the front, a few KiB now and then, so that
 //! they lie without gaps and their addresses need no arithmetic. Nobody else sees them.
+//! At its end is room for a usual entry of each request that may take the fast way before the
+//! next look, and for one of any length: only what is longer than usual has to look itself.
 //! Entries do not move while callbacks run: a callback that finds no room is treated as
 //! one that finds the window full.
 
@@ -19,6 +21,9 @@ use std::cell::Cell;
 /// Units of the longest entry.
 const LONGEST: u32 = (CALLBACK_HEAD + MAX_CALLBACK_WORDS) as u32;
 
+/// Units of the longest entry that needs no look: of a callback that captures three words.
+pub(super) const USUAL: u32 = CALLBACK_HEAD as u32 + 3;
+
 /// Units at first.
 pub(super) const FIRST_UNITS: u32 = 128;
 
@@ -26,34 +31,49 @@ pub(super) const FIRST_UNITS: u32 = 128;
 pub(super) struct Callbacks {
     memory: Cell<*mut u64>,
     units: Cell<u32>,
-    end: Cell<u32>,
+    end: Cell<*mut u64>,
 }
 
 impl Callbacks {
     pub(super) fn new() -> Self {
+        let memory = allocate(FIRST_UNITS);
         Self {
-            memory: Cell::new(allocate(FIRST_UNITS)),
+            memory: Cell::new(memory),
             units: Cell::new(FIRST_UNITS),
-            end: Cell::new(0),
+            end: Cell::new(memory),
         }
     }
 
-    /// Where the next entry goes.
+    /// The next entry, of so many units, to be written: there is room for it.
     #[inline(always)]
-    pub(super) fn end(&self) -> u32 {
+    pub(super) fn push(&self, units: usize) -> *mut u64 {
+        let entry = self.end.get();
+        self.end.set(entry.wrapping_add(units));
+        debug_assert!(self.len() <= self.units.get());
+        entry
+    }
+
+    /// The newest entry, of so many units, to be taken back.
+    pub(super) fn pop(&self, units: usize) -> *mut u64 {
+        self.end.set(self.end.get().wrapping_sub(units));
         self.end.get()
     }
 
-    /// Sets where the next entry goes: behind one just written, or before one taken back.
+    /// Units up to the end.
     #[inline(always)]
-    pub(super) fn set_end(&self, end: u32) {
-        self.end.set(end);
+    fn len(&self) -> u32 {
+        ((self.end.get().addr() - self.memory.get().addr()) / size_of::<u64>()) as u32
     }
 
-    /// True where any entry fits at the end.
+    /// True where any entry fits at the end, behind usual ones of so many requests.
     #[inline(always)]
-    pub(super) fn has_room(&self) -> bool {
-        self.end.get() <= self.units.get() - LONGEST
+    pub(super) fn has_room(&self, requests: u32) -> bool {
+        self.units.get() - self.len() >= LONGEST + requests * USUAL
+    }
+
+    /// How many usual entries fit at the end before one of any length.
+    pub(super) fn room(&self) -> u32 {
+        (self.units.get() - self.len()).saturating_sub(LONGEST) / USUAL
     }
 
     /// The entry at `offset`.
@@ -66,21 +86,25 @@ impl Callbacks {
     /// True where everything has been reaped.
     #[inline(always)]
     pub(super) fn is_empty(&self, reaped: Reaped) -> bool {
-        reaped.callback() == self.end.get()
+        self.at(reaped.callback()) == self.end.get()
     }
 
     /// Moves the entries to the front, into more memory where they take more than half of
-    /// it. Returns how far they moved. Not while callbacks run.
-    pub(super) fn make_room(&self, reaped: Reaped) -> u32 {
+    /// it or usual ones of so many requests do not fit behind them. Returns how far they moved.
+    /// Not while callbacks run.
+    pub(super) fn make_room(&self, reaped: Reaped, requests: u32) -> u32 {
         let from = reaped.callback();
-        let used = self.end.get() - from;
+        let used = self.len() - from;
         let (old, old_units) = (self.memory.get(), self.units.get());
-        let needed = used + LONGEST;
-        if from == 0 && self.has_room() {
+        if from == 0 && self.has_room(requests) {
             return 0;
         }
-        if needed * 2 > old_units {
-            let units = units_for(used);
+        let is_short = used + LONGEST + requests * USUAL > old_units;
+        if is_short || (used + LONGEST) * 2 > old_units {
+            let units = match is_short {
+                true => units_for(used.max(old_units - LONGEST + 1)),
+                false => units_for(used),
+            };
             self.memory.set(allocate(units));
             self.units.set(units);
         }
@@ -92,7 +116,7 @@ impl Callbacks {
             // SAFETY: allocated with this layout, and not used any more.
             unsafe { dealloc(old.cast(), layout(old_units)) };
         }
-        self.end.set(used);
+        self.end.set(self.at(used));
         from
     }
 }

@@ -19,7 +19,7 @@ use crate::serving::Serving;
 use crate::thread::ThreadState;
 use crate::trustee::Shared;
 use corelay_sync::Backoff;
-use corelay_sync::facade::atomic::{Ordering, load_own};
+use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 use corelay_sync::facade::hint;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::trace::{self, Mark};
@@ -58,6 +58,14 @@ impl Patience {
     }
 }
 
+/// Where the next request goes, and the one behind it.
+pub(crate) struct Place<'a> {
+    pub(super) head: &'a AtomicU64,
+    pub(crate) at: Position,
+    pub(super) next: Position,
+    pub(super) label: Label,
+}
+
 /// A client's half of a channel. It stays on its thread, and on lines of its own.
 #[repr(align(128))]
 pub(crate) struct Client {
@@ -65,6 +73,7 @@ pub(crate) struct Client {
     pub(super) channel: *const Channel,
     pub(super) requests: Cell<View>,
     pub(super) limit: Cell<Position>,
+    pub(super) callback_limit: Cell<Position>,
     pub(super) callbacks: Callbacks,
     pub(crate) trustee: Arc<Shared>,
 
@@ -97,16 +106,18 @@ impl Client {
     /// A channel to `trustee`, announced to it; `None` where it has been shut down.
     pub(crate) fn connect(trustee: &Arc<Shared>, thread: &Rc<ThreadState>) -> Option<Self> {
         let first = Rings::new(FIRST_UNITS);
-        let requests = first.requests;
+        let (requests, answers) = (first.requests, first.answers);
         let origin = trustee.settings.origin;
         let reaper = Reaper::new(first, origin);
         let rings = reaper.newest();
         let seat = trustee.groups.as_ref().map(Groups::take);
-        let channel = Arc::new(Channel::new(rings, requests, origin, seat, thread.launch));
+        let views = [requests, answers];
+        let channel = Arc::new(Channel::new(rings, views, origin, seat, thread.launch));
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),
             limit: Cell::new(origin),
+            callback_limit: Cell::new(origin),
             callbacks: Callbacks::new(),
             trustee: Arc::clone(trustee),
             reaper,
@@ -161,10 +172,30 @@ impl Client {
         self.window
     }
 
+    /// The position of the next request. Who writes one asks once: behind the writes the
+    /// compiler would look again where it lies.
+    #[inline(always)]
+    pub(super) fn head(&self) -> &AtomicU64 {
+        &self.channel().head
+    }
+
     /// Where the next request goes. The head is its home: only this side writes it.
     #[inline(always)]
     pub(super) fn position(&self) -> Position {
-        Position(load_own(&self.channel().head))
+        Position(load_own(self.head()))
+    }
+
+    /// There, for a request of so many units.
+    #[inline(always)]
+    pub(super) fn next_place(&self, label: Label, units: usize) -> Place<'_> {
+        let head = self.head();
+        let at = Position(load_own(head));
+        Place {
+            head,
+            at,
+            next: at.after(step(units)),
+            label,
+        }
     }
 
     /// Where a request of `units` at `at` goes: there is room for it.
@@ -175,6 +206,29 @@ impl Client {
     }
 
     // ---- requests ----
+    //
+    // Each is a fast way and what else there is: `place_…` says whether the request takes the fast
+    // one, `write_…` takes it, and `issue_slowly` and so on take the others. Who wants no refusal
+    // back, as `Trust` does, puts them together itself, with the others out of the way.
+
+    /// Where a request with an answer goes the fast way, if it may.
+    #[inline(always)]
+    pub(crate) fn place_then<T, F, R, C>(&self, label: Option<Label>) -> Option<Place<'_>>
+    where
+        F: FnOnce(&mut T) -> R,
+        C: FnOnce(R),
+    {
+        let place = self.next_place(label?, Then::<T, F, R>::UNITS);
+        let is_limited = self.is_callback_limited(place.next, Callback::<T, F, R, C>::UNITS);
+        (!is_limited).then_some(place)
+    }
+
+    /// The same of a request without a callback.
+    #[inline(always)]
+    pub(crate) fn place(&self, label: Option<Label>, units: usize) -> Option<Place<'_>> {
+        let place = self.next_place(label?, units);
+        (!self.is_limited(place.next)).then_some(place)
+    }
 
     /// Asks for `f`; `then` gets its answer.
     ///
@@ -194,17 +248,14 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
-        let at = self.position();
-        let Some(label) = Then::<T, F, R>::label(object) else {
+        let label = Then::<T, F, R>::label(object);
+        let Some(place) = self.place_then::<T, F, R, C>(label) else {
             // SAFETY: the caller's duties.
-            return unsafe { self.issue_by_call(object, f, then, patience) };
+            return unsafe { self.issue_slowly(object, f, then, patience) };
         };
-        if self.is_limited(at, Then::<T, F, R>::UNITS) || !self.callbacks.has_room() {
-            // SAFETY: the caller's duties.
-            return unsafe { self.issue_slowly(object, label, f, then, patience) };
-        }
-        // SAFETY: there is room; the rest is the caller's duty.
-        if unsafe { self.write_then(at, label, f, then) } {
+        let at = place.at;
+        // SAFETY: just asked; the rest is the caller's duty.
+        if unsafe { self.write_then(place, f, then) } {
             Ok(())
         } else {
             // SAFETY: just written.
@@ -218,10 +269,9 @@ impl Client {
     /// As [`issue`](Self::issue).
     #[cold]
     #[inline(never)]
-    unsafe fn issue_slowly<T, F, R, C>(
+    pub(crate) unsafe fn issue_slowly<T, F, R, C>(
         &self,
         object: *mut Header,
-        label: Label,
         f: F,
         then: C,
         patience: Patience,
@@ -230,11 +280,15 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
+        let Some(label) = Then::<T, F, R>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.issue_by_call(object, f, then, patience) };
+        };
         if self.own && self.runs_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
             return unsafe { self.run_own_then::<T, F, R, C>(object, f, then, patience) };
         }
-        match self.make_room(Then::<T, F, R>::UNITS, patience) {
+        match self.make_room(Then::<T, F, R>::UNITS, true, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f, then)),
             Room::NotInCallback => {
@@ -247,10 +301,11 @@ impl Client {
             // SAFETY: it may; the rest is the caller's duty.
             unsafe { self.issue_alone(object, f, then) }?;
         } else {
-            let at = self.position();
+            let place = self.next_place(label, Then::<T, F, R>::UNITS);
+            let at = place.at;
             self.observe_request(Some(at));
             // SAFETY: `make_room` has made it; the rest is the caller's duty.
-            let awake = unsafe { self.write_then(at, label, f, then) };
+            let awake = unsafe { self.write_then(place, f, then) };
             self.flush();
             if !awake {
                 // SAFETY: just written.
@@ -268,21 +323,24 @@ impl Client {
     /// # Safety
     /// There is room; the rest as [`issue`](Self::issue).
     #[inline(always)]
-    unsafe fn write_then<T, F, R, C>(&self, at: Position, label: Label, f: F, then: C) -> bool
+    pub(crate) unsafe fn write_then<T, F, R, C>(&self, place: Place<'_>, f: F, then: C) -> bool
     where
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
-        let end = self.callbacks.end();
+        let Place {
+            head,
+            at,
+            next,
+            label,
+        } = place;
+        let entry = self.callbacks.push(Callback::<T, F, R, C>::UNITS);
         // SAFETY: there is room.
-        unsafe { Callback::<T, F, R, C>::write(self.callbacks.at(end), at, then) };
-        self.callbacks
-            .set_end(end + Callback::<T, F, R, C>::UNITS as u32);
-        self.rings()
-            .touch_request(at.cursor(), Then::<T, F, R>::UNITS);
+        unsafe { Callback::<T, F, R, C>::write(entry, at, then) };
+        let record = self.request(at, Then::<T, F, R>::UNITS);
         // SAFETY: there is room.
-        unsafe { Then::<T, F, R>::write(self.requests.get().at(at.cursor()), label, f) };
-        self.advance(at.after(step(Then::<T, F, R>::UNITS)))
+        unsafe { Then::<T, F, R>::write(record, label, f) };
+        self.advance(head, next)
     }
 
     /// Rouses the trustee for the request just written at `at`, or takes it back.
@@ -290,7 +348,10 @@ impl Client {
     /// # Safety
     /// The newest request is a `Then<T, F, R>` with a `C`, written at `at`.
     #[cold]
-    unsafe fn rouse_or_retract_then<T, F, R, C>(&self, at: Position) -> Result<(), (Refusal, F, C)>
+    pub(crate) unsafe fn rouse_or_retract_then<T, F, R, C>(
+        &self,
+        at: Position,
+    ) -> Result<(), (Refusal, F, C)>
     where
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
@@ -298,12 +359,11 @@ impl Client {
         if self.rouse_or_retract(at) {
             return Ok(());
         }
-        let end = self.callbacks.end() - Callback::<T, F, R, C>::UNITS as u32;
-        self.callbacks.set_end(end);
+        let entry = self.callbacks.pop(Callback::<T, F, R, C>::UNITS);
         // SAFETY: not executed, and never will be.
         let f = unsafe { Then::<T, F, R>::take(self.requests.get().at(at.cursor())) };
         // SAFETY: not reaped, and never will be.
-        let then = unsafe { Callback::<T, F, R, C>::take(self.callbacks.at(end)) };
+        let then = unsafe { Callback::<T, F, R, C>::take(entry) };
         Err((Refusal::Closed, f, then))
     }
 
@@ -321,17 +381,14 @@ impl Client {
     where
         F: FnOnce(&mut T),
     {
-        let at = self.position();
-        let Some(label) = Post::<T, F>::label(object) else {
+        let label = Post::<T, F>::label(object);
+        let Some(place) = self.place(label, Post::<T, F>::UNITS) else {
             // SAFETY: the caller's duties.
-            return unsafe { self.post_by_call(object, f) };
+            return unsafe { self.post_slowly(object, f, patience) };
         };
-        if self.is_limited(at, Post::<T, F>::UNITS) {
-            // SAFETY: the caller's duties.
-            return unsafe { self.post_slowly(object, label, f, patience) };
-        }
-        // SAFETY: there is room; the rest is the caller's duty.
-        if unsafe { self.write_post(at, label, f) } {
+        let at = place.at;
+        // SAFETY: just asked; the rest is the caller's duty.
+        if unsafe { self.write_post(place, f) } {
             Ok(())
         } else {
             // SAFETY: just written.
@@ -345,30 +402,34 @@ impl Client {
     /// As [`issue`](Self::issue).
     #[cold]
     #[inline(never)]
-    unsafe fn post_slowly<T, F>(
+    pub(crate) unsafe fn post_slowly<T, F>(
         &self,
         object: *mut Header,
-        label: Label,
         f: F,
         patience: Patience,
     ) -> Result<(), (Refusal, F)>
     where
         F: FnOnce(&mut T),
     {
+        let Some(label) = Post::<T, F>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.post_by_call(object, f) };
+        };
         if self.own && self.runs_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
             unsafe { self.run_own_post::<T, F>(object, f, patience) };
             return Ok(());
         }
-        match self.make_room(Post::<T, F>::UNITS, patience) {
+        match self.make_room(Post::<T, F>::UNITS, false, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),
             // SAFETY: the caller's duties.
             Room::NotInCallback => return unsafe { self.post_by_call(object, f) },
         }
-        let at = self.position();
+        let place = self.next_place(label, Post::<T, F>::UNITS);
+        let at = place.at;
         // SAFETY: `make_room` has made it; the rest is the caller's duty.
-        let awake = unsafe { self.write_post(at, label, f) };
+        let awake = unsafe { self.write_post(place, f) };
         self.flush();
         if !awake {
             // SAFETY: just written.
@@ -385,14 +446,20 @@ impl Client {
     /// # Safety
     /// There is room; the rest as [`issue`](Self::issue).
     #[inline(always)]
-    unsafe fn write_post<T, F>(&self, at: Position, label: Label, f: F) -> bool
+    pub(crate) unsafe fn write_post<T, F>(&self, place: Place<'_>, f: F) -> bool
     where
         F: FnOnce(&mut T),
     {
-        self.rings().touch_request(at.cursor(), Post::<T, F>::UNITS);
+        let Place {
+            head,
+            at,
+            next,
+            label,
+        } = place;
+        let record = self.request(at, Post::<T, F>::UNITS);
         // SAFETY: there is room.
-        unsafe { Post::<T, F>::write(self.requests.get().at(at.cursor()), label, f) };
-        self.advance(at.after(step(Post::<T, F>::UNITS)))
+        unsafe { Post::<T, F>::write(record, label, f) };
+        self.advance(head, next)
     }
 
     /// Rouses the trustee for the request just written at `at`, or takes it back.
@@ -400,7 +467,10 @@ impl Client {
     /// # Safety
     /// The newest request is a `Post<T, F>`, written at `at`.
     #[cold]
-    unsafe fn rouse_or_retract_post<T, F>(&self, at: Position) -> Result<(), (Refusal, F)>
+    pub(crate) unsafe fn rouse_or_retract_post<T, F>(
+        &self,
+        at: Position,
+    ) -> Result<(), (Refusal, F)>
     where
         F: FnOnce(&mut T),
     {
@@ -412,19 +482,13 @@ impl Client {
         Err((Refusal::Closed, f))
     }
 
-    /// True where the fast path ends before a request of `units` at `at`.
+    /// The record before `next` is written: makes it known by our [head](Self::head). False
+    /// where the trustee has to be roused.
     #[inline(always)]
-    pub(super) fn is_limited(&self, at: Position, units: usize) -> bool {
-        at.after(step(units)).exceeds(self.limit.get())
-    }
-
-    /// The record before `next` is written: makes it known. False where the trustee has to
-    /// be roused.
-    #[inline(always)]
-    pub(super) fn advance(&self, next: Position) -> bool {
+    pub(super) fn advance(&self, head: &AtomicU64, next: Position) -> bool {
         // Release: pairs with the Acquire of `Lane::serve_head` and `Lane::drain`;
         // publishes the record.
-        self.channel().head.store(next.0, Ordering::Release);
+        head.store(next.0, Ordering::Release);
         self.trustee.is_awake()
     }
 

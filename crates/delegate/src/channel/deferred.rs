@@ -28,7 +28,7 @@
 use super::label::Label;
 use super::lane::Lane;
 use super::request::{Cursors, read_head};
-use super::ring::{Rings, View};
+use super::ring::Rings;
 use super::word::{Mail, Position};
 use crate::error::Poisoned;
 use crate::held::circle;
@@ -51,7 +51,6 @@ struct Deferral {
 enum Place {
     Ring {
         rings: *const Rings,
-        requests: View,
         at: Cursors,
     },
     /// In the mail line.
@@ -169,7 +168,6 @@ impl Lane {
         let at = self.at();
         let place = Place::Ring {
             rings: self.rings_in_use(),
-            requests: self.requests_in_use(),
             at,
         };
         if !self.defer(serving, object, launch, place) {
@@ -195,15 +193,11 @@ impl Lane {
             }
             match deferral.place {
                 Place::Call(mail) => self.run_call(serving, mail),
-                Place::Ring {
-                    rings,
-                    requests,
-                    at,
-                } => {
-                    let now = (self.rings_in_use(), self.requests_in_use(), self.at());
-                    self.go_to(rings, requests, at);
+                Place::Ring { rings, at } => {
+                    let now = (self.rings_in_use(), self.at());
+                    self.go_to(rings, at);
                     self.run_one(serving);
-                    self.go_to(now.0, now.1, now.2);
+                    self.go_to(now.0, now.1);
                 }
             }
         }

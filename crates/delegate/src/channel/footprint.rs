@@ -7,6 +7,7 @@ use super::lane::Lane;
 use super::request::CALLBACK_HEAD;
 use super::ring::{self, FIRST_UNITS, MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
 use super::ring::{Rings, SPARE};
+use super::room::most_together;
 use std::alloc::Layout;
 
 /// What one client thread and one trustee keep for each other, in bytes: computed from the
@@ -88,7 +89,7 @@ impl Footprint {
     pub fn filled(window: usize, ring_bytes: usize, traffic: Traffic) -> Self {
         let most_units = (ring_bytes / 8).next_power_of_two();
         let (units, in_flight) = grown(window, most_units, traffic.request_units());
-        let entries = (in_flight * traffic.callback_units()) as u32;
+        let entries = (in_flight * traffic.callback_units()) as u32 + ahead(window);
         Self {
             rings: rings(units),
             callbacks: callbacks::bytes(callbacks::grown(entries)),
@@ -99,7 +100,7 @@ impl Footprint {
     /// What it never passes, what is boxed not counted: the largest requests, and a queue of
     /// callbacks that has grown while it moved.
     pub fn most(window: usize, ring_bytes: usize) -> Self {
-        let entries = (window * Traffic::MOST.callback_units()) as u32;
+        let entries = (window * Traffic::MOST.callback_units()) as u32 + ahead(window);
         Self {
             callbacks: callbacks::bytes(callbacks::units_for(entries)),
             ..Self::filled(window, ring_bytes, Traffic::MOST)
@@ -110,6 +111,11 @@ impl Footprint {
     pub fn total(self) -> usize {
         self.shared + self.rings + self.client + self.callbacks + self.trustee
     }
+}
+
+/// Units of the queue that a busy client keeps free for the callbacks of its next batch.
+fn ahead(window: usize) -> u32 {
+    most_together(window as u32) * callbacks::USUAL
 }
 
 /// Units of the ring, and requests in flight, once a client has asked as often as it can while

@@ -36,8 +36,9 @@ type Results = MaybeUninit<[u64; MAIL_WORDS]>;
 pub(crate) struct Lane {
     pub(crate) channel: Arc<Channel>,
     rings: Cell<*const Rings>,
-    /// Its request ring, as the inner loop reads it.
+    /// The two of them, as the inner loop reads them.
     requests: Cell<View>,
+    answers: Cell<View>,
     /// Where the next request lies.
     at: Cell<Cursors>,
     /// The mail that was last acted upon.
@@ -59,6 +60,7 @@ impl Lane {
         Self {
             rings: Cell::new(channel.first),
             requests: Cell::new(channel.first_requests),
+            answers: Cell::new(channel.first_answers),
             at: Cell::new(Cursors {
                 request: origin,
                 answer: 0,
@@ -75,9 +77,8 @@ impl Lane {
     /// Where an answer goes.
     #[inline(always)]
     pub(crate) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
-        let rings = self.rings();
-        rings.touch_answer(cursor, units);
-        rings.answers.at(cursor)
+        self.rings().touch_answer(cursor, units);
+        self.answers.get().at(cursor)
     }
 
     /// Where a request lies.
@@ -103,14 +104,9 @@ impl Lane {
         self.rings.get()
     }
 
-    pub(super) fn requests_in_use(&self) -> View {
-        self.requests.get()
-    }
-
     /// Goes to a request that was left behind, or back.
-    pub(super) fn go_to(&self, rings: *const Rings, requests: View, at: Cursors) {
-        self.rings.set(rings);
-        self.requests.set(requests);
+    pub(super) fn go_to(&self, rings: *const Rings, at: Cursors) {
+        self.jump(rings);
         self.at.set(at);
     }
 
@@ -123,6 +119,7 @@ impl Lane {
     pub(crate) fn jump(&self, rings: *const Rings) {
         self.rings.set(rings);
         self.requests.set(self.rings().requests);
+        self.answers.set(self.rings().answers);
     }
 
     #[inline(always)]
@@ -312,7 +309,7 @@ impl Lane {
         }
         let answer = self.at.get().answer();
         for unit in (0..units).step_by(8) {
-            prefetch_write(self.rings().answers.at(answer.wrapping_add(unit)));
+            prefetch_write(self.answers.get().at(answer.wrapping_add(unit)));
         }
     }
 

@@ -169,7 +169,7 @@ impl Client {
         F: FnOnce(&mut T) -> R,
     {
         let label = Label::new(Launch::<T, F, R>::VTABLE, object);
-        let has_room = match self.make_room(Launch::<T, F, R>::UNITS, patience) {
+        let has_room = match self.make_room(Launch::<T, F, R>::UNITS, false, patience) {
             Room::Here => true,
             Room::None => return Err((Refusal::Full, f)),
             Room::NotInCallback if self.is_calling() => return Err((Refusal::Full, f)),
@@ -219,7 +219,7 @@ impl Client {
         let record = self.request(at, Launch::<T, F, R>::UNITS);
         // SAFETY: there is room.
         unsafe { Launch::<T, F, R>::write(record, label, slot, request) };
-        let is_awake = self.advance(at.after(Launch::<T, F, R>::STEP));
+        let is_awake = self.advance(self.head(), at.after(Launch::<T, F, R>::STEP));
         self.flush();
         if is_awake || self.rouse_or_retract(at) {
             return None;

@@ -113,14 +113,11 @@ impl Client {
         C: FnOnce(R),
     {
         debug_assert!(Call::<T, F, R>::INLINE);
-        let end = self.callbacks.end();
-        let entry = self.callbacks.at(end);
+        let entry = self.callbacks.push(Callback::<T, F, R, C>::UNITS);
         // SAFETY: there is room.
         unsafe { Callback::<T, F, R, C>::write(entry, self.position(), then) };
         // SAFETY: as above; in place of the reap function, which is for the ring.
         unsafe { entry.cast::<Take>().write(take::<T, F, R, C>) };
-        self.callbacks
-            .set_end(end + Callback::<T, F, R, C>::UNITS as u32);
         let mut frame = Call::<T, F, R>::frame();
         // SAFETY: the line is ours, no other lone call is under way; the frame is not used.
         let mail = unsafe { self.send_call::<T, F, R>(object, f, &mut frame) };
@@ -133,7 +130,7 @@ impl Client {
         }
         self.take_back(mail);
         self.lone.state.set(State::None);
-        self.callbacks.set_end(end);
+        self.callbacks.pop(Callback::<T, F, R, C>::UNITS);
         // SAFETY: not run, and never will be.
         let f = unsafe { Call::<T, F, R>::take(self.call_record()) };
         // SAFETY: not taken, and never will be.

@@ -36,7 +36,7 @@ pub(crate) mod deferred;
 pub(crate) mod footprint;
 pub(crate) mod groups;
 mod jump;
-mod label;
+pub(crate) mod label;
 pub(crate) mod lane;
 pub(crate) mod launch;
 mod lone;
@@ -109,8 +109,9 @@ pub(crate) struct Channel {
     /// The rings that the channel begins with. A client that has never asked for anything
     /// may have freed them before its trustee reads this: followed only to serve a request.
     pub(crate) first: *const Rings,
-    /// The request ring among them.
+    /// The two of them.
     pub(crate) first_requests: View,
+    pub(crate) first_answers: View,
     /// Announces the channel to its trustee.
     pub(crate) register: Node,
     /// Takes leave of the trustee.
@@ -133,7 +134,7 @@ impl Channel {
     /// A channel whose rings begin at `origin` (tests begin shortly before the wrap).
     pub(crate) fn new(
         first: *const Rings,
-        first_requests: View,
+        [first_requests, first_answers]: [View; 2],
         origin: word::Position,
         seat: Option<groups::Seat>,
         launch: Option<Number>,
@@ -155,6 +156,7 @@ impl Channel {
             faults: Mutex::new(Faults::default()),
             first,
             first_requests,
+            first_answers,
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
             seat,

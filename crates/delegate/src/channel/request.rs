@@ -196,6 +196,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
         Label::new(Self::VTABLE, object)
     }
 
+    /// As [`Label::of_fitting`].
+    #[inline(always)]
+    pub(crate) fn label_of_fitting(object: *mut Header) -> Option<Label> {
+        Label::of_fitting(Self::VTABLE, object)
+    }
+
     /// # Safety
     /// `record` points at [`Self::UNITS`] writable words; `label` is from
     /// [`label`](Self::label), of an `Object<T>`.
@@ -375,6 +381,12 @@ impl<T, F: FnOnce(&mut T)> Post<T, F> {
     #[inline(always)]
     pub(crate) fn label(object: *mut Header) -> Option<Label> {
         Then::<T, F, ()>::label(object)
+    }
+
+    /// See [`Then::label_of_fitting`].
+    #[inline(always)]
+    pub(crate) fn label_of_fitting(object: *mut Header) -> Option<Label> {
+        Then::<T, F, ()>::label_of_fitting(object)
     }
 
     /// # Safety

@@ -4,9 +4,12 @@
 //! is done with when it has been executed and, if it has a callback, that has been taken out.
 //!
 //! **Limit.** The fast path ends at `limit`: at the next publication, at the window or at the
-//! end of the room, whichever comes first. Everything else, reaping and waiting too, happens
-//! in [`make_room`](Client::make_room).
+//! end of the room, whichever comes first. For requests that have callbacks there is a limit
+//! of their own, within that one: up to it there is room in the queue for
+//! [usual](super::callbacks) ones, so that they do not look either. Everything else, reaping and
+//! waiting too, happens in [`make_room`](Client::make_room).
 
+use super::callbacks::USUAL;
 use super::client::{Client, Patience};
 use super::jump;
 use super::mark;
@@ -18,6 +21,13 @@ use corelay_sync::prefetch_write;
 /// The most requests between two publications of a busy client. It matters in windows of more
 /// than three times as many: 200 were a tenth faster in one of 1,024, and are answered later.
 const PUBLISH_EVERY: u32 = 128;
+
+/// The most in such a window. Three publications to a window: one is written, one travels, one is
+/// executed (four and two were slower). But two requests together even in the smallest windows,
+/// where there are enough of them.
+pub(super) fn most_together(window: u32) -> u32 {
+    PUBLISH_EVERY.min(window / 3).max(2)
+}
 
 /// Whether a request finds room.
 pub(super) enum Room {
@@ -84,7 +94,7 @@ impl Client {
     /// Room for a request of `units`, after growing if that is allowed.
     fn has_room(&self, units: usize) -> bool {
         loop {
-            if self.in_flight() >= self.window || !self.callbacks.has_room() {
+            if self.in_flight() >= self.window || !self.callbacks.has_room(0) {
                 return false;
             }
             let used = self.used();
@@ -105,15 +115,18 @@ impl Client {
         }
     }
 
-    /// The fast path has ended: reaps, publishes, grows, waits; sets the limit anew.
+    /// The fast path has ended: reaps, publishes, grows, waits; sets the limits anew.
     /// Panics of callbacks are held until the request has been accepted.
-    pub(super) fn make_room(&self, units: usize, patience: Patience) -> Room {
-        // Three publications to a window: one is written, one travels, one is executed (four
-        // and two were slower). But two requests together even in the smallest windows, where
-        // there are enough of them.
-        let most = PUBLISH_EVERY.min(self.window / 3).max(2);
+    pub(super) fn make_room(&self, units: usize, has_callback: bool, patience: Patience) -> Room {
         let made = self.publish_every.get();
-        self.publish_every.set(self.pace.next(made, most));
+        self.publish_every
+            .set(self.pace.next(made, most_together(self.window)));
+        // Callbacks of as many as are put together.
+        let callbacks = if has_callback {
+            self.publish_every.get()
+        } else {
+            0
+        };
         if !patience.is_trustees() {
             member::has_made(made, self.own);
         }
@@ -133,7 +146,7 @@ impl Client {
             }
         } else {
             self.reap();
-            self.move_callbacks();
+            self.move_callbacks(callbacks);
             let mut has_room = self.has_room(units);
             if !has_room {
                 self.observe_failed_pop();
@@ -145,7 +158,7 @@ impl Client {
                 }
                 self.await_progress(&mark::ROOM);
                 self.reap();
-                self.move_callbacks();
+                self.move_callbacks(callbacks);
                 has_room = self.has_room(units);
             }
         }
@@ -155,36 +168,59 @@ impl Client {
 
     /// Room for a request of `units` beyond the window. Not while callbacks run.
     fn exceed_window(&self, units: usize) {
-        self.move_callbacks();
+        self.move_callbacks(0);
         while self.used() + units + SPARE > self.requests.get().units() as usize {
             self.grow();
-            self.move_callbacks();
+            self.move_callbacks(0);
         }
     }
 
-    fn move_callbacks(&self) {
+    /// Room in the queue for the usual callbacks of so many requests, and for any one.
+    fn move_callbacks(&self, requests: u32) {
         let before = self.callbacks.at(0);
-        let moved = self.callbacks.make_room(self.reaper.reaped());
+        let moved = self.callbacks.make_room(self.reaper.reaped(), requests);
         self.reaper.callbacks_moved(moved);
         if self.callbacks.at(0) != before {
             self.tell_queues();
         }
     }
 
-    /// No fast path before `make_room` has been asked.
+    /// No fast path before [`make_room`](Self::make_room) has been asked.
     pub(crate) fn stop_fast_path(&self) {
         self.limit.set(self.position());
+        self.callback_limit.set(self.position());
+    }
+
+    /// True where the fast path ends before the request that `next` lies behind.
+    #[inline(always)]
+    pub(super) fn is_limited(&self, next: Position) -> bool {
+        next.exceeds(self.limit.get())
+    }
+
+    /// The same of a request whose callback takes `entry` units in the queue.
+    #[inline(always)]
+    pub(super) fn is_callback_limited(&self, next: Position, entry: usize) -> bool {
+        let limit = self.callback_limit.get();
+        // What goes before the limit behind this one is to find its room as well.
+        next.exceeds(limit)
+            || entry > USUAL as usize
+                && !self
+                    .callbacks
+                    .has_room(limit.count().wrapping_sub(next.count()))
     }
 
     /// Lets the fast path go on behind the next request, of `units`, until it is time to
-    /// publish, or the window or the room might end.
+    /// publish, or the window or the room might end. There is room for any callback.
     fn set_limit(&self, units: usize) {
         let (free, at) = (self.free_from(), self.position());
         let requests = (self.window - self.in_flight()).min(self.publish_every.get());
         let left =
             self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
-        let end = u64::from(left) << 32 | u64::from(requests);
-        self.limit.set(at.after(end));
+        let limit = |requests: u32| at.after(u64::from(left) << 32 | u64::from(requests));
+        self.limit.set(limit(requests));
+        // The next request may have any callback.
+        let callbacks = self.callbacks.room() + 1;
+        self.callback_limit.set(limit(requests.min(callbacks)));
         let ahead = (units as u32 * requests).min(left);
         // The next batch's lines, taken back from the trustee all at once.
         for unit in (8..=ahead).step_by(8) {
@@ -200,18 +236,19 @@ impl Client {
         self.rings().touch_request(at.cursor(), JUMP_UNITS);
         // SAFETY: SPARE units are kept free for this record.
         unsafe { jump::write_request(self.requests.get().at(at.cursor()), larger) };
-        let end = self.callbacks.end();
+        let entry = self.callbacks.push(jump::CALLBACK_UNITS);
         // SAFETY: checked by `has_room`.
-        unsafe { jump::write_callback(self.callbacks.at(end), at, larger) };
-        self.callbacks.set_end(end + jump::CALLBACK_UNITS as u32);
+        unsafe { jump::write_callback(entry, at, larger) };
         self.reaper.add(larger);
         self.rings.set(larger);
         self.requests.set(self.rings().requests);
         self.tell_queues();
-        if !self.advance(at.after(jump::STEP)) {
+        if !self.advance(self.head(), at.after(jump::STEP)) {
             // Closed or not: where the jump will not be run, the request that follows will
             // be refused.
             self.rouse_or_learn_that_it_is_gone();
         }
+        // Limits that a callback has set meanwhile know nothing of the jump.
+        self.stop_fast_path();
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! Behind the wait nothing of the client is touched: the coroutine may be on another thread.
 
-use super::client::{Client, Patience};
+use super::client::{Client, Patience, Place};
 use super::label::Label;
 use super::lane::Lane;
 use super::reap::Reaped;
@@ -316,15 +316,18 @@ impl Client {
             // SAFETY: the caller's duties.
             return unsafe { self.call::<T, F, R>(object, f) };
         };
-        let mut at = self.position();
-        if self.is_limited(at, Suspended::<T, F, R>::UNITS) || !self.callbacks.has_room() {
-            self.make_room_for_call(Suspended::<T, F, R>::UNITS);
-            at = self.position();
+        let (units, entry) = (
+            Suspended::<T, F, R>::UNITS,
+            Suspended::<T, F, R>::CALLBACK_UNITS,
+        );
+        let mut place = self.next_place(label, units);
+        if self.is_callback_limited(place.next, entry) {
+            self.make_room_for_call(units);
+            place = self.next_place(label, units);
         }
-        let next = at.after(Suspended::<T, F, R>::STEP);
+        let (at, next) = (place.at, place.next);
         // SAFETY: there is room; the frame is kept below.
-        unsafe { self.write_suspended::<T, F, R>(at, label, &frame, f) };
-        if !self.advance(next) {
+        if !unsafe { self.write_suspended::<T, F, R>(place, &frame, f) } {
             // SAFETY: just written.
             unsafe { self.rouse_or_retract_suspended::<T, F, R>(at) }?;
         }
@@ -346,36 +349,40 @@ impl Client {
     #[inline(never)]
     fn make_room_for_call(&self, units: usize) {
         // With `Hold` nothing unwinds. Callbacks run under `on_thread`, so this is none.
-        match self.make_room(units, Patience::Hold) {
+        match self.make_room(units, true, Patience::Hold) {
             Room::Here => {}
             Room::None | Room::NotInCallback => unreachable!("it waits"),
         }
         self.flush();
     }
 
-    /// Writes a request.
+    /// Writes a request; false where the trustee has to be roused.
     ///
     /// # Safety
     /// There is room; the frame stays until its spot is set, or the request is taken back.
     #[inline(always)]
-    unsafe fn write_suspended<T, F, R>(&self, at: Position, label: Label, frame: &Frame<F, R>, f: F)
+    unsafe fn write_suspended<T, F, R>(&self, place: Place<'_>, frame: &Frame<F, R>, f: F) -> bool
     where
         F: FnOnce(&mut T) -> R,
     {
-        let end = self.callbacks.end();
-        let entry = self.callbacks.at(end);
+        let Place {
+            head,
+            at,
+            next,
+            label,
+        } = place;
+        let entry = self.callbacks.push(Suspended::<T, F, R>::CALLBACK_UNITS);
         // SAFETY: there is room.
         unsafe { entry.cast::<Reap>().write(Suspended::<T, F, R>::reap) };
         // SAFETY: as above.
         unsafe { entry.wrapping_add(1).write(at.0) };
-        let place = entry.wrapping_add(CALLBACK_HEAD);
+        let callback = entry.wrapping_add(CALLBACK_HEAD);
         // SAFETY: as above.
-        unsafe { place.cast::<*const Frame<F, R>>().write(frame) };
-        self.callbacks
-            .set_end(end + Suspended::<T, F, R>::CALLBACK_UNITS as u32);
+        unsafe { callback.cast::<*const Frame<F, R>>().write(frame) };
         let record = self.request(at, Suspended::<T, F, R>::UNITS);
         // SAFETY: there is room; the rest is the caller's duty.
         unsafe { Suspended::<T, F, R>::write(record, label, frame, f) };
+        self.advance(head, next)
     }
 
     /// Rouses the trustee for the request just written at `at`, or takes it back.
@@ -390,8 +397,7 @@ impl Client {
         if self.rouse_or_retract(at) {
             return Ok(());
         }
-        let end = self.callbacks.end() - Suspended::<T, F, R>::CALLBACK_UNITS as u32;
-        self.callbacks.set_end(end);
+        self.callbacks.pop(Suspended::<T, F, R>::CALLBACK_UNITS);
         let record = self.request(at, Suspended::<T, F, R>::UNITS);
         // SAFETY: not executed, and never will be.
         Err(unsafe { Suspended::<T, F, R>::take(record) })

@@ -385,15 +385,16 @@ fn a_launched_closure_is_a_client() {
                         *n
                     },
                     move |n| {
-                        assert_eq!(n, 2 + i + seen.get() / 2);
+                        assert_eq!(n, 2 + i);
                         // A callback that waits.
                         inner.apply(|_| ());
-                        seen.set(seen.get() + 0);
+                        seen.set(seen.get() + 1);
                     },
                 );
                 theirs.post(|_| ());
             }
             barrier().unwrap();
+            assert_eq!(seen.get(), 20);
             let mut session = theirs.session();
             assert_eq!(session.apply(|n| *n), 21);
             let note = Rc::clone(&seen);

@@ -78,6 +78,45 @@ fn windows_from_the_smallest_to_the_largest() {
     }
 }
 
+/// The queue of callbacks has room for the usual ones of as many requests as go the fast way:
+/// longer ones, shorter ones and requests without any share it.
+#[test]
+fn callbacks_of_every_length_find_room() {
+    let _watch = watchdog();
+    for (window, seed) in [(1, 1), (2, 2), (7, 3), (64, 4), (256, 5), (4096, 6)] {
+        let trustees = start(Trustees::dedicated(1).window(window));
+        let (t, mut rng) = (trustees.entrust(0u64), Rng::new(seed));
+        let (seen, mut expected) = (Rc::new(Cell::new(0u64)), 0u64);
+        for i in 0..scaled(6_000) {
+            macro_rules! send {
+                ($words:literal) => {{
+                    let (words, note) = ([i; $words], Rc::clone(&seen));
+                    expected += i;
+                    t.apply_then(
+                        move |_| i,
+                        move |answer| {
+                            assert!(words.iter().all(|&word| word == answer));
+                            note.set(note.get() + answer);
+                        },
+                    );
+                }};
+            }
+            // Runs of one kind, and then some of another in their midst.
+            match (i / 97 + u64::from(rng.below(10) == 0)) % 7 {
+                0 => t.post(|n| *n += 1),
+                1 => send!(0),
+                2 => send!(2),
+                3 => send!(3),
+                4 => send!(9),
+                5 => send!(15),
+                _ => send!(16),
+            }
+        }
+        barrier().unwrap();
+        assert_eq!(seen.get(), expected);
+    }
+}
+
 #[test]
 fn a_window_of_65_536_is_filled() {
     let _watch = watchdog();

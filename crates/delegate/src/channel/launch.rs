@@ -76,13 +76,17 @@ impl<T, F: FnOnce(&mut T) -> R, R> Launch<T, F, R> {
     /// # Safety
     /// As [`peek`](Self::peek); once.
     unsafe fn take(record: *mut u64) -> Box<Typed<T, F, R>> {
-        // SAFETY: the caller's duty; from `Box::into_raw` in `write`.
-        unsafe { Box::from_raw(Self::peek(record)) }
+        // SAFETY: the caller's duty.
+        let boxed = unsafe { Self::peek(record) };
+        // SAFETY: from `Box::into_raw` in `write`.
+        unsafe { Box::from_raw(boxed) }
     }
 
     unsafe fn number(record: *mut u64) -> Number {
         // SAFETY: the caller's duty.
-        unsafe { &*Self::peek(record) }.request.number
+        let boxed = unsafe { Self::peek(record) };
+        // SAFETY: not taken.
+        unsafe { &*boxed }.request.number
     }
 
     unsafe fn run(record: *mut u64, at: Cursors, lane: &Lane, _stop: u32) -> Cursors {

@@ -18,10 +18,10 @@
 //! | `dedicated` | trustees on threads of their own, from start to shutdown |
 //! | `entrust` | giving them values |
 //! | `flat/` | trustees that run a function of yours too |
-//! | `trustee` | what such a thread does: pass, look, sleep, close |
+//! | `trustee`, `trustee/hosted` | what such a thread does: pass, look, sleep, close; beside closures that wait |
 //! | `channel/` | how a request travels: replaceable as a whole |
 //! | `future/` | results that tasks wait for |
-//! | `held/`, `hosted` | closures that wait, and the loop beside which they run |
+//! | `held/` | closures that wait |
 //! | `object` | a value and its life |
 //! | `inbox` | how channels and dead objects announce themselves |
 //! | `thread` | a thread's clients; what its callbacks leave |
@@ -49,7 +49,6 @@ mod error;
 mod flat;
 mod future;
 mod held;
-mod hosted;
 mod inbox;
 mod launch;
 mod leaf;

@@ -19,6 +19,8 @@
 //! the request, or the client finds a state other than AWAKE and rouses (or learns that
 //! it came too late, and takes its request back).
 
+mod hosted;
+
 use crate::channel::Channel;
 use crate::channel::groups::Groups;
 use crate::channel::lane::Lane;
@@ -74,7 +76,7 @@ fn awake() -> u32 {
 /// Idle polls after which the heads are looked at. On the reference machine this keeps the
 /// line of a busy client's head with the client and still bounds the wait of a request
 /// that its client has not published to a few microseconds.
-pub(crate) const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
+const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
 
 /// Passes with work after which the heads are looked at, however busy the trustee is.
 const LOOK_WHEN_BUSY: u32 = if MODEL { 2 } else { 64 };
@@ -455,7 +457,7 @@ impl Trustee {
     /// Looks after what closures have asked of other trustees. True where answers are still
     /// to come: they arrive in another place than requests do, so the trustee stays awake.
     #[cold]
-    pub(crate) fn serve_own_requests(&self) -> bool {
+    fn serve_own_requests(&self) -> bool {
         self.send_nested();
         nested::take_answers(&self.serving)
     }
@@ -534,7 +536,7 @@ impl Trustee {
     }
 
     /// Drops an object whose last handle has gone, and whose requests have run.
-    pub(crate) fn drop_object(&mut self, header: *mut Header) {
+    fn drop_object(&mut self, header: *mut Header) {
         self.shared.roster.dismiss(&[header]);
         self.registry().dismiss(header);
         self.drop_value(header);
@@ -569,7 +571,7 @@ impl Trustee {
     }
 
     /// Refuses from now on, and serves what was accepted.
-    pub(crate) fn refuse_and_drain(&mut self) {
+    fn refuse_and_drain(&mut self) {
         // Relaxed: ordered by the barrier.
         self.shared.state.word().swap(CLOSED, Ordering::Relaxed);
         // Pairs with the light barrier of every publication: what is not found below was
@@ -583,7 +585,7 @@ impl Trustee {
     }
 
     /// Drops the values; everything accepted has been served.
-    pub(crate) fn close(&mut self) {
+    fn close(&mut self) {
         // What closures have asked for was accepted too.
         nested::send_last(&self.serving);
         self.serving.disown();
@@ -615,63 +617,6 @@ impl Trustee {
     pub(crate) fn adopt<T>(&mut self, value: T) -> Trust<T> {
         let shared = Arc::clone(&self.shared);
         entrust::adopt(self.registry(), value, &shared)
-    }
-
-    // ---- for the loop of a trustee that is hosted ----
-
-    pub(crate) fn serving(&self) -> &Serving {
-        &self.serving
-    }
-
-    /// Passes so far.
-    pub(crate) fn passes(&self) -> u64 {
-        self.passes
-    }
-
-    /// How many lanes there are.
-    pub(crate) fn lanes(&self) -> usize {
-        self.lanes.len()
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing
-    }
-
-    pub(crate) fn has_news(&self) -> bool {
-        self.shared.inbox.has_news()
-    }
-
-    pub(crate) fn count_sleep(&mut self) {
-        self.sleeps += 1;
-        self.publish_metrics();
-    }
-
-    /// Looks at every head; true where there is something.
-    pub(crate) fn look_again(&mut self) -> bool {
-        let ran = marks::pass(&self.serving, || {
-            self.look_at_heads(self.shared.settings.batch)
-        });
-        self.found += u64::from(ran > 0);
-        ran > 0
-    }
-
-    /// Runs what has been deferred for `object`, of those first that have waited longest.
-    pub(crate) fn resume(&self, object: *mut Header) {
-        let mut waiting: Vec<_> = self
-            .lanes
-            .iter()
-            .filter_map(|lane| Some((lane.first_deferred(object)?, lane)))
-            .collect();
-        waiting.sort_unstable_by_key(|&(first, _)| first);
-        for (_, lane) in waiting {
-            lane.resume(&self.serving, object);
-        }
-    }
-
-    /// Takes requests again: closures run that may ask for something.
-    pub(crate) fn reopen(&self) {
-        // Relaxed: whoever has seen CLOSED waits for the end. An exchange, as in `sleep`.
-        self.shared.state.word().swap(awake(), Ordering::Relaxed);
     }
 
     fn registry(&mut self) -> &mut Registry {
@@ -706,10 +651,10 @@ fn container(node: *mut Node, offset: usize) -> *const u8 {
 }
 
 // Loom has no clock: in the models every look finds the budget used up.
-pub(crate) fn now() -> Option<Instant> {
+fn now() -> Option<Instant> {
     (!MODEL).then(Instant::now)
 }
 
-pub(crate) fn elapsed(since: Option<Instant>) -> Duration {
+fn elapsed(since: Option<Instant>) -> Duration {
     since.map_or(Duration::MAX, |since| since.elapsed())
 }

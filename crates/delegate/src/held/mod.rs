@@ -4,6 +4,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `mod` | what a trustee keeps of its launches |
+//! | `launch` | how it is asked for |
 //! | `launched` | a launched closure, from its fibre's first step to its last |
 //! | `circle` | who waits for whom: rings are refused, and named |
 //! | `handle` | the result, to be waited for |
@@ -30,6 +31,7 @@
 
 pub(crate) mod circle;
 pub(crate) mod handle;
+mod launch;
 pub(crate) mod launched;
 
 use crate::object::Header;

@@ -8,25 +8,28 @@
 //! **It ends** when it has been asked to and no closure runs any more. A launch that was accepted
 //! before the trustee closed, and is found only then, opens it again.
 
+use super::{LOOK_AFTER, Trustee, awake, elapsed, now};
+use crate::marks;
+use crate::object::Header;
 use crate::thread::{is_client, turn};
-use crate::trustee::{LOOK_AFTER, Trustee, elapsed, now};
 use corelay_sync::Backoff;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::{hint, thread};
 use corelay_sync::wait::{self, Sleeper};
-use std::sync::Arc;
 
 /// Passes between two looks for coroutines while no launch is in progress: such may run that
 /// launched closures have left behind.
 const TURN_EVERY: u64 = 64;
 
 impl Trustee {
-    pub(crate) fn serve_hosted(mut self) {
+    pub(super) fn serve_hosted(mut self) {
         let sleeper = Sleeper::current();
-        self.shared().seat.set_sleeper(Arc::clone(&sleeper));
+        self.shared.seat.set_sleeper(sleeper.clone());
         loop {
             self.serve_beside_others(&sleeper);
             self.refuse_and_drain();
-            if !self.serving().holds.is_busy() {
+            if !self.serving.holds.is_busy() {
                 break;
             }
             self.reopen();
@@ -36,12 +39,12 @@ impl Trustee {
 
     fn serve_beside_others(&mut self, sleeper: &Sleeper) {
         let (batch, spin) = {
-            let settings = &self.shared().settings;
+            let settings = &self.shared.settings;
             (settings.batch, settings.spin)
         };
         let mut idle = 0u32;
         let mut idle_since = None;
-        while !self.is_closing() || self.serving().holds.is_busy() {
+        while !self.closing || self.serving.holds.is_busy() {
             let ran = self.pass(false, batch);
             let waits_for_others = is_client() && self.serve_own_requests();
             if self.give_turns() || ran > 0 {
@@ -49,7 +52,7 @@ impl Trustee {
                 idle_since = None;
                 continue;
             }
-            idle += self.lanes().max(1) as u32;
+            idle += self.lanes.len().max(1) as u32;
             if idle < LOOK_AFTER {
                 hint::spin_loop();
                 continue;
@@ -72,8 +75,8 @@ impl Trustee {
     /// Lets those go on that wait and need not any more, and runs those that are ready; then what
     /// closures have left that have ended. True where there was something.
     fn give_turns(&mut self) -> bool {
-        let holds = &self.serving().holds;
-        if !holds.is_busy() && !self.passes().is_multiple_of(TURN_EVERY) {
+        let holds = &self.serving.holds;
+        if !holds.is_busy() && !self.passes.is_multiple_of(TURN_EVERY) {
             return false;
         }
         let woken = holds.wake();
@@ -84,11 +87,11 @@ impl Trustee {
     /// Runs what has been deferred for objects whose closures have ended.
     fn settle(&mut self) -> bool {
         let mut some = false;
-        while let Some(object) = self.serving().take_ended() {
+        while let Some(object) = self.serving.take_ended() {
             some = true;
-            self.serving().run_deferred_nested(object);
+            self.serving.run_deferred_nested(object);
             self.resume(object);
-            if !self.serving().is_held(object) && self.serving().holds.take_retired(object) {
+            if !self.serving.is_held(object) && self.serving.holds.take_retired(object) {
                 self.drop_object(object);
             }
         }
@@ -97,13 +100,42 @@ impl Trustee {
 
     /// Sleeps until there is work, unless some is found on the way.
     fn doze(&mut self, sleeper: &Sleeper) {
-        self.count_sleep();
-        let shared = Arc::clone(self.shared());
+        self.sleeps += 1;
+        self.publish_metrics();
+        let shared = Arc::clone(&self.shared);
         shared.doze(sleeper, || {
-            self.has_news()
+            self.shared.inbox.has_news()
                 || self.look_again()
-                || self.serving().holds.wake()
+                || self.serving.holds.wake()
                 || turn(wait::has_ready)
         });
+    }
+
+    /// Looks at every head; true where there is something.
+    fn look_again(&mut self) -> bool {
+        let ran = marks::pass(&self.serving, || {
+            self.look_at_heads(self.shared.settings.batch)
+        });
+        self.found += u64::from(ran > 0);
+        ran > 0
+    }
+
+    /// Runs what has been deferred for `object`, of those first that have waited longest.
+    fn resume(&self, object: *mut Header) {
+        let mut waiting: Vec<_> = self
+            .lanes
+            .iter()
+            .filter_map(|lane| Some((lane.first_deferred(object)?, lane)))
+            .collect();
+        waiting.sort_unstable_by_key(|&(first, _)| first);
+        for (_, lane) in waiting {
+            lane.resume(&self.serving, object);
+        }
+    }
+
+    /// Takes requests again: closures run that may ask for something.
+    fn reopen(&self) {
+        // Relaxed: whoever has seen CLOSED waits for the end. An exchange, as in `sleep`.
+        self.shared.state.word().swap(awake(), Ordering::Relaxed);
     }
 }

@@ -1,0 +1,62 @@
+//! A host for models, whose checkers know no switch of stacks: what it spawns runs in one go, on the
+//! stack of the body, when that gives a turn. So such a closure must not wait; all else of a launch
+//! is as shipped: the object is held in between, and what reaches it is deferred.
+
+use corelay_sync::wait::{Context, Stand, Task, Token, enter};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+struct Inline {
+    tasks: RefCell<VecDeque<Task>>,
+    /// Of whatever task runs.
+    stand: Stand,
+    is_running: Cell<bool>,
+}
+
+/// A [`Host`](corelay_sync::wait::Host).
+pub(crate) fn host(body: Task) {
+    /// # Safety
+    /// None: nobody stops.
+    unsafe fn go_on(_: NonNull<Stand>) {
+        unreachable!("no task of a model waits");
+    }
+    let inline = Inline {
+        tasks: RefCell::default(),
+        // SAFETY: nobody stops.
+        stand: unsafe { Stand::new(go_on) },
+        is_running: Cell::new(false),
+    };
+    enter(&inline, body);
+    assert!(inline.tasks.into_inner().is_empty(), "a closure was left");
+}
+
+// SAFETY: nobody stops.
+unsafe impl Context for Inline {
+    fn wait(&self, _: &Token) {
+        unreachable!("no task of a model waits");
+    }
+
+    fn running(&self) -> Option<NonNull<Stand>> {
+        self.is_running.get().then(|| NonNull::from(&self.stand))
+    }
+
+    fn spawn(&self, task: Task) -> Result<(), Task> {
+        self.tasks.borrow_mut().push_back(task);
+        Ok(())
+    }
+
+    fn give_turn(&self) -> bool {
+        let Some(task) = self.tasks.borrow_mut().pop_front() else {
+            return false;
+        };
+        self.is_running.set(true);
+        task();
+        self.is_running.set(false);
+        true
+    }
+
+    fn has_ready(&self) -> bool {
+        !self.tasks.borrow().is_empty()
+    }
+}

@@ -1,0 +1,114 @@
+//! Launches, and what waits behind them, under loom: see `loom_channel` for how, and `inline` for
+//! what stands in place of coroutines.
+#![cfg(corelay_loom)]
+
+mod inline;
+mod model;
+
+use corelay_delegate::{ClientGuard, Trust, Trustees, barrier};
+use corelay_sync::facade::Shadow;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::facade::thread;
+use model::{explored, long_excerpt};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Runs `f` with an object of a trustee that is hosted, and another one of it.
+fn run(f: impl Fn(&Trust<u64>, &Trust<u64>) + Sync + Send + 'static) {
+    long_excerpt(move || {
+        let trustees = Trustees::dedicated(1)
+            .window(4)
+            .host(inline::host)
+            .start()
+            .unwrap();
+        let (held, free) = (trustees.entrust(0u64), trustees.entrust(0u64));
+        // Start and shutdown are for `loom_ends`.
+        explored(|| f(&held, &free));
+        drop((held, free));
+        drop(ClientGuard::new());
+        trustees.shutdown();
+    });
+}
+
+/// Expects `n` before.
+fn step(n: u64) -> impl FnOnce(&mut u64) -> u64 + Send + 'static {
+    move |value| {
+        assert_eq!(*value, n, "overtaken");
+        *value += 1;
+        *value
+    }
+}
+
+/// What is deferred in the ring runs behind the launch, in order, and is not reaped before; the
+/// other object's requests between are.
+#[test]
+fn requests_wait_in_the_ring() {
+    run(|held, free| {
+        let heard = Rc::new(Cell::new(0));
+        let (first, second) = (heard.clone(), heard.clone());
+        drop(held.launch(|value| assert_eq!(step(0)(value), 1)));
+        held.apply_then(step(1), move |n| first.set(first.get() * 10 + n));
+        free.apply_then(step(0), move |n| second.set(second.get() * 10 + n));
+        barrier().unwrap();
+        assert_eq!(heard.get(), 21);
+    });
+}
+
+/// A lone call waits by itself.
+#[test]
+fn a_lone_call_waits() {
+    run(|held, _| {
+        drop(held.launch(|value| assert_eq!(step(0)(value), 1)));
+        assert_eq!(held.apply(step(1)), 2);
+    });
+}
+
+/// A launch behind a launch holds the object anew.
+#[test]
+fn a_launch_waits_for_a_launch() {
+    run(|held, _| {
+        drop(held.launch(|value| assert_eq!(step(0)(value), 1)));
+        drop(held.launch(|value| assert_eq!(step(1)(value), 2)));
+        assert_eq!(held.apply(step(2)), 3);
+    });
+}
+
+/// Written by whoever has it to itself.
+struct Memory(Shadow);
+
+// SAFETY: the checker sees who does not.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn touch(&self) {
+        self.0.write(0, 1);
+    }
+}
+
+/// A barrier waits for the closure, not for its request alone.
+#[test]
+fn a_barrier_sees_what_a_closure_did() {
+    run(|held, _| {
+        let memory = Arc::new(Memory(Shadow::new(1)));
+        let theirs = memory.clone();
+        drop(held.launch(move |_| theirs.touch()));
+        barrier().unwrap();
+        memory.touch();
+    });
+}
+
+/// The last handle goes while the object is held; another client has asked for something.
+#[test]
+fn a_held_object_outlives_its_handles() {
+    run(|held, _| {
+        let theirs = held.clone();
+        let other = thread::spawn(move || {
+            theirs.post(|value| *value += 1);
+            drop(theirs);
+            drop(ClientGuard::new());
+        });
+        drop(held.launch(|value| *value += 1));
+        barrier().unwrap();
+        other.join().unwrap();
+    });
+}

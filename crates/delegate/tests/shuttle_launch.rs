@@ -1,0 +1,60 @@
+//! Launches among other requests, more threads than loom can explore, under shuttle.
+#![cfg(corelay_shuttle)]
+
+mod inline;
+#[path = "../../sync/tests/schedules/mod.rs"]
+mod schedules;
+
+use corelay_delegate::{ClientGuard, Trust, Trustees, barrier};
+use corelay_sync::facade::thread;
+use schedules::model;
+
+/// Schedules, where the environment does not say.
+const SCHEDULES: usize = 500;
+
+/// Each client's requests to an object run in its order, whichever of them are launches.
+#[test]
+fn order_behind_held_objects() {
+    model(SCHEDULES, || {
+        let trustees = Trustees::dedicated(1)
+            .window(3)
+            .host(inline::host)
+            .start()
+            .unwrap();
+        let objects: Vec<Trust<[u64; 3]>> = (0..2).map(|_| trustees.entrust([0; 3])).collect();
+        let clients: Vec<_> = (0..3usize)
+            .map(|client| {
+                let objects = objects.clone();
+                thread::spawn(move || {
+                    let mut sent = [0; 2];
+                    for i in 0..8 {
+                        let at = (i + client) % 2;
+                        let n = sent[at];
+                        sent[at] += 1;
+                        let step = move |seen: &mut [u64; 3]| {
+                            assert_eq!(seen[client], n, "overtaken");
+                            seen[client] += 1;
+                        };
+                        match (i * 5 + client) % 4 {
+                            0 => drop(objects[at].launch(step)),
+                            1 => objects[at].post(step),
+                            2 => objects[at].apply_then(step, |()| ()),
+                            _ => objects[at].apply(step),
+                        }
+                    }
+                    barrier().unwrap();
+                    for (object, sent) in objects.iter().zip(sent) {
+                        assert_eq!(object.apply(|seen| seen[client]), sent);
+                    }
+                    drop(objects);
+                    drop(ClientGuard::new());
+                })
+            })
+            .collect();
+        drop(objects);
+        for client in clients {
+            client.join().unwrap();
+        }
+        trustees.shutdown();
+    });
+}

@@ -33,7 +33,10 @@ pub(crate) struct Seam<'a>(pub(crate) &'a Processor);
 // SAFETY: the processor says who runs; a cancellation does not make ready who waits for a spot.
 unsafe impl Context for Seam<'_> {
     fn wait(&self, token: &Token) {
-        wait(token);
+        // Where none runs, whoever calls blocks the thread.
+        if self.running().is_some() {
+            wait(token);
+        }
     }
 
     #[inline]
@@ -49,7 +52,7 @@ unsafe impl Context for Seam<'_> {
     }
 }
 
-/// Suspends the fibre that runs here until `token` is set; returns at once where none runs.
+/// Suspends the fibre that runs here until `token` is set.
 ///
 /// No cancellation ends it, for the answer is written into this frame; and it leaves the fibre's
 /// ticket alone, which is its user's.

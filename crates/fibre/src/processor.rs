@@ -219,8 +219,11 @@ impl Processor {
         self.waiting.read() == 1
     }
 
-    /// Wakes its thread if it sleeps.
+    /// Wakes its thread if it sleeps: behind what that is to see.
     pub(crate) fn wake(&self) {
+        // Pairs with the heavy barrier of one that goes to sleep: where its sleeper is not seen, it
+        // sees what it is woken for.
+        barrier::light();
         if let Some(sleeper) = self.sleeper.get() {
             sleeper.wake_if_asleep();
         }

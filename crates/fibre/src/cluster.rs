@@ -171,6 +171,12 @@ impl Shared {
         self.live.fetch_sub(1, Ordering::Release);
     }
 
+    /// True where it ends when its fibres have.
+    pub(crate) fn is_closing(&self) -> bool {
+        // Relaxed: a hint.
+        self.closing.load(Ordering::Relaxed)
+    }
+
     /// True where it closes and all fibres have ended.
     pub(crate) fn is_over(&self) -> bool {
         // Acquire: pairs with the Release of `close`, and of `ended`.

@@ -105,6 +105,10 @@ impl std::error::Error for SpawnError {
     }
 }
 
+/// Bytes for what goes to a fibre's stack beside its closure, with padding: corosensei takes
+/// [`MOST_ON_STACK`] in all.
+const BESIDE: usize = 64;
+
 /// Places of a header at the top of a stack, a line apart: stacks lie a multiple of a page from each
 /// other, and what all have at the same place falls into the same few sets of a cache.
 const COLOURS: usize = 16;
@@ -211,8 +215,9 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        // What would take much of the stack lies in the heap.
-        if size_of::<F>() > MOST_ON_STACK {
+        // What would take much of the stack lies in the heap; so does what must be aligned to more
+        // than the rest, by which it would all be padded.
+        if size_of::<F>() > MOST_ON_STACK - BESIDE || align_of::<F>() > BESIDE {
             let f = Box::new(f);
             // SAFETY: the caller's duty.
             return unsafe { self.start(f, after) };

@@ -9,6 +9,7 @@
 use crate::cluster::Shared;
 use crate::dump::dump;
 use crate::switch::Runnable;
+use corelay_sync::barrier;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::wait::Sleeper;
 use std::sync::{Arc, OnceLock};
@@ -30,6 +31,8 @@ pub(crate) struct Clockwork {
 
 impl Clockwork {
     pub(crate) fn wake_if_asleep(&self) {
+        // As in `Processor::wake`.
+        barrier::light();
         if let Some(sleeper) = self.sleeper.get() {
             sleeper.wake_if_asleep();
         }

@@ -104,7 +104,15 @@ impl Shared {
 
     /// Makes a fibre ready, from a thread that is no processor of this cluster.
     #[cold]
-    pub(crate) fn inject(&self, fibre: Runnable) {
+    pub(crate) fn inject(fibre: Runnable) {
+        // Kept until its processor has been woken: the fibre may have run by then, and ended, and
+        // its cluster with it.
+        // SAFETY: a cluster lives as long as its fibres.
+        let shared = unsafe { &*fibre.header().cluster }.keep();
+        shared.send(fibre);
+    }
+
+    fn send(&self, fibre: Runnable) {
         let header = fibre.header();
         // Where it stays, or where it ran last, or in turn.
         // Relaxed: shown with the fibre.
@@ -115,6 +123,15 @@ impl Shared {
             (home, _) => home.into(),
         };
         self.processors[number].receive(fibre);
+    }
+
+    /// Keeps it beyond the end of its cluster.
+    fn keep(&self) -> Arc<Self> {
+        let shared = self.processors[0].shared_ptr();
+        // SAFETY: `new` has it from an `Arc`, which lives: there is a reference to what is in it.
+        unsafe { Arc::increment_strong_count(shared) };
+        // SAFETY: just counted.
+        unsafe { Arc::from_raw(shared) }
     }
 
     /// Calls a processor that has nothing to do, if there is one.
@@ -152,6 +169,12 @@ impl Shared {
         // woken: the processor that runs this finds the cluster over, and tells the others when it
         // leaves; where it does not close yet, `close` tells them.
         self.live.fetch_sub(1, Ordering::Release);
+    }
+
+    /// True where it ends when its fibres have.
+    pub(crate) fn is_closing(&self) -> bool {
+        // Relaxed: a hint.
+        self.closing.load(Ordering::Relaxed)
     }
 
     /// True where it closes and all fibres have ended.

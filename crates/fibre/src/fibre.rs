@@ -129,6 +129,9 @@ pub fn is_cancelled() -> bool {
     switch::running().is_some_and(|running| running.is_cancelled())
 }
 
+/// A time that no process lives to see, and a clock can say: a century.
+const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// Waits for so long: at least.
 ///
 /// # Errors
@@ -138,5 +141,8 @@ pub fn is_cancelled() -> bool {
 /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
 #[track_caller]
 pub fn sleep(duration: Duration) -> Result<(), Interrupted> {
-    crate::timers::sleep(Instant::now() + duration)
+    let now = Instant::now();
+    // What is later than a clock can say is never seen.
+    let until = now.checked_add(duration).unwrap_or(now + FAR);
+    crate::timers::sleep(until)
 }

@@ -150,6 +150,10 @@ impl Processor {
             shared.idle.set(self.number);
             let mut found = false;
             self.counters.sleeps.add(1);
+            // All may wait now for good, which it says.
+            if shared.is_closing() {
+                shared.clockwork.wake_if_asleep();
+            }
             if let Some(sleeper) = self.sleeper.get() {
                 sleeper.sleep(None, || {
                     wait::poll_sources();

@@ -10,6 +10,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
 
 /// Declares fibre-locals, each a [`FibreLocal`]: `static NAME: Type = first value;`.
 ///
@@ -58,6 +59,9 @@ macro_rules! fibre_local {
 /// The value must be [`Send`]: a fibre may go on on another thread.
 pub struct FibreLocal<T: 'static> {
     init: fn() -> T,
+    /// Never used. A reference to a constant with a cell in it does not live on, so each that is
+    /// asked is a static: with an address of its own, which tells it from those of other types.
+    _own_place: OnceLock<()>,
 }
 
 /// The value has been dropped already: its fibre or thread ends.
@@ -74,10 +78,20 @@ impl fmt::Display for AccessError {
 impl std::error::Error for AccessError {}
 
 impl<T: Send + 'static> FibreLocal<T> {
-    /// For [`fibre_local!`](crate::fibre_local).
+    /// For [`fibre_local!`](crate::fibre_local). Not for constants:
+    ///
+    /// ```compile_fail,E0716
+    /// use corelay_fibre::FibreLocal;
+    ///
+    /// const STEPS: FibreLocal<u32> = FibreLocal::new(|| 0);
+    /// STEPS.with(|steps| assert_eq!(*steps, 0));
+    /// ```
     #[doc(hidden)]
     pub const fn new(init: fn() -> T) -> Self {
-        Self { init }
+        Self {
+            init,
+            _own_place: OnceLock::new(),
+        }
     }
 
     /// Runs `f` with the value of the fibre that runs here. `f` may wait.

@@ -40,14 +40,15 @@ impl Ticket {
     /// Of a fibre that has stopped: true where it waits now, false where an unpark has come, which
     /// is taken.
     pub(crate) fn park(&self) -> bool {
-        // Release: pairs with the Acquire of `unpark`: hands the stopped fibre over. Acquire
-        // where it fails: pairs with its Release.
+        // Release: pairs with the Acquire of `unpark`: hands the stopped fibre over. Relaxed
+        // where it fails: the exchange below acquires.
         let parked = self
             .0
-            .compare_exchange(RUNNING, PARKED, Ordering::Release, Ordering::Acquire);
+            .compare_exchange(RUNNING, PARKED, Ordering::Release, Ordering::Relaxed);
         if parked.is_err() {
-            // Relaxed: nobody else leaves PENDING.
-            self.0.store(RUNNING, Ordering::Relaxed);
+            // Acquire: pairs with the Release of `unpark`. An exchange, because others may have
+            // come since: a store would wipe out their unparks, and show nothing of them.
+            self.0.swap(RUNNING, Ordering::Acquire);
         }
         parked.is_ok()
     }

@@ -124,8 +124,7 @@ pub(crate) fn ready(fibre: Runnable) {
         Some(processor) if ptr::eq(processor.shared.get(), fibre.header().cluster) => {
             processor.make_ready(fibre);
         }
-        // SAFETY: a cluster lives as long as its fibres.
-        _ => unsafe { &*fibre.header().cluster }.inject(fibre),
+        _ => Shared::inject(fibre),
     }
 }
 
@@ -167,6 +166,11 @@ impl Processor {
     /// Of which cluster: before its thread starts.
     pub(crate) fn join_cluster(&self, shared: *const Shared) {
         self.shared.set(shared);
+    }
+
+    /// Of the `Arc` of its cluster.
+    pub(crate) fn shared_ptr(&self) -> *const Shared {
+        self.shared.get()
     }
 
     #[inline(always)]
@@ -219,8 +223,11 @@ impl Processor {
         self.waiting.read() == 1
     }
 
-    /// Wakes its thread if it sleeps.
+    /// Wakes its thread if it sleeps: behind what that is to see.
     pub(crate) fn wake(&self) {
+        // Pairs with the heavy barrier of one that goes to sleep: where its sleeper is not seen, it
+        // sees what it is woken for.
+        barrier::light();
         if let Some(sleeper) = self.sleeper.get() {
             sleeper.wake_if_asleep();
         }

@@ -37,7 +37,10 @@ pub(crate) struct Seam<'a>(pub(crate) &'a Processor);
 // SAFETY: the processor says who runs; a cancellation does not make ready who waits for a spot.
 unsafe impl Context for Seam<'_> {
     fn wait(&self, token: &Token) {
-        wait(token);
+        // Where none runs, whoever calls blocks the thread.
+        if self.running().is_some() {
+            wait(token);
+        }
     }
 
     #[inline]
@@ -86,7 +89,7 @@ fn spawn_here(processor: &Processor, task: Task) -> Result<(), Task> {
     }
 }
 
-/// Suspends the fibre that runs here until `token` is set; returns at once where none runs.
+/// Suspends the fibre that runs here until `token` is set.
 ///
 /// No cancellation ends it, for the answer is written into this frame; and it leaves the fibre's
 /// ticket alone, which is its user's.

@@ -70,6 +70,18 @@ fn a_wait_of_any_kind_ends() {
     }
 }
 
+/// A time that no clock can say is waited for, too.
+#[test]
+fn a_sleep_without_an_end() {
+    let cluster = Cluster::start(1).unwrap();
+    let sleeper = cluster.spawn(|| sleep(Duration::MAX));
+    for _ in 0..10 {
+        std::thread::yield_now();
+    }
+    sleeper.fibre().cancel();
+    assert_eq!(sleeper.join().unwrap(), Err(Interrupted::Cancelled));
+}
+
 #[test]
 fn one_that_does_not_wait_goes_on() {
     let cluster = Cluster::start(1).unwrap();

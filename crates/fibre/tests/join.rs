@@ -111,6 +111,33 @@ fn a_cluster_dropped_by_its_own_fibre_ends_later() {
     told.recv().unwrap();
 }
 
+/// Whatever a closure's size and alignment are: about as much as goes to the stack, too.
+#[test]
+fn closures_of_every_size() {
+    #[repr(align(128))]
+    struct Aligned;
+    let cluster = Cluster::start(1).unwrap();
+    fn sum<const N: usize>(cluster: &Cluster) {
+        let bytes = [1_u8; N];
+        let sum = move || bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>();
+        assert_eq!(cluster.spawn(sum).join().unwrap(), N);
+        cluster.scope(|s| assert_eq!(s.spawn(sum).join().unwrap(), N));
+    }
+    sum::<1>(&cluster);
+    sum::<959>(&cluster);
+    sum::<960>(&cluster);
+    sum::<961>(&cluster);
+    sum::<1_016>(&cluster);
+    sum::<1_024>(&cluster);
+    sum::<1_025>(&cluster);
+    #[repr(align(4096))]
+    struct Page;
+    let (line, page) = (Aligned, Page);
+    let line = cluster.spawn(move || std::ptr::from_ref(&line).addr() % 128);
+    let page = cluster.spawn(move || std::ptr::from_ref(&page).addr() % 4_096);
+    assert_eq!((line.join().unwrap(), page.join().unwrap()), (0, 0));
+}
+
 #[test]
 fn no_processors_are_refused() {
     for n in [0, 65_535, usize::MAX] {

@@ -528,3 +528,30 @@ impl Seat {
         }
     }
 }
+
+/// An unpark that comes as another one keeps the fibre from parking: what either did before is seen,
+/// or the next park returns at once.
+#[test]
+fn ticket_merges_as_it_does_not_park() {
+    loom::model(|| {
+        let ticket = Arc::new(Ticket::new());
+        let flags = [AtomicBool::new(false), AtomicBool::new(false)];
+        let flags = Arc::new(flags);
+        let others = [0, 1].map(|n| {
+            let (ticket, flags) = (Arc::clone(&ticket), Arc::clone(&flags));
+            thread::spawn(move || {
+                // Relaxed: shown by the ticket.
+                flags[n].store(true, Ordering::Relaxed);
+                ticket.unpark()
+            })
+        });
+        let may_look = ticket.take() || !ticket.park();
+        let seen = [0, 1].map(|n| flags[n].load(Ordering::Relaxed));
+        others.into_iter().for_each(|t| {
+            t.join().unwrap();
+        });
+        if may_look {
+            assert!(seen == [true; 2] || ticket.take());
+        }
+    });
+}

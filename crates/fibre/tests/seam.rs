@@ -4,10 +4,15 @@
 mod common;
 
 use common::KINDS;
-use corelay_fibre::{Cluster, StartError, State, current, is_cancelled, park, yield_now};
-use corelay_sync::wait::{Token, wait};
+use corelay_fibre::{
+    Cluster, Semaphore, StartError, State, current, is_cancelled, park, yield_now,
+};
+use corelay_sync::wait::{Source, Token, register, wait};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 #[test]
 fn a_cancellation_does_not_end_it_nor_block_the_thread() {
@@ -70,6 +75,42 @@ fn the_dump_says_that_it_waits() {
     }
     token.notify();
     waiter.join().unwrap();
+}
+
+/// What a processor polls between its fibres waits as on a thread.
+#[test]
+fn between_fibres_a_wait_blocks_the_thread() {
+    struct Polled {
+        bread: Arc<Semaphore>,
+        eaten: Arc<Semaphore>,
+        has_begun: Cell<bool>,
+    }
+    impl Source for Polled {
+        fn poll(&self) -> bool {
+            // Once: the wait polls, too.
+            if !self.has_begun.replace(true) {
+                self.bread.acquire();
+                self.eaten.release();
+            }
+            false
+        }
+    }
+    let cluster = Cluster::start(1).unwrap();
+    let bread = Arc::new(Semaphore::new(0));
+    let theirs = Arc::clone(&bread);
+    let eater = cluster.spawn(move || {
+        let eaten = Arc::new(Semaphore::new(0));
+        let polled = Rc::new(Polled {
+            bread: theirs,
+            eaten: Arc::clone(&eaten),
+            has_begun: Cell::new(false),
+        });
+        let _polled = register(&polled);
+        eaten.acquire();
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    bread.release();
+    eater.join().unwrap();
 }
 
 #[test]

@@ -4,44 +4,53 @@ use corelay_fibre::{Cluster, Semaphore};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 const CHILD: &str = "CORELAY_FIBRE_STUCK";
 
 #[test]
 fn a_cluster_that_cannot_end_names_its_fibres() {
-    if std::env::var_os(CHILD).is_some() {
-        let cluster = Cluster::start(2).unwrap();
+    if let Ok(processors) = std::env::var(CHILD) {
+        let cluster = Cluster::start(processors.parse().unwrap()).unwrap();
         let bread = Arc::new(Semaphore::new(0));
         for name in ["Hansel", "Gretel"] {
             let bread = Arc::clone(&bread);
             let fibre = cluster.fibre().name(name);
-            drop(fibre.spawn(move || bread.acquire()).unwrap());
+            let waits = move || {
+                // Behind the drop.
+                std::thread::sleep(Duration::from_millis(100));
+                bread.acquire();
+            };
+            drop(fibre.spawn(waits).unwrap());
         }
         // Waits for ever; whoever has started this process ends it.
         drop(cluster);
         return;
     }
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "a_cluster_that_cannot_end_names_its_fibres",
-            "--exact",
-            "--nocapture",
-        ])
-        .env(CHILD, "1")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let told: Vec<String> = lines.map(Result::unwrap).take(3).collect();
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(
-        told[0].contains("2 fibres, and each of them waits"),
-        "{told:?}"
-    );
-    for name in ["Hansel", "Gretel"] {
-        let named = format!("{name} waits in Semaphore::acquire at crates/fibre/tests/stuck.rs:");
-        assert!(told.iter().any(|line| line.contains(&named)), "{told:?}");
+    for processors in ["1", "2"] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "a_cluster_that_cannot_end_names_its_fibres",
+                "--exact",
+                "--nocapture",
+            ])
+            .env(CHILD, processors)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let told: Vec<String> = lines.map(Result::unwrap).take(3).collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(
+            told[0].contains("2 fibres, and each of them waits"),
+            "{told:?}"
+        );
+        for name in ["Hansel", "Gretel"] {
+            let named =
+                format!("{name} waits in Semaphore::acquire at crates/fibre/tests/stuck.rs:");
+            assert!(told.iter().any(|line| line.contains(&named)), "{told:?}");
+        }
     }
 }

@@ -39,9 +39,10 @@ impl ClusterBuilder {
         self
     }
 
-    /// What its threads are called, each with its number.
+    /// What its threads are called, each with its number; up to a NUL, if there is one.
     pub fn name(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.name);
+        let end = name.find('\0').unwrap_or(name.len());
+        name[..end].clone_into(&mut self.name);
         self
     }
 

@@ -12,6 +12,7 @@ use crate::switch::Runnable;
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::wait::Sleeper;
+use std::io::Write;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -153,7 +154,9 @@ impl Stuck {
         }
         self.is_reported = true;
         let n = dump.fibres.len();
-        eprintln!(
+        // Deadlines go on where nobody hears it.
+        let _ = writeln!(
+            std::io::stderr(),
             "corelay: a cluster that is to end has {n} fibres, and each of them waits:\n{dump}"
         );
         None

@@ -36,7 +36,8 @@ pub(crate) struct Shared {
 /// Processors, each a thread, and the fibres that they run.
 ///
 /// Dropping it waits until all its fibres have ended, then ends the threads. Dropped by one of its
-/// own fibres it waits for nobody: the threads end when the fibres have.
+/// own fibres it waits for nobody: the threads end when the fibres have. Dropped by another cluster's
+/// fibre it blocks that one's processor meanwhile.
 ///
 /// Where such a drop waits and for a second every fibre does too, none of them with a deadline, they
 /// are reported on standard error, each with its name and what it waits for. That is as far as a

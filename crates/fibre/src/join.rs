@@ -11,6 +11,7 @@
 
 use crate::fibre::Fibre;
 use crate::header::Header;
+use crate::local::Locals;
 use crate::switch::Yielder;
 use crate::wait::{Cancelled, block, unwind};
 use crate::waiter::Waiter;
@@ -100,12 +101,9 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
     let mut result = catch_unwind(AssertUnwindSafe(f));
     // SAFETY: alive while the fibre runs.
     let locals = &unsafe { header.as_ref() }.locals;
-    // Again where a drop has panicked: there may be others.
-    while !locals.is_none() {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| locals.end())) {
-            discard(std::mem::replace(&mut result, Err(payload)));
-        }
-    }
+    end_locals(locals, |payload| {
+        discard(std::mem::replace(&mut result, Err(payload)));
+    });
     let has_panicked = result
         .as_ref()
         .is_err_and(|payload| !payload.is::<Cancelled>());
@@ -122,6 +120,8 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
         DETACHED => {
             // SAFETY: written above; the handle is gone.
             discard(unsafe { Place::<T>::read(header) });
+            // Its drop may have used some.
+            end_locals(locals, |payload| discard::<()>(Err(payload)));
         }
         waiter => {
             let word = std::ptr::with_exposed_provenance_mut(waiter);
@@ -130,6 +130,15 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
         }
     }
     has_panicked
+}
+
+/// Drops the fibre's values; again where a drop has panicked, for there may be others.
+fn end_locals(locals: &Locals, mut has_panicked: impl FnMut(Box<dyn Any + Send>)) {
+    while !locals.is_none() {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| locals.end())) {
+            has_panicked(payload);
+        }
+    }
 }
 
 /// Drops a result that nobody wants.

@@ -41,7 +41,7 @@ use std::time::Instant;
 /// ```
 ///
 /// # Panics
-/// Where so much memory cannot be had.
+/// Where so much memory cannot be addressed; where it cannot be had, the process aborts.
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Spin::new(State::new(capacity)));
     let receiver = Receiver {

@@ -8,6 +8,8 @@ use std::rc::{Rc, Weak};
 pub trait Source {
     /// Takes what there is, without waiting: runs callbacks, sets tokens and spots. True where
     /// more is to come.
+    ///
+    /// One that unwinds ends the process: waits whose tokens lie in their frames poll it.
     fn poll(&self) -> bool;
 }
 
@@ -52,8 +54,19 @@ pub fn poll_sources() -> bool {
             return more;
         };
         if let Some(source) = source.upgrade() {
+            let bomb = AbortOnUnwind;
             more |= source.poll();
+            std::mem::forget(bomb);
         }
         next += 1;
+    }
+}
+
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        eprintln!("corelay: a source has unwound out of its poll");
+        std::process::abort();
     }
 }

@@ -31,7 +31,7 @@ const STACK: usize = 256 << 10;
 ///     yield_now(); // the other one runs, on this thread
 ///     RAN.fetch_add(1, Ordering::Relaxed);
 /// }));
-/// assert_eq!(RAN.into_inner(), 2);
+/// assert_eq!(RAN.load(Ordering::Relaxed), 2);
 /// ```
 ///
 /// # Panics

@@ -12,6 +12,7 @@ struct Inline {
     /// Of whatever task runs.
     stand: Stand,
     is_running: Cell<bool>,
+    has_waited: Cell<bool>,
 }
 
 /// A [`Host`](corelay_sync::wait::Host).
@@ -26,6 +27,7 @@ pub(crate) fn host(body: Task) {
         // SAFETY: nobody stops.
         stand: unsafe { Stand::new(go_on) },
         is_running: Cell::new(false),
+        has_waited: Cell::new(false),
     };
     enter(&inline, body);
     assert!(inline.tasks.into_inner().is_empty(), "a closure was left");
@@ -47,16 +49,24 @@ unsafe impl Context for Inline {
     }
 
     fn give_turn(&self) -> bool {
-        let Some(task) = self.tasks.borrow_mut().pop_front() else {
-            return false;
-        };
-        self.is_running.set(true);
-        task();
-        self.is_running.set(false);
+        // At its second turn: the body goes on in between, as where a closure waits.
+        if self.tasks.borrow().is_empty() || self.has_waited.replace(!self.has_waited.get()) {
+            let task = self.tasks.borrow_mut().pop_front();
+            return task.is_some_and(|task| self.run(task));
+        }
         true
     }
 
     fn has_ready(&self) -> bool {
         !self.tasks.borrow().is_empty()
+    }
+}
+
+impl Inline {
+    fn run(&self, task: Task) -> bool {
+        self.is_running.set(true);
+        task();
+        self.is_running.set(false);
+        true
     }
 }

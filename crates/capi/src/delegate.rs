@@ -213,7 +213,8 @@ fn apply(trust: &Trust<Server>, call: impl Call) -> Result<u64, Status> {
     trust
         .try_apply(move |_| call.run())
         .map_err(|error| match error {
-            TryApplyError::Nested(_) => Status::Nested,
+            // C has no launches, in which alone a wait can be circular.
+            TryApplyError::Nested(_) | TryApplyError::Circular(_) => Status::Nested,
             TryApplyError::Closed(_) => Status::Closed,
             // Of functions that cannot unwind.
             TryApplyError::Poisoned => Status::Panicked,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SLOW: Duration = Duration::from_secs(30);
 
 /// A model of the gate that is still running then is stopped and has failed.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// How models are run.
 #[derive(Debug)]

@@ -99,7 +99,7 @@ pub(crate) struct Client {
     /// Which recording has heard of batches up to which request.
     pub(super) marked: Cell<(u32, u32)>,
     /// Closures launched so far.
-    pub(super) launched: Cell<u32>,
+    pub(super) launched: Cell<u64>,
 }
 
 impl Client {

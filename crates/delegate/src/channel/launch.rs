@@ -150,7 +150,8 @@ impl Client {
     /// True while closures that it has launched have not ended.
     pub(super) fn has_launches(&self) -> bool {
         // Acquire: pairs with the Release of `end_launch`.
-        self.channel().launches.load(Ordering::Acquire) != self.launched.get()
+        self.launched.get() > 0
+            && self.channel().launches.load(Ordering::Acquire) != self.launched.get()
     }
 
     /// Launches `f`.
@@ -177,7 +178,7 @@ impl Client {
         };
         let (future, slot) = ApplyFuture::new(&self.thread.pools);
         let number = circle::number();
-        self.launched.set(self.launched.get().wrapping_add(1));
+        self.launched.set(self.launched.get() + 1);
         let request = Request {
             f,
             slot,

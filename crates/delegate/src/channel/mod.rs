@@ -119,7 +119,7 @@ pub(crate) struct Channel {
     /// Where lone calls are answered instead of in the mail line, see [`groups`].
     pub(crate) seat: Option<groups::Seat>,
     /// Launches of the client that have ended.
-    pub(crate) launches: AtomicU32,
+    pub(crate) launches: AtomicU64,
     /// The launched closure that is the client.
     pub(crate) launch: Option<Number>,
 }
@@ -160,7 +160,7 @@ impl Channel {
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
             seat,
-            launches: AtomicU32::new(0),
+            launches: AtomicU64::new(0),
             launch,
         }
     }

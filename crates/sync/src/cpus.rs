@@ -1,6 +1,6 @@
 //! Can another thread make progress while this one spins?
 
-use corelay_topology::{Topology, process_affinity};
+use corelay_topology::{Topology, is_pinned_beyond, process_affinity};
 use std::sync::OnceLock;
 
 /// True where more than one CPU works for this process, by affinity and quota. Looked up
@@ -12,7 +12,8 @@ pub(crate) fn can_spin() -> bool {
         return true;
     }
     static MANY: OnceLock<bool> = OnceLock::new();
-    *MANY.get_or_init(many)
+    // A program may have pinned the thread that asked first, and the others elsewhere.
+    *MANY.get_or_init(many) || is_pinned_beyond()
 }
 
 /// `available_parallelism` knows quotas, but sees one CPU where the calling thread is

@@ -86,6 +86,8 @@ pub use cpuset::CpuSet;
 pub use facts::Facts;
 pub use memory::{memory_nodes, node_of};
 pub use order::{Order, OrderError};
-pub use pin::{PinError, PinGuard, Pinning, confine_current_thread, pin_current_thread};
+pub use pin::{
+    PinError, PinGuard, Pinning, confine_current_thread, is_pinned_beyond, pin_current_thread,
+};
 pub use placement::{PlaceError, Placement};
 pub use topology::{Cache, CacheKind, CacheLevel, Core, Cpu, Node, Package, Topology};

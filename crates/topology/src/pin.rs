@@ -4,6 +4,7 @@ use crate::{
     CpuSet, affinity, affinity::process_affinity, affinity::set_affinity, cpulist::MAX_CPUS,
 };
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
 /// Why a thread could not be pinned, and to which CPU.
@@ -94,7 +95,20 @@ pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
     } else {
         Err(io::ErrorKind::InvalidInput.into())
     };
+    if pinned.is_ok() && !process_affinity().contains(cpu) {
+        // Relaxed: a hint.
+        BEYOND.store(true, Ordering::Relaxed);
+    }
     pinned.map_err(|source| PinError { cpu, source })
+}
+
+static BEYOND: AtomicBool = AtomicBool::new(false);
+
+/// True where a thread has been [pinned](pin_current_thread) to a CPU that [`process_affinity`] does not
+/// know: it was first asked on a thread that its program had pinned.
+pub fn is_pinned_beyond() -> bool {
+    // Relaxed: a hint.
+    BEYOND.load(Ordering::Relaxed)
 }
 
 /// Lets the calling thread run on these CPUs only, for good. Threads and programs started later

@@ -7,6 +7,7 @@ use crate::join::{JoinHandle, MOST_ON_STACK, root, top_bytes};
 use crate::processor::{self, Processor};
 use crate::stack::{self, Guards, Kind, StackError, StackSize};
 use crate::switch::{Base, Runnable, Suspended};
+use corelay_sync::wait::Stand;
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -237,6 +238,7 @@ impl<'a> Builder<'a> {
         let shared = self.shared;
         let stack =
             stack::take(Kind::new(self.stack_size, self.guards)).map_err(SpawnError::Stack)?;
+        Stand::prepare(stack.extent());
         let id = shared.new_id();
         let colour = (id as usize % COLOURS) * 64;
         let at =
@@ -248,8 +250,12 @@ impl<'a> Builder<'a> {
         unsafe { Header::write_stack(place, stack) };
         // SAFETY: as above; the rest of the header is written below.
         let base = unsafe { Base::below(place) };
-        // SAFETY: its own header, which is written before it runs.
-        let body = move |yielder: &_, ()| after(unsafe { root(place, yielder, f) });
+        let body = move |yielder: &_, ()| {
+            // SAFETY: its own header, which is written before it runs.
+            after(unsafe { root(place, yielder, f) });
+            // SAFETY: alive while the fibre runs.
+            unsafe { place.as_ref() }.stand.end();
+        };
         // SAFETY: it never unwinds through the switch, and ends before its stack is used again.
         let suspended = unsafe { Suspended::with_stack_unchecked(base, body) };
         shared.begins();

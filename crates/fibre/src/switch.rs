@@ -72,17 +72,23 @@ pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, 
 pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<(), Runnable> {
     let header = fibre.into_raw();
     // SAFETY: it lives.
-    let suspended = place_of(&unsafe { header.as_ref() }.suspended);
+    let fibre = unsafe { header.as_ref() };
     // SAFETY: it is ours, so nobody else uses its coroutine.
-    let suspended = unsafe { &mut *suspended };
-    match suspended.resume(()) {
+    let suspended = unsafe { &mut *place_of(&fibre.suspended) };
+    match fibre
+        .stand
+        .during(fibre.stack.extent(), || suspended.resume(()))
+    {
         CoroutineResult::Yield(stop) => {
             // SAFETY: what `suspend` and the seam expect; it has stopped.
             unsafe { stop.run(ptr::from_ref(processor).cast(), header.cast()) };
             Ok(())
         }
-        // SAFETY: it has ended.
-        CoroutineResult::Return(()) => Err(unsafe { Runnable::new(header) }),
+        CoroutineResult::Return(()) => {
+            fibre.stand.ended();
+            // SAFETY: it has ended.
+            Err(unsafe { Runnable::new(header) })
+        }
     }
 }
 

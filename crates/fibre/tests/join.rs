@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[test]
 fn results_and_panics_reach_who_joins() {
     for kind in KINDS {
-        let cluster = Cluster::start(2).unwrap();
+        // A backtrace wants some tens of KiB, and more under a sanitizer.
+        let size = StackSize::new(1 << 20).unwrap();
+        let cluster = Cluster::builder().stack_size(size).start().unwrap();
         let doubled: Vec<_> = (0..100)
             .map(|i| kind.spawn(&cluster, move || 2 * i))
             .collect();
@@ -40,6 +42,7 @@ fn fibres_make_fibres_and_join_them() {
 }
 
 #[test]
+#[cfg_attr(corelay_asan, ignore = "the sanitizer makes frames larger")]
 fn large_closures_and_results_fit_into_small_stacks() {
     let cluster = Cluster::builder()
         .processors(1)

@@ -15,6 +15,10 @@ fn library() -> PathBuf {
 /// `cargo test -p corelay-fibre` has built it; a test that is run alone finds one that was built before,
 /// or says so.
 #[test]
+#[cfg_attr(
+    corelay_tsan,
+    ignore = "a shared library would have the sanitizer a second time"
+)]
 fn fibres_migrate_in_a_shared_library() {
     let path = library();
     let shown = path.display();

@@ -44,7 +44,7 @@ fn sanitized(workspace: &Workspace, dir: &Path) -> Command {
     let mut command = process::cargo(dir);
     // The runtime comes with the toolchain; the flag is not stable.
     command.env("RUSTC_BOOTSTRAP", "1");
-    command.env("RUSTFLAGS", "-Zsanitizer=address");
+    command.env("RUSTFLAGS", "-Zsanitizer=address --cfg corelay_asan");
     command.env("CARGO_TARGET_DIR", workspace.target.join("address"));
     // With a target named, build scripts and macros are left uninstrumented.
     command.env(

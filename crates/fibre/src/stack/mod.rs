@@ -95,6 +95,12 @@ impl Stack {
         self.top.addr().get() - self.kind.size.bytes()
     }
 
+    /// The first byte that can be used, and how many there are.
+    #[inline(always)]
+    pub(crate) fn extent(self) -> (usize, usize) {
+        (self.bottom(), self.kind.size.bytes())
+    }
+
     /// The first byte of the guard below.
     #[inline(always)]
     pub(crate) fn limit(self) -> usize {
@@ -118,6 +124,7 @@ mod tests {
     use std::hint::black_box;
 
     #[test]
+    #[cfg_attr(corelay_asan, ignore = "the sanitizer lays frames elsewhere")]
     fn a_coroutine_runs_below_its_record() {
         let stacks = Stacks::new();
         let mut local = LocalStacks::new(stacks.clone());
@@ -151,6 +158,10 @@ mod tests {
         use std::fs;
 
         #[test]
+        #[cfg_attr(
+            any(corelay_tsan, corelay_asan),
+            ignore = "the sanitizer's memory counts, too"
+        )]
         fn blocked_fibres_cost_a_page_each() {
             let (stacks, bytes) = cost("blocked_fibres_cost_a_page_each", 10_000);
             println!("{bytes} bytes for each of {stacks} stacks");

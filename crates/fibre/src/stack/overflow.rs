@@ -401,6 +401,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(
+        any(corelay_tsan, corelay_asan),
+        ignore = "the sanitizer takes the signal first"
+    )]
     fn an_overflow_names_its_fibre() {
         match role().as_deref() {
             None => {}
@@ -442,6 +446,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(
+        any(corelay_tsan, corelay_asan),
+        ignore = "the sanitizer takes the signal first"
+    )]
     fn other_faults_go_to_the_handler_before() {
         extern "C" fn mine(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
             // SAFETY: the kernel passes what happened.

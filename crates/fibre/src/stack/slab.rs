@@ -225,6 +225,10 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    #[cfg_attr(
+        any(corelay_tsan, corelay_asan),
+        ignore = "the sanitizer maps memory itself"
+    )]
     fn no_room_is_an_error_and_not_the_end() {
         if role().is_none() {
             let output = child(
@@ -268,6 +272,10 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    #[cfg_attr(
+        any(corelay_tsan, corelay_asan),
+        ignore = "the sanitizer maps memory itself"
+    )]
     fn where_mappings_are_scarce_the_limit_is_named() {
         let limit = guard::most_mappings().unwrap();
         // Half as many stacks, of 12 KiB of address space each; 65,530 is usual.

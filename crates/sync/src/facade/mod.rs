@@ -13,7 +13,8 @@
 //!   own that have the same sources.
 //!
 //! Under `--cfg corelay_tsan` stand-alone fences become read-modify-writes on one
-//! word, because ThreadSanitizer does not understand fences.
+//! word, because ThreadSanitizer does not understand fences. Under it and under
+//! `--cfg corelay_asan` sanitizers are told of the switches of [coroutines](crate::wait::Stand).
 
 #[cfg(corelay_lines)]
 mod lines;

@@ -18,6 +18,7 @@
 
 mod context;
 mod no_switch;
+mod sanitizer;
 mod sleeper;
 mod source;
 mod suspend;

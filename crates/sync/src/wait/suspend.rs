@@ -12,6 +12,7 @@
 
 use super::NoSwitch;
 use super::context::current;
+use super::sanitizer::{self, Context};
 use crate::facade::atomic::{AtomicPtr, Ordering};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -114,6 +115,7 @@ pub struct Stand {
     go_on: unsafe fn(NonNull<Stand>),
     /// Where it waits for a spot; null where it does not.
     waits_at: AtomicPtr<Location<'static>>,
+    context: Context,
 }
 
 impl Stand {
@@ -127,7 +129,33 @@ impl Stand {
             yielder: Cell::new(ptr::null()),
             go_on,
             waits_at: AtomicPtr::default(),
+            context: Context::new(),
         }
+    }
+
+    /// Memory is a coroutine's stack from now on: its bottom and size in bytes. For sanitizers, here
+    /// as below; call it before anything is written there.
+    #[inline(always)]
+    pub fn prepare(stack: (usize, usize)) {
+        sanitizer::forget_frames(stack);
+    }
+
+    /// Runs `switch`, which runs the coroutine on `stack` until it stops or ends.
+    #[inline(always)]
+    pub fn during<R>(&self, stack: (usize, usize), switch: impl FnOnce() -> R) -> R {
+        self.context.during(stack, switch)
+    }
+
+    /// It runs no more, but for the switch to its scheduler: the last that it does itself.
+    #[inline(always)]
+    pub fn end(&self) {
+        self.context.end();
+    }
+
+    /// It has ended; said by its scheduler.
+    #[inline(always)]
+    pub fn ended(&self) {
+        self.context.ended();
     }
 
     /// Where it waits for a [`Spot`], or has waited and not gone on yet; for who only wants to know,
@@ -145,6 +173,7 @@ impl Stand {
     /// By its own yielder.
     pub unsafe fn begin(&self, yielder: &Yielder) {
         self.yielder.set(yielder);
+        self.context.begin();
     }
 
     /// Stops the coroutine.
@@ -154,7 +183,8 @@ impl Stand {
     #[inline(always)]
     pub unsafe fn stop(&self, stop: Stop) {
         // SAFETY: set when it began; it is on the stack of who runs here.
-        unsafe { &*self.yielder.get() }.suspend(stop);
+        let yielder = unsafe { &*self.yielder.get() };
+        self.context.outside(|| yielder.suspend(stop));
     }
 }
 

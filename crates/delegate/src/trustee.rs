@@ -20,7 +20,9 @@
 //! it came too late, and takes its request back).
 
 mod hosted;
+mod idle;
 
+use self::idle::Idle;
 use crate::channel::Channel;
 use crate::channel::groups::Groups;
 use crate::channel::lane::Lane;
@@ -42,16 +44,16 @@ use crate::serving::Serving;
 use crate::slot::Slot;
 use crate::thread::{is_client, retire_clients};
 use crate::trust::Trust;
+use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::trace;
 use corelay_sync::wait::{Host, Sleeper, Token};
-use corelay_sync::{Backoff, CachePadded, Futex, barrier};
+use corelay_sync::{CachePadded, Futex, barrier};
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Polling, and publishing needs no fence: the one state of the fast path.
 const AWAKE: u32 = 0;
@@ -347,39 +349,28 @@ impl Trustee {
     }
 
     fn serve(mut self) {
-        let batch = self.shared.settings.batch;
-        let mut idle = 0u32;
-        let mut idle_since = None;
+        let Settings { batch, spin, .. } = self.shared.settings;
+        let mut idle = Idle::default();
         while !self.closing {
             let ran = self.pass(false, batch);
             let waits_for_others = is_client() && self.serve_own_requests();
             if ran > 0 {
-                idle = 0;
-                idle_since = None;
+                idle.end();
                 if let Some(job) = self.job.take() {
                     self = work(self, job);
                 }
                 continue;
             }
-            idle += self.lanes.len().max(1) as u32;
-            if idle < LOOK_AFTER {
-                hint::spin_loop();
+            if !idle.is_time_to_look(self.lanes.len()) {
                 continue;
             }
-            idle = 0;
-            if marks::pass(&self.serving, || self.look_at_heads(batch)) > 0 {
-                self.found += 1;
-                idle_since = None;
+            if self.look_again() {
+                idle.end();
                 continue;
             }
             self.publish_metrics();
-            let since = *idle_since.get_or_insert_with(now);
-            if elapsed(since) >= self.shared.settings.spin && !waits_for_others {
+            if idle.is_time_to_sleep(spin, waits_for_others) {
                 self.sleep();
-                idle_since = None;
-            } else if waits_for_others || Backoff::new().is_yielding() {
-                // One CPU: whoever has work for us needs it.
-                thread::yield_now();
             }
         }
         self.refuse_and_drain();
@@ -460,6 +451,15 @@ impl Trustee {
     fn serve_own_requests(&self) -> bool {
         self.send_nested();
         nested::take_answers(&self.serving)
+    }
+
+    /// Looks at every head; true where there is something.
+    fn look_again(&mut self) -> bool {
+        let ran = marks::pass(&self.serving, || {
+            self.look_at_heads(self.shared.settings.batch)
+        });
+        self.found += u64::from(ran > 0);
+        ran > 0
     }
 
     fn look_at_heads(&self, batch: u32) -> u32 {
@@ -651,10 +651,3 @@ fn container(node: *mut Node, offset: usize) -> *const u8 {
 }
 
 // Loom has no clock: in the models every look finds the budget used up.
-fn now() -> Option<Instant> {
-    (!MODEL).then(Instant::now)
-}
-
-fn elapsed(since: Option<Instant>) -> Duration {
-    since.map_or(Duration::MAX, |since| since.elapsed())
-}

@@ -8,14 +8,12 @@
 //! **It ends** when it has been asked to and no closure runs any more. A launch that was accepted
 //! before the trustee closed, and is found only then, opens it again.
 
-use super::{LOOK_AFTER, Trustee, awake, elapsed, now};
-use crate::marks;
+use super::idle::Idle;
+use super::{Settings, Trustee, awake};
 use crate::object::Header;
 use crate::thread::{is_client, turn};
-use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::facade::{hint, thread};
 use corelay_sync::wait::{self, Sleeper};
 
 /// Passes between two looks for coroutines while no launch is in progress: such may run that
@@ -38,36 +36,24 @@ impl Trustee {
     }
 
     fn serve_beside_others(&mut self, sleeper: &Sleeper) {
-        let (batch, spin) = {
-            let settings = &self.shared.settings;
-            (settings.batch, settings.spin)
-        };
-        let mut idle = 0u32;
-        let mut idle_since = None;
+        let Settings { batch, spin, .. } = self.shared.settings;
+        let mut idle = Idle::default();
         while !self.closing || self.serving.holds.is_busy() {
             let ran = self.pass(false, batch);
             let waits_for_others = is_client() && self.serve_own_requests();
             if self.give_turns() || ran > 0 {
-                idle = 0;
-                idle_since = None;
+                idle.end();
                 continue;
             }
-            idle += self.lanes.len().max(1) as u32;
-            if idle < LOOK_AFTER {
-                hint::spin_loop();
+            if !idle.is_time_to_look(self.lanes.len()) {
                 continue;
             }
-            idle = 0;
             if self.look_again() {
-                idle_since = None;
+                idle.end();
                 continue;
             }
-            let since = *idle_since.get_or_insert_with(now);
-            if elapsed(since) >= spin && !waits_for_others {
+            if idle.is_time_to_sleep(spin, waits_for_others) {
                 self.doze(sleeper);
-                idle_since = None;
-            } else if waits_for_others || Backoff::new().is_yielding() {
-                thread::yield_now();
             }
         }
     }
@@ -109,15 +95,6 @@ impl Trustee {
                 || self.serving.holds.wake()
                 || turn(wait::has_ready)
         });
-    }
-
-    /// Looks at every head; true where there is something.
-    fn look_again(&mut self) -> bool {
-        let ran = marks::pass(&self.serving, || {
-            self.look_at_heads(self.shared.settings.batch)
-        });
-        self.found += u64::from(ran > 0);
-        ran > 0
     }
 
     /// Runs what has been deferred for `object`, of those first that have waited longest.

@@ -1,0 +1,53 @@
+//! How a trustee that finds nothing goes on: polls, looks at every head now and then, and sleeps
+//! when its budget is used up.
+
+use super::{LOOK_AFTER, MODEL};
+use corelay_sync::Backoff;
+use corelay_sync::facade::{hint, thread};
+use std::time::{Duration, Instant};
+
+/// Since when, and how often in vain.
+#[derive(Default)]
+pub(super) struct Idle {
+    polls: u32,
+    /// None inside: a model, where time is always up.
+    since: Option<Option<Instant>>,
+}
+
+impl Idle {
+    /// A pass has found something.
+    #[inline(always)]
+    pub(super) fn end(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A pass over `lanes` has found nothing. True where it is time to look at the heads.
+    #[inline(always)]
+    pub(super) fn is_time_to_look(&mut self, lanes: usize) -> bool {
+        self.polls += lanes.max(1) as u32;
+        if self.polls < LOOK_AFTER {
+            hint::spin_loop();
+            return false;
+        }
+        self.polls = 0;
+        true
+    }
+
+    /// There is nothing at the heads either. True where the trustee has polled for `spin` and is
+    /// to sleep; never where it `waits_for_others`, whose answers do not wake it.
+    pub(super) fn is_time_to_sleep(&mut self, spin: Duration, waits_for_others: bool) -> bool {
+        let since = *self
+            .since
+            .get_or_insert_with(|| (!MODEL).then(Instant::now));
+        let is_over = since.is_none_or(|since| since.elapsed() >= spin);
+        if is_over && !waits_for_others {
+            self.since = None;
+            return true;
+        }
+        if waits_for_others || Backoff::new().is_yielding() {
+            // One CPU: whoever has work for us needs it.
+            thread::yield_now();
+        }
+        false
+    }
+}

@@ -185,7 +185,7 @@ impl RoundTrip {
             let share = percent(self.one_core_share);
             let _ = writeln!(
                 text,
-                "  on one core {share}: as its hardware threads, each at about half speed; what is \
+                "  on one core {share}: as its hardware threads, which share its units; what is \
                  measured then is left out"
             );
         }

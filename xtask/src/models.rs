@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
-/// A loom model beyond this is named as slow: the gate has ten minutes for all of them.
+/// A loom model beyond this is named as slow: the gate's time is for all of them.
 const SLOW: Duration = Duration::from_secs(30);
 
 /// A model of the gate that is still running then is stopped and has failed.

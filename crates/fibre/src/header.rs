@@ -23,6 +23,7 @@ use crate::seam;
 use crate::stack::{self, Label, Labelled, Stack};
 use crate::switch::Suspended;
 use crate::wait;
+use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{
     AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering,
 };
@@ -65,7 +66,14 @@ pub(crate) struct Header {
     pub(crate) id: u64,
     pub(crate) name: Option<Box<str>>,
     pub(crate) locals: Locals,
+    /// [`FRAMES`] and [`LIFE`].
+    pub(crate) memory: Shadow,
 }
+
+/// Unit of the shadow: what it has on its stack and in its registers.
+pub(crate) const FRAMES: usize = 0;
+/// That the header is there: read by whoever lets go of it, written at its end.
+const LIFE: usize = 1;
 
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_tsan, corelay_asan)))]
 const _: () = assert!(std::mem::offset_of!(Header, next) == 80);
@@ -129,6 +137,7 @@ impl Header {
             id,
             name,
             locals: Locals::new(),
+            memory: Shadow::new(2),
         }
     }
 }
@@ -180,12 +189,14 @@ impl Clone for HeaderRef {
 
 impl Drop for HeaderRef {
     fn drop(&mut self) {
+        self.memory.read(LIFE, 1);
         // Release: pairs with the load; what was done with the header comes before its end.
         if self.references.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
         // Acquire: pairs with the Releases of the others. No fence: ThreadSanitizer knows none.
         self.references.load(Ordering::Acquire);
+        self.memory.write(LIFE, 1);
         // SAFETY: the last reference.
         let stack = unsafe { self.0.as_ref() }.stack;
         // SAFETY: as above; the result has been taken or dropped by the join handle.

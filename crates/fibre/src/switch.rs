@@ -5,7 +5,7 @@
 //! queue, also on another processor at once, can resume it, and a waiter needs no ticket.
 
 use crate::cluster::Shared;
-use crate::header::Header;
+use crate::header::{FRAMES, Header};
 #[cfg(any(corelay_loom, corelay_shuttle))]
 use crate::model::coroutine::{Coroutine, CoroutineResult};
 use crate::processor::{self, Processor};
@@ -75,10 +75,12 @@ pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<()
     let fibre = unsafe { header.as_ref() };
     // SAFETY: it is ours, so nobody else uses its coroutine.
     let suspended = unsafe { &mut *place_of(&fibre.suspended) };
-    match fibre
+    fibre.memory.write(FRAMES, 1);
+    let result = fibre
         .stand
-        .during(fibre.stack.extent(), || suspended.resume(()))
-    {
+        .during(fibre.stack.extent(), || suspended.resume(()));
+    fibre.memory.write(FRAMES, 1);
+    match result {
         CoroutineResult::Yield(stop) => {
             // SAFETY: what `suspend` and the seam expect; it has stopped.
             unsafe { stop.run(ptr::from_ref(processor).cast(), header.cast()) };

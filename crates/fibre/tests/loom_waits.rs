@@ -369,8 +369,11 @@ fn joined_by_a_fibre() {
             move || data.add()
         });
         let joiner = processors.spawn(move || {
+            // Kept: the last reference would acquire what the result has to bring.
+            let fibre = handle.fibre().clone();
             assert_eq!(handle.join().unwrap(), 1);
             assert_eq!(data.add(), 2);
+            drop(fibre);
         });
         let other = thread::spawn({
             let processors = processors.clone();

@@ -19,6 +19,10 @@ fn library() -> PathBuf {
     corelay_tsan,
     ignore = "a shared library would have the sanitizer a second time"
 )]
+#[cfg_attr(
+    corelay_emulated,
+    ignore = "an emulator keeps memory and processes otherwise"
+)]
 fn fibres_migrate_in_a_shared_library() {
     let path = library();
     let shown = path.display();

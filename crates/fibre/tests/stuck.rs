@@ -9,6 +9,10 @@ use std::time::Duration;
 const CHILD: &str = "CORELAY_FIBRE_STUCK";
 
 #[test]
+#[cfg_attr(
+    corelay_emulated,
+    ignore = "an emulator keeps memory and processes otherwise"
+)]
 fn a_cluster_that_cannot_end_names_its_fibres() {
     if let Ok(processors) = std::env::var(CHILD) {
         let cluster = Cluster::start(processors.parse().unwrap()).unwrap();

@@ -68,7 +68,10 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
     let emulator = format!("{root}/usr/bin/qemu-aarch64-static -L {root}/usr/aarch64-linux-gnu");
     command.env(format!("{VARIABLES}_RUNNER"), emulator);
     // The C library's linker script names its parts from the root on.
-    command.env("RUSTFLAGS", format!("-Clink-arg=--sysroot={root}"));
+    command.env(
+        "RUSTFLAGS",
+        format!("-Clink-arg=--sysroot={root} --cfg corelay_emulated"),
+    );
     command.env("CARGO_TARGET_DIR", workspace.target.join("aarch64"));
     super::tested(command)
 }

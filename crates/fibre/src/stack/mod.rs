@@ -162,6 +162,10 @@ mod tests {
             any(corelay_tsan, corelay_asan),
             ignore = "the sanitizer's memory counts, too"
         )]
+        #[cfg_attr(
+            corelay_emulated,
+            ignore = "an emulator keeps memory and processes otherwise"
+        )]
         fn blocked_fibres_cost_a_page_each() {
             let (stacks, bytes) = cost("blocked_fibres_cost_a_page_each", 10_000);
             println!("{bytes} bytes for each of {stacks} stacks");

@@ -405,6 +405,10 @@ mod tests {
         any(corelay_tsan, corelay_asan),
         ignore = "the sanitizer takes the signal first"
     )]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
     fn an_overflow_names_its_fibre() {
         match role().as_deref() {
             None => {}
@@ -449,6 +453,10 @@ mod tests {
     #[cfg_attr(
         any(corelay_tsan, corelay_asan),
         ignore = "the sanitizer takes the signal first"
+    )]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
     )]
     fn other_faults_go_to_the_handler_before() {
         extern "C" fn mine(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {

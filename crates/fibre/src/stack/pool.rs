@@ -247,6 +247,10 @@ mod tests {
     use std::fs;
 
     #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
     fn stacks_are_apart_and_guarded() {
         let stacks = Stacks::new();
         let mut local = LocalStacks::new(stacks.clone());
@@ -372,6 +376,10 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
     fn trimming_gives_memory_back_and_keeps_the_top_page() {
         let stacks = Stacks::new();
         let mut local = LocalStacks::new(stacks.clone());
@@ -405,6 +413,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
     fn a_pool_unmaps_what_is_back_and_only_that() {
         // By itself, so that nothing else is mapped in a place that has become free.
         if role().is_none() {
@@ -429,6 +441,10 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
     fn without_marks_guards_are_pages_without_access() {
         if role().is_none() {
             let test = "without_marks_guards_are_pages_without_access";

@@ -229,6 +229,10 @@ mod tests {
         any(corelay_tsan, corelay_asan),
         ignore = "the sanitizer maps memory itself"
     )]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
     fn no_room_is_an_error_and_not_the_end() {
         if role().is_none() {
             let output = child(
@@ -275,6 +279,10 @@ mod tests {
     #[cfg_attr(
         any(corelay_tsan, corelay_asan),
         ignore = "the sanitizer maps memory itself"
+    )]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
     )]
     fn where_mappings_are_scarce_the_limit_is_named() {
         let limit = guard::most_mappings().unwrap();

@@ -8,6 +8,7 @@
 //! | [`Futex`] | sleep until a word changes |
 //! | [`wait`] | the waiting seam: how does the code that runs here wait? |
 //! | [`Shared`], [`Session`], [`Issue`] | N ways of sharing × M structures |
+//! | [`counter`] | the CPU's own counter, with as little order as asked for |
 //! | [`ticks`](ticks()) | time stamps that order what different threads do |
 //! | [`trace`] | what each thread did when: spans and instants on a timeline |
 //! | [`CachePadded`] | one value, its own cache lines |
@@ -18,6 +19,7 @@
 
 mod backoff;
 pub mod barrier;
+pub mod counter;
 mod cpus;
 pub mod facade;
 mod futex;

@@ -54,6 +54,7 @@
 //! `CORELAY_SHARED_TICKS` (to anything) to have the shared counter from the start.
 
 use crate::CachePadded;
+use crate::counter::instructions;
 use crate::facade::atomic::{AtomicU64, Ordering};
 use std::fmt;
 
@@ -97,7 +98,7 @@ impl fmt::Display for TickSource {
 #[inline]
 pub fn ticks() -> u64 {
     if hardware::chosen() {
-        hardware::read()
+        instructions::read_fenced()
     } else {
         shared()
     }
@@ -198,14 +199,11 @@ pub(crate) mod hardware {
     }
 
     #[cfg(target_arch = "x86_64")]
-    pub(crate) use x86_64::read;
-    #[cfg(target_arch = "x86_64")]
     pub(super) use x86_64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant};
 
     #[cfg(target_arch = "x86_64")]
     mod x86_64 {
         use super::TickSource;
-        use core::arch::asm;
         use core::arch::x86_64::__cpuid;
 
         /// Linux' name for the counter.
@@ -220,37 +218,14 @@ pub(crate) mod hardware {
             __cpuid(LARGEST_EXTENDED).eax >= POWER_MANAGEMENT
                 && __cpuid(POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
         }
-
-        #[inline(always)]
-        pub(crate) fn read() -> u64 {
-            let (low, high): (u64, u64);
-            // SAFETY: fences, and a counter that user space may read (Linux keeps it open
-            // unless a process asks otherwise by prctl). Not `nomem`: the compiler, too,
-            // leaves what is before it before and what is behind it behind.
-            unsafe {
-                asm!(
-                    "mfence",
-                    "lfence",
-                    "rdtsc",
-                    "lfence",
-                    out("rax") low,
-                    out("rdx") high,
-                    options(nostack, preserves_flags)
-                );
-            }
-            high << 32 | low
-        }
     }
 
-    #[cfg(target_arch = "aarch64")]
-    pub(crate) use aarch64::read;
     #[cfg(target_arch = "aarch64")]
     pub(super) use aarch64::{CLOCKSOURCE, HARDWARE_SOURCE, invariant};
 
     #[cfg(target_arch = "aarch64")]
     mod aarch64 {
         use super::TickSource;
-        use core::arch::asm;
 
         /// Linux' name for the counter.
         pub(crate) const CLOCKSOURCE: &str = "arch_sys_counter";
@@ -259,24 +234,6 @@ pub(crate) mod hardware {
         /// The architecture asks for one rate and one count for all cores.
         pub(crate) fn invariant() -> bool {
             true
-        }
-
-        #[inline(always)]
-        pub(crate) fn read() -> u64 {
-            let count: u64;
-            // SAFETY: barriers, and a counter that Linux lets user space read. Not `nomem`:
-            // the compiler, too, leaves what is before it before and behind it behind.
-            unsafe {
-                asm!(
-                    "dsb ish",
-                    "isb",
-                    "mrs {count}, cntvct_el0",
-                    "isb",
-                    count = out(reg) count,
-                    options(nostack, preserves_flags)
-                );
-            }
-            count
         }
     }
 }
@@ -292,10 +249,6 @@ pub(crate) mod hardware {
     #[inline(always)]
     pub(crate) fn chosen() -> bool {
         false
-    }
-
-    pub(crate) fn read() -> u64 {
-        unreachable!("chosen() says that there is no counter")
     }
 
     pub(super) fn source() -> TickSource {

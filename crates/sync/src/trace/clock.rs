@@ -5,6 +5,7 @@
 //! stamps and knows no time: there the system's monotonic clock takes its place, which costs
 //! more and orders as well.
 
+use crate::counter::instructions;
 use crate::ticks::hardware;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -13,7 +14,7 @@ use std::time::Instant;
 #[inline(always)]
 pub(super) fn stamp() -> u64 {
     if hardware::chosen() {
-        hardware::read()
+        instructions::read_fenced()
     } else {
         elsewhere()
     }

@@ -1,0 +1,131 @@
+//! Two CPUs tell each other the time, over and over.
+//!
+//! ```text
+//!   CPU i   t₀ = counter; ping := t₀ ──▶ sees t₀; t₁ = counter     t₁ − t₀: bound of i → j
+//!           sees t₁; t₂ = counter ◀────── pong := t₁       CPU j   t₂ − t₁: bound of j → i
+//! ```
+//!
+//! With d the way of the line and δ by how much j's counter is ahead, t₁ − t₀ = δ + d. As d is
+//! never negative, each round's difference is at least δ, and the smallest of many is the best
+//! bound. A CPU that is taken away in between makes its round long, never short: so a virtual
+//! machine, a busy machine and too few rounds all err on the same, the safe side.
+//!
+//! What makes a difference too short would be a counter read before the line was seen: therefore
+//! `read_between`, which waits for the load.
+
+use corelay_sync::CachePadded;
+use corelay_sync::counter;
+use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, Ordering};
+use corelay_sync::facade::thread;
+
+/// The lines of one pair.
+#[derive(Debug, Default)]
+pub(super) struct Exchange {
+    ping: CachePadded<AtomicU64>,
+    pong: CachePadded<AtomicU64>,
+}
+
+/// Written in place of a time when there are no more rounds.
+const STOP: u64 = u64::MAX;
+
+/// Looks in vain before a waiting side lets another thread have its CPU, and looks whether all has
+/// been called off: some 10 µs.
+const PATIENCE: u32 = 1 << 14;
+
+/// Rounds between two looks at what is not the exchange itself.
+const BATCH: u64 = 512;
+
+impl Exchange {
+    /// The side that begins and ends it: as many rounds as wanted, or until `enough` says so,
+    /// which is told of every batch. Returns the bound of the other side's offset to ours; `None`
+    /// where it was called off.
+    pub(super) fn lead(
+        &self,
+        rounds: u64,
+        off: &AtomicBool,
+        mut enough: impl FnMut(u64) -> bool,
+    ) -> Option<i64> {
+        let mut least = i64::MAX;
+        let mut last = 0;
+        let mut seen = 0;
+        for round in 1..=rounds.max(1) {
+            last = tell(&self.ping, last);
+            seen = await_other(&self.pong, seen, off)?;
+            least = least.min(difference(seen));
+            if round % BATCH == 0 && enough(BATCH) {
+                break;
+            }
+        }
+        // Relaxed: only the value travels.
+        self.ping.store(STOP, Ordering::Relaxed);
+        Some(least)
+    }
+
+    /// The other side. Returns the bound of the leader's offset to ours.
+    pub(super) fn follow(&self, off: &AtomicBool) -> Option<i64> {
+        let mut least = i64::MAX;
+        let mut last = 0;
+        let mut seen = 0;
+        loop {
+            seen = await_other(&self.ping, seen, off)?;
+            if seen == STOP {
+                return Some(least);
+            }
+            least = least.min(difference(seen));
+            last = tell(&self.pong, last);
+        }
+    }
+}
+
+/// Our counter, now that `seen` was seen, less the other's.
+#[inline(always)]
+fn difference(seen: u64) -> i64 {
+    counter::read_between().wrapping_sub(seen).cast_signed()
+}
+
+/// Writes the time; not the last one again, which would not be noticed.
+#[inline(always)]
+fn tell(line: &AtomicU64, last: u64) -> u64 {
+    loop {
+        let time = counter::read();
+        if time != last {
+            // Relaxed: only the value travels. It depends on the counter, so it cannot be seen
+            // before the counter is read.
+            line.store(time, Ordering::Relaxed);
+            return time;
+        }
+    }
+}
+
+/// Waits for another value than the last, without a pause, which would round the way up.
+#[inline(always)]
+fn await_other(line: &AtomicU64, last: u64, off: &AtomicBool) -> Option<u64> {
+    let mut looks = 0;
+    loop {
+        // Relaxed: only the value travels; `difference` waits for it.
+        let seen = line.load(Ordering::Relaxed);
+        if seen != last {
+            return Some(seen);
+        }
+        looks += 1;
+        if looks == PATIENCE {
+            looks = 0;
+            // Relaxed: a request to stop soon.
+            if off.load(Ordering::Relaxed) {
+                return None;
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+/// By how much the counter advances at a time, in ticks: the difference of two reads right after
+/// each other. Where reading takes longer than a step, that is more than the step.
+pub(super) fn step() -> u64 {
+    let reads: Vec<u64> = (0..4_000).map(|_| counter::read()).collect();
+    let differences = reads.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    // Within one step some processors count single ticks, so that no two reads are equal.
+    let mut differences: Vec<u64> = differences.filter(|&ticks| ticks > 1).collect();
+    differences.sort_unstable();
+    differences.get(differences.len() / 2).copied().unwrap_or(1)
+}

@@ -1,0 +1,428 @@
+//! What this machine's boundary was before, kept in a file.
+//!
+//! A stored boundary never takes the place of a measurement: it may only **raise** a fresh one,
+//! and only where it is of this machine and this boot, for a restart begins the counters anew.
+//! Records of earlier boots are kept to be looked at.
+//!
+//! A file that is damaged, or another machine's, is an error that says so, and is neither used nor
+//! written over.
+
+use crate::calibrate::{self, Calibration};
+use crate::{Clock, Ordo};
+use corelay_topology::{Facts, Topology};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fmt, fs, io};
+
+/// What the file begins with; another number is another format.
+const FORMAT: u32 = 1;
+
+/// Records kept; the oldest make way.
+const MOST: usize = 200;
+
+/// Which machine this is, since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// What the machine keeps over restarts.
+    pub machine: String,
+    /// What the system calls its present run.
+    pub boot: String,
+}
+
+impl Identity {
+    /// This machine and its boot.
+    ///
+    /// # Errors
+    /// Where the system does not name its boot.
+    pub fn current() -> Result<Self, HistoryError> {
+        let read = |file: &str| {
+            let text = fs::read_to_string(file).ok()?;
+            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let boot = read("/proc/sys/kernel/random/boot_id").ok_or(HistoryError::NoBoot)?;
+        let facts = Facts::current();
+        let names = ["/etc/machine-id", "/proc/sys/kernel/hostname"];
+        Ok(Self {
+            machine: format!(
+                "{} | {} | {} | {} CPUs | {}",
+                facts.model.as_deref().unwrap_or("unknown"),
+                facts.arch,
+                facts.hypervisor.as_deref().unwrap_or("no hypervisor"),
+                Topology::current().online().len(),
+                names
+                    .into_iter()
+                    .find_map(read)
+                    .as_deref()
+                    .unwrap_or("no name"),
+            ),
+            boot,
+        })
+    }
+}
+
+/// One calibration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Record {
+    /// When it ended, in seconds since 1970.
+    pub unix_s: u64,
+    /// The boot it belongs to.
+    pub boot: String,
+    /// The CPUs measured.
+    pub cpus: Vec<usize>,
+    /// True where not every pair was measured.
+    pub composed: bool,
+    /// The largest offset, in ticks.
+    pub largest_ticks: i64,
+    /// The step of the counter, in ticks.
+    pub step_ticks: u64,
+    /// The boundary that followed, in ticks.
+    pub boundary_ticks: u64,
+    /// Ticks per nanosecond.
+    pub ticks_per_ns: f64,
+}
+
+impl Record {
+    /// The boundary in nanoseconds.
+    pub fn boundary_ns(&self) -> f64 {
+        self.boundary_ticks as f64 / self.ticks_per_ns
+    }
+
+    fn of(found: &Calibration, boot: &str) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            unix_s: since.map_or(0, |since| since.as_secs()),
+            boot: boot.to_owned(),
+            cpus: found.offsets.cpus().to_vec(),
+            composed: found.composed,
+            largest_ticks: found.offsets.largest().map_or(0, |(_, _, ticks)| ticks),
+            step_ticks: found.step,
+            boundary_ticks: found.boundary,
+            ticks_per_ns: found.rate.ticks_per_ns,
+        }
+    }
+
+    /// Whether its numbers can have come from a calibration.
+    fn is_sound(&self) -> bool {
+        self.boundary_ticks == calibrate::boundary(self.largest_ticks, self.step_ticks)
+            && self.largest_ticks < 1 << 60
+            && self.ticks_per_ns.is_finite()
+            && self.ticks_per_ns > 0.0
+            && self.cpus.len() > 1
+    }
+}
+
+/// Why a history cannot be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// The file cannot be read or written.
+    File(PathBuf, io::Error),
+    /// It holds something else than a history.
+    Damaged(PathBuf, String),
+    /// It is another machine's, which this names.
+    Foreign(PathBuf, String),
+    /// The system does not name its boot, so no history can be tied to it.
+    NoBoot,
+}
+
+/// The calibrations of one machine, kept in a file.
+///
+/// ```no_run
+/// use corelay_clock::{Calibrator, History, Identity};
+///
+/// let mut history = History::open("/var/lib/my-service/clock.json", Identity::current()?)?;
+/// let clock = history.clock(Calibrator::new().run()?); // raised to what this boot has seen
+/// history.save()?;
+/// # drop(clock);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct History {
+    path: PathBuf,
+    identity: Identity,
+    records: Vec<Record>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: u32,
+    machine: String,
+    records: Vec<Record>,
+}
+
+impl History {
+    /// What the file holds; nothing where there is none.
+    ///
+    /// # Errors
+    /// Where it cannot be read, is damaged, or is another machine's.
+    pub fn open(path: impl Into<PathBuf>, identity: Identity) -> Result<Self, HistoryError> {
+        let path = path.into();
+        let records = read(&path, &identity.machine)?;
+        Ok(Self {
+            path,
+            identity,
+            records,
+        })
+    }
+
+    /// Where it is kept.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All records, the oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// True for records that may raise a boundary now.
+    pub fn is_of_this_boot(&self, record: &Record) -> bool {
+        record.boot == self.identity.boot
+    }
+
+    /// The largest boundary that this boot has seen, in ticks.
+    pub fn largest(&self) -> Option<u64> {
+        let now = self.records.iter().filter(|r| self.is_of_this_boot(r));
+        now.map(|record| record.boundary_ticks).max()
+    }
+
+    /// The clock of a fresh calibration, which is added to the history; its boundary is the
+    /// largest that this boot has seen.
+    pub fn clock(&mut self, found: Calibration) -> Ordo {
+        self.add(Record::of(&found, &self.identity.boot));
+        let clock = Ordo::from_calibration(found);
+        clock.raise_boundary(self.largest().unwrap_or(0));
+        debug_assert!(Some(clock.boundary()) >= self.largest());
+        clock
+    }
+
+    /// Writes the file: all of it, or it is as it was. What others have added meanwhile is kept.
+    ///
+    /// # Errors
+    /// Where it cannot be written, or has been damaged meanwhile.
+    pub fn save(&mut self) -> Result<(), HistoryError> {
+        for record in read(&self.path, &self.identity.machine)? {
+            self.add(record);
+        }
+        self.records.sort_by_key(|record| record.unix_s);
+        self.thin();
+        let file = File {
+            format: FORMAT,
+            machine: self.identity.machine.clone(),
+            records: self.records.clone(),
+        };
+        let failed = |error| HistoryError::File(self.path.clone(), error);
+        let text = serde_json::to_string_pretty(&file).map_err(|e| failed(e.into()))?;
+        let beside = self
+            .path
+            .with_extension(format!("{}.new", std::process::id()));
+        let written = match self.path.parent() {
+            Some(folder) if folder != Path::new("") => fs::create_dir_all(folder),
+            _ => Ok(()),
+        };
+        let written = written
+            .and_then(|()| fs::write(&beside, text + "\n"))
+            .and_then(|()| fs::rename(&beside, &self.path));
+        written.map_err(|error| {
+            // It may not be there; the error to report is the first.
+            let _ = fs::remove_file(&beside);
+            failed(error)
+        })
+    }
+
+    fn add(&mut self, record: Record) {
+        if !self.records.contains(&record) {
+            self.records.push(record);
+        }
+    }
+
+    /// Leaves out the oldest, but never this boot's largest.
+    fn thin(&mut self) {
+        let largest = self.largest();
+        while self.records.len() > MOST {
+            let kept = |r: &Record| self.is_of_this_boot(r) && Some(r.boundary_ticks) == largest;
+            let oldest = self.records.iter().position(|record| !kept(record));
+            self.records.remove(oldest.unwrap_or(0));
+        }
+    }
+}
+
+fn read(path: &Path, machine: &str) -> Result<Vec<Record>, HistoryError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(HistoryError::Damaged(path.to_owned(), error.to_string()));
+        }
+        Err(error) => return Err(HistoryError::File(path.to_owned(), error)),
+    };
+    let damaged = |why: String| HistoryError::Damaged(path.to_owned(), why);
+    let file: File = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    if file.format != FORMAT {
+        return Err(damaged(format!(
+            "its format is {}, and this program knows {FORMAT}",
+            file.format
+        )));
+    }
+    if file.machine != machine {
+        return Err(HistoryError::Foreign(path.to_owned(), file.machine));
+    }
+    if let Some(bad) = file.records.iter().position(|record| !record.is_sound()) {
+        return Err(damaged(format!(
+            "the numbers of record {bad} do not fit together"
+        )));
+    }
+    Ok(file.records)
+}
+
+impl fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Damaged(path, why) => write!(
+                f,
+                "{} is no history of a clock, or damaged ({why}); it was not used and is left as \
+                 it is: remove it to begin anew",
+                path.display()
+            ),
+            Self::Foreign(path, machine) => write!(
+                f,
+                "{} is the history of another machine ({machine}), whose boundary says nothing \
+                 here; it was not used and is left as it is: name another file",
+                path.display()
+            ),
+            Self::NoBoot => f.write_str(
+                "this system does not name its boot, and a boundary of another boot says nothing",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for HistoryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::Offsets;
+    use crate::rate::Rate;
+    use std::time::Duration;
+
+    fn identity(machine: &str, boot: &str) -> Identity {
+        Identity {
+            machine: machine.to_owned(),
+            boot: boot.to_owned(),
+        }
+    }
+
+    fn found(largest: i64) -> Calibration {
+        let mut offsets = Offsets::unknown(&[0, 1]);
+        offsets.lower(0, 1, largest);
+        offsets.lower(1, 0, largest - 1);
+        Calibration {
+            offsets,
+            composed: false,
+            step: 26,
+            boundary: calibrate::boundary(largest, 26),
+            rate: Rate {
+                ticks_per_ns: 2.6,
+                error: 5e-4,
+            },
+            took: Duration::ZERO,
+        }
+    }
+
+    fn learnt(history: &mut History, largest: i64) {
+        history.add(Record::of(&found(largest), &history.identity.boot));
+    }
+
+    #[test]
+    fn a_history_raises_within_its_boot_and_only_raises() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/er/clock.json");
+        let mut first = History::open(&path, identity("m", "1")).unwrap();
+        assert_eq!(first.largest(), None);
+        learnt(&mut first, 400);
+        first.save().unwrap();
+        // Saved by another process in between.
+        let mut other = History::open(&path, identity("m", "1")).unwrap();
+        learnt(&mut other, 100);
+        other.save().unwrap();
+        learnt(&mut first, 200);
+        first.save().unwrap();
+        let again = History::open(&path, identity("m", "1")).unwrap();
+        assert_eq!((again.records().len(), again.largest()), (3, Some(500)));
+        // After a restart they are there to be looked at.
+        let mut later = History::open(&path, identity("m", "2")).unwrap();
+        assert_eq!((later.records().len(), later.largest()), (3, None));
+        if crate::Fitness::probe().verdict().is_ok() {
+            assert_eq!(later.clock(found(100)).boundary(), 126);
+            assert_eq!(later.clock(found(80)).boundary(), 126);
+            assert_eq!(later.clock(found(200)).boundary(), 250);
+        }
+        // No temporary file is left.
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_damaged_or_foreign_is_said_and_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clock.json");
+        let mut history = History::open(&path, identity("m", "1")).unwrap();
+        learnt(&mut history, 400);
+        history.save().unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        let error = History::open(&path, identity("other", "1")).unwrap_err();
+        assert!(error.to_string().contains("another machine (m)"), "{error}");
+        let cut = &good[..good.len() / 2];
+        let changed = good.replace("\"boundary_ticks\": 500", "\"boundary_ticks\": 50");
+        let newer = good.replace("\"format\": 1", "\"format\": 2");
+        for bad in ["", "not json", "{}", "[]", cut, &changed, &newer] {
+            fs::write(&path, bad).unwrap();
+            let error = History::open(&path, identity("m", "1")).unwrap_err();
+            assert!(
+                error.to_string().contains("no history of a clock"),
+                "{error}"
+            );
+            assert!(history.save().is_err());
+            assert_eq!(fs::read_to_string(&path).unwrap(), bad);
+        }
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        let error = History::open(&path, identity("m", "1")).unwrap_err();
+        assert!(matches!(error, HistoryError::Damaged(..)));
+        let error = History::open(folder.path(), identity("m", "1")).unwrap_err();
+        assert!(matches!(error, HistoryError::File(..)));
+    }
+
+    #[test]
+    fn the_oldest_make_way_but_not_the_largest() {
+        let mut history = History::open("/nowhere/at/all", identity("m", "1")).unwrap();
+        learnt(&mut history, 4_000);
+        for largest in 0..400 {
+            learnt(&mut history, largest);
+        }
+        history.thin();
+        assert_eq!(
+            (history.records().len(), history.largest()),
+            (MOST, Some(5_000))
+        );
+    }
+
+    #[test]
+    fn this_machine_has_a_name() {
+        match Identity::current() {
+            Ok(identity) => assert_eq!(identity, Identity::current().unwrap()),
+            Err(error) => assert!(error.to_string().contains("boot")),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A clock for tests: it is wrong by as much as it is told to be.
+
+use crate::ordo::compare;
+use crate::{Clock, Order, Time};
+use corelay_sync::CachePadded;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+use corelay_sync::facade::hint::spin_loop;
+
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+static SLOTS: AtomicU64 = AtomicU64::new(0);
+#[cfg(any(corelay_loom, corelay_shuttle))]
+corelay_sync::facade::lazy_static! {
+    static ref SLOTS: AtomicU64 = AtomicU64::new(0);
+}
+
+corelay_sync::facade::thread_local! {
+    // Relaxed: only has to be unique.
+    static SLOT: u64 = SLOTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Threads whose clocks differ by up to `skew`, step by `step`, are compared by `boundary`, and
+/// whose commit times arrive `delay` readings after they were drawn.
+///
+/// True time is a shared counter that every reading advances by one, so it runs under the model
+/// checkers too. Threads, in the order of their first reading, are ahead by nothing, by all of the
+/// skew, by a half and by a quarter of it, and so on from the start.
+/// Correct algorithms pass where `skew + step ≤ boundary`; beyond it they must be seen to fail, or
+/// the test sees nothing.
+#[derive(Debug)]
+pub struct Skewed {
+    truth: CachePadded<AtomicU64>,
+    with: SkewedBuilder,
+}
+
+/// What is wrong with a [`Skewed`] clock, in readings.
+#[derive(Clone, Copy, Debug)]
+pub struct SkewedBuilder {
+    /// Most that two threads' clocks differ by.
+    pub skew: u64,
+    /// The clock stands still for so long, at least 1.
+    pub step: u64,
+    /// Times this near to each other are called uncertain.
+    pub boundary: u64,
+    /// Readings that pass between the draw of a commit time and its return.
+    pub delay: u64,
+}
+
+impl SkewedBuilder {
+    /// The clock.
+    ///
+    /// # Panics
+    /// Where `step` is 0.
+    pub fn build(self) -> Skewed {
+        assert!(self.step > 0, "a step of 0: the clock would not run");
+        Skewed {
+            // Beyond the boundary, so that ZERO is certainly before every time.
+            truth: CachePadded::new(AtomicU64::new(self.boundary + self.step + 1)),
+            with: self,
+        }
+    }
+}
+
+impl Skewed {
+    fn read(&self) -> Time {
+        // AcqRel: as `Logical`; the readings stand in one order, each seeing what was stored before
+        // those in front of it. So what goes wrong goes wrong by the values alone.
+        let truth = self.truth.fetch_add(1, Ordering::AcqRel);
+        let quarters = SLOT.with(|slot| [0, 4, 2, 1][*slot as usize % 4]);
+        let skew = self.with.skew * quarters / 4;
+        Time::from_raw((truth + skew) / self.with.step * self.with.step)
+    }
+}
+
+impl Clock for Skewed {
+    fn now(&self) -> Time {
+        self.read()
+    }
+
+    fn read_time(&self) -> Time {
+        self.read()
+    }
+
+    fn commit_time(&self, floor: Time) -> Time {
+        let time = self.after(floor);
+        for _ in 0..self.with.delay {
+            self.read();
+            spin_loop();
+        }
+        time
+    }
+
+    fn after(&self, t: Time) -> Time {
+        loop {
+            let time = self.read();
+            if self.is_before(t, time) {
+                return time;
+            }
+        }
+    }
+
+    fn cmp(&self, a: Time, b: Time) -> Order {
+        compare(a, b, self.with.boundary)
+    }
+
+    fn boundary(&self) -> u64 {
+        self.with.boundary
+    }
+}

@@ -1,0 +1,156 @@
+//! Do the counters still run as they did when they were measured?
+
+use crate::calibrate::{CalibrateError, Calibration, Calibrator};
+use crate::{Clock, Ordo};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+/// Rounds of each pair at a look: a millisecond near, and wider than a calibration by little.
+const LOOK: u64 = 5_000;
+
+/// Rounds of each pair where a look has found more than the clock allows: it may have been noise.
+const DOUBT: u64 = 100_000;
+
+/// What a look at a clock's counters has found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Drift {
+    /// What was measured.
+    pub found: Calibration,
+    /// The clock's boundary before, in ticks.
+    pub before: u64,
+    /// And now: no smaller.
+    pub boundary: u64,
+}
+
+impl Drift {
+    /// True where the boundary had to be raised: comparisons before this look may have called
+    /// certain what was not.
+    pub fn is_raised(&self) -> bool {
+        self.boundary > self.before
+    }
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = |ticks: u64| self.found.rate.nanoseconds(ticks as f64).value;
+        let (before, now) = (ns(self.before), ns(self.boundary));
+        match self.is_raised() {
+            true => write!(
+                f,
+                "the CPUs' counters have drifted apart: the boundary was {before:.1} ns and is \
+                 now {now:.1} ns"
+            ),
+            false => write!(f, "the boundary of {now:.1} ns holds"),
+        }
+    }
+}
+
+impl Ordo {
+    /// Measures the offsets again, of the CPUs that it was made for, and raises the boundary where they have outgrown it. Never
+    /// lowers it: what is in use may rely on the larger one.
+    ///
+    /// Each CPU is busy for about a millisecond for each other one. What the margin covers does not
+    /// count as growth; what exceeds it is measured again, with more rounds.
+    ///
+    /// # Errors
+    /// Why nothing could be measured; the boundary is as it was.
+    pub fn check(&self) -> Result<Drift, CalibrateError> {
+        let mut by = Calibrator::new().rounds(LOOK);
+        if let Some(made) = self.calibration() {
+            by = by.cpus(made.offsets.cpus().iter().copied().collect());
+            by = if made.composed { by.composed() } else { by };
+        }
+        self.check_by(&by)
+    }
+
+    /// The same by particulars of your own.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_by(&self, by: &Calibrator) -> Result<Drift, CalibrateError> {
+        let mut found = by.run()?;
+        if outgrown(&found, self.boundary()) {
+            found = by.clone().rounds(DOUBT).run()?;
+        }
+        let before = self.boundary();
+        if outgrown(&found, before) {
+            self.raise_boundary(found.boundary);
+        }
+        Ok(Drift {
+            boundary: self.boundary(),
+            found,
+            before,
+        })
+    }
+}
+
+/// True where the largest offset found, which may be one step more at times, is not within the
+/// boundary.
+fn outgrown(found: &Calibration, boundary: u64) -> bool {
+    let largest = found.offsets.largest().map_or(0, |(_, _, ticks)| ticks);
+    largest.max(0).cast_unsigned() + found.step > boundary
+}
+
+/// A thread that looks at a clock's counters again and again, and raises its boundary where they
+/// have drifted apart. It ends when this is dropped.
+///
+/// ```no_run
+/// use corelay_clock::{Ordo, Watchdog};
+/// use std::{sync::Arc, time::Duration};
+///
+/// let clock = Arc::new(Ordo::calibrate()?);
+/// let watchdog = Watchdog::start(Arc::clone(&clock), Duration::from_secs(60), |look| match look {
+///     Ok(drift) if drift.is_raised() => eprintln!("{drift}"),
+///     Ok(_) => {}
+///     Err(error) => eprintln!("the clock cannot be watched: {error}"),
+/// })?;
+/// # drop(watchdog);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the watching ends when this is dropped"]
+pub struct Watchdog {
+    stop: Option<Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Looks now and then `every` so often, and reports each look.
+    ///
+    /// # Errors
+    /// Where the system gives no thread.
+    pub fn start<C, R>(clock: C, every: Duration, mut report: R) -> std::io::Result<Self>
+    where
+        C: Deref<Target = Ordo> + Send + 'static,
+        R: FnMut(Result<Drift, CalibrateError>) + Send + 'static,
+    {
+        let (stop, stopped) = mpsc::channel();
+        let watch = move || {
+            loop {
+                report(clock.check());
+                if stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("corelay-clock-watch".to_owned());
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread.spawn(watch)?),
+        })
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A report that panicked has said so on its thread.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The rule on hardware: who announces before it draws is never seen by halves, by any clock; who
+//! draws first is, and the clock for tests shows it.
+
+#![cfg(not(any(corelay_loom, corelay_shuttle)))]
+
+mod versioned;
+
+use corelay_clock::{Logical, Ordo, SkewedBuilder};
+use versioned::{Draws, torn};
+
+const WITHIN: SkewedBuilder = SkewedBuilder {
+    skew: 80,
+    step: 30,
+    boundary: 110,
+    delay: 40,
+};
+
+/// Readers read until they see the commit.
+const MANY: usize = usize::MAX;
+
+#[test]
+fn who_announces_first_is_never_seen_by_halves() {
+    let ordo = Ordo::calibrate().ok();
+    for _ in 0..100 {
+        let rule = Draws::AfterItHasAnnounced;
+        assert_eq!(torn(Logical::new(), rule, 2, MANY), 0);
+        assert_eq!(torn(WITHIN.build(), rule, 2, MANY), 0);
+        if let Some(clock) = &ordo {
+            let clock = Ordo::with_boundary(corelay_clock::Clock::boundary(clock));
+            assert_eq!(torn(clock, rule, 2, MANY), 0);
+        }
+    }
+}
+
+/// Until one is seen: a reader has to come between a draw and its publication.
+#[test]
+fn who_draws_first_is_seen_by_halves() {
+    let delayed = SkewedBuilder {
+        delay: 2_000,
+        ..WITHIN
+    };
+    while torn(delayed.build(), Draws::WithoutAnnouncing, 2, MANY) == 0 {}
+}

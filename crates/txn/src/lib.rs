@@ -1,0 +1,12 @@
+//! Algorithms ordered by a [`Clock`](corelay_clock::Clock), the same code on one shared counter
+//! and on each core's own hardware clock.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`rlu`] | read-log-update: many objects read under one snapshot, locked one by one |
+//! | [`tl2`] | transactional memory: variables read and written as if nobody else did |
+//! | [`oplog`] | logs of updates, one for each session, merged by time when somebody reads |
+
+pub mod oplog;
+pub mod rlu;
+pub mod tl2;

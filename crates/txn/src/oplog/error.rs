@@ -1,0 +1,52 @@
+//! What may be wrong.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Operations that a log may be told to hold: its index has words of 32 bits.
+pub(super) const CAPACITIES: RangeInclusive<usize> = 1..=1 << 24;
+
+/// An [`OpLog`](super::OpLog) was asked for with logs of a capacity that they cannot have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapacityError {
+    pub(super) asked: usize,
+}
+
+impl fmt::Display for CapacityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "an `OpLog` with logs of capacity {}: a log holds between {} and {} operations",
+            self.asked,
+            CAPACITIES.start(),
+            CAPACITIES.end(),
+        )
+    }
+}
+
+impl std::error::Error for CapacityError {}
+
+/// An operation has panicked while it was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Poisoned;
+
+impl Poisoned {
+    #[cold]
+    #[track_caller]
+    pub(super) fn refuse() -> ! {
+        panic!("{Poisoned}")
+    }
+}
+
+impl fmt::Display for Poisoned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "this `OpLog` is poisoned: one of its operations has panicked while it was applied, \
+             and its state may be half changed; make a new one",
+        )
+    }
+}
+
+impl std::error::Error for Poisoned {}

@@ -1,0 +1,327 @@
+//! Objects, the logs that hold their copies, and what is thrown away with a log.
+//!
+//! ```text
+//!  Object<T>            Log (128 bytes aligned)
+//!  ┌────────┐           ┌───────┬───────┬────────────────────────────────────┬────
+//!  │ header ├──────────►│ stage │ owner │ log │ original │ previous │ … │ copy │ …
+//!  ├────────┤           └───────┴───────┴────────────────────────────────────┴────
+//!  │ data   │◄────────────────────────────────────┘         Record<T>
+//!  └────────┘
+//! ```
+//! A header is null while its object is free. The paper's third kind of header, "is a copy", does
+//! not occur: pointers always name originals.
+
+use super::slot::Slot;
+use super::words::Stage;
+use corelay_sync::facade::Shadow;
+use corelay_sync::facade::atomic::{AtomicPtr, AtomicU64, Ordering};
+use corelay_sync::facade::cell::{UnsafeCell, place_of};
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+
+/// The word in front of every object: null, or the record of its copy in the owner's log.
+pub(super) type Header = AtomicPtr<Record>;
+
+/// Something that sections read and lock.
+#[repr(C)]
+pub(super) struct Object<T> {
+    pub(super) header: Header,
+    pub(super) data: UnsafeCell<T>,
+}
+
+impl<T> Object<T> {
+    pub(super) fn new(data: T) -> Self {
+        Self {
+            header: Header::new(ptr::null_mut()),
+            data: UnsafeCell::new(data),
+        }
+    }
+}
+
+/// What every record begins with.
+#[repr(C)]
+pub(super) struct Record {
+    pub(super) log: NonNull<Log>,
+    pub(super) original: NonNull<Header>,
+    /// The one locked before it in this log.
+    pub(super) previous: *mut Record,
+    /// Copies back.
+    write_back: unsafe fn(NonNull<Record>),
+    /// The write set that has the copy as it was before: see `Journal::keep`.
+    pub(super) set: u64,
+}
+
+/// A record and the copy.
+#[repr(C)]
+pub(super) struct RecordOf<T> {
+    pub(super) head: Record,
+    pub(super) copy: UnsafeCell<MaybeUninit<T>>,
+}
+
+impl<T: Copy> RecordOf<T> {
+    pub(super) fn new(log: NonNull<Log>, original: NonNull<Object<T>>, set: u64) -> Self {
+        Self {
+            head: Record {
+                log,
+                original: original.cast(),
+                previous: ptr::null_mut(),
+                write_back: Self::write_back,
+                set,
+            },
+            copy: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// # Safety
+    /// `record` is of this type and holds its original's lock; nobody reads the original.
+    unsafe fn write_back(record: NonNull<Record>) {
+        let record = record.cast::<Self>();
+        // SAFETY: the caller's duty; records stay while they are pointed at.
+        let record = unsafe { record.as_ref() };
+        let object = record.head.original.cast::<Object<T>>();
+        // SAFETY: a locked object stays.
+        let object = unsafe { object.as_ref() };
+        object.data.with_mut(|to| {
+            record.copy.with(|from| {
+                // SAFETY: the copy was made when the object was locked; nobody reads the original.
+                unsafe { to.copy_from_nonoverlapping(from.cast(), 1) }
+            });
+        });
+    }
+}
+
+/// Copies the record's copy back to its original, and unlocks that.
+///
+/// # Safety
+/// The record holds the lock, and nobody reads the original: the grace period has passed.
+unsafe fn write_back_and_unlock(record: NonNull<Record>) {
+    // SAFETY: only a shared look; the caller's duty.
+    let head = unsafe { record.as_ref() };
+    // SAFETY: the caller's duty.
+    unsafe { (head.write_back)(record) };
+    // SAFETY: the caller's duty.
+    unsafe { unlock(record) };
+}
+
+/// Makes the record's original free again. The object may be gone afterwards.
+///
+/// # Safety
+/// The record holds the lock.
+pub(super) unsafe fn unlock(record: NonNull<Record>) {
+    // SAFETY: the caller's duty.
+    let original = unsafe { record.as_ref() }.original;
+    // SAFETY: a locked object stays.
+    let header = unsafe { original.as_ref() };
+    // Release: pairs with the Acquire of who reads the object or locks it next; publishes what was
+    // copied back.
+    header.store(ptr::null_mut(), Ordering::Release);
+}
+
+const FIRST: usize = 62;
+
+/// The part of a log that other sessions look at, and its first records: a small write set is one
+/// or two lines.
+#[repr(C, align(128))]
+pub(super) struct Log {
+    stage: AtomicU64,
+    pub(super) owner: *const Slot,
+    first: UnsafeCell<[MaybeUninit<u64>; FIRST]>,
+    /// All records, to loom: read by who follows a header, written when the log begins anew.
+    pub(super) records: Shadow,
+}
+
+impl Log {
+    /// Whose it is, for who has found a record of it in a header.
+    pub(super) fn owner_of_found(&self) -> NonNull<Slot> {
+        self.records.read(0, 1);
+        // SAFETY: a log is made with its owner's slot.
+        unsafe { NonNull::new_unchecked(self.owner.cast_mut()) }
+    }
+
+    /// For who takes what is committed, and the records with it.
+    #[inline(always)]
+    pub(super) fn stage(&self) -> Stage {
+        // Acquire: pairs with `set_stage`: who sees a time sees the copies.
+        Stage::from_bits(self.stage.load(Ordering::Acquire))
+    }
+
+    #[inline(always)]
+    pub(super) fn set_stage(&self, stage: Stage) {
+        // Release: pairs with `stage`; publishes the copies.
+        self.stage.store(stage.bits(), Ordering::Release);
+    }
+}
+
+/// Something to be freed.
+pub(super) struct Garbage {
+    place: NonNull<()>,
+    free: unsafe fn(NonNull<()>),
+}
+
+impl Garbage {
+    /// An object whose box has been turned into a pointer.
+    pub(super) fn boxed<T>(place: NonNull<Object<T>>) -> Self {
+        /// # Safety
+        /// The caller's duty of `Garbage::free`.
+        unsafe fn free<T>(place: NonNull<()>) {
+            // SAFETY: as above; it came out of a box of this type.
+            let object = unsafe { Box::from_raw(place.cast::<Object<T>>().as_ptr()) };
+            // A write, to loom: who reads it still is found.
+            place_of(&object.data);
+        }
+        Self {
+            place: place.cast(),
+            free: free::<T>,
+        }
+    }
+
+    /// # Safety
+    /// It came out of a box of the type that it was made with, and nobody uses it.
+    pub(super) unsafe fn free(self) {
+        // SAFETY: the caller's duty.
+        unsafe { (self.free)(self.place) };
+    }
+}
+
+/// A log with what only its owner looks at.
+pub(super) struct Volume {
+    pub(super) log: NonNull<Log>,
+    /// The one locked last.
+    pub(super) last: *mut Record,
+    /// To be freed behind the grace period.
+    pub(super) garbage: Vec<Garbage>,
+    /// Write sets that it holds.
+    pub(super) sets: usize,
+    free: *mut u8,
+    end: *mut u8,
+    chunks: Vec<Box<[MaybeUninit<u128>]>>,
+    /// Chunks in use.
+    used: usize,
+}
+
+/// Bytes of the chunks of memory that a log grows by.
+const CHUNK: usize = 4096;
+/// Chunks beyond which a log is not to grow if it can be helped.
+const LONG: usize = 8;
+/// Chunks that a log keeps when it begins anew.
+const KEPT: usize = 2 * LONG;
+
+impl Volume {
+    pub(super) fn new(owner: *const Slot) -> Self {
+        let log = Box::new(Log {
+            stage: AtomicU64::new(Stage::COLLECTING.bits()),
+            owner,
+            first: UnsafeCell::new([MaybeUninit::uninit(); FIRST]),
+            records: Shadow::new(1),
+        });
+        let mut volume = Self {
+            // SAFETY: a box is not null.
+            log: unsafe { NonNull::new_unchecked(Box::into_raw(log)) },
+            last: ptr::null_mut(),
+            garbage: Vec::new(),
+            sets: 0,
+            free: ptr::null_mut(),
+            end: ptr::null_mut(),
+            chunks: Vec::new(),
+            used: 0,
+        };
+        volume.begin();
+        volume
+    }
+
+    pub(super) fn log(&self) -> &Log {
+        // SAFETY: it lives as long as the volume.
+        unsafe { self.log.as_ref() }
+    }
+
+    /// Begins anew: nobody has a pointer into it any more.
+    pub(super) fn begin(&mut self) {
+        debug_assert!(self.last.is_null() && self.garbage.is_empty());
+        self.log().records.write(0, 1);
+        self.log().set_stage(Stage::COLLECTING);
+        self.sets = 0;
+        self.used = 0;
+        self.chunks.truncate(KEPT);
+        // SAFETY: a place in the log, which lives; no reference is made.
+        let first = unsafe { &raw mut (*self.log.as_ptr()).first };
+        self.free = first.cast();
+        // SAFETY: the end of that place.
+        self.end = unsafe { first.add(1) }.cast();
+    }
+
+    /// True where it should be brought to an end, for the memory that it takes.
+    pub(super) fn is_long(&self) -> bool {
+        self.used > LONG
+    }
+
+    /// Room for a value, which stays until the log begins anew.
+    #[inline]
+    pub(super) fn room<T>(&mut self) -> NonNull<T> {
+        const {
+            assert!(
+                align_of::<T>() <= align_of::<u128>(),
+                "objects are aligned to 16 bytes at most"
+            );
+        }
+        let skip = self.free.align_offset(align_of::<T>());
+        let needed = skip + size_of::<T>();
+        if needed <= self.end.addr() - self.free.addr() {
+            let place = self.free.wrapping_add(skip);
+            self.free = self.free.wrapping_add(needed);
+            // SAFETY: in the middle of a chunk.
+            return unsafe { NonNull::new_unchecked(place) }.cast();
+        }
+        self.grow(size_of::<T>()).cast()
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) -> NonNull<u8> {
+        let units = bytes.max(CHUNK).div_ceil(size_of::<u128>());
+        while self.chunks.get(self.used).is_some_and(|c| c.len() < units) {
+            self.chunks.swap_remove(self.used);
+        }
+        if self.used == self.chunks.len() {
+            self.chunks.push(Box::new_uninit_slice(units));
+        }
+        let range = self.chunks[self.used].as_mut_ptr_range();
+        self.used += 1;
+        self.free = range.start.cast::<u8>().wrapping_add(bytes);
+        self.end = range.end.cast();
+        // SAFETY: the beginning of a chunk.
+        unsafe { NonNull::new_unchecked(range.start.cast()) }
+    }
+
+    /// Copies back what it has locked, and unlocks it.
+    ///
+    /// # Safety
+    /// Nobody reads the originals: the grace period has passed.
+    pub(super) unsafe fn write_back(&mut self) {
+        while let Some(record) = NonNull::new(self.last) {
+            // SAFETY: a record of this log.
+            self.last = unsafe { record.as_ref() }.previous;
+            // SAFETY: it holds its lock; the caller's duty.
+            unsafe { write_back_and_unlock(record) };
+        }
+    }
+
+    /// Frees what was thrown away with it; how many.
+    ///
+    /// # Safety
+    /// Nobody can reach it any more: the grace period has passed.
+    pub(super) unsafe fn free_garbage(&mut self) -> u64 {
+        let many = self.garbage.len();
+        for garbage in self.garbage.drain(..) {
+            // SAFETY: the caller's duty.
+            unsafe { garbage.free() };
+        }
+        many as u64
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        debug_assert!(self.last.is_null() && self.garbage.is_empty());
+        // SAFETY: it came out of a box in `new`, and nobody has a pointer to it.
+        drop(unsafe { Box::from_raw(self.log.as_ptr()) });
+    }
+}

@@ -1,0 +1,133 @@
+//! Read-log-update: many objects read under one snapshot, locked for writing one by one.
+//!
+//! A *section* sees everything as of its beginning and takes nothing: no lock, no copy, one locked
+//! instruction. A *write section* locks object by object and works on copies in its session's
+//! *log*; when it commits, later sections read the copies, and when the earlier ones have ended,
+//! the copies replace the originals (Matveev, Shavit, Felber and Marlier, "Read-log-update: a
+//! lightweight synchronization mechanism for concurrent programming", SOSP 2015; with hardware
+//! clocks, Kashyap and others, "A Scalable Ordering Primitive for Multicore Machines", EuroSys
+//! 2018).
+//!
+//! ```
+//! use corelay_clock::Logical;
+//! use corelay_txn::rlu::{Domain, RluHash, RluList};
+//!
+//! let domain = Domain::new(Logical::new());
+//! let idle: RluList<_, u64> = RluList::new_in(&domain);
+//! let busy: RluHash<_, u64, &str> = RluHash::new_in(&domain, 64);
+//! let mut session = domain.session();
+//! session.write(|section| idle.insert(section, 7, ()));
+//!
+//! // Worker 7 gets work: in one step, for all readers.
+//! session.write(|section| {
+//!     idle.remove(section, &7)?;
+//!     busy.insert(section, 7, "tidy up")
+//! });
+//! let (idle, work) = session.read(|section| {
+//!     (idle.iter(section).count(), busy.get(section, &7))
+//! });
+//! assert_eq!((idle, work), (0, Some("tidy up")));
+//! ```
+//!
+//! # When not to use it
+//! Where most sections write, or all write the same object: a mutex is cheaper. Where values are
+//! large: a lock copies them twice. Where a section takes long or waits: it keeps every writer's
+//! memory; put what waits behind the section.
+//!
+//! # Guarantees
+//! * **Snapshot.** A section sees, of each commit of another session, everything or nothing, and
+//!   never an older state than an earlier section of its session. It sees its own session's changes.
+//! * **Order.** Without deferral ([`Domain::new`]) a commit is visible when it returns: sections
+//!   are linearizable, write sections among them as far as they lock what they depend on. What a
+//!   write section has only read may have been changed by another when it commits (write skew, as
+//!   under snapshot isolation): lock it too. With deferral ([`Domain::with_deferral`]) the session
+//!   itself sees its changes at once, and others when they are synchronised.
+//! * **Progress.** Readers never wait for writers, but for one that is between announcing a commit
+//!   and saying its time: a few hundred nanoseconds, or until the system lets it run again. A lock
+//!   that a session keeps while it does nothing is taken from it, by who needs it.
+//! * **Abort.** [`Abort`] returned from a section undoes it, as does a panic in it.
+//! * **Waiting** inside a section is refused by a panic that names it: the thread would run other
+//!   fibres, and those might wait for the section. Sections do not nest.
+//! * **Memory.** What is removed is freed when every section that began before has ended. A session
+//!   has three logs, which grow with what one sync makes visible. A section that does not end keeps
+//!   all of that; a writer that has waited two seconds for one prints where it began.
+//! * **Idle cost.** None. A domain keeps a place for as many sessions as have lived at once.
+//! * **Cost of a commit.** One line for each other session, in whatever order (hardware clocks: two
+//!   looks); so commits of hundreds of sessions want deferral.
+//!
+//! # How it works
+//! | file | idea |
+//! |---|---|
+//! | `words` | where a session stands, how far a log is; the one comparison that decides |
+//! | `slot` | what a session shows to others; whose its journal is |
+//! | `log` | objects, records with copies, what is freed with a log |
+//! | `journal` | locks, write sets, three logs |
+//! | `sync` | publish, wait for readers, copy back |
+//! | `session`, `domain` | the safe face |
+//! | `list`, `hash` | structures |
+//!
+//! ## State table
+//! | an object's header | its log is | a section of local time *l* takes |
+//! |---|---|---|
+//! | null | | the original |
+//! | a record | its own session's | the copy |
+//! | a record | collecting | the original |
+//! | a record | announced, not before *f* | the original if *l* ≤ *f*, else it waits |
+//! | a record | visible from *v* | the copy if *v* < *l*, else the original |
+//!
+//! *v* = *w* + boundary, where *w* is the commit's time: *v* < *l* says that *w* is **certainly**
+//! before *l*. It is computed once and written down. Readers and syncers compare with the same two
+//! numbers, so they cannot disagree, even while the boundary is being raised.
+//!
+//! A commit: announce; draw *w*; (clocks that know uncertainty) raise each session's *horizon* to
+//! *v* and note whose section is not beyond it; say *v*. Later, when no section is left with
+//! *l* ≤ *v*: copy back, unlock, free what was removed. The buffers are used again when the *next*
+//! commit has come as far.
+//!
+//! A section begins on an exact clock: say "inside"; fence; draw *l*; say it. On one that knows
+//! uncertainty: draw *l*, say it by a locked instruction, look at the horizon; if *l* is not beyond
+//! it, draw again until it is.
+//!
+//! ## Proof sketch
+//! *Who takes a copy sees all of the commit.* Then *v* < *l*: *w* was drawn before *l*, and the
+//! announcement before *w*. What the section reads, it reads after *l* was drawn, so at each of the
+//! commit's objects it finds the lock, or what was copied back; and in the log it finds at least
+//! the announcement, and waits for *v*. On exact clocks the order is that of the clock's word. On
+//! hardware clocks [`now`](corelay_clock::Clock::now) by itself is in no order; but the locked
+//! instruction that says *l* needs its value, and no later load is performed before a locked
+//! instruction (elsewhere: a store, and a full fence).
+//!
+//! *Who takes an original is waited for*, if it is later overwritten. Then *l* ≤ *v*. The section
+//! says that it is inside, passes a full fence, and looks (at the clock, at its horizon); the
+//! commit does its part (the clock's increment, the horizon), passes a full fence, and looks whether
+//! it is inside. Either the commit sees the section, and waits until it has left or begun anew
+//! beyond *v*; or the section sees the clock incremented, or the horizon *v*, and has *l* > *v*.
+//! Nothing here depends on how long something takes: a thread may be interrupted between any two.
+//! A session that comes into being meanwhile: see `Slots::catch_up`.
+//!
+//! *Copies stay while they are read.* A section that reads one of log A has met its header before
+//! it was unlocked. The session's next commit B draws its time after that, so the section is not
+//! beyond B, and B waits for it; A begins anew behind B.
+//!
+//! *Order.* Horizons are raised before *v* is said. So who sees a commit, or its return, and then
+//! tells somebody, tells a session whose horizon is *v*; what that begins next sees the commit.
+//!
+//! *No deadlock.* Who waits for sections is in none; and in sections nothing waits but for a time
+//! that is about to be said.
+
+mod domain;
+mod hash;
+mod journal;
+mod list;
+mod log;
+mod session;
+mod slot;
+mod stats;
+mod sync;
+mod words;
+
+pub use domain::{Domain, Rlu};
+pub use hash::{HashSession, RluHash};
+pub use list::{ListSession, RluList};
+pub use session::{Abort, Section, Session, WriteSection};
+pub use stats::Stats;

@@ -1,0 +1,81 @@
+//! What a session has counted.
+
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What has happened in the sections of a session, or of all sessions of a domain.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Stats {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        /// Written by one session, read by whoever asks.
+        #[derive(Default)]
+        pub(super) struct Counters {
+            $(pub(super) $name: Counter,)*
+        }
+
+        impl Counters {
+            pub(super) fn stats(&self) -> Stats {
+                Stats { $($name: self.$name.get(),)* }
+            }
+        }
+
+        impl Stats {
+            /// Adds up, field by field.
+            #[must_use]
+            pub fn plus(self, other: Self) -> Self {
+                Self { $($name: self.$name + other.$name,)* }
+            }
+
+            /// What has been counted since `earlier`, field by field.
+            #[must_use]
+            pub fn since(self, earlier: Self) -> Self {
+                Self { $($name: self.$name - earlier.$name,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Write sections that were committed and had locked something.
+    commits,
+    /// Write sections that were aborted; they are retried by `write`.
+    aborts,
+    /// Aborts because another session had locked the object.
+    aborts_locked,
+    /// Times that write sets were made visible to others.
+    syncs,
+    /// Syncs that had to wait for sections of other sessions.
+    waits,
+    /// Syncs done for another session, which held locks and did nothing.
+    helps,
+    /// Looks at a locked object whose commit was near this section's time: taken as not seen.
+    uncertain,
+    /// Looks at a locked object that took the copy.
+    copies,
+    /// Looks at a locked object whose owner had announced and not yet said its time.
+    pending,
+    /// Objects freed.
+    freed,
+}
+
+/// Counts up, by one thread at a time.
+#[derive(Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline(always)]
+    pub(super) fn add(&self, n: u64) {
+        // Relaxed, both: a count, with one writer.
+        self.0
+            .store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        // Relaxed: a count.
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,234 @@
+//! Making a log visible, waiting for those who read what was before, and copying back.
+
+use super::domain::Inner;
+use super::journal::{Journal, Published};
+use super::slot::Slot;
+use super::words::{Presence, Stage};
+use corelay_clock::{Clock, Time};
+use corelay_sync::Backoff;
+use corelay_sync::facade::MODEL;
+use corelay_sync::facade::atomic::{Ordering, fence};
+use corelay_sync::facade::hint::{self, spin_loop};
+use corelay_sync::wait::{self, NoSwitch};
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+/// What [`NoSwitch`] names inside a section.
+pub(super) const SECTION: &str = "a section of an RLU domain";
+
+impl<C: Clock> Inner<C> {
+    /// True where times are never uncertain.
+    #[inline(always)]
+    pub(super) fn is_exact(&self) -> bool {
+        self.clock.boundary() == 0
+    }
+
+    /// Begins a section; its local time.
+    #[inline(always)]
+    pub(super) fn enter(&self, slot: &Slot) -> u64 {
+        if self.is_exact() {
+            slot.enter(Presence::OPENING);
+            let local = self.clock.read_time().raw();
+            slot.set_local(local);
+            return local;
+        }
+        // In no order to what stands before and after in the program; `enter` makes it earlier
+        // than what this section reads, and the horizon makes it late enough.
+        let local = self.clock.now().raw();
+        slot.enter(Presence::since(local));
+        if local <= slot.horizon() {
+            return self.catch_up(slot);
+        }
+        local
+    }
+
+    /// Draws a local time beyond the horizon: waits for at most twice the boundary.
+    #[cold]
+    fn catch_up(&self, slot: &Slot) -> u64 {
+        let horizon = slot.horizon();
+        let local = loop {
+            let local = self.clock.read_time().raw();
+            if local > horizon {
+                break local;
+            }
+            spin_loop();
+        };
+        slot.set_local(local);
+        local
+    }
+
+    /// Makes the collecting log visible.
+    ///
+    /// `floor`: a local time that this thread has drawn before.
+    pub(super) fn publish(&self, slot: &Slot, journal: &mut Journal, floor: Option<u64>) {
+        let volume = &journal.volumes[journal.collecting];
+        let log = volume.log();
+        // Announced before the time is drawn: a section that begins after the draw finds it, and
+        // waits for what is drawn. Those of local times up to the floor need not.
+        let floor = floor.map_or(0, |local| local + self.clock.boundary());
+        log.set_stage(Stage::announced(floor));
+        let drawn = self.clock.commit_time(Time::ZERO);
+        // Computed once: readers and syncers compare with the same number, whatever becomes of
+        // the boundary.
+        let visible = drawn.raw() + self.clock.boundary();
+        journal.readers.clear();
+        if !self.is_exact() {
+            log.set_stage(Stage::announced(visible));
+            self.raise_horizons(slot, visible, &mut journal.readers);
+        }
+        log.set_stage(Stage::committed(visible));
+        journal.turn(visible, !self.is_exact());
+        slot.counters.syncs.add(1);
+    }
+
+    /// Has all sections that begin from now on be beyond `visible`; `readers` are the others.
+    fn raise_horizons(&self, slot: &Slot, visible: u64, readers: &mut Vec<NonNull<Slot>>) {
+        // Our own slot first: see `Slots::catch_up`. And this session is to see what it sees of
+        // others' commits as of no earlier than its own.
+        slot.raise_horizon(visible);
+        for reader in self.slots.iter() {
+            if std::ptr::eq(reader, slot) {
+                continue;
+            }
+            reader.raise_horizon(visible);
+            if !reader.presence().is_past(visible) {
+                readers.push(NonNull::from(reader));
+            }
+        }
+    }
+
+    /// Copies the published log back if its readers are gone. False where there is one still.
+    ///
+    /// `me` counts the freed.
+    pub(super) fn advance(&self, me: &Slot, slot: &Slot, journal: &mut Journal) -> bool {
+        if !self.readers_are_gone(slot, journal) {
+            return false;
+        }
+        let Some(Published { volume, .. }) = journal.published.take() else {
+            return true;
+        };
+        let behind = &mut journal.volumes[volume];
+        // SAFETY: the grace period has passed.
+        unsafe { behind.write_back() };
+        // SAFETY: unlinked by what was copied back, and the grace period has passed.
+        let freed = unsafe { behind.free_garbage() };
+        me.counters.freed.add(freed);
+        if let Some(free) = journal.retired.replace(volume) {
+            journal.volumes[free].begin();
+        }
+        self.sweep();
+        true
+    }
+
+    /// True once nobody reads what the published log has locked: no section that is not beyond it,
+    /// but those of `slot`, whose session has no reference now.
+    fn readers_are_gone(&self, slot: &Slot, journal: &mut Journal) -> bool {
+        let Some(published) = &mut journal.published else {
+            return true;
+        };
+        let visible = published.visible;
+        if !published.is_scanned {
+            // SeqCst: pairs with the fence of `Slot::enter`: we see the section below, or it
+            // reads the clock after our commit.
+            fence(Ordering::SeqCst);
+            published.is_scanned = true;
+            let others = self.slots.iter().filter(|&s| !std::ptr::eq(s, slot));
+            journal.readers.extend(others.map(NonNull::from));
+        }
+        journal.readers.retain(|reader| {
+            // SAFETY: slots live as long as the domain.
+            let reader = unsafe { reader.as_ref() };
+            !reader.presence().is_past(visible)
+        });
+        journal.readers.is_empty()
+    }
+
+    /// Makes everything visible that the journal holds, and copies it back; waits for readers.
+    ///
+    /// The caller has the service of `slot`, and is in no section.
+    pub(super) fn flush(&self, me: &Slot, slot: &Slot, journal: &mut Journal) {
+        self.finish(me, slot, journal);
+        if journal.collects() {
+            self.publish(slot, journal, None);
+            self.finish(me, slot, journal);
+        }
+    }
+
+    /// Makes visible what has been collected, behind what was published before.
+    ///
+    /// The caller has the service of `slot`, its own, and is in no section.
+    pub(super) fn push(&self, slot: &Slot, journal: &mut Journal) {
+        self.finish(slot, slot, journal);
+        if journal.collects() {
+            self.publish(slot, journal, None);
+        }
+    }
+
+    fn finish(&self, me: &Slot, slot: &Slot, journal: &mut Journal) {
+        if self.advance(me, slot, journal) {
+            return;
+        }
+        me.counters.waits.add(1);
+        let mut patience = Patience::new();
+        while !self.advance(me, slot, journal) {
+            patience.wait(|| {
+                // SAFETY: slots live as long as the domain.
+                let reader = unsafe { journal.readers.first()?.as_ref() };
+                reader.at()
+            });
+        }
+    }
+}
+
+/// A section that has been waited for so long is reported.
+const LONG: Duration = Duration::from_secs(2);
+
+/// Waits outside of sections: spins, lets other fibres and threads run, and tells who is waited
+/// for if it takes long.
+pub(super) struct Patience {
+    backoff: Backoff,
+    since: Option<Instant>,
+    reported: bool,
+}
+
+impl Patience {
+    pub(super) fn new() -> Self {
+        // A section of this thread would be waited for without end.
+        if NoSwitch::active() == Some(SECTION) {
+            NoSwitch::refuse("a wait for the sections of an RLU domain");
+        }
+        Self {
+            backoff: Backoff::new(),
+            since: None,
+            reported: false,
+        }
+    }
+
+    pub(super) fn wait(
+        &mut self,
+        at: impl FnOnce() -> Option<&'static std::panic::Location<'static>>,
+    ) {
+        if self.backoff.is_yielding() && !NoSwitch::is_active() {
+            wait::give_turn();
+        }
+        self.backoff.wait();
+        hint::in_vain(self.backoff.yields());
+        if !MODEL && !self.reported && self.backoff.is_spent() {
+            let since = *self.since.get_or_insert_with(Instant::now);
+            if since.elapsed() > LONG {
+                self.reported = true;
+                report(at());
+            }
+        }
+    }
+}
+
+#[cold]
+fn report(at: Option<&std::panic::Location<'_>>) {
+    let begun = at.map_or(String::new(), |at| format!(" at {at}"));
+    eprintln!(
+        "corelay: an RLU writer has waited {} s for the section that began{begun}; \
+         what was removed is not freed until that ends",
+        LONG.as_secs()
+    );
+}

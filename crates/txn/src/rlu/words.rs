@@ -1,0 +1,157 @@
+//! The two words that sessions show each other: where a session stands, and how far a log is.
+
+/// Where a session stands.
+///
+/// ```text
+///  bit 0       set inside a section
+///  bits 1..    the section's local time; 0 while it has none yet
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Presence(u64);
+
+impl Presence {
+    pub(super) const OUTSIDE: Self = Self(0);
+    /// Inside, the local time not known yet.
+    pub(super) const OPENING: Self = Self(1);
+
+    /// Inside a section with this local time.
+    #[inline(always)]
+    pub(super) const fn since(local: u64) -> Self {
+        Self(local << 1 | 1)
+    }
+
+    #[inline(always)]
+    pub(super) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    #[inline(always)]
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_outside(self) -> bool {
+        self.0 == 0
+    }
+
+    /// True where no section stands here that takes originals of what is visible from `visible`.
+    #[inline(always)]
+    pub(super) const fn is_past(self, visible: u64) -> bool {
+        self.0 == 0 || visible < self.0 >> 1
+    }
+}
+
+/// How far a log is.
+///
+/// ```text
+///  bit 63 set     not committed; bits 0..63: it will not be visible at or before this time
+///  bit 63 clear   committed: visible to sections whose local time is greater
+/// ```
+/// A log that still collects is one that will not be visible at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stage(u64);
+
+/// What a section is to do with an object that another's log has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Take {
+    Original,
+    Copy,
+    /// The owner has announced, and has not said its time yet.
+    Wait,
+}
+
+const UNDECIDED: u64 = 1 << 63;
+
+impl Stage {
+    pub(super) const COLLECTING: Self = Self(u64::MAX);
+
+    /// About to draw its time; it will not be visible to local times up to `floor`.
+    #[inline(always)]
+    pub(super) const fn announced(floor: u64) -> Self {
+        Self(UNDECIDED | floor)
+    }
+
+    /// Committed: visible to local times above.
+    #[inline(always)]
+    pub(super) const fn committed(visible: u64) -> Self {
+        Self(visible)
+    }
+
+    #[inline(always)]
+    pub(super) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    #[inline(always)]
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// From when it is visible, once that is decided.
+    #[inline(always)]
+    pub(super) const fn visible(self) -> Option<u64> {
+        if self.0 & UNDECIDED == 0 {
+            Some(self.0)
+        } else {
+            None
+        }
+    }
+
+    /// What a section of this local time takes.
+    #[inline(always)]
+    pub(super) const fn take(self, local: u64) -> Take {
+        if local <= self.0 & !UNDECIDED {
+            Take::Original
+        } else if self.0 & UNDECIDED == 0 {
+            Take::Copy
+        } else {
+            Take::Wait
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Presence, Stage, Take};
+    use corelay_clock::Time;
+
+    #[test]
+    fn presence_keeps_its_fields() {
+        for local in [1, 2, 77, 1 << 40, Time::NEVER.raw()] {
+            let inside = Presence::since(local);
+            assert!(!inside.is_outside());
+            assert_eq!(Presence::from_bits(inside.bits()), inside);
+            assert!(inside.is_past(local - 1));
+            assert!(!inside.is_past(local));
+        }
+        assert_eq!(Presence::since(0), Presence::OPENING);
+        assert!(!Presence::OPENING.is_past(0));
+        assert!(Presence::OUTSIDE.is_past(Time::NEVER.raw()));
+        assert!(Presence::OUTSIDE.is_outside());
+    }
+
+    /// The two sides decide by the same comparison: who takes the original is waited for.
+    #[test]
+    fn who_takes_the_original_is_waited_for() {
+        for visible in [1, 5, 1 << 40] {
+            for local in [1, 4, 5, 6, (1 << 40) + 1] {
+                let stage = Stage::committed(visible);
+                assert_eq!(stage.visible(), Some(visible));
+                let waited_for = !Presence::since(local).is_past(visible);
+                assert_eq!(stage.take(local) == Take::Original, waited_for);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_takes_from_a_log_without_a_time() {
+        assert_eq!(Stage::COLLECTING.take(Time::NEVER.raw()), Take::Original);
+        assert_eq!(Stage::announced(7).take(7), Take::Original);
+        assert_eq!(Stage::announced(7).take(8), Take::Wait);
+        assert_eq!(Stage::announced(7).visible(), None);
+        assert_eq!(Stage::COLLECTING.visible(), None);
+        let stage = Stage::announced(9);
+        assert_eq!(Stage::from_bits(stage.bits()), stage);
+    }
+}

@@ -1,0 +1,124 @@
+//! The memory of a variable: version word, value, domain, in half a cache line.
+
+use super::word::Word;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+
+/// What a transaction reads and writes, whatever the type of the variable.
+///
+/// The value is kept in atomic words and never in plain memory: readers race with the writer, and
+/// find out afterwards that they did. 32 bytes, aligned, so that version and value share a line.
+#[derive(Debug)]
+#[cfg_attr(not(any(corelay_loom, corelay_shuttle)), repr(C, align(32)))]
+pub(super) struct Place {
+    word: AtomicU64,
+    value: [AtomicU64; 2],
+    /// Of the first transaction that wrote here; 0 before.
+    domain: AtomicU64,
+}
+
+impl Place {
+    pub(super) fn new(value: [u64; 2]) -> Self {
+        let [first, second] = value;
+        Self {
+            word: AtomicU64::new(0),
+            value: [AtomicU64::new(first), AtomicU64::new(second)],
+            domain: AtomicU64::new(0),
+        }
+    }
+
+    /// The word, before the value is read.
+    #[inline(always)]
+    pub(super) fn word(&self) -> Word {
+        // Acquire: pairs with the Release of `unlock`. Who sees the time of a commit sees its
+        // values, and its locks on other variables.
+        Word::from_raw(self.word.load(Ordering::Acquire))
+    }
+
+    /// The word, behind something that orders the look: a value read, a time drawn.
+    #[inline(always)]
+    pub(super) fn word_again(&self) -> Word {
+        // Relaxed: ordered by what is in front: the Acquire of `value`, or the clock.
+        Word::from_raw(self.word.load(Ordering::Relaxed))
+    }
+
+    /// The value's first `words` words; whether they belong together says [`word_again`].
+    #[inline(always)]
+    pub(super) fn value(&self, words: usize) -> [u64; 2] {
+        let [first, second] = &self.value;
+        // Acquire: pairs with the Release of `set_value`. Who sees a new word also sees that the
+        // variable was locked, or something newer, in the `word_again` behind this.
+        [
+            first.load(Ordering::Acquire),
+            if words > 1 {
+                second.load(Ordering::Acquire)
+            } else {
+                0
+            },
+        ]
+    }
+
+    /// Locks, if the word is still `free`.
+    #[inline(always)]
+    pub(super) fn try_lock(&self, free: Word) -> Result<(), Word> {
+        // Acquire: pairs with the Release of the previous `unlock`: that commit's stores of the
+        // value come before ours.
+        let locked = self.word.compare_exchange(
+            free.raw(),
+            free.locked().raw(),
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        );
+        locked.map(drop).map_err(Word::from_raw)
+    }
+
+    /// Has the next writer know that somebody sleeps, if the word is still `read`.
+    pub(super) fn try_await(&self, read: Word) -> Result<(), Word> {
+        // Release: pairs with the Acquire of `try_lock`: the writer finds the sleeper.
+        let awaited = self.word.compare_exchange(
+            read.raw(),
+            read.awaited().raw(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        awaited.map(drop).map_err(Word::from_raw)
+    }
+
+    /// Of the holder of the lock.
+    #[inline(always)]
+    pub(super) fn set_value(&self, value: [u64; 2]) {
+        let [first, second] = &self.value;
+        // Release: pairs with the Acquire of `value`; carries the lock.
+        first.store(value[0], Ordering::Release);
+        // Release: as above. Also where one word would do: a store into the same line costs less
+        // than a branch.
+        second.store(value[1], Ordering::Release);
+    }
+
+    /// The first word, for the holder of the lock or of the only reference.
+    #[inline(always)]
+    pub(super) fn own_value(&self) -> u64 {
+        // Relaxed: nobody else writes.
+        self.value[0].load(Ordering::Relaxed)
+    }
+
+    /// Of the holder of the lock: with a new time, or with the old word where nothing was written.
+    #[inline(always)]
+    pub(super) fn unlock(&self, word: Word) {
+        // Release: pairs with the Acquire of `word` and `try_lock`; publishes the value and the
+        // commit's other locks.
+        self.word.store(word.raw(), Ordering::Release);
+    }
+
+    #[inline(always)]
+    pub(super) fn domain(&self) -> u64 {
+        // Relaxed: it changes once, under the lock; who reads a value that was written sees it,
+        // by the Acquire of `word`.
+        self.domain.load(Ordering::Relaxed)
+    }
+
+    /// Of the holder of the lock.
+    pub(super) fn adopt(&self, domain: u64) {
+        // Relaxed: published by `unlock`.
+        self.domain.store(domain, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,117 @@
+//! The token of the one transaction that runs without being disturbed.
+//!
+//! A transaction that has been aborted too often takes the token; from then on no other commit gets
+//! through, so nothing that it reads changes any more.
+//!
+//! | | committer | holder |
+//! |---|---|---|
+//! | 1 | locks its write set | sets HELD |
+//! | 2 | light barrier | heavy barrier |
+//! | 3 | looks: HELD → unlocks, waits | reads variables; waits where one is locked |
+//!
+//! One of the two barriers comes first. If the committer's does, the holder sees its locks, and waits
+//! until they are gone: with what was written, or unwritten. If the holder's does, the committer sees
+//! HELD. So what the holder has once read stays, and its own commit can fail for no reason. Holders
+//! do not wait for committers but inside steps 1 to 3, which end by themselves.
+
+use super::sleepers::Sleepers;
+use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::{self, NoSwitch, Token};
+use corelay_sync::{Backoff, CachePadded, barrier};
+
+const FREE: u64 = 0;
+const HELD: u64 = 1;
+const AWAITED: u64 = 2;
+
+/// The token of a domain.
+#[derive(Debug)]
+pub(super) struct Serial {
+    word: CachePadded<AtomicU64>,
+    /// Who holds it, as [`pool::who`](super::pool::who) says.
+    holder: AtomicUsize,
+}
+
+impl Serial {
+    pub(super) fn new() -> Self {
+        Self {
+            word: CachePadded::new(AtomicU64::new(FREE)),
+            holder: AtomicUsize::new(0),
+        }
+    }
+
+    /// For a committer that has locked its write set: true where it has to give way.
+    #[inline(always)]
+    pub(super) fn is_held(&self) -> bool {
+        // Pairs with the heavy barrier of `acquire`: the table above.
+        barrier::light();
+        // Relaxed: as the barrier says; who finds it held goes back.
+        self.word.load(Ordering::Relaxed) != FREE
+    }
+
+    pub(super) fn acquire(&self, who: usize, sleepers: &Sleepers) {
+        loop {
+            // Acquire: pairs with the Release of `release`; the holders stand in one order.
+            let taken =
+                self.word
+                    .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+            if taken.is_ok() {
+                break;
+            }
+            self.wait(who, sleepers);
+        }
+        // Relaxed: only read to be compared with the reader's own name.
+        self.holder.store(who, Ordering::Relaxed);
+        // Pairs with the light barrier of `is_held`.
+        barrier::heavy();
+    }
+
+    pub(super) fn release(&self, sleepers: &Sleepers) {
+        // Relaxed: as in `acquire`.
+        self.holder.store(0, Ordering::Relaxed);
+        // AcqRel: Release for the next `acquire`; Acquire pairs with the Release of `wait`, whose
+        // sleeper is then found.
+        if self.word.swap(FREE, Ordering::AcqRel) & AWAITED != 0 {
+            sleepers.wake(self.key());
+        }
+    }
+
+    /// Waits until the token is free, or has been.
+    pub(super) fn wait(&self, who: usize, sleepers: &Sleepers) {
+        // Relaxed: our own name is only there if we have put it there.
+        assert!(
+            self.holder.load(Ordering::Relaxed) != who,
+            "corelay: a transaction inside a transaction that runs alone: call what is inside with \
+             the outer one's `tx` instead of beginning another"
+        );
+        NoSwitch::refuse("a commit that gives way to another");
+        let mut backoff = Backoff::new();
+        // Relaxed: a guess.
+        while self.word.load(Ordering::Relaxed) != FREE {
+            if !backoff.is_spent() {
+                backoff.wait();
+                continue;
+            }
+            let token = Arc::new(Token::new());
+            sleepers.enter(self.key(), &token);
+            if self.is_to_be_awaited() {
+                wait::wait(&token);
+            }
+            sleepers.leave(self.key(), &token);
+        }
+    }
+
+    /// Sets the bit; false where there is nothing to be waited for.
+    fn is_to_be_awaited(&self) -> bool {
+        // Release: pairs with the swap of `release`: the sleeper is found.
+        let awaited =
+            self.word
+                .compare_exchange(HELD, HELD | AWAITED, Ordering::Release, Ordering::Relaxed);
+        // Another one's bit does for us too: the table is looked into after it is taken away.
+        awaited.is_ok() || awaited == Err(HELD | AWAITED)
+    }
+
+    fn key(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}

@@ -1,0 +1,75 @@
+//! Who sleeps until a word changes, in a table beside the words.
+//!
+//! A word that is slept on has a bit for it, so that who changes a word that nobody sleeps on looks
+//! into no table. The sleeper enters the table *before* it sets the bit, by an exchange with the word
+//! as it has last seen it; whoever changes the word sees the bit in what it exchanged, and comes here
+//! *after* the change. So a sleeper that set the bit is found, and one that could not set it has seen
+//! the change.
+
+use corelay_sync::CachePadded;
+use corelay_sync::facade::MODEL;
+use corelay_sync::facade::sync::{Arc, Mutex};
+use corelay_sync::wait::Token;
+
+#[derive(Debug)]
+pub(super) struct Sleepers {
+    buckets: Box<[CachePadded<Mutex<Vec<Sleeper>>>]>,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    /// The word's address.
+    key: usize,
+    token: Arc<Token>,
+}
+
+const BUCKETS: usize = if MODEL { 1 } else { 16 };
+
+impl Sleepers {
+    pub(super) fn new() -> Self {
+        Self {
+            buckets: (0..BUCKETS).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    fn bucket(&self, key: usize) -> &Mutex<Vec<Sleeper>> {
+        &self.buckets[(key >> 5) % BUCKETS]
+    }
+
+    pub(super) fn enter(&self, key: usize, token: &Arc<Token>) {
+        let token = Arc::clone(token);
+        self.bucket(key)
+            .lock()
+            .unwrap()
+            .push(Sleeper { key, token });
+    }
+
+    pub(super) fn leave(&self, key: usize, token: &Arc<Token>) {
+        self.bucket(key)
+            .lock()
+            .unwrap()
+            .retain(|sleeper| sleeper.key != key || !Arc::ptr_eq(&sleeper.token, token));
+    }
+
+    /// Wakes all that sleep on the word. They go out of the table by themselves.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wake(&self, key: usize) {
+        let woken: Vec<_> = self
+            .bucket(key)
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|sleeper| sleeper.key == key)
+            .map(|sleeper| Arc::clone(&sleeper.token))
+            .collect();
+        for token in woken {
+            token.notify();
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.buckets.iter().map(|b| b.lock().unwrap().len()).sum()
+    }
+}

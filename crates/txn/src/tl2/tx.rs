@@ -1,0 +1,407 @@
+//! A transaction that runs.
+
+use super::boxes;
+use super::log::{Log, Write};
+use super::place::Place;
+use super::stats::Reason;
+use super::stm::Stm;
+use super::word::Word;
+use super::{TVar, Value};
+use corelay_clock::{Clock, Logical, Order, Time};
+use corelay_sync::Backoff;
+use corelay_sync::facade::{MODEL, hint};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// What the closure of a transaction returns, and each of its reads and writes.
+pub type Result<T, E = Abort> = std::result::Result<T, E>;
+
+/// The transaction cannot go on: to be passed on by `?`. It is undone, and run again.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Abort {
+    pub(super) why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Another transaction was in the way.
+    Conflict,
+    /// Asked for.
+    Retry,
+}
+
+impl fmt::Display for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.why {
+            Why::Conflict => "another transaction was in the way; this one is run again",
+            Why::Retry => "the transaction is run again when something that it read has changed",
+        })
+    }
+}
+
+impl std::error::Error for Abort {}
+
+/// Looks at a locked variable before the attempt is given up. A commit takes some 100 ns; of one
+/// that takes longer, the thread does not run. A look is a pause of 10 to 20 ns.
+pub(super) const LOOKS: u32 = if MODEL { 1 } else { 64 };
+
+/// A transaction that runs: what its closure reads and writes with.
+///
+/// `'t` is the transaction, `'v` what is there before and after it. Variables live at least as long
+/// as the transaction: those outside of its closure do, and for those behind an [`Arc`] see
+/// [`keep`](Self::keep). In a function of your own:
+///
+/// ```
+/// use corelay_txn::tl2::{Result, TVar, Tx, atomically};
+///
+/// fn swap<'t>(tx: &mut Tx<'t, '_>, a: &'t TVar<u64>, b: &'t TVar<u64>) -> Result<()> {
+///     let (x, y) = (tx.read(a)?, tx.read(b)?);
+///     tx.write(a, y)?;
+///     tx.write(b, x)
+/// }
+///
+/// let (a, b) = (TVar::new(1), TVar::new(2));
+/// atomically(|tx| swap(tx, &a, &b));
+/// assert_eq!((a.load(), b.load()), (2, 1));
+/// ```
+pub struct Tx<'t, 'v: 't, C: Clock = Logical> {
+    pub(super) stm: &'t Stm<C>,
+    pub(super) log: &'t mut Log,
+    /// Set where it must not commit, since it was told to abort.
+    pub(super) doomed: bool,
+    /// It holds the token: nothing that it reads changes.
+    pub(super) is_alone: bool,
+    /// Attempts so far that others were in the way of.
+    pub(super) attempts: u32,
+    /// Neither longer nor shorter: a variable of shorter life must not get into the read set.
+    _lives: PhantomData<&'t mut &'v ()>,
+}
+
+impl<C: Clock> fmt::Debug for Tx<'_, '_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tx")
+            .field("log", &self.log)
+            .field("is_alone", &self.is_alone)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'t, C: Clock> Tx<'t, '_, C> {
+    #[inline(always)]
+    pub(super) fn begin(stm: &'t Stm<C>, log: &'t mut Log) -> Self {
+        Self {
+            stm,
+            log,
+            doomed: false,
+            is_alone: false,
+            attempts: 0,
+            _lives: PhantomData,
+        }
+    }
+
+    /// The variable's value: what this transaction has written, or what was committed last.
+    ///
+    /// All values that one attempt reads were there together at one moment, also in an attempt that
+    /// will be aborted.
+    ///
+    /// # Errors
+    /// To be passed on by `?`: another transaction is in the way.
+    ///
+    /// # Panics
+    /// Where the variable belongs to another [`Stm`].
+    #[inline(always)]
+    pub fn read<T: Value>(&mut self, var: &'t TVar<T>) -> Result<T> {
+        if T::WORDS == 0 {
+            let guard = crossbeam_epoch::pin();
+            let value = self.words(var.place(), T::WORDS)?;
+            // SAFETY: found in the variable inside the guard, or in our own write set.
+            return Ok(unsafe { boxes::get::<T>(value[0], &guard) }.clone());
+        }
+        self.words(var.place(), T::WORDS).map(T::from_words)
+    }
+
+    /// Writes the variable, when the transaction commits.
+    ///
+    /// # Errors
+    /// None yet; to be passed on by `?` as that of [`read`](Self::read).
+    #[inline(always)]
+    pub fn write<T: Value>(&mut self, var: &'t TVar<T>, value: T) -> Result<()> {
+        let (value, free) = if T::WORDS == 0 {
+            (
+                [boxes::make(value), 0],
+                Some(boxes::free::<T> as boxes::Free),
+            )
+        } else {
+            (value.to_words(), None)
+        };
+        corelay_sync::prefetch_write(var.place());
+        let place = var.place();
+        let read = self.log.reads.take_recent(place);
+        let replaced = self.log.writes.put(Write {
+            place: lasting(place),
+            old: read.unwrap_or(Word::UNREAD),
+            value,
+            free,
+        });
+        if T::WORDS == 0
+            && let Some(replaced) = replaced
+        {
+            super::writes::discard(&replaced);
+        }
+        Ok(())
+    }
+
+    /// Writes what `f` makes of the variable's value.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[inline(always)]
+    pub fn update<T: Value>(&mut self, var: &'t TVar<T>, f: impl FnOnce(T) -> T) -> Result<()> {
+        // The commit takes the line to write it; so the read does too, and it moves once.
+        corelay_sync::prefetch_write(var.place());
+        let value = self.read(var)?;
+        self.write(var, f(value))
+    }
+
+    /// Ends the attempt; the transaction sleeps until one of the variables that it has read changes,
+    /// and is then run again. Inside [`or_else`](Self::or_else) the alternative comes first.
+    ///
+    /// ```
+    /// use corelay_txn::tl2::{TVar, atomically};
+    ///
+    /// let slot = TVar::new(None::<u32>);
+    /// std::thread::scope(|s| {
+    ///     s.spawn(|| atomically(|tx| tx.write(&slot, Some(7))));
+    ///     let taken = atomically(|tx| match tx.read(&slot)? {
+    ///         Some(value) => { tx.write(&slot, None)?; Ok(value) }
+    ///         None => tx.retry(),
+    ///     });
+    ///     assert_eq!(taken, 7);
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    /// Always; to be returned from the closure.
+    ///
+    /// # Panics
+    /// The transaction panics if it has read nothing: nothing would wake it.
+    pub fn retry<T>(&mut self) -> Result<T> {
+        Err(Abort { why: Why::Retry })
+    }
+
+    /// Goes on if `condition` holds, else as [`retry`](Self::retry).
+    ///
+    /// # Errors
+    /// Where it does not hold.
+    pub fn check(&mut self, condition: bool) -> Result<()> {
+        if condition { Ok(()) } else { self.retry() }
+    }
+
+    /// Runs `first`; if that ends in [`retry`](Self::retry), takes back what it has written and runs
+    /// `second`. If that ends so too, the transaction sleeps until something changes that either has
+    /// read.
+    ///
+    /// ```
+    /// use corelay_txn::tl2::{TVar, atomically};
+    ///
+    /// let (full, empty) = (TVar::new(Some('x')), TVar::new(None));
+    /// let taken = atomically(|tx| {
+    ///     tx.or_else(
+    ///         |tx| tx.read(&empty)?.map_or_else(|| tx.retry(), Ok),
+    ///         |tx| tx.read(&full)?.map_or_else(|| tx.retry(), Ok),
+    ///     )
+    /// });
+    /// assert_eq!(taken, 'x');
+    /// ```
+    ///
+    /// # Errors
+    /// That of `second`, or a conflict of `first`.
+    pub fn or_else<R>(
+        &mut self,
+        first: impl FnOnce(&mut Self) -> Result<R>,
+        second: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let mark = self.log.writes.begin();
+        match first(self) {
+            Err(Abort { why: Why::Retry }) if !self.doomed => {
+                self.log.take_back(mark);
+                second(self)
+            }
+            result => {
+                self.log.writes.keep(mark);
+                result
+            }
+        }
+    }
+
+    /// Keeps `shared` alive until the attempt ends, so that variables in it can be read and written:
+    /// for lists and trees whose nodes come and go.
+    ///
+    /// ```
+    /// use corelay_txn::tl2::{TVar, atomically};
+    /// use std::sync::Arc;
+    ///
+    /// struct Node { value: u64, next: TVar<Option<Arc<Node>>> }
+    ///
+    /// let last = Arc::new(Node { value: 2, next: TVar::new(None) });
+    /// let head = TVar::new(Some(Arc::new(Node { value: 1, next: TVar::new(Some(last)) })));
+    /// let sum = atomically(|tx| {
+    ///     let (mut sum, mut at) = (0, tx.read(&head)?);
+    ///     while let Some(node) = at {
+    ///         let node = tx.keep(node);
+    ///         sum += node.value;
+    ///         at = tx.read(&node.next)?;
+    ///     }
+    ///     Ok(sum)
+    /// });
+    /// assert_eq!(sum, 3);
+    /// ```
+    pub fn keep<X: Send + Sync + 'static>(&mut self, shared: Arc<X>) -> &'t X {
+        unsafe fn let_go<X>(word: u64) {
+            let pointer = std::ptr::with_exposed_provenance::<X>(word as usize);
+            // SAFETY: of `Arc::into_raw` below; the log does so once.
+            drop(unsafe { Arc::from_raw(pointer) });
+        }
+        let pointer = Arc::into_raw(shared);
+        let word = pointer.expose_provenance() as u64;
+        self.log.kept.push((word, let_go::<X>));
+        // SAFETY: the log lets go of it when the attempt has ended. By then nothing has the lifetime
+        // `'t` any more: the closure was called for every such lifetime, so that it cannot have
+        // carried the reference out; the read and write sets are forgotten first.
+        unsafe { &*pointer }
+    }
+
+    /// The words of the variable's value, consistent with all that was read before.
+    #[inline(always)]
+    fn words(&mut self, place: &'t Place, words: usize) -> Result<[u64; 2]> {
+        if let Some(write) = self.log.writes.find(place) {
+            return Ok(write.value);
+        }
+        let word = place.word();
+        if !word.is_locked()
+            && self.stm.clock().is_before(word.time(), self.log.time)
+            && self.stm.owns(place)
+        {
+            let value = place.value(words);
+            if place.word_again().is_still(word) {
+                self.log.reads.push((lasting(place), word));
+                return Ok(value);
+            }
+        }
+        self.words_slowly(place, words)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn words_slowly(&mut self, place: &'t Place, words: usize) -> Result<[u64; 2]> {
+        if self.doomed {
+            return Err(Abort { why: Why::Conflict });
+        }
+        let mut looks = Looks::new(self.is_alone);
+        loop {
+            let word = place.word();
+            if !word.is_locked() {
+                self.stm.check_owner(place);
+                match self.stm.clock().cmp(word.time(), self.log.time) {
+                    Order::Before => {}
+                    Order::Uncertain => self.resample(Reason::Uncertain)?,
+                    // The word was read before the time was drawn, so what it tells of was before
+                    // in real time: no comparison is needed.
+                    Order::After => self.resample(Reason::Version)?,
+                }
+                let value = place.value(words);
+                if place.word_again().is_still(word) {
+                    self.log.reads.push((lasting(place), word));
+                    return Ok(value);
+                }
+            }
+            if !looks.again() {
+                return Err(self.doom(Reason::Locked));
+            }
+        }
+    }
+
+    /// Draws a new time, if all that was read is still so.
+    fn resample(&mut self, reason: Reason) -> Result<()> {
+        let now = self.stm.clock().read_time();
+        let mut looks = Looks::new(self.is_alone);
+        let is_still = |(place, read): (&Place, Word)| {
+            loop {
+                let word = place.word_again();
+                if word.is_still(read) {
+                    break true;
+                }
+                if !word.is_same_version(read) || !looks.again() {
+                    break false;
+                }
+            }
+        };
+        if !self.log.all_reads().all(is_still) {
+            return Err(self.doom(reason));
+        }
+        self.stm
+            .count(super::pool::who_is_here(), Reason::Resampled);
+        self.log.time = now;
+        Ok(())
+    }
+
+    /// No more is read by this attempt, and it does not commit.
+    #[cold]
+    pub(super) fn doom(&mut self, reason: Reason) -> Abort {
+        self.stm.count(super::pool::who_is_here(), reason);
+        self.doomed = true;
+        // No version is before it: every read comes to where it is refused.
+        self.log.time = Time::ZERO;
+        Abort { why: Why::Conflict }
+    }
+}
+
+/// For the log, which has no lifetime of its own.
+#[inline(always)]
+fn lasting(place: &Place) -> &'static Place {
+    // SAFETY: called with variables that outlive the transaction (`'t`), whose log is cleared when it
+    // ends, in `drop`; nothing else takes them out of the log.
+    unsafe { &*std::ptr::from_ref(place) }
+}
+
+impl<C: Clock> Drop for Tx<'_, '_, C> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.is_alone {
+            self.let_others();
+        }
+        self.log.clear();
+    }
+}
+
+/// Waiting for a commit of another that has locked something: it ends by itself, soon if its thread
+/// runs.
+pub(super) struct Looks {
+    left: u32,
+    /// Waits as long as it takes.
+    patient: Option<Backoff>,
+}
+
+impl Looks {
+    pub(super) fn new(is_alone: bool) -> Self {
+        Self {
+            left: LOOKS,
+            patient: is_alone.then(Backoff::new),
+        }
+    }
+
+    /// Pauses; false where it has been long enough.
+    pub(super) fn again(&mut self) -> bool {
+        if let Some(backoff) = &mut self.patient {
+            backoff.wait();
+            return true;
+        }
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        hint::spin_loop();
+        true
+    }
+}

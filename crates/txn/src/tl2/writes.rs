@@ -1,0 +1,250 @@
+//! The write set: found by a linear search while it is small, by a table of hashes later.
+
+use super::log::{ReadSet, Write};
+use super::place::Place;
+use super::word::Word;
+
+/// What is to be written: a variable once, but see [`begin`](Self::begin).
+#[derive(Debug, Default)]
+pub(super) struct WriteSet {
+    writes: Vec<Write>,
+    /// A bit for each variable, of 64: where it is not set, the variable is not in the set.
+    filter: u64,
+    /// Where the open alternative of an `or_else` begins: older writes are not changed, but
+    /// hidden by newer ones, so that the alternative can be taken back.
+    floor: usize,
+    /// Some value is in a box.
+    pub(super) has_boxes: bool,
+    /// Positions + 1 by hash of the variable; of all writes, or empty.
+    table: Vec<u32>,
+}
+
+/// Writes up to which searching them one by one is the fastest. Measured: see the design note.
+const FEW: usize = 16;
+/// Writes whose memory is kept for the next transaction.
+const MANY: usize = 1024;
+
+#[inline(always)]
+fn hash(place: &Place) -> u64 {
+    // Places are 32 bytes; the upper bits of the product depend on all of the address (Fibonacci
+    // hashing, Knuth volume 3, section 6.4).
+    (std::ptr::from_ref(place).addr() as u64 >> 5).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Neighbours have different bits.
+#[inline(always)]
+fn bit(place: &Place) -> u64 {
+    1 << (std::ptr::from_ref(place).addr() >> 5 & 63)
+}
+
+impl WriteSet {
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    #[inline(always)]
+    pub(super) fn as_slice(&self) -> &[Write] {
+        &self.writes
+    }
+
+    #[inline(always)]
+    pub(super) fn as_mut_slice(&mut self) -> &mut [Write] {
+        &mut self.writes
+    }
+
+    /// The newest write to the variable.
+    #[inline(always)]
+    pub(super) fn find(&self, place: &Place) -> Option<&Write> {
+        if self.filter & bit(place) == 0 {
+            return None;
+        }
+        if self.table.is_empty() {
+            let mut newest_first = self.writes.iter().rev();
+            return newest_first.find(|write| std::ptr::eq(write.place, place));
+        }
+        self.look_up(place).map(|at| &self.writes[at])
+    }
+
+    #[inline]
+    fn position(&self, place: &Place) -> Option<usize> {
+        if self.table.is_empty() {
+            self.writes
+                .iter()
+                .rposition(|write| std::ptr::eq(write.place, place))
+        } else {
+            self.look_up(place)
+        }
+    }
+
+    /// Puts a write in; the value that it replaces comes back, for its box to be freed.
+    #[inline(always)]
+    pub(super) fn put(&mut self, write: Write) -> Option<Write> {
+        let bit = bit(write.place);
+        self.has_boxes |= write.free.is_some();
+        if self.filter & bit != 0
+            && let Some(at) = self.position(write.place)
+            && at >= self.floor
+        {
+            let newer = &mut self.writes[at];
+            let older = std::mem::replace(newer, write);
+            newer.keep_read(&older);
+            return Some(older);
+        }
+        self.filter |= bit;
+        self.writes.push(write);
+        if self.writes.len() > FEW {
+            self.note_last();
+        }
+        None
+    }
+
+    /// An alternative begins, that may be taken back. What [`take_back`](Self::take_back) and
+    /// [`keep`](Self::keep) want to know.
+    pub(super) fn begin(&mut self) -> Mark {
+        let mark = Mark {
+            outer: self.floor,
+            filter: self.filter,
+        };
+        self.floor = self.writes.len();
+        mark
+    }
+
+    /// Takes the alternative back: its writes, to be dropped.
+    pub(super) fn take_back(&mut self, mark: Mark, reads: &mut ReadSet) {
+        for write in self.writes.drain(self.floor..) {
+            discard(&write);
+            if write.old != Word::UNREAD {
+                reads.push((write.place, write.old));
+            }
+        }
+        self.floor = mark.outer;
+        self.filter = mark.filter;
+        self.rebuild();
+    }
+
+    /// The alternative is taken: its writes replace the older ones.
+    pub(super) fn keep(&mut self, mark: Mark) {
+        let floor = std::mem::replace(&mut self.floor, mark.outer);
+        let newer = self.writes.split_off(floor);
+        self.rebuild();
+        for write in newer {
+            if let Some(old) = self.put(write) {
+                discard(&old);
+            }
+        }
+    }
+
+    /// Empties the set; boxes in it are freed.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        if self.writes.is_empty() {
+            return;
+        }
+        for write in &self.writes {
+            discard(write);
+        }
+        self.forget();
+    }
+
+    /// Empties the set, whose boxes are no longer its own.
+    #[inline(always)]
+    pub(super) fn forget(&mut self) {
+        self.writes.clear();
+        self.filter = 0;
+        self.floor = 0;
+        self.has_boxes = false;
+        if !self.table.is_empty() {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.table.clear();
+        if self.writes.capacity() > MANY {
+            self.writes = Vec::new();
+            self.table = Vec::new();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, place: &Place) -> Option<usize> {
+        let mask = self.table.len() - 1;
+        let mut slot = self.slot(place);
+        loop {
+            let at = (self.table[slot] as usize).checked_sub(1)?;
+            if std::ptr::eq(self.writes[at].place, place) {
+                return Some(at);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    fn slot(&self, place: &Place) -> usize {
+        (hash(place) >> 32) as usize & (self.table.len() - 1)
+    }
+
+    /// Enters the last write into the table.
+    #[cold]
+    #[inline(never)]
+    fn note_last(&mut self) {
+        if self.writes.len() * 2 > self.table.len() {
+            self.rebuild();
+        } else {
+            self.note(self.writes.len() - 1);
+        }
+    }
+
+    /// A newer write to a variable takes the place of the older one in the table.
+    fn note(&mut self, at: usize) {
+        let place = self.writes[at].place;
+        let mask = self.table.len() - 1;
+        let mut slot = self.slot(place);
+        while let Some(other) = (self.table[slot] as usize).checked_sub(1)
+            && !std::ptr::eq(self.writes[other].place, place)
+        {
+            slot = (slot + 1) & mask;
+        }
+        self.table[slot] = u32::try_from(at + 1).expect("fewer than 2^32 writes");
+    }
+
+    fn rebuild(&mut self) {
+        self.table.clear();
+        if self.writes.len() > FEW {
+            self.table
+                .resize((self.writes.len() * 4).next_power_of_two(), 0);
+            for at in 0..self.writes.len() {
+                self.note(at);
+            }
+        }
+    }
+}
+
+impl Write {
+    /// The variable was read before it was first written.
+    #[inline(always)]
+    fn keep_read(&mut self, older: &Self) {
+        if older.old != Word::UNREAD {
+            self.old = older.old;
+        }
+    }
+}
+
+/// Frees the box of a write that is not committed.
+#[inline(always)]
+pub(super) fn discard(write: &Write) {
+    if let Some(free) = write.free {
+        // SAFETY: the box was made for this write and no variable has ever held it; the write is
+        // on its way out of the set.
+        unsafe { free(write.value[0]) };
+    }
+}
+
+/// The state of a write set before an alternative.
+#[derive(Debug)]
+pub(super) struct Mark {
+    outer: usize,
+    filter: u64,
+}

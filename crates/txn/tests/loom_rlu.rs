@@ -1,0 +1,214 @@
+//! Read-log-update under loom: every interleaving of the shipped source (up to the preemption
+//! bound) with every permitted stale read.
+//!
+//! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-txn --release
+//! --test loom_rlu`
+//!
+//! Originals lie in loom's cells: a copy back, or a free, that is not ordered behind what a
+//! section has read is reported as a race. So is a log that begins anew under a reader.
+
+#![cfg(corelay_loom)]
+
+use corelay_clock::{Clock, Logical, Skewed, SkewedBuilder};
+use corelay_txn::rlu::{Domain, Rlu, RluList, Session};
+use loom::sync::Arc;
+use loom::thread;
+
+fn model(body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 20_000;
+    builder.check(body);
+}
+
+fn near() -> Skewed {
+    SkewedBuilder {
+        skew: 0,
+        step: 1,
+        boundary: 1,
+        delay: 0,
+    }
+    .build()
+}
+
+fn add<C: Clock>(session: &mut Session<C>, cells: &[Rlu<u64, C>]) {
+    session.write(|section| {
+        for cell in cells {
+            *section.try_lock(cell)? += 1;
+        }
+        Ok(())
+    });
+}
+
+fn read<C: Clock>(session: &mut Session<C>, cells: &[Rlu<u64, C>]) -> u64 {
+    session.read(|section| {
+        let first = *section.get(&cells[0]);
+        for cell in cells {
+            assert_eq!(*section.get(cell), first, "torn");
+        }
+        first
+    })
+}
+
+/// A writer of two cells, a reader of both; what is read never goes back.
+fn writer_and_reader<C: Clock + 'static>(make: fn() -> C, commits: u64, reads: u64) {
+    model(move || {
+        let domain = Domain::new(make());
+        let cells = Arc::new([domain.cell(0), domain.cell(0)]);
+        let mut session = domain.session();
+        let mut other = domain.session();
+        let writer = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || {
+                for _ in 0..commits {
+                    add(&mut session, &*cells);
+                }
+                read(&mut session, &*cells)
+            })
+        };
+        let mut seen = 0;
+        for _ in 0..reads {
+            let now = read(&mut other, &*cells);
+            assert!(now >= seen, "went back");
+            seen = now;
+        }
+        assert_eq!(writer.join().unwrap(), commits);
+        assert_eq!(read(&mut other, &*cells), commits);
+    });
+}
+
+mod logical {
+    use super::{Logical, writer_and_reader};
+
+    #[test]
+    fn one_commit() {
+        writer_and_reader(Logical::new, 1, 1);
+    }
+
+    #[test]
+    fn two_reads() {
+        writer_and_reader(Logical::new, 1, 2);
+    }
+
+    #[test]
+    fn three_commits() {
+        writer_and_reader(Logical::new, 3, 1);
+    }
+}
+
+mod uncertain {
+    use super::{near, writer_and_reader};
+
+    #[test]
+    fn one_commit() {
+        writer_and_reader(near, 1, 1);
+    }
+
+    #[test]
+    fn two_reads() {
+        writer_and_reader(near, 1, 2);
+    }
+
+    #[test]
+    fn three_commits() {
+        writer_and_reader(near, 3, 1);
+    }
+}
+
+/// Two writers of one cell: both count.
+fn two_writers<C: Clock + 'static>(make: fn() -> C) {
+    model(move || {
+        let domain = Domain::new(make());
+        let cells = Arc::new([domain.cell(0)]);
+        let mut session = domain.session();
+        let mut other = domain.session();
+        let writer = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || add(&mut session, &*cells))
+        };
+        add(&mut other, &*cells);
+        writer.join().unwrap();
+        assert_eq!(read(&mut other, &*cells), 2);
+    });
+}
+
+#[test]
+fn two_writers_logical() {
+    two_writers(Logical::new);
+}
+
+#[test]
+fn two_writers_uncertain() {
+    two_writers(near);
+}
+
+/// A session that has locked a cell and gone to sleep wakes up while another helps it.
+#[test]
+fn helped_while_it_wakes() {
+    model(|| {
+        let domain = Domain::with_deferral(Logical::new(), 10);
+        let cells = Arc::new([domain.cell(0)]);
+        let mut sleeper = domain.session();
+        let mut other = domain.session();
+        add(&mut sleeper, &*cells);
+        let helper = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || add(&mut other, &*cells))
+        };
+        let seen = read(&mut sleeper, &*cells);
+        assert!((1..=2).contains(&seen));
+        helper.join().unwrap();
+        sleeper.sync();
+        assert_eq!(read(&mut sleeper, &*cells), 2);
+    });
+}
+
+/// A node is freed behind its last reader.
+fn removed_under_a_reader<C: Clock + 'static>(make: fn() -> C) {
+    model(move || {
+        let domain = Domain::new(make());
+        let list: Arc<RluList<C>> = Arc::new(RluList::new_in(&domain));
+        let mut session = domain.session();
+        let mut other = domain.session();
+        session.write(|section| list.insert(section, 1, ()));
+        session.sync();
+        let writer = {
+            let list = Arc::clone(&list);
+            thread::spawn(move || {
+                session.write(|section| list.remove(section, &1));
+                session.sync();
+            })
+        };
+        let seen = other.read(|section| list.iter(section).count());
+        assert!(seen <= 1);
+        writer.join().unwrap();
+        assert_eq!(other.read(|section| list.iter(section).count()), 0);
+    });
+}
+
+#[test]
+fn removed_under_a_reader_logical() {
+    removed_under_a_reader(Logical::new);
+}
+
+#[test]
+fn removed_under_a_reader_uncertain() {
+    removed_under_a_reader(near);
+}
+
+/// A session that comes into being while another commits.
+#[test]
+fn a_session_begins_meanwhile() {
+    model(|| {
+        let domain = Domain::new(near());
+        let cells = Arc::new([domain.cell(0), domain.cell(0)]);
+        let mut session = domain.session();
+        let writer = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || add(&mut session, &*cells))
+        };
+        let mut new = domain.session();
+        read(&mut new, &*cells);
+        writer.join().unwrap();
+        assert_eq!(read(&mut new, &*cells), 1);
+    });
+}

@@ -3,6 +3,7 @@
 mod figures;
 mod lines;
 mod models;
+mod ordered;
 
 use crate::Verdict;
 use crate::process::{self, Ended, seconds};
@@ -210,6 +211,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     }
     complaints.extend(models::run(&program, &dir)?);
     complaints.extend(figures::run(&program, &dir)?);
+    complaints.extend(ordered::run(&program, &dir)?);
     let ended = lab(&program, &dir, TRACE)?;
     if ended.good() {
         complaints.extend(check(&dir.join("trace.json"), complaints_about_trace)?);

@@ -19,6 +19,9 @@ struct Fibres;
 #[doc = include_str!("../../../docs/guide/guarantees.md")]
 struct Guarantees;
 
+#[doc = include_str!("../../../docs/guide/living-with-uncertainty.md")]
+struct LivingWithUncertainty;
+
 #[doc = include_str!("../../../docs/guide/watching.md")]
 struct Watching;
 
@@ -30,3 +33,6 @@ struct ReadingTheReport;
 
 #[doc = include_str!("../../../docs/guide/testing-your-own-structure.md")]
 struct TestingYourOwnStructure;
+
+#[doc = include_str!("../../../docs/guide/ordered-by-clocks.md")]
+struct OrderedByClocks;

@@ -68,6 +68,22 @@ pub use corelay_delegate::{
 };
 pub use corelay_sync::{Issue, Session, Shared};
 
+/// Clocks that order what threads do: one shared counter, or each core's own with a measured
+/// boundary (Ordo).
+///
+/// ```
+/// use corelay::clock::{Clock, Logical, Ordo, Time};
+///
+/// fn stamp(clock: &dyn Clock) -> Time {
+///     clock.after(clock.now()) // certainly after everything stamped so far here
+/// }
+///
+/// match Ordo::shared() {
+///     Ok(clock) => println!("{:?}", stamp(clock)),
+///     Err(why) => println!("{why}: {:?}", stamp(&Logical::new())),
+/// }
+/// ```
+pub use corelay_clock as clock;
 /// Fibres: many user-level threads on few processors. [`Trust::apply`] on a fibre suspends it, and
 /// others run meanwhile.
 ///
@@ -98,6 +114,9 @@ pub use corelay_fibre as fibre;
 pub use corelay_locks as locks;
 /// CPUs, caches and nodes of this machine, orders of placement, pinning.
 pub use corelay_topology as topology;
+/// Read-log-update, transactional memory, and logs merged at read: many threads at one structure,
+/// ordered by a [`clock`].
+pub use corelay_txn as txn;
 
 pub use corelay_sync::trace;
 

@@ -8,6 +8,7 @@
 //! | [`method`] | the ways of sharing |
 //! | [`workload`] | what the threads do |
 //! | [`fibres`] | the benchmarks of fibres |
+//! | [`ordered`] | what a clock orders: time stamps, read-log-update, transactions, logs |
 //! | [`figure`] | the figures of the sources, made again |
 //! | [`measure`] | samples on machines that move under you |
 //! | [`machine`] | what machine this is |
@@ -32,6 +33,7 @@ pub mod machine;
 pub mod measure;
 pub mod method;
 pub mod model;
+pub mod ordered;
 pub mod overlay;
 pub mod peer;
 pub mod plot;

@@ -45,6 +45,21 @@
 //! Outcome   { operations, wall_s, cpu_s, per_fibre: { fibres, min, median, max, sum },
 //!             per_processor?, fibre_migrations?, data_migrations?, rechecks?, completed, note? }
 //! ```
+//!
+//! # Runs of what a clock orders
+//! The workloads of [`ordered`](crate::ordered): `timestamp`, `rlu-list`, `rlu-hash`, `stm-transfer`,
+//! `stm-read`, `oplog-rmap`. `vars` are 0; what a point has stands in `params`:
+//!
+//! ```text
+//!   params  { …, size?, buckets?, updates?, variables?, reads?, reads_every?, pages?,
+//!             boundary_ns?, boundary_scale?, no_longer_correct? }
+//!   samples [ { …, counts: Counts } ]
+//! Counts    { aborts: { lock, validation, uncertain, unknown }, uncertain }
+//! ```
+//!
+//! `updates` are percent. Methods on a clock with a boundary have `boundary_ns`, as used, and
+//! `boundary_scale`, by how much it was multiplied; below 1 `no_longer_correct` is true, whatever
+//! the check has found: times that are called certain then need not be.
 
 use crate::fibres::spec::Outcome;
 use serde::{Deserialize, Serialize};
@@ -346,6 +361,78 @@ pub struct Sample {
     /// What the fibres have done, in benchmarks of fibres.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fibres: Option<Outcome>,
+    /// What was given up and what stayed uncertain, in workloads that a clock orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
+}
+
+/// What the threads of a sample counted, where a clock orders what they do, and their rivals beside
+/// them (O9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Attempts that were given up and made again, by why.
+    pub aborts: Aborts,
+    /// Comparisons of two times that the clock left open: each was deferred (somebody waited) or
+    /// has aborted its attempt.
+    pub uncertain: u64,
+}
+
+/// Attempts that were given up, each counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Aborts {
+    /// Somebody else had locked what was wanted.
+    pub lock: u64,
+    /// What was read had changed.
+    pub validation: u64,
+    /// The clock could not say whether it had changed.
+    pub uncertain: u64,
+    /// By methods that do not say why.
+    pub unknown: u64,
+}
+
+impl Aborts {
+    /// All of them.
+    pub fn all(self) -> u64 {
+        self.lock + self.validation + self.uncertain + self.unknown
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.aborts.lock += more.aborts.lock;
+        self.aborts.validation += more.aborts.validation;
+        self.aborts.uncertain += more.aborts.uncertain;
+        self.aborts.unknown += more.aborts.unknown;
+        self.uncertain += more.uncertain;
+    }
+}
+
+impl std::ops::Sub for Counts {
+    type Output = Self;
+
+    /// What has been counted since `earlier`.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            aborts: Aborts {
+                lock: self.aborts.lock - earlier.aborts.lock,
+                validation: self.aborts.validation - earlier.aborts.validation,
+                uncertain: self.aborts.uncertain - earlier.aborts.uncertain,
+                unknown: self.aborts.unknown - earlier.aborts.unknown,
+            },
+            uncertain: self.uncertain - earlier.uncertain,
+        }
+    }
+}
+
+impl std::iter::Sum for Counts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
+    }
 }
 
 /// Operations that arrived during a sample.
@@ -401,6 +488,7 @@ mod tests {
                 latency_ns: None,
                 arrivals: None,
                 fibres: None,
+                counts: None,
             }],
             trustees,
             latency_ns: None,

@@ -194,6 +194,7 @@ mod tests {
                 latency_ns: None,
                 arrivals: None,
                 fibres: Some(outcome),
+                counts: None,
             }],
             trustees: vec![],
             latency_ns: None,

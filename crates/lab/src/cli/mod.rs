@@ -4,6 +4,7 @@
 //! anything is measured or written.
 
 mod bench;
+mod clock;
 pub(crate) mod compare;
 mod fibre_table;
 mod figure;
@@ -13,6 +14,7 @@ pub(crate) mod latency_table;
 mod list;
 mod machine;
 mod model;
+mod ordered_table;
 pub(crate) mod output;
 mod plot;
 mod reach;
@@ -43,6 +45,7 @@ struct Cli {
 enum Command {
     Compare(compare::Args),
     Bench(bench::Args),
+    Clock(clock::Args),
     Figure(figure::Args),
     Lab(lab::Args),
     Machine(machine::Args),
@@ -84,6 +87,7 @@ fn dispatch(command: Command) -> Result<Exit, String> {
     match command {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Clock(args) => clock::run(&args),
         Command::Figure(args) => figure::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Machine(args) => machine::run(args),

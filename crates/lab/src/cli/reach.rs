@@ -1,6 +1,7 @@
 //! `corelay reach`: the project's own targets.
 
 mod fibre;
+mod txn;
 
 use crate::cli::host::Host;
 use crate::cli::list::number;
@@ -51,6 +52,8 @@ enum Area {
     Literature,
     /// Fibres: five benchmarks against Tokio, what a waiting one and an idle cluster cost
     Fibre,
+    /// What a clock orders: time stamps, read-log-update, transactional memory, logs merged at read
+    Txn,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
@@ -60,6 +63,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Flat => reach::Area::flat(host.machine.cpus),
         Area::Literature => reach::Area::literature(),
         Area::Fibre => return fibre::run(&args, &host),
+        Area::Txn => return txn::run(&args, &host),
     };
     let order = Order::default();
     let mut rig = host.rig(&order, area.threads)?;
@@ -79,7 +83,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Delegate => say_idle()?,
         Area::Flat => false,
         Area::Literature => say_tracer()?,
-        Area::Fibre => unreachable!("measured by itself"),
+        Area::Fibre | Area::Txn => unreachable!("measured by themselves"),
     };
     say_figures(&runs)?;
     Ok(match (missed, rig.is_interrupted()) {

@@ -235,6 +235,7 @@ fn sample(outcome: Outcome, bracket: Option<Bracket>, smallest: Option<f64>) -> 
         latency_ns: None,
         arrivals: None,
         fibres: Some(outcome),
+        counts: None,
     }
 }
 

@@ -58,6 +58,7 @@ mod tests {
             latency_ns: None,
             arrivals: None,
             fibres: None,
+            counts: None,
         }
     }
 

@@ -6,6 +6,7 @@ use super::quantity::Quantity;
 use super::size::Size;
 use crate::fibres::session::Item as OfFibres;
 use crate::measure::plan::Item;
+use crate::ordered::contest::Entrant;
 use crate::workload::fetch_add;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,8 @@ pub enum Source {
     Ffwd(&'static str),
     /// The scheduler chapter's micro-benchmarks.
     Chapter(&'static str),
+    /// The slides on Ordo.
+    Ordo(&'static str),
 }
 
 impl Source {
@@ -81,6 +84,7 @@ impl Source {
             Self::Thesis(_) => "thesis",
             Self::Ffwd(_) => "ffwd",
             Self::Chapter(_) => "chapter",
+            Self::Ordo(_) => "Ordo",
         }
     }
 
@@ -94,6 +98,7 @@ impl Source {
             Self::Chapter(section) => {
                 format!("the chapter on the scheduler of C∀, “{section}”")
             }
+            Self::Ordo(slide) => format!("the slides on Ordo, “{slide}”"),
         }
     }
 
@@ -104,6 +109,9 @@ impl Source {
             Self::Ffwd(_) => "4 × 16-core Xeon E5-4660 (Broadwell), 2.2 GHz, 128 threads",
             Self::Chapter(_) => {
                 "2 × 64-core EPYC 7662, 256 threads, and 4 × 24-core Xeon Platinum 8160, 192 threads"
+            }
+            Self::Ordo(_) => {
+                "8-socket Xeon, 240 cores; Xeon Phi, 256; 2-socket ARM, 96; 8-socket AMD, 32"
             }
         }
     }
@@ -195,20 +203,29 @@ pub enum Work {
     Sharing(Item),
     /// A benchmark of fibres; where time ends it, it is the figure's pace that says when.
     Fibres(OfFibres),
+    /// What a clock orders.
+    Ordered(Entrant),
 }
 
 impl Work {
     pub(super) fn sharing(&self) -> Option<&Item> {
         match self {
             Self::Sharing(item) => Some(item),
-            Self::Fibres(_) => None,
+            Self::Fibres(_) | Self::Ordered(_) => None,
         }
     }
 
     pub(super) fn fibres(&self) -> Option<&OfFibres> {
         match self {
             Self::Fibres(item) => Some(item),
-            Self::Sharing(_) => None,
+            Self::Sharing(_) | Self::Ordered(_) => None,
+        }
+    }
+
+    pub(super) fn ordered(&self) -> Option<&Entrant> {
+        match self {
+            Self::Ordered(entrant) => Some(entrant),
+            Self::Sharing(_) | Self::Fibres(_) => None,
         }
     }
 }
@@ -219,6 +236,14 @@ impl Cell {
             x: x.into(),
             work: Work::Sharing(item),
             workload: fetch_add::NAME,
+        }
+    }
+
+    pub(super) fn ordered(x: impl Into<f64>, entrant: Entrant) -> Self {
+        Self {
+            x: x.into(),
+            workload: entrant.spec.bench.name(),
+            work: Work::Ordered(entrant),
         }
     }
 

@@ -4,6 +4,7 @@ use super::crowd;
 use super::declare::{Cell, Figure, Panel, Printed, Work};
 use super::fibre_runs;
 use super::measured::Measured;
+use super::ordered_runs;
 use super::outcome::{About, Beside, Drawing, Outcome, place};
 use super::size::Size;
 use crate::cli::host::Host;
@@ -39,7 +40,7 @@ impl Pace {
         Timing::of(Duration::from_secs_f64(self.secs))
     }
 
-    fn warm_up(self) -> Duration {
+    pub(super) fn warm_up(self) -> Duration {
         self.timing().sample.min(Duration::from_millis(100))
     }
 }
@@ -76,12 +77,14 @@ pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
     }
     let panels = (figure.panels)(size);
     let (sharing, fibres) = (slots(&panels, Work::sharing), slots(&panels, Work::fibres));
+    let ordered = slots(&panels, Work::ordered).len() as u64;
     let vars: u64 = sharing.iter().map(|slot| slot.item.point.vars).sum();
     let samples = pace.timing().whole().mul_f64(pace.samples as f64);
     let of_sharing = samples + pace.warm_up();
     let setting_up = SET_UP_PER_VAR.mul_f64(vars as f64);
-    let slices = sharing.len() as u64 * (pace.samples + 1) + fibres.len() as u64 * pace.samples;
-    let time = of_sharing.mul_f64(sharing.len() as f64) + samples.mul_f64(fibres.len() as f64);
+    let warmed = sharing.len() as u64 + ordered;
+    let slices = warmed * (pace.samples + 1) + fibres.len() as u64 * pace.samples;
+    let time = of_sharing.mul_f64(warmed as f64) + samples.mul_f64(fibres.len() as f64);
     (slices, time + setting_up)
 }
 
@@ -217,7 +220,7 @@ fn slots<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<Slot<'a
     slots
 }
 
-/// Measures all contenders: ways of sharing, then fibres.
+/// Measures all contenders: ways of sharing, then fibres, then what a clock orders.
 fn all(
     panels: &[Panel],
     pace: Pace,
@@ -229,6 +232,10 @@ fn all(
     let fibres = slots(panels, Work::fibres);
     if !fibres.is_empty() && !rig.is_interrupted() {
         runs.extend(fibre_runs::all(&fibres, pace, rig, tick, missing));
+    }
+    let ordered = slots(panels, Work::ordered);
+    if !ordered.is_empty() && !rig.is_interrupted() {
+        runs.extend(ordered_runs::all(&ordered, pace, rig, tick, missing));
     }
     runs
 }

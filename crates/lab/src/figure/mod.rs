@@ -16,6 +16,7 @@
 //! | [`size`] | the reader's size: threads, servers, variables |
 //! | [`measure`] | all of a figure's contenders, interleaved |
 //! | `fibre_runs` | those that are benchmarks of fibres |
+//! | `ordered_runs` | those of what a clock orders |
 //! | [`outcome`] | what was measured, as a file |
 //! | [`quantity`] | what stands on a vertical axis |
 //! | [`measured`] | an outcome as figures' words ask for it: values, peaks, knees |
@@ -33,6 +34,7 @@ mod fibre_runs;
 pub mod grid;
 pub mod measure;
 pub mod measured;
+mod ordered_runs;
 pub mod outcome;
 pub mod page;
 pub mod quantity;
@@ -48,6 +50,7 @@ mod flat_policies;
 mod many_variables;
 mod one_variable;
 mod order;
+mod ordo;
 mod queue_direct;
 mod queue_length;
 mod request_lines;
@@ -81,6 +84,10 @@ pub static FIGURES: &[Figure] = &[
     chapter::churn::FIGURE,
     chapter::locality::FIGURE,
     chapter::transfer::FIGURE,
+    ordo::timestamping::FIGURE,
+    ordo::rlu::FIGURE,
+    ordo::boundary::FIGURE,
+    ordo::oplog::FIGURE,
 ];
 
 /// The figure of that name.
@@ -200,6 +207,13 @@ mod tests {
                 assert_eq!(item.spec.check(), Ok(()), "{name}");
                 assert!(item.spec.processors <= size.cpus, "{name}");
                 assert_eq!(item.placement.len(), item.spec.processors, "{name}");
+            }
+            Work::Ordered(entrant) => {
+                let (spec, point) = (entrant.spec, &entrant.point);
+                assert_eq!(spec.bench.check(), Ok(()), "{name}");
+                assert!(point.threads <= size.threads, "{name}");
+                assert!(point.threads >= entrant.method.least_threads(1), "{name}");
+                assert_eq!(point.placement.len(), point.threads, "{name}");
             }
         }
     }

@@ -157,8 +157,8 @@ fn how(out: &mut String, about: &About) {
     ];
     if !quantities.clone().all(|q| q.is_by_mode()) {
         sentences.push(
-            "Counters (latency, saturation, ready, failed pops, requests per pass) are over all \
-             samples of a point, near and far together."
+            "Counters (latency, saturation, ready, failed pops, requests per pass, aborts, uncertain) are \
+             over all samples of a point, near and far together."
                 .to_owned(),
         );
     }

@@ -6,7 +6,7 @@
 
 use crate::measure::stats;
 use crate::plot::{percent, significant};
-use crate::schema::{Asked, Mode, Run, Trustee};
+use crate::schema::{Asked, Counts, Mode, Run, Trustee};
 use serde::{Deserialize, Serialize};
 
 /// A quantity.
@@ -36,6 +36,12 @@ pub enum Quantity {
     LocalLoads,
     /// Loads from other nodes' memory, per operation.
     RemoteLoads,
+    /// Million operations per second of each thread.
+    PerThread,
+    /// Attempts that were given up, per 1,000 operations (O9).
+    Aborts,
+    /// Comparisons that the clock left open, per 1,000 operations (O9).
+    Uncertain,
 }
 
 /// A value with its spread.
@@ -60,6 +66,9 @@ impl Quantity {
             Self::PerSecond => return by_throughput(run, mode, |mops, _| 1e6 * mops),
             Self::Scalability => return by_throughput(run, mode, |mops, p| 1e3 / mops * p),
             Self::ScalabilityUs => return by_throughput(run, mode, |mops, p| 1.0 / mops * p),
+            Self::PerThread => return by_throughput(run, mode, |mops, threads| mops / threads),
+            Self::Aborts => per_thousand(run, |counts| counts.aborts.all()),
+            Self::Uncertain => per_thousand(run, |counts| counts.uncertain),
             Self::Latency => ratio(asked(run)?, |a| a.latency_ns, |a| a.timed),
             Self::Ready => ratio(asked(run)?, |a| a.ready, |a| a.polls),
             Self::FailedPops => ratio(asked(run)?, |a| a.failed_pops, |a| a.pops),
@@ -89,6 +98,9 @@ impl Quantity {
             Self::Batch => "requests in a pass with work",
             Self::LocalLoads => "local DRAM loads per operation",
             Self::RemoteLoads => "remote DRAM loads per operation",
+            Self::PerThread => "million operations per second and thread",
+            Self::Aborts => "aborts per 1,000 operations",
+            Self::Uncertain => "uncertain comparisons per 1,000 operations",
         }
     }
 
@@ -106,6 +118,9 @@ impl Quantity {
             Self::Batch => "per pass",
             Self::LocalLoads => "local/op",
             Self::RemoteLoads => "remote/op",
+            Self::PerThread => "Mops/thread",
+            Self::Aborts => "aborts",
+            Self::Uncertain => "uncertain",
         }
     }
 
@@ -123,7 +138,11 @@ impl Quantity {
     pub fn is_by_mode(self) -> bool {
         matches!(
             self,
-            Self::Throughput | Self::PerSecond | Self::Scalability | Self::ScalabilityUs
+            Self::Throughput
+                | Self::PerThread
+                | Self::PerSecond
+                | Self::Scalability
+                | Self::ScalabilityUs
         )
     }
 
@@ -154,6 +173,17 @@ fn by_throughput(run: &Run, mode: Mode, of: fn(f64, f64) -> f64) -> Option<Value
         spread: (one.min(other), one.max(other)),
         n,
     })
+}
+
+/// What was counted over all samples, by their operations.
+fn per_thousand(run: &Run, count: fn(&Counts) -> u64) -> Option<f64> {
+    let counted = run.samples.iter().filter_map(|sample| {
+        let operations: u64 = sample.per_thread.iter().sum();
+        Some((count(&sample.counts?), operations))
+    });
+    let (counted, operations) =
+        counted.fold((0, 0), |(sum, all), (count, ops)| (sum + count, all + ops));
+    (operations > 0).then(|| counted as f64 * 1e3 / operations as f64)
 }
 
 /// What all clients have counted, where they have.

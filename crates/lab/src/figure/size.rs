@@ -11,6 +11,8 @@ use crate::fibres::session::Item as OfFibres;
 use crate::fibres::spec::{Bench, Length, Spec};
 use crate::measure::plan::Item;
 use crate::method::Method;
+use crate::ordered::contest::Entrant;
+use crate::ordered::{self, spec::Spec as Ordered};
 use crate::workload::point::Point;
 use crate::workload::random::Choice;
 use corelay_literature::Shape;
@@ -195,6 +197,37 @@ impl Size {
             notes: self.processor_notes.clone(),
         };
         Cell::of_fibres(processors as f64, item)
+    }
+}
+
+impl Size {
+    /// What a clock orders, with so many threads, over `x`.
+    pub(super) fn ordered(
+        &self,
+        x: impl Into<f64>,
+        spec: Ordered,
+        method: &str,
+        threads: usize,
+    ) -> Cell {
+        let method = ordered::method::named(spec.bench, method);
+        let entrant = Entrant {
+            spec,
+            method: method.expect("a figure names methods that there are"),
+            point: Point {
+                threads,
+                servers: 1,
+                vars: 1,
+                window: 1,
+                load: None,
+                lines: Shape::DEFAULT,
+                fibres: 0,
+                choice: Choice::Uniform,
+                seed: 1,
+                placement: self.placement[..threads].into(),
+            },
+            notes: self.notes.clone(),
+        };
+        Cell::ordered(x, entrant)
     }
 }
 

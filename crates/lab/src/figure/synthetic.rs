@@ -24,6 +24,10 @@ pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> 
                         run.method = item.method.name().to_owned();
                         run.params.threads = item.spec.processors;
                     }
+                    Work::Ordered(entrant) => {
+                        run.method = entrant.method.name().to_owned();
+                        run.params.threads = entrant.point.threads;
+                    }
                 }
                 place(&mut run, panel.key, &line.label, cell.x);
                 runs.push(run);
@@ -61,6 +65,7 @@ fn run(mops: f64) -> Run {
             latency_ns: None,
             arrivals: None,
             fibres: None,
+            counts: None,
         }],
         trustees: vec![Trustee {
             requests: 80,

@@ -119,6 +119,7 @@ mod tests {
                 wall_s: 1.0,
             }),
             fibres: None,
+            counts: None,
         }
     }
 

@@ -17,11 +17,14 @@
 //! | [`stats`] | medians, spread, intervals of ratios |
 //! | [`counters`] | loads from memory, by hardware counters where there are any |
 //! | [`cpu`] | CPU time of the process |
+//! | [`reading`] | what each way to read the time costs |
 //! | [`tracer`] | what an event of the tracer costs |
 
 pub mod counters;
 pub mod cpu;
 pub mod crew;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod instructions;
 pub mod limit;
 pub mod load;
 pub mod memory;
@@ -29,6 +32,7 @@ pub mod mode;
 mod one_core;
 pub mod plan;
 pub mod probe;
+pub mod reading;
 pub mod rig;
 pub mod session;
 pub mod slice;

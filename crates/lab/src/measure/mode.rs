@@ -90,7 +90,7 @@ struct Seen {
 impl Memory {
     /// What is remembered about `machine`, from the user's state folder.
     pub fn open(machine: &str) -> Self {
-        Self::open_at(state_file(), machine)
+        Self::open_at(state_file("rtt.json"), machine)
     }
 
     /// The same from a given file, or from nowhere.
@@ -164,8 +164,8 @@ fn key((a, b): (usize, usize)) -> String {
     format!("{}-{}", a.min(b), a.max(b))
 }
 
-/// `$XDG_STATE_HOME/corelay/rtt.json`, or the same under `~/.local/state`.
-fn state_file() -> Option<PathBuf> {
+/// `$XDG_STATE_HOME/corelay/` and the name, or the same under `~/.local/state`.
+pub(crate) fn state_file(name: &str) -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)
@@ -173,7 +173,7 @@ fn state_file() -> Option<PathBuf> {
     };
     let folder =
         absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(folder.join("corelay/rtt.json"))
+    Some(folder.join("corelay").join(name))
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use crate::measure::slice::{self, Slice};
 use crate::measure::stats;
 use crate::measure::tally::{Packed, Tally};
 use crate::method::{Contender, Patience};
-use crate::schema::{Arrivals, Mode, ModeSummary, Params, Percentiles, Run, Sample};
+use crate::schema::{Arrivals, Counts, Mode, ModeSummary, Params, Percentiles, Run, Sample};
 use crate::workload::fetch_add::FetchAdd;
-use crate::workload::operation::Workload;
+use crate::workload::operation::Task;
 use crate::workload::point::Point;
 use crate::workload::random::Draw;
 use std::collections::BTreeMap;
@@ -56,6 +56,7 @@ struct Taken {
     latencies: Option<Packed>,
     latency_ns: Option<Percentiles>,
     arrivals: Option<Arrivals>,
+    counts: Option<Counts>,
 }
 
 /// How long the slices of a round are.
@@ -104,7 +105,7 @@ impl Default for Session {
     }
 }
 
-impl<W: Workload> Session<W> {
+impl<W: Task> Session<W> {
     /// A session of `workload` without contenders.
     pub fn of(workload: W) -> Self {
         Self {
@@ -182,12 +183,15 @@ impl<W: Workload> Session<W> {
             }
             self.streams += 2;
             entry.run(rig, self.streams, timing.warm);
+            // Those of warming up are nobody's.
+            let _ = entry.contender.counts();
             let slice = entry.run(rig, self.streams + 1, timing.sample);
             let after = rig.distance();
             // A slice cut short by Ctrl-C is counted for the check, not for the figures.
             if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
                 let bracket = rig.bracket(before, after);
-                entry.taken.push(Taken::new(slice, bracket));
+                let counts = entry.contender.counts();
+                entry.taken.push(Taken::new(slice, bracket, counts));
             }
             before = after;
             tick();
@@ -269,8 +273,8 @@ impl Entry {
         }
     }
 
-    fn finish(mut self, workload: impl Workload, rig: &Rig, timing: Timing) -> Run {
-        let failure = self.failure(workload.counts(), rig);
+    fn finish(mut self, task: impl Task, rig: &Rig, timing: Timing) -> Run {
+        let failure = self.failure(task.counts(), rig);
         let loads = self.contender.loads();
         // Jobs let go of the contender before they answer, so it is ours alone.
         let trustees = Arc::get_mut(&mut self.contender).map_or_else(Vec::new, |c| c.end());
@@ -299,13 +303,13 @@ impl Entry {
             .load
             .map(|offered| limit::load(offered, &samples));
         let workload = match load {
-            None => workload.name(),
-            Some(_) => workload.name_under_load(),
+            None => task.name(),
+            Some(_) => task.name_under_load(),
         };
         Run {
             workload: workload.to_owned(),
             method: self.method.to_owned(),
-            params: params(&self.point, timing, |member| rig.crew.cpu(member)),
+            params: params(&self.point, task, timing, |member| rig.crew.cpu(member)),
             correct,
             median_mops: stats::median(&all).unwrap_or(0.0),
             harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
@@ -351,7 +355,7 @@ fn together<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Tally {
 }
 
 impl Taken {
-    fn new(mut slice: Slice, bracket: Option<Bracket>) -> Self {
+    fn new(mut slice: Slice, bracket: Option<Bracket>, counts: Option<Counts>) -> Self {
         let tally = slice.tally.take();
         let tally = tally.as_ref();
         Self {
@@ -366,6 +370,7 @@ impl Taken {
             }),
             slice,
             bracket,
+            counts,
         }
     }
 
@@ -378,6 +383,7 @@ impl Taken {
             latency_ns: self.latency_ns,
             arrivals: self.arrivals,
             fibres: None,
+            counts: self.counts,
             per_thread: self.slice.per_thread,
         }
     }
@@ -404,7 +410,14 @@ pub(crate) fn summary(mops: &[f64]) -> Option<ModeSummary> {
     })
 }
 
-fn params(point: &Point, timing: Timing, cpu: impl Fn(usize) -> Option<usize>) -> Params {
+fn params(
+    point: &Point,
+    task: impl Task,
+    timing: Timing,
+    cpu: impl Fn(usize) -> Option<usize>,
+) -> Params {
+    let own = task.params().into_iter();
+    let own = own.map(|(name, value)| (name.to_owned(), value));
     let load = point.load.into_iter().flat_map(|load| {
         [
             ("load".to_owned(), load.into()),
@@ -420,7 +433,7 @@ fn params(point: &Point, timing: Timing, cpu: impl Fn(usize) -> Option<usize>) -
         dist: point.choice.to_string(),
         seed: point.seed,
         placement: (0..point.threads).map(cpu).collect(),
-        extra: load.collect(),
+        extra: load.chain(own).collect(),
     }
 }
 

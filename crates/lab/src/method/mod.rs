@@ -36,7 +36,7 @@ pub mod trust;
 
 pub use on_schedule::{ON_SCHEDULE, OnSchedule, any_on_schedule};
 
-use crate::schema::{Loads, Trustee};
+use crate::schema::{Counts, Loads, Trustee};
 use crate::workload::fetch_add::FetchAdd;
 use crate::workload::operation::Workload;
 use crate::workload::point::Point;
@@ -65,6 +65,11 @@ pub trait Contender: Send + Sync {
 
     /// Loads from memory per operation of all slices together, where they are counted.
     fn loads(&self) -> Option<Loads> {
+        None
+    }
+
+    /// What the clients have counted since this was asked last, where they count anything.
+    fn counts(&self) -> Option<Counts> {
         None
     }
 
@@ -201,6 +206,19 @@ impl Method {
 }
 
 impl<W> Method<W> {
+    /// A method of objects that are no [`Workload`]'s.
+    pub(crate) const fn of_its_own(name: &'static str, kind: Kind, build: Build<W>) -> Self {
+        Self {
+            name,
+            kind,
+            window: 1,
+            bytes_per_var: 0,
+            lines: Shape::DEFAULT,
+            fibres: 0,
+            build,
+        }
+    }
+
     /// Its name on the command line and in results.
     pub fn name(&self) -> &'static str {
         self.name

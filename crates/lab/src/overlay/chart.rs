@@ -132,7 +132,10 @@ pub(super) fn by_mode(lines: impl Fn(Mode) -> Vec<Line>) -> BTreeMap<Mode, Vec<L
 fn of_throughput(results: &Results) -> Vec<Chart> {
     let of = |subject: Subject<'_>| {
         let threads = subject.main_threads(results.machine.cpus);
-        let over_threads = subject.vars().len() == 1 && subject.threads().len() > 1;
+        // What a clock orders has no variables to go over.
+        let is_ordered = |run: &&Run| run.samples.iter().any(|s| s.counts.is_some());
+        let is_ordered = subject.runs.iter().any(is_ordered);
+        let over_threads = subject.vars().len() == 1 && subject.threads().len() > 1 || is_ordered;
         let runs = match threads.filter(|_| !over_threads) {
             Some(threads) => subject.at(threads),
             None => subject.runs.clone(),

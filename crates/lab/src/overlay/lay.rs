@@ -304,6 +304,7 @@ mod tests {
                 latency_ns: None,
                 arrivals: None,
                 fibres: None,
+                counts: None,
             }],
             trustees: vec![],
             latency_ns: None,

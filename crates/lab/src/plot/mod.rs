@@ -1,9 +1,11 @@
-//! Small pictures as SVG text: lines with labels at their ends, bars, and rows over time.
+//! Small pictures as SVG text: lines with labels at their ends, bars, rows over time, and
+//! squares of cells.
 //!
 //! ```text
 //!   lines ─────┐                    ┌── labels   (who gives way when labels would overlap)
 //!   bars ──────┼── uses ── scale, svg, style ── plot.css   (colours, light and dark)
-//!   timeline ──┘
+//!   timeline ──┤
+//!   heat ──────┘
 //! ```
 //!
 //! Own code and no plotting crate, because the pictures must stand in one file without
@@ -17,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod bars;
+mod heat;
 mod labels;
 mod lines;
 mod scale;
@@ -25,6 +28,7 @@ mod svg;
 mod timeline;
 
 pub use bars::{Bar, BarPlot};
+pub use heat::HeatMap;
 pub use lines::{Halo, LinePlot, Mark, Point, Series, Shade};
 pub use scale::{Scale, bytes, grouped, percent, short_count, significant, trimmed};
 pub use style::{Marker, Style};

@@ -9,6 +9,7 @@ mod delegate;
 pub mod fibre;
 mod flat;
 mod literature;
+pub mod txn;
 
 use crate::measure::stats::{self, Interval};
 use crate::method::Method;
@@ -280,6 +281,7 @@ mod tests {
             latency_ns: None,
             arrivals: None,
             fibres: None,
+            counts: None,
         };
         Run {
             workload: "fetch-add".to_owned(),

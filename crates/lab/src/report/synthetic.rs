@@ -171,6 +171,7 @@ impl Recipe {
                     latency_ns: None,
                     arrivals: None,
                     fibres: None,
+                    counts: None,
                 });
             }
         }
@@ -281,6 +282,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
                     wall_s: secs,
                 }),
                 fibres: None,
+                counts: None,
             });
         }
     }

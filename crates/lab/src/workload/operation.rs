@@ -58,6 +58,40 @@ pub trait Workload: Copy + Send + Sync + 'static {
     }
 }
 
+/// What a session has to know of what its contenders do: of a [`Workload`], or of anything else that
+/// has methods of its own.
+pub trait Task: Copy + Send + Sync + 'static {
+    /// Its name in results.
+    fn name(self) -> &'static str;
+
+    /// Its name in results where operations arrive on a schedule.
+    fn name_under_load(self) -> &'static str {
+        self.name()
+    }
+
+    /// Whether objects know how many operations they have seen.
+    fn counts(self) -> bool;
+
+    /// Parameters of a point that other tasks do not have, by name.
+    fn params(self) -> Vec<(&'static str, serde_json::Value)> {
+        Vec::new()
+    }
+}
+
+impl<W: Workload> Task for W {
+    fn name(self) -> &'static str {
+        Workload::name(self)
+    }
+
+    fn name_under_load(self) -> &'static str {
+        Workload::name_under_load(self)
+    }
+
+    fn counts(self) -> bool {
+        Workload::counts(self)
+    }
+}
+
 /// What an operation of `W` gives back.
 pub type AnswerOf<W> = <<W as Workload>::Operation as Operation<<W as Workload>::Object>>::Answer;
 

@@ -68,7 +68,7 @@ pub(super) struct Common {
     json: Option<PathBuf>,
 }
 
-fn threads(text: &str) -> Result<List, String> {
+pub(super) fn threads(text: &str) -> Result<List, String> {
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get().max(2) as u64);
     let word = Some(("cpus", cpus.min(MAX_THREADS)));
     Numbers {
@@ -88,7 +88,7 @@ pub(super) fn vars(text: &str) -> Result<List, String> {
 }
 
 /// Names as one list for a sentence.
-pub(super) fn names<'a>(methods: impl Iterator<Item = &'a Method>) -> String {
+pub(super) fn names<'a, W: 'a>(methods: impl Iterator<Item = &'a Method<W>>) -> String {
     methods.map(Method::name).collect::<Vec<_>>().join(", ")
 }
 
@@ -101,7 +101,7 @@ pub(super) struct Place {
 /// What measuring needs, opened before it begins.
 pub(super) struct Bench {
     pub(super) rig: Rig,
-    target: Option<Target>,
+    target: Option<(Target, PathBuf)>,
 }
 
 impl Common {
@@ -162,17 +162,8 @@ impl Common {
         items
             .iter()
             .try_for_each(|item| item.check_memory(available))?;
-        let target = match &self.json {
-            Some(path) => {
-                Some(Target::open(path).map_err(|e| output::unwritable_file("--json", path, &e))?)
-            }
-            None => None,
-        };
         let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
-        Ok(Bench {
-            rig: host.rig(&self.pin, most)?,
-            target,
-        })
+        Bench::open(host, &self.pin, most, self.json.as_ref())
     }
 
     /// Length of a sample and of its warming up.
@@ -225,19 +216,51 @@ impl Common {
         runs: Vec<Run>,
         table: fn(&Results) -> String,
     ) -> Result<Exit, String> {
-        let Bench { mut rig, target } = bench;
-        rig.save();
         let wrong = runs.iter().any(|run| !run.correct);
+        bench.deliver(host, runs, wrong, table)
+    }
+}
+
+impl Bench {
+    /// Opens where the results go, if they go anywhere, then a rig for so many threads.
+    pub(super) fn open(
+        host: &Host,
+        pin: &Order,
+        threads: usize,
+        json: Option<&PathBuf>,
+    ) -> Result<Self, String> {
+        let target = match json {
+            Some(path) => {
+                let opened = Target::open(path);
+                let opened = opened.map_err(|e| output::unwritable_file("--json", path, &e))?;
+                Some((opened, path.clone()))
+            }
+            None => None,
+        };
+        let rig = host.rig(pin, threads)?;
+        Ok(Self { rig, target })
+    }
+
+    /// Prints the table, writes the file, and says how it went.
+    pub(super) fn deliver(
+        self,
+        host: &Host,
+        runs: Vec<Run>,
+        wrong: bool,
+        table: fn(&Results) -> String,
+    ) -> Result<Exit, String> {
+        let Self { mut rig, target } = self;
+        rig.save();
         let results = host.results(&rig, runs);
-        if !matches!(target, Some(Target::Stdout)) {
+        if !matches!(target, Some((Target::Stdout, _))) {
             output::say(&table(&results))?;
         }
-        if let Some((target, path)) = target.zip(self.json.as_ref()) {
+        if let Some((target, path)) = target {
             let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
             json.push('\n');
             target
                 .write(json.as_bytes())
-                .map_err(|e| output::unwritable_file("--json", path, &e))?;
+                .map_err(|e| output::unwritable_file("--json", &path, &e))?;
         }
         Ok(match (wrong, rig.is_interrupted()) {
             (true, _) => Exit::Wrong,

@@ -1,13 +1,15 @@
 //! `corelay bench cycle`, `yield`, `churn`, `locality` and `transfer`: the benchmarks of fibres.
 
+use super::common::Bench as Opened;
 use crate::cli::host::Host;
 use crate::cli::list::{self, List, Numbers, number, secs};
-use crate::cli::output::{self, Target};
+use crate::cli::output;
 use crate::cli::{Exit, fibre_table};
 use crate::fibres::method::{METHODS, Method};
 use crate::fibres::session::{Item, Session};
 use crate::fibres::spec::{Bench, Flavour, Length, MOST_FIBRES, MOST_PROCESSORS, RING, Spec};
 use crate::measure::memory::available_bytes;
+use crate::schema::Run;
 use corelay_topology::Order;
 use std::fmt;
 use std::path::PathBuf;
@@ -366,46 +368,24 @@ impl Common {
     }
 
     fn measure(&self, host: &Host, items: Vec<Item>, length: Length) -> Result<Exit, String> {
-        let target = match &self.json {
-            Some(path) => {
-                Some(Target::open(path).map_err(|e| output::unwritable_file("--json", path, &e))?)
-            }
-            None => None,
-        };
         // The probe alone is wanted of it: clusters and programs have threads of their own.
-        let mut rig = host.rig(&self.pin, 1)?;
+        let mut bench = Opened::open(host, &self.pin, 1, self.json.as_ref())?;
+        let rig = &mut bench.rig;
         let samples = items.len() as u64 * self.samples;
         let bar = output::progress(samples, expected(length).mul_f64(samples as f64));
         bar.set_message("preparing");
         let mut session = Session::new(items);
         bar.set_message("measuring");
         for _ in 0..self.samples {
-            if !session.round(&mut rig, || bar.inc(1)) {
+            if !session.round(rig, || bar.inc(1)) {
                 break;
             }
         }
         bar.finish_and_clear();
-        let runs = session.finish(&rig);
-        rig.save();
-        let is_wrong = runs
-            .iter()
-            .any(|run| !run.correct || !fibre_table::completed(run));
-        let results = host.results(&rig, runs);
-        if !matches!(target, Some(Target::Stdout)) {
-            output::say(&fibre_table::of(&results))?;
-        }
-        if let Some((target, path)) = target.zip(self.json.as_ref()) {
-            let mut json = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
-            json.push('\n');
-            target
-                .write(json.as_bytes())
-                .map_err(|e| output::unwritable_file("--json", path, &e))?;
-        }
-        Ok(match (is_wrong, rig.is_interrupted()) {
-            (true, _) => Exit::Wrong,
-            (false, true) => Exit::Interrupted,
-            (false, false) => Exit::Fine,
-        })
+        let runs = session.finish(rig);
+        let is_wrong = |run: &Run| !run.correct || !fibre_table::completed(run);
+        let wrong = runs.iter().any(is_wrong);
+        bench.deliver(host, runs, wrong, fibre_table::of)
     }
 }
 

@@ -4,6 +4,7 @@ mod common;
 mod fetch_add;
 mod fibres;
 mod latency;
+mod ordered;
 
 use crate::cli::Exit;
 use std::ffi::OsString;
@@ -30,6 +31,12 @@ enum Workload {
     Churn(fibres::Churn),
     Locality(fibres::Locality),
     Transfer(fibres::Transfer),
+    Timestamp(ordered::Timestamp),
+    RluList(ordered::RluList),
+    RluHash(ordered::RluHash),
+    StmTransfer(ordered::StmTransfer),
+    StmRead(ordered::StmRead),
+    OplogRmap(ordered::OplogRmap),
     #[command(external_subcommand)]
     Unknown(Vec<OsString>),
 }
@@ -43,11 +50,17 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Workload::Churn(args) => fibres::churn(&args),
         Workload::Locality(args) => fibres::locality(&args),
         Workload::Transfer(args) => fibres::transfer(&args),
+        Workload::Timestamp(args) => ordered::timestamp(&args),
+        Workload::RluList(args) => ordered::rlu_list(&args),
+        Workload::RluHash(args) => ordered::rlu_hash(&args),
+        Workload::StmTransfer(args) => ordered::stm_transfer(&args),
+        Workload::StmRead(args) => ordered::stm_read(&args),
+        Workload::OplogRmap(args) => ordered::oplog_rmap(&args),
         Workload::Unknown(words) => {
             let name = words.first().map(|name| name.to_string_lossy());
             Err(format!(
-                "there is no workload `{}`; there are fetch-add, latency, cycle, yield, churn, locality \
-                 and transfer",
+                "there is no workload `{}`; there are fetch-add, latency, cycle, yield, churn, locality, \
+                 transfer, timestamp, rlu-list, rlu-hash, stm-transfer, stm-read and oplog-rmap",
                 name.unwrap_or_default()
             ))
         }

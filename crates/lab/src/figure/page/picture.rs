@@ -242,6 +242,10 @@ fn y_label(quantity: Quantity, y: Scale) -> &'static str {
     match quantity {
         Quantity::Throughput if log => "Mops, logarithmic",
         Quantity::Throughput => "Mops",
+        Quantity::PerThread if log => "Mops / thread, logarithmic",
+        Quantity::PerThread => "Mops / thread",
+        Quantity::Aborts | Quantity::Uncertain if log => "per 1,000 operations, logarithmic",
+        Quantity::Aborts | Quantity::Uncertain => "per 1,000 operations",
         Quantity::PerSecond if log => "operations / second, logarithmic",
         Quantity::PerSecond => "operations / second",
         Quantity::ScalabilityUs if log => "µs × processors / operation, logarithmic",

@@ -1,0 +1,415 @@
+//! `corelay bench timestamp`, `rlu-list`, `rlu-hash`, `stm-transfer`, `stm-read` and `oplog-rmap`: what
+//! a clock orders.
+
+use super::common::{Bench as Opened, names, threads};
+use crate::cli::host::Host;
+use crate::cli::list::{self, List, Numbers, number, secs};
+use crate::cli::{Exit, ordered_table, output};
+use crate::measure::rig::Rig;
+use crate::measure::session::Timing;
+use crate::method::Method;
+use crate::ordered::contest::{Contest, Entrant, is_no_longer_correct};
+use crate::ordered::method::{has_boundary, methods, named};
+use crate::ordered::spec::{Bench, Scale, Spec};
+use crate::schema::Run;
+use crate::workload::point::Point;
+use crate::workload::random::Choice;
+use corelay_topology::{Order, Placement};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Keys of a list: it is filled one by one.
+const MOST_KEYS: u64 = 1 << 14;
+/// Beyond that it is a slip of the fingers.
+const MOST: u64 = 1 << 20;
+
+/// Flags of all six.
+#[derive(Debug, clap::Args)]
+struct Common {
+    /// All threads, the trustee of `trust` included; `cpus` is the number of usable CPUs (at least 2)
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "cpus", value_parser = threads)]
+    threads: List,
+
+    /// By how much the boundary of Ordo clocks is multiplied, such as 1/8,1/4,1/2,1,2,4,8; results
+    /// below 1 are marked as no longer correct
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", value_parser = scales)]
+    boundary_scale: Option<Scales>,
+
+    /// Length of a sample in seconds; fractions are allowed
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value = "0.1", value_parser = secs)]
+    secs: f64,
+
+    /// Samples of each contender
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 10,
+          value_parser = number(1..=100_000))]
+    samples: u64,
+
+    /// Where threads are pinned, a trustee first: cores-first, fill-node, sockets, none, or CPUs such
+    /// as 0,2-5
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    pin: Order,
+
+    /// Seed of the random choices
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1,
+          value_parser = number(0..=u64::MAX))]
+    seed: u64,
+
+    /// Write the results as JSON to a file; `-` is standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+struct Methods(Vec<Method<Spec>>);
+
+#[derive(Clone, Debug)]
+struct Scales(Vec<Scale>);
+
+/// Draw one time after the other: shared counters, and each core's own clock (O11)
+#[derive(Debug, clap::Args)]
+pub(super) struct Timestamp {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = stamps, help = help(TIMESTAMP))]
+    method: Methods,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Look up, insert and remove keys of one sorted linked list (O5)
+#[derive(Debug, clap::Args)]
+pub(super) struct RluList {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = lists, help = help(LIST))]
+    method: Methods,
+
+    /// Of 100 operations so many insert or remove a key, half of them each
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "2,20,40", value_parser = percents)]
+    updates: List,
+
+    /// Keys in the list, of twice as many that there could be
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 256,
+          value_parser = number(1..=MOST_KEYS))]
+    size: u64,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// The same with a hash table of such lists (O5)
+#[derive(Debug, clap::Args)]
+pub(super) struct RluHash {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = lists, help = help(LIST))]
+    method: Methods,
+
+    /// Of 100 operations so many insert or remove a key, half of them each
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "2,20,40", value_parser = percents)]
+    updates: List,
+
+    /// Lists
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1000,
+          value_parser = number(1..=MOST))]
+    buckets: u64,
+
+    /// Keys in each list, of twice as many that there could be
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 10,
+          value_parser = number(1..=MOST_KEYS))]
+    size: u64,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Transactions that move 1 from one random variable to another (O6)
+#[derive(Debug, clap::Args)]
+pub(super) struct StmTransfer {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = banks, help = help(TRANSFER))]
+    method: Methods,
+
+    /// Variables
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1024", value_parser = variables)]
+    variables: List,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Transactions that sum up random variables (O6)
+#[derive(Debug, clap::Args)]
+pub(super) struct StmRead {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = banks, help = help(TRANSFER))]
+    method: Methods,
+
+    /// Variables
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "1024", value_parser = variables)]
+    variables: List,
+
+    /// Variables that a transaction reads
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 16,
+          value_parser = number(1..=1024))]
+    reads: u64,
+
+    /// Of 100 transactions so many move 1 between the two of a pair instead, and the others read pairs
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "0", value_parser = percents)]
+    updates: List,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Map and unmap random pages in a reverse map, and read the whole now and then (O8)
+#[derive(Debug, clap::Args)]
+pub(super) struct OplogRmap {
+    /// Methods to compare, or `all`
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = rmaps, help = help(RMAP))]
+    method: Methods,
+
+    /// Updates of a thread for each time that it reads the whole
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = "10^3,10^4,10^5,10^6",
+          value_parser = reads_every)]
+    reads_every: List,
+
+    /// Pages
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1024,
+          value_parser = number(1..=MOST))]
+    pages: u64,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+// Of each kind one: its methods are those of all.
+const TIMESTAMP: Bench = Bench::Timestamp;
+const LIST: Bench = Bench::List {
+    size: 1,
+    updates: 0,
+};
+const TRANSFER: Bench = Bench::Transfer { variables: 2 };
+const RMAP: Bench = Bench::Rmap {
+    pages: 1,
+    reads_every: 1,
+};
+
+fn help(bench: Bench) -> String {
+    format!(
+        "Methods to compare, of {}; or `all`",
+        names(methods(bench).iter())
+    )
+}
+
+fn read(bench: Bench, text: &str) -> Result<Methods, String> {
+    let name_of = |method: &Method<Spec>| method.name().to_owned();
+    list::named(text, methods(bench), name_of, |name| named(bench, name)).map(Methods)
+}
+
+fn stamps(text: &str) -> Result<Methods, String> {
+    read(TIMESTAMP, text)
+}
+
+fn lists(text: &str) -> Result<Methods, String> {
+    read(LIST, text)
+}
+
+fn banks(text: &str) -> Result<Methods, String> {
+    read(TRANSFER, text)
+}
+
+fn rmaps(text: &str) -> Result<Methods, String> {
+    read(RMAP, text)
+}
+
+fn scales(text: &str) -> Result<Scales, String> {
+    let mut scales: Vec<Scale> = Vec::new();
+    for scale in text.split(',') {
+        let scale = scale.trim().parse()?;
+        if !scales.contains(&scale) {
+            scales.push(scale);
+        }
+    }
+    Ok(Scales(scales))
+}
+
+fn within(text: &str, least: u64, most: u64) -> Result<List, String> {
+    let (bounds, word) = (least..=most, None);
+    Numbers { bounds, word }.list(text)
+}
+
+fn percents(text: &str) -> Result<List, String> {
+    within(text, 0, 100)
+}
+
+fn variables(text: &str) -> Result<List, String> {
+    within(text, 1, MOST)
+}
+
+fn reads_every(text: &str) -> Result<List, String> {
+    within(text, 1, 1 << 40)
+}
+
+pub(super) fn timestamp(args: &Timestamp) -> Result<Exit, String> {
+    args.common.run(&args.method, &[TIMESTAMP])
+}
+
+pub(super) fn rlu_list(args: &RluList) -> Result<Exit, String> {
+    let bench = |&updates: &u64| Bench::List {
+        size: args.size as usize,
+        updates: updates as u32,
+    };
+    let benches: Vec<Bench> = args.updates.0.iter().map(bench).collect();
+    args.common.run(&args.method, &benches)
+}
+
+pub(super) fn rlu_hash(args: &RluHash) -> Result<Exit, String> {
+    let (buckets, size) = (args.buckets, args.size);
+    if buckets * size > MOST {
+        return Err(format!(
+            "--buckets {buckets} --size {size}: together they are at most {MOST} keys"
+        ));
+    }
+    let bench = |&updates: &u64| Bench::Hash {
+        buckets: buckets as usize,
+        size: size as usize,
+        updates: updates as u32,
+    };
+    let benches: Vec<Bench> = args.updates.0.iter().map(bench).collect();
+    args.common.run(&args.method, &benches)
+}
+
+pub(super) fn stm_transfer(args: &StmTransfer) -> Result<Exit, String> {
+    let bench = |&variables: &u64| Bench::Transfer {
+        variables: variables as usize,
+    };
+    let benches: Vec<Bench> = args.variables.0.iter().map(bench).collect();
+    args.common.run(&args.method, &benches)
+}
+
+pub(super) fn stm_read(args: &StmRead) -> Result<Exit, String> {
+    let bench = |variables: u64, updates: u64| Bench::Read {
+        variables: variables as usize,
+        reads: args.reads as usize,
+        updates: updates as u32,
+    };
+    let of = |&variables: &u64| args.updates.0.iter().map(move |&u| bench(variables, u));
+    let benches: Vec<Bench> = args.variables.0.iter().flat_map(of).collect();
+    args.common.run(&args.method, &benches)
+}
+
+pub(super) fn oplog_rmap(args: &OplogRmap) -> Result<Exit, String> {
+    let bench = |&reads_every: &u64| Bench::Rmap {
+        pages: args.pages as usize,
+        reads_every,
+    };
+    let benches: Vec<Bench> = args.reads_every.0.iter().map(bench).collect();
+    args.common.run(&args.method, &benches)
+}
+
+impl Common {
+    fn run(&self, methods: &Methods, benches: &[Bench]) -> Result<Exit, String> {
+        let methods = &methods.0;
+        benches.iter().try_for_each(|bench| bench.check())?;
+        self.check(methods)?;
+        let host = Host::look();
+        let entrants = self.entrants(&host, methods, benches)?;
+        let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
+        let mut opened = Opened::open(&host, &self.pin, most, self.json.as_ref())?;
+        let runs = self.measure(&mut opened.rig, entrants)?;
+        // What a boundary that is too small makes wrong is a result.
+        let wrong = |run: &Run| !run.correct && !is_no_longer_correct(run);
+        let wrong = runs.iter().any(wrong);
+        opened.deliver(&host, runs, wrong, ordered_table::of)
+    }
+
+    fn check(&self, methods: &[Method<Spec>]) -> Result<(), String> {
+        for &threads in &self.threads.0 {
+            let too_few = |method: &&Method<Spec>| (threads as usize) < method.least_threads(1);
+            if let Some(method) = methods.iter().find(too_few) {
+                return Err(format!(
+                    "--threads {threads} leaves no client for {} beside its trustee; it takes 2",
+                    method.name()
+                ));
+            }
+        }
+        if self.boundary_scale.is_some() && !methods.iter().any(has_boundary) {
+            return Err(format!(
+                "--boundary-scale concerns Ordo clocks, and none of {} has one",
+                names(methods.iter())
+            ));
+        }
+        Ok(())
+    }
+
+    /// All contenders; those without a boundary once for all scales.
+    fn entrants(
+        &self,
+        host: &Host,
+        methods: &[Method<Spec>],
+        benches: &[Bench],
+    ) -> Result<Vec<Entrant>, String> {
+        let scales = self.boundary_scale.as_ref();
+        let scales = scales.map_or(&[Scale::ONE][..], |scales| &scales.0);
+        let mut entrants = Vec::new();
+        for &threads in &self.threads.0 {
+            let placement = host.place(&self.pin, threads as usize)?;
+            for &bench in benches {
+                for &method in methods {
+                    let scales = match has_boundary(&method) {
+                        true => scales,
+                        false => &[Scale::ONE],
+                    };
+                    entrants.extend(scales.iter().map(|&scale| Entrant {
+                        spec: Spec { bench, scale },
+                        method,
+                        point: self.point(threads as usize, &placement),
+                        notes: placement.notes().to_vec(),
+                    }));
+                }
+            }
+        }
+        Ok(entrants)
+    }
+
+    fn point(&self, threads: usize, placement: &Placement) -> Point {
+        Point {
+            threads,
+            servers: 1,
+            // One object, whatever it consists of.
+            vars: 1,
+            window: 1,
+            load: None,
+            lines: Default::default(),
+            fibres: 0,
+            choice: Choice::Uniform,
+            seed: self.seed,
+            placement: placement.cpus().into(),
+        }
+    }
+
+    fn measure(&self, rig: &mut Rig, entrants: Vec<Entrant>) -> Result<Vec<Run>, String> {
+        let timing = Timing::of(Duration::from_secs_f64(self.secs));
+        let slices = entrants.len() as u64 * (self.samples + 1);
+        let bar = output::progress(slices, timing.whole().mul_f64(slices as f64));
+        bar.set_message("setting up");
+        let mut contest = Contest::default();
+        for entrant in entrants {
+            if let Err(sentence) = contest.add(entrant, &rig.patience(None))
+                && !rig.is_interrupted()
+            {
+                return Err(sentence);
+            }
+        }
+        bar.set_message("warming up");
+        let warm = timing.sample.min(Duration::from_millis(100));
+        contest.warm_up(rig, warm, || bar.inc(1));
+        bar.set_message("measuring");
+        for _ in 0..self.samples {
+            if !contest.round(rig, timing, None, || bar.inc(1)) {
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        Ok(contest.finish(rig, timing))
+    }
+}

@@ -1,0 +1,195 @@
+//! The history of `corelay clock`: its file, and what it says.
+
+use crate::measure::mode::state_file;
+use corelay::clock::{Calibration, History, HistoryError, Identity, Ordo, Record};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Records shown.
+const SHOWN: usize = 5;
+
+/// A history, or why there is none.
+pub(super) struct Kept {
+    history: Result<History, String>,
+    /// A file was named: what cannot be kept there is an error.
+    named: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct Output<'a> {
+    file: Option<&'a Path>,
+    /// Why there is none.
+    unavailable: Option<&'a str>,
+    records: &'a [Record],
+}
+
+impl Kept {
+    /// Opens the file that was named, or this machine's in the user's state folder.
+    ///
+    /// # Errors
+    /// A sentence: the file is damaged, another machine's, or cannot be read.
+    pub(super) fn open(file: Option<PathBuf>, forget: bool) -> Result<Self, String> {
+        let named = file.is_some();
+        let none = |why: String| match named {
+            true => Err(format!("--history: {why}")),
+            false => Ok(Self {
+                history: Err(why),
+                named,
+            }),
+        };
+        let identity = match Identity::current() {
+            Ok(identity) => identity,
+            Err(error) => return none(error.to_string()),
+        };
+        let Some(path) = file.or_else(|| state_file(&own_file(&identity.machine))) else {
+            return none("there is no folder to keep it in: HOME is not set".to_owned());
+        };
+        if forget && path.exists() {
+            let removed = std::fs::remove_file(&path);
+            removed.map_err(|error| format!("--forget: {}: {error}", path.display()))?;
+        }
+        let history = match History::open(path, identity) {
+            Ok(history) => Ok(history),
+            Err(error) if named => return Err(format!("--history: {error}")),
+            Err(error @ HistoryError::File(..)) => Err(error.to_string()),
+            Err(error) => return Err(format!("the history: {error} (--forget does)")),
+        };
+        Ok(Self { history, named })
+    }
+
+    /// The clock of a calibration, raised to what this boot has seen.
+    pub(super) fn clock(&mut self, found: Calibration) -> Ordo {
+        match &mut self.history {
+            Ok(history) => history.clock(found),
+            Err(_) => Ordo::from_calibration(found),
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// A sentence, where a file was named; a state folder that cannot be written costs the next
+    /// invocation its history, nothing else.
+    pub(super) fn save(&mut self) -> Result<(), String> {
+        let Ok(history) = &mut self.history else {
+            return Ok(());
+        };
+        match history.save() {
+            Err(error) if self.named => Err(format!("--history: {error}")),
+            Err(error) => {
+                self.history = Err(format!("it cannot be kept: {error}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    pub(super) fn output(&self) -> Output<'_> {
+        let history = self.history.as_ref();
+        Output {
+            file: history.ok().map(History::path),
+            unavailable: history.err().map(String::as_str),
+            records: history.ok().map_or(&[], History::records),
+        }
+    }
+
+    pub(super) fn write(&self, text: &mut String) {
+        let history = match &self.history {
+            Ok(history) => history,
+            Err(why) => {
+                let _ = writeln!(text, "history: unavailable: {why}");
+                return;
+            }
+        };
+        let of_now = |record: &&Record| history.is_of_this_boot(record);
+        let now: Vec<f64> = history
+            .records()
+            .iter()
+            .filter(of_now)
+            .map(Record::boundary_ns)
+            .collect();
+        let (least, most) = (
+            now.iter().copied().fold(f64::INFINITY, f64::min),
+            now.iter().copied().fold(0.0, f64::max),
+        );
+        let _ = writeln!(
+            text,
+            "history: {} of this boot, with boundaries of {least:.1} to {most:.1} ns, and {} of earlier \
+             ones; {}",
+            now.len(),
+            history.records().len() - now.len(),
+            history.path().display()
+        );
+        let last = history.records().iter().rev().take(SHOWN);
+        for record in last {
+            let boot = if history.is_of_this_boot(record) {
+                ""
+            } else {
+                ", an earlier boot"
+            };
+            let composed = if record.composed { ", composed" } else { "" };
+            let _ = writeln!(
+                text,
+                "  {}  {:>8.1} ns  {} CPUs{composed}{boot}",
+                utc(record.unix_s),
+                record.boundary_ns(),
+                record.cpus.len()
+            );
+        }
+    }
+}
+
+/// One file for each machine, of those that may share a home folder.
+fn own_file(machine: &str) -> String {
+    // FNV-1a: only has to differ.
+    let hash = machine
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+    format!("clock-{hash:016x}.json")
+}
+
+/// A moment as people write it: `2024-02-29 23:59 UTC`. Days since 1970 in the calendar's
+/// 400-year cycles, years beginning in March so that leap days end them.
+fn utc(unix_s: u64) -> String {
+    let (days, rest) = (unix_s / 86_400 + 719_468, unix_s % 86_400);
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, after) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    let (year, hour, minute) = (400 * cycle + year + after, rest / 3_600, rest / 60 % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_as_people_write_them() {
+        let known = [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (1_709_251_199, "2024-02-29 23:59 UTC"),
+            (1_735_689_600, "2025-01-01 00:00 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+        ];
+        for (unix_s, expected) in known {
+            assert_eq!(utc(unix_s), expected);
+        }
+    }
+
+    #[test]
+    fn machines_have_files_of_their_own() {
+        assert_ne!(own_file("one"), own_file("another"));
+        assert_eq!(own_file("one"), own_file("one"));
+    }
+}

@@ -1,0 +1,96 @@
+//! What `corelay clock` prints.
+
+use super::{Findings, Largest, heat};
+use crate::columns::columns;
+use crate::plot::significant;
+use corelay::clock::Clock;
+use std::fmt::Write;
+
+impl Findings {
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        self.fitness(&mut text);
+        self.boundary(&mut text);
+        text.push('\n');
+        text += &heat::text(&self.found);
+        text.push('\n');
+        self.costs(&mut text);
+        text.push('\n');
+        self.kept.write(&mut text);
+        text
+    }
+
+    fn fitness(&self, text: &mut String) {
+        let fitness = &self.fitness;
+        let _ = write!(text, "fit to order by: {}", fitness.source);
+        if let Some(kept) = &fitness.clock_source {
+            let _ = write!(text, "; the kernel keeps time by {kept}");
+        }
+        let hypervisor = fitness.hypervisor.as_deref();
+        let _ = match hypervisor {
+            Some(hypervisor) => writeln!(text, "; a virtual machine of {hypervisor}"),
+            None => writeln!(text),
+        };
+    }
+
+    fn boundary(&self, text: &mut String) {
+        let (found, Largest { from, to, ns }) = (&self.found, self.largest());
+        let _ = writeln!(
+            text,
+            "boundary: {:.1} ns ({} ticks); times of two CPUs that are nearer are uncertain",
+            self.ns(self.clock.boundary() as f64),
+            self.clock.boundary()
+        );
+        if self.is_raised() {
+            let measured = self.ns(found.boundary as f64);
+            let _ = writeln!(
+                text,
+                "  measured now: {measured:.1} ns; raised to the largest that this boot has seen"
+            );
+        }
+        let how = if found.composed {
+            "composed"
+        } else {
+            "measured"
+        };
+        let _ = writeln!(
+            text,
+            "  the largest offset, {how} in {:.2} s: {ns:.1} ns at the most, from CPU {from} to CPU \
+             {to}, and a margin",
+            found.took.as_secs_f64()
+        );
+        let _ = writeln!(
+            text,
+            "  the counter steps by {:.1} ns; {:.6} ticks are a nanosecond, to {:.0} parts in a \
+             million",
+            self.ns(found.step as f64),
+            found.rate.ticks_per_ns,
+            found.rate.error * 1e6
+        );
+    }
+
+    fn costs(&self, text: &mut String) {
+        let row = |cost: &crate::measure::reading::Cost| {
+            let (low, high) = cost.quartiles_ns;
+            let spread = format!("[{}–{}]", significant(low), significant(high));
+            [
+                cost.way.to_owned(),
+                cost.what.to_owned(),
+                significant(cost.ns),
+                spread,
+            ]
+        };
+        let head = ["to read the time", "", "ns", ""];
+        let table = columns(head, self.costs.iter().map(row), 2);
+        let _ = writeln!(text, "{table}");
+        let ns = |way| {
+            self.costs
+                .iter()
+                .find(|cost| cost.way == way)
+                .map(|cost| cost.ns)
+        };
+        if let (Some(now), Some(rdtscp)) = (ns("Ordo::now"), ns("rdtscp")) {
+            let _ = writeln!(text, "Ordo::now / rdtscp: {:.2}", now / rdtscp);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `corelay reach txn`: what a clock orders, beside its rivals.
+
+use super::{Args, say_outcomes};
+use crate::cli::host::Host;
+use crate::cli::{Exit, output};
+use crate::measure::rig::Rig;
+use crate::measure::session::Timing;
+use crate::measure::stats::Interval;
+use crate::ordered::contest::{Contest, Entrant};
+use crate::reach::Outcome;
+use crate::reach::txn::{self, Point};
+use crate::schema::{Counts, Mode, Run};
+use crate::workload::point::Point as Threads;
+use crate::workload::random::Choice;
+use corelay_topology::Order;
+use std::time::{Duration, Instant};
+
+pub(super) fn run(args: &Args, host: &Host) -> Result<Exit, String> {
+    let order = Order::default();
+    let points = txn::points()?;
+    let most = points.iter().map(|point| point.threads).max().unwrap_or(2);
+    let mut rig = host.rig(&order, most)?;
+    if let Some(why) = rig.no_probe() {
+        output::say(&format!("no target can be measured here: {why}\n"))?;
+        return Ok(Exit::Fine);
+    }
+    let runs = measure(args, host, &mut rig, &points)?;
+    rig.save();
+    if let Some(wrong) = runs.iter().flatten().find(|run| !run.correct) {
+        output::say(&format!("{}: {}\n", wrong.method, wrong.notes.join("; ")))?;
+        return Ok(Exit::Wrong);
+    }
+    let (mut missed, blocks) = (false, args.blocks as usize);
+    for (point, runs) in points.iter().zip(&runs) {
+        output::say(&format!("{}\n", point.name()))?;
+        let (held, beside) = point.judge(runs, blocks);
+        missed |= say_outcomes(&held)?;
+        beside.iter().try_for_each(|o| say_beside(o.what, o))?;
+        runs.iter().try_for_each(say_figures)?;
+    }
+    output::say("from 1 thread to 2: 2 is perfect; held to nothing\n")?;
+    let slopes = txn::slopes(&points, &runs, blocks);
+    slopes
+        .iter()
+        .try_for_each(|(name, o)| say_beside(name, o))?;
+    Ok(match (missed, rig.is_interrupted()) {
+        (_, true) => Exit::Interrupted,
+        (true, false) => Exit::Wrong,
+        (false, false) => Exit::Fine,
+    })
+}
+
+/// Rounds over all points, until both modes have occurred often enough or time is up; the runs of
+/// each point.
+fn measure(
+    args: &Args,
+    host: &Host,
+    rig: &mut Rig,
+    points: &[Point],
+) -> Result<Vec<Vec<Run>>, String> {
+    let mut contest = Contest::default();
+    for point in points {
+        let placement = host.place(&Order::default(), point.threads)?;
+        for &method in &point.methods {
+            let entrant = Entrant {
+                spec: point.spec,
+                method,
+                point: Threads {
+                    threads: point.threads,
+                    servers: 1,
+                    vars: 1,
+                    window: 1,
+                    load: None,
+                    lines: Default::default(),
+                    fibres: 0,
+                    choice: Choice::Uniform,
+                    seed: 1,
+                    placement: placement.cpus().into(),
+                },
+                notes: vec![],
+            };
+            contest.add(entrant, &rig.patience(None))?;
+        }
+    }
+    let timing = Timing::of(Duration::from_millis(args.slice));
+    let (start, limit) = (Instant::now(), Duration::from_secs(args.limit));
+    let bar = output::progress(args.limit, limit);
+    bar.set_message("measuring");
+    contest.warm_up(rig, Duration::from_millis(50), || {});
+    let enough = |contest: &Contest, rig: &Rig| {
+        let seen = |&mode: &Mode| contest.blocks(rig, mode) >= args.blocks as usize;
+        [Mode::Near, Mode::Far].iter().all(seen)
+    };
+    while start.elapsed() < limit && !rig.is_interrupted() && !enough(&contest, rig) {
+        contest.round(rig, timing, Some(start + limit), || {
+            bar.set_position(start.elapsed().as_secs());
+        });
+    }
+    bar.finish_and_clear();
+    let mut runs = contest.finish(rig, timing).into_iter();
+    let of_point = |point: &Point| runs.by_ref().take(point.methods.len()).collect();
+    Ok(points.iter().map(of_point).collect())
+}
+
+/// A ratio that is held to nothing.
+fn say_beside(what: &str, outcome: &Outcome) -> Result<(), String> {
+    let mode = match outcome.mode {
+        Mode::Near => "near",
+        _ => "far",
+    };
+    let ratio = match outcome.ratio {
+        Some(Interval { low, ratio, high }) => format!("{ratio:.3} [{low:.3}, {high:.3}]"),
+        None => "not seen".to_owned(),
+    };
+    output::say(&format!("{what:36} {mode:5} {ratio:>34}  beside it\n"))
+}
+
+/// A line for each: throughput by mode, and what was given up and what stayed uncertain.
+fn say_figures(run: &Run) -> Result<(), String> {
+    let figure = |mode| match run.by_mode.get(&mode) {
+        Some(s) => format!(
+            "{:.2} [{:.2}, {:.2}] n={}",
+            s.median_mops, s.q1_mops, s.q3_mops, s.n
+        ),
+        None => "not seen".to_owned(),
+    };
+    let (near, far) = (figure(Mode::Near), figure(Mode::Far));
+    let counts: Counts = run.samples.iter().filter_map(|s| s.counts).sum();
+    let operations: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+    let per_thousand = |n: u64| n as f64 * 1e3 / operations.max(1) as f64;
+    output::say(&format!(
+        "  {:16} near {near:32} far {far:32} Mops  aborts {:.3} uncertain {:.3} per 1,000\n",
+        run.method,
+        per_thousand(counts.aborts.all()),
+        per_thousand(counts.uncertain),
+    ))
+}

@@ -1,0 +1,352 @@
+//! `stm-transfer` and `stm-read`: accounts, and transactions that move and sum up (O6).
+//!
+//! | method | module | a transaction |
+//! |---|---|---|
+//! | `mutex` | `shared` | in the one lock of all accounts |
+//! | `trust` | `shared` | on the trustee that has them all |
+//! | `mutex-ordered` | `ordered_locks` | in the locks of its accounts, taken in order |
+//! | `tl2-logical`, `tl2-ordo` | `tl2` | one of corelay's |
+//! | `stm`, `fast-stm` | `stm`, `fast_stm` | one of these crates' |
+//!
+//! The sum of all accounts stays what it was. Accounts differ from each other at the beginning, so
+//! that a sum of accounts which nobody changes is known; where some transactions of `stm-read` are
+//! transfers, these are between the two of a pair (2k, 2k + 1) and pairs are what is read, so that
+//! the sum is known all the same. Each sum is checked.
+
+mod fast_stm;
+mod ordered_locks;
+mod shared;
+mod stm;
+mod tl2;
+
+use super::clocks;
+use super::ledger::Ledger;
+use super::method::Build;
+use super::served::clients;
+use super::spec::{Bench, Spec};
+use crate::method::Contender;
+use crate::schema::{Counts, Trustee};
+use crate::workload::point::Point;
+use crate::workload::random::{Client, Random};
+use corelay_clock::Logical;
+use std::ops::Range;
+
+pub(super) const MUTEX: Build = |spec, point, _| arena(spec, point, shared::locked);
+pub(super) const TRUST: Build = |spec, point, _| arena(spec, point, shared::delegated);
+pub(super) const MUTEX_ORDERED: Build =
+    |spec, point, _| arena(spec, point, |_, n| Ok(ordered_locks::Bank::new(n)));
+pub(super) const STM: Build = |spec, point, _| arena(spec, point, |_, n| Ok(stm::Bank::new(n)));
+pub(super) const FAST_STM: Build =
+    |spec, point, _| arena(spec, point, |_, n| Ok(fast_stm::Bank::new(n)));
+
+pub(super) const TL2_LOGICAL: Build =
+    |spec, point, _| arena(spec, point, |_, n| Ok(tl2::Bank::new(Logical::new(), n)));
+pub(super) const TL2_ORDO: Build = |spec, point, _| {
+    let clock = clocks::ordo(spec.scale)?;
+    arena(spec, point, |_, n| Ok(tl2::Bank::new(clock, n)))
+};
+
+/// Accounts by number, each with [`opening`] at the beginning.
+trait Accounts: Send + Sync + 'static {
+    /// A thread's way in.
+    type Teller<'a>: Teller
+    where
+        Self: 'a;
+
+    /// Opens one for the calling thread.
+    fn teller(&self) -> Self::Teller<'_>;
+
+    /// What is in each; nobody changes them.
+    fn balances(&self) -> Vec<u64>;
+
+    /// Transactions that were tried again since they were made, and why, where they count them.
+    fn counts(&self) -> Counts {
+        Counts::default()
+    }
+
+    /// What trustees have counted, where they serve it; nothing is asked of it then.
+    fn end(&mut self) -> Vec<Trustee> {
+        Vec::new()
+    }
+}
+
+/// What a thread does with them: a transaction each.
+trait Teller {
+    /// Moves 1 from an account to another one.
+    fn transfer(&mut self, from: usize, to: usize);
+
+    /// The sum of some accounts at one moment; an account may be among them twice.
+    fn sum(&mut self, of: &[usize]) -> u64;
+
+    /// Transactions that were tried again, and why.
+    fn counts(&self) -> Counts {
+        Counts::default()
+    }
+}
+
+/// What is in an account at the beginning: more than will ever be taken.
+fn opening(account: usize) -> u64 {
+    (1 << 40) + account as u64
+}
+
+struct Arena<A> {
+    accounts: A,
+    bench: Bench,
+    clients: Range<usize>,
+    ledger: Ledger,
+    /// The sum of all.
+    sum: u64,
+}
+
+fn arena<A: Accounts>(
+    spec: Spec,
+    point: &Point,
+    make: impl FnOnce(&Point, usize) -> Result<A, String>,
+) -> Result<Box<dyn Contender>, String> {
+    let (Bench::Transfer { variables } | Bench::Read { variables, .. }) = spec.bench else {
+        unreachable!("a workload of accounts");
+    };
+    Ok(Box::new(Arena {
+        accounts: make(point, variables)?,
+        bench: spec.bench,
+        clients: clients(point),
+        ledger: Ledger::default(),
+        sum: (0..variables).map(opening).sum(),
+    }))
+}
+
+impl<A: Accounts> Arena<A> {
+    /// Moves again and again; how often.
+    fn transfers(&self, teller: &mut A::Teller<'_>, client: Client, variables: usize) -> u64 {
+        let n = variables as u64;
+        client.drive(|seed| {
+            let mut random = Random::new(seed as u64);
+            let from = random.below(n);
+            let to = from + 1 + random.below(n - 1);
+            let to = if to < n { to } else { to - n };
+            teller.transfer(from as usize, to as usize);
+            0
+        })
+    }
+
+    /// Sums up again and again; how often.
+    fn sums(
+        &self,
+        teller: &mut A::Teller<'_>,
+        client: Client,
+        variables: usize,
+        reads: usize,
+    ) -> u64 {
+        let mut chosen = vec![0; reads];
+        let (mut wrong, n) = (0, variables as u64);
+        let done = client.drive(|seed| {
+            let mut random = Random::new(seed as u64);
+            let mut expected = 0;
+            for one in &mut chosen {
+                *one = random.below(n) as usize;
+                expected += opening(*one);
+            }
+            let sum = teller.sum(&chosen);
+            wrong += u64::from(sum != expected);
+            sum
+        });
+        self.accuse(wrong);
+        done
+    }
+
+    /// Sums up pairs, and moves within one now and then; how often.
+    fn pairs(
+        &self,
+        teller: &mut A::Teller<'_>,
+        client: Client,
+        variables: usize,
+        reads: usize,
+        updates: u32,
+    ) -> u64 {
+        let mut chosen = vec![0; reads];
+        let (mut wrong, pairs) = (0, variables as u64 / 2);
+        let done = client.drive(|seed| {
+            let mut random = Random::new(seed as u64);
+            let coin = ((seed as u64 >> 32) * 100) >> 32;
+            if coin < u64::from(updates) {
+                let way = random.next();
+                let from = 2 * ((u128::from(way) * u128::from(pairs)) >> 64) as usize;
+                // As random as the rest of it.
+                let from = from + (way & 1) as usize;
+                teller.transfer(from, from ^ 1);
+                return 0;
+            }
+            let mut expected = 0;
+            for pair in chosen.chunks_exact_mut(2) {
+                let first = 2 * random.below(pairs) as usize;
+                pair.copy_from_slice(&[first, first + 1]);
+                expected += opening(first) + opening(first + 1);
+            }
+            let sum = teller.sum(&chosen);
+            wrong += u64::from(sum != expected);
+            sum
+        });
+        self.accuse(wrong);
+        done
+    }
+
+    fn accuse(&self, wrong: u64) {
+        let what = || "a transaction has seen accounts of different moments".to_owned();
+        self.ledger.accuse(wrong, what);
+    }
+}
+
+impl<A: Accounts> Contender for Arena<A> {
+    fn clients(&self) -> Range<usize> {
+        self.clients.clone()
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        let mut teller = self.accounts.teller();
+        let client = client.among(usize::MAX);
+        let done = match self.bench {
+            Bench::Read {
+                variables,
+                reads,
+                updates: 0,
+            } => self.sums(&mut teller, client, variables, reads),
+            Bench::Read {
+                variables,
+                reads,
+                updates,
+            } => self.pairs(&mut teller, client, variables, reads, updates),
+            Bench::Transfer { variables } => self.transfers(&mut teller, client, variables),
+            _ => unreachable!("a workload of accounts"),
+        };
+        self.ledger.enter(teller.counts());
+        done
+    }
+
+    fn total(&self) -> Result<u64, String> {
+        self.ledger.verdict()?;
+        let balances = self.accounts.balances();
+        let sum: u64 = balances.iter().copied().fold(0, u64::wrapping_add);
+        match sum == self.sum {
+            true => Ok(0),
+            false => Err(format!(
+                "all accounts together have {sum} instead of {}",
+                self.sum
+            )),
+        }
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        Some(self.ledger.take(self.accounts.counts()))
+    }
+
+    fn end(&mut self) -> Vec<Trustee> {
+        self.accounts.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::{Kind, Method};
+    use crate::ordered::tests::{is_caught, measure};
+    use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
+
+    /// No transactions at all: each access by itself.
+    struct Torn(Box<[AtomicU64]>);
+
+    struct Access<'a>(&'a [AtomicU64], u64);
+
+    impl Accounts for Torn {
+        type Teller<'a> = Access<'a>;
+
+        fn teller(&self) -> Access<'_> {
+            Access(&self.0, 0)
+        }
+
+        fn balances(&self) -> Vec<u64> {
+            self.0.iter().map(|n| n.load(Relaxed)).collect()
+        }
+    }
+
+    impl Teller for Access<'_> {
+        fn transfer(&mut self, from: usize, to: usize) {
+            self.0[from].fetch_sub(1, Relaxed);
+            // Every hundredth time somebody sees it in between, with one thread too.
+            self.1 += 1;
+            if self.1.is_multiple_of(100) {
+                std::thread::yield_now();
+            }
+            self.0[to].fetch_add(1, Relaxed);
+        }
+
+        fn sum(&mut self, of: &[usize]) -> u64 {
+            let read = |&one: &usize| {
+                self.1 += 1;
+                if self.1.is_multiple_of(100) {
+                    std::thread::yield_now();
+                }
+                self.0[one].load(Relaxed)
+            };
+            of.iter().map(read).sum()
+        }
+    }
+
+    fn torn(_: &Point, n: usize) -> Result<Torn, String> {
+        Ok(Torn((0..n).map(|n| AtomicU64::new(opening(n))).collect()))
+    }
+
+    /// Takes from one account, and forgets the other now and then.
+    struct Lossy(Torn);
+
+    struct Forgetful<'a>(Access<'a>, u64);
+
+    impl Accounts for Lossy {
+        type Teller<'a> = Forgetful<'a>;
+
+        fn teller(&self) -> Forgetful<'_> {
+            Forgetful(self.0.teller(), 0)
+        }
+
+        fn balances(&self) -> Vec<u64> {
+            self.0.balances()
+        }
+    }
+
+    impl Teller for Forgetful<'_> {
+        fn transfer(&mut self, from: usize, to: usize) {
+            self.1 += 1;
+            if self.1 % 1000 == 1 {
+                self.0.0[from].fetch_sub(1, Relaxed);
+            } else {
+                self.0.transfer(from, to);
+            }
+        }
+
+        fn sum(&mut self, of: &[usize]) -> u64 {
+            self.0.sum(of)
+        }
+    }
+
+    #[test]
+    fn a_sum_of_different_moments_is_caught() {
+        let bench = Bench::Read {
+            variables: 2,
+            reads: 16,
+            updates: 50,
+        };
+        let method = Method::of_its_own("torn", Kind::Direct, |spec, point, _| {
+            arena(spec, point, torn)
+        });
+        let runs = measure(bench, &[method], 4);
+        is_caught(&runs[0], "different moments");
+    }
+
+    #[test]
+    fn lost_money_is_caught() {
+        let method = Method::of_its_own("lossy", Kind::Direct, |spec, point, _| {
+            arena(spec, point, |point, n| Ok(Lossy(torn(point, n)?)))
+        });
+        let runs = measure(Bench::Transfer { variables: 8 }, &[method], 2);
+        is_caught(&runs[0], "all accounts together");
+    }
+}

@@ -1,0 +1,226 @@
+//! Which workload, with its parameters.
+
+use crate::workload::operation::Task;
+use serde_json::Value;
+use std::fmt;
+use std::str::FromStr;
+
+/// A workload with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bench {
+    /// Every thread draws one time after the other.
+    Timestamp,
+    /// One sorted linked list.
+    List {
+        /// Keys in it, of twice as many that there could be.
+        size: usize,
+        /// Of 100 operations so many insert or remove, half of them each.
+        updates: u32,
+    },
+    /// A hash table of such lists.
+    Hash {
+        /// Lists.
+        buckets: usize,
+        /// Keys in each.
+        size: usize,
+        /// As of the list.
+        updates: u32,
+    },
+    /// Transactions that move 1 from one variable to another, both chosen at random.
+    Transfer {
+        /// Variables.
+        variables: usize,
+    },
+    /// Transactions that sum up variables chosen at random.
+    Read {
+        /// Variables.
+        variables: usize,
+        /// Those of one transaction.
+        reads: usize,
+        /// Of 100 transactions so many move 1 between the two of a pair instead. Where there are
+        /// any, those which read take both of each pair, so that the sum is known.
+        updates: u32,
+    },
+    /// A reverse map: who has mapped which page.
+    Rmap {
+        /// Pages.
+        pages: usize,
+        /// Updates of a thread for each time that it reads the whole.
+        reads_every: u64,
+    },
+}
+
+/// A workload, and by how much the clocks' boundary is multiplied (O10).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spec {
+    /// The workload.
+    pub bench: Bench,
+    /// Of clocks that have a boundary.
+    pub scale: Scale,
+}
+
+/// By how much a boundary is multiplied: as measured, or to see how much depends on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale(f64);
+
+impl Scale {
+    /// As measured.
+    pub const ONE: Self = Self(1.0);
+
+    /// Those of the sweep (O10): 1/8 to 8.
+    pub const SWEEP: [Self; 7] = [
+        Self(0.125),
+        Self(0.25),
+        Self(0.5),
+        Self::ONE,
+        Self(2.0),
+        Self(4.0),
+        Self(8.0),
+    ];
+
+    /// The factor.
+    pub fn factor(self) -> f64 {
+        self.0
+    }
+
+    /// Below what was measured: times that are called certain need not be.
+    ///
+    /// ```
+    /// use corelay_lab::ordered::spec::Scale;
+    /// let scale: Scale = "1/8".parse().unwrap();
+    /// assert!(scale.is_too_small() && !Scale::ONE.is_too_small());
+    /// assert_eq!(scale.to_string(), "1/8");
+    /// ```
+    pub fn is_too_small(self) -> bool {
+        self.0 < 1.0
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let below = 1.0 / self.0;
+        if self.is_too_small() && below == below.round() {
+            return write!(f, "1/{below}");
+        }
+        write!(f, "{}", self.0)
+    }
+}
+
+impl FromStr for Scale {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<f64>().ok();
+        let factor = match text.split_once('/') {
+            None => number(text),
+            Some((top, bottom)) => number(top).zip(number(bottom)).map(|(t, b)| t / b),
+        };
+        match factor {
+            Some(factor) if (1.0 / 1024.0..=1024.0).contains(&factor) => Ok(Self(factor)),
+            _ => Err(format!(
+                "`{text}` is no number from 1/1024 to 1024, such as 1/8 or 2"
+            )),
+        }
+    }
+}
+
+impl Bench {
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timestamp => "timestamp",
+            Self::List { .. } => "rlu-list",
+            Self::Hash { .. } => "rlu-hash",
+            Self::Transfer { .. } => "stm-transfer",
+            Self::Read { .. } => "stm-read",
+            Self::Rmap { .. } => "oplog-rmap",
+        }
+    }
+
+    /// Whether it can be run at all.
+    ///
+    /// ```
+    /// use corelay_lab::ordered::spec::Bench;
+    /// assert_eq!(Bench::Transfer { variables: 2 }.check(), Ok(()));
+    /// assert!(Bench::Transfer { variables: 1 }.check().unwrap_err().contains("two"));
+    /// ```
+    ///
+    /// # Errors
+    /// One sentence that names what does not fit.
+    pub fn check(self) -> Result<(), String> {
+        match self {
+            Self::Transfer { variables: 0 | 1 } => Err(
+                "--variables 1: a transfer is between two variables; it needs at least 2"
+                    .to_owned(),
+            ),
+            Self::Read {
+                variables,
+                reads,
+                updates: 1..,
+            } if variables % 2 + reads % 2 > 0 => Err(format!(
+                "--variables {variables} --reads {reads}: where there are updates, variables are \
+                 read in pairs; both must be even"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Task for Spec {
+    fn name(self) -> &'static str {
+        self.bench.name()
+    }
+
+    /// They have checks of their own.
+    fn counts(self) -> bool {
+        false
+    }
+
+    fn params(self) -> Vec<(&'static str, Value)> {
+        match self.bench {
+            Bench::Timestamp => vec![],
+            Bench::List { size, updates } => {
+                vec![("size", size.into()), ("updates", updates.into())]
+            }
+            Bench::Hash {
+                buckets,
+                size,
+                updates,
+            } => vec![
+                ("buckets", buckets.into()),
+                ("size", size.into()),
+                ("updates", updates.into()),
+            ],
+            Bench::Transfer { variables } => vec![("variables", variables.into())],
+            Bench::Read {
+                variables,
+                reads,
+                updates,
+            } => vec![
+                ("variables", variables.into()),
+                ("reads", reads.into()),
+                ("updates", updates.into()),
+            ],
+            Bench::Rmap { pages, reads_every } => {
+                vec![("pages", pages.into()), ("reads_every", reads_every.into())]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_read_as_they_are_written() {
+        for scale in Scale::SWEEP {
+            assert_eq!(scale.to_string().parse(), Ok(scale));
+        }
+        assert_eq!("0.125".parse(), Ok(Scale::SWEEP[0]));
+        for text in ["", "0", "-1", "1/0", "2000", "x", "1/", "NaN", "inf"] {
+            let error = text.parse::<Scale>().unwrap_err();
+            assert!(error.contains("1/1024"), "{text}: {error}");
+        }
+    }
+}

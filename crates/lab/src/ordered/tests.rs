@@ -1,0 +1,115 @@
+//! Every method of every workload at a tiny size, and that one which is broken is caught.
+
+use super::method::{has_boundary, methods};
+use super::spec::{Bench, Scale, Spec};
+use crate::measure::plan::Item;
+use crate::measure::rig::Rig;
+use crate::measure::session::{Session, Timing};
+use crate::method::{Kind, Method, Patience};
+use crate::schema::{Mode, Run};
+use crate::workload::point::Point;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const BENCHES: [Bench; 9] = [
+    Bench::Timestamp,
+    Bench::List {
+        size: 8,
+        updates: 40,
+    },
+    Bench::List {
+        size: 1,
+        updates: 100,
+    },
+    Bench::Hash {
+        buckets: 5,
+        size: 2,
+        updates: 20,
+    },
+    Bench::Transfer { variables: 3 },
+    Bench::Read {
+        variables: 3,
+        reads: 16,
+        updates: 0,
+    },
+    Bench::Read {
+        variables: 6,
+        reads: 4,
+        updates: 30,
+    },
+    Bench::Rmap {
+        pages: 7,
+        reads_every: 50,
+    },
+    Bench::Rmap {
+        pages: 1,
+        reads_every: 1,
+    },
+];
+
+/// What came of some slices of each.
+pub(super) fn measure(bench: Bench, methods: &[Method<Spec>], threads: usize) -> Vec<Run> {
+    assert_eq!(bench.check(), Ok(()));
+    let scale = Scale::ONE;
+    let mut rig = Rig::new(&vec![None; threads], &[], "test", Arc::default()).unwrap();
+    let mut session = Session::of(Spec { bench, scale });
+    let timing = Timing::of(Duration::from_millis(5));
+    for &method in methods {
+        let item = Item {
+            method,
+            point: Point::small(threads),
+            notes: vec![],
+        };
+        session.add(item, &Patience::default()).unwrap();
+    }
+    for _ in 0..3 {
+        session.round(&mut rig, timing, None, || {});
+    }
+    session.finish(&rig, timing)
+}
+
+#[test]
+fn every_method_is_right_with_two_threads_and_with_four() {
+    for bench in BENCHES {
+        for threads in [2, 4] {
+            for run in measure(bench, methods(bench), threads) {
+                assert!(run.correct, "{run:?}");
+                assert_eq!(
+                    (run.workload.as_str(), run.samples.len()),
+                    (bench.name(), 3)
+                );
+                assert!(run.by_mode[&Mode::Unknown].median_mops > 0.0);
+                assert!(run.samples.iter().all(|s| s.counts.is_some()));
+                let served = run.method == "trust";
+                assert_eq!(run.trustees.len(), usize::from(served));
+                let clients = threads - usize::from(served);
+                assert!(run.samples.iter().all(|s| s.per_thread.len() == clients));
+            }
+        }
+    }
+}
+
+#[test]
+fn methods_have_names_of_their_own_and_say_whose_clock_they_have() {
+    for bench in BENCHES {
+        let mut names: Vec<_> = methods(bench).iter().map(Method::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), methods(bench).len());
+        for method in methods(bench) {
+            assert_eq!(has_boundary(method), method.name().contains("ordo"));
+            assert!(matches!(method.kind(), Kind::Direct | Kind::Dedicated));
+        }
+    }
+}
+
+/// A run without a figure, and a note that says why.
+#[track_caller]
+pub(super) fn is_caught(run: &Run, word: &str) {
+    assert!(!run.correct && run.by_mode.is_empty(), "{run:?}");
+    assert!(
+        run.notes.iter().any(|note| note.contains(word)),
+        "{:?}",
+        run.notes
+    );
+}

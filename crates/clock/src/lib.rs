@@ -138,6 +138,23 @@ pub trait Clock: Send + Sync {
         self.cmp(a, b) == Order::Before
     }
 
+    /// A time of this clock that is below the answer was certainly before `t`: for who compares many
+    /// with one. Good for as long as the boundary is not raised.
+    ///
+    /// ```
+    /// use corelay_clock::{Clock, SkewedBuilder, Time};
+    ///
+    /// let clock = SkewedBuilder { skew: 1, step: 1, boundary: 3, delay: 0 }.build();
+    /// let t = Time::from_raw(10);
+    /// for a in (0..20).map(Time::from_raw) {
+    ///     assert_eq!(a < clock.horizon(t), clock.is_before(a, t));
+    /// }
+    /// ```
+    #[inline(always)]
+    fn horizon(&self, t: Time) -> Time {
+        Time::from_raw(t.raw().saturating_sub(self.boundary()))
+    }
+
     /// Times that differ by no more than this are uncertain; in the clock's own units.
     fn boundary(&self) -> u64;
 }
@@ -162,6 +179,10 @@ impl<C: Clock + ?Sized> Clock for &C {
     #[inline(always)]
     fn is_before(&self, a: Time, b: Time) -> bool {
         (**self).is_before(a, b)
+    }
+    #[inline(always)]
+    fn horizon(&self, t: Time) -> Time {
+        (**self).horizon(t)
     }
     #[inline(always)]
     fn after(&self, t: Time) -> Time {

@@ -11,12 +11,16 @@
 use corelay_clock::{Clock, Logical, Skewed, SkewedBuilder};
 use corelay_txn::tl2::{Stm, TVar};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 struct World<C: Clock> {
     stm: Stm<C>,
     x: TVar<u64>,
     y: TVar<u64>,
+    /// Stored to between what transactions do. Loom branches off where threads write to one word,
+    /// and loads of a reader that draws no time would not make it.
+    between: AtomicUsize,
 }
 
 impl<C: Clock + 'static> World<C> {
@@ -25,15 +29,24 @@ impl<C: Clock + 'static> World<C> {
             stm: Stm::new(clock),
             x: TVar::new(0),
             y: TVar::new(0),
+            between: AtomicUsize::new(0),
         })
+    }
+
+    /// Another thread may run here.
+    fn pause(&self) {
+        // Relaxed: it orders nothing.
+        self.between.store(0, Ordering::Relaxed);
     }
 
     /// Adds one to both.
     fn step(&self) {
         self.stm.atomically(|tx| {
             tx.update(&self.x, |x| x + 1)?;
+            self.pause();
             tx.update(&self.y, |y| y + 1)
         });
+        self.pause();
     }
 
     /// Reads both, in the order of their names or the other.
@@ -44,7 +57,9 @@ impl<C: Clock + 'static> World<C> {
             (&self.x, &self.y)
         };
         self.stm.atomically(|tx| {
-            let (a, b) = (tx.read(first)?, tx.read(second)?);
+            let a = tx.read(first)?;
+            self.pause();
+            let b = tx.read(second)?;
             assert_eq!(a, b, "torn");
             Ok(a)
         })
@@ -212,6 +227,7 @@ fn who_falls_back_is_not_disturbed<C: Clock + 'static>(clock: fn() -> C) {
             stm: Stm::new(clock()).with_attempts(0),
             x: TVar::new(0),
             y: TVar::new(0),
+            between: AtomicUsize::new(0),
         });
         let other = thread::spawn({
             let world = Arc::clone(&world);
@@ -236,7 +252,9 @@ fn a_time_is_drawn_behind_the_locks<C: Clock + 'static>(clock: fn() -> C) {
         world.stm.atomically(|tx| {
             // Newer than the time that this thread has: another is drawn.
             tx.read(&z)?;
-            let (x, y) = (tx.read(&world.x)?, tx.read(&world.y)?);
+            let x = tx.read(&world.x)?;
+            world.pause();
+            let y = tx.read(&world.y)?;
             assert_eq!(x, y, "torn");
             Ok(())
         });

@@ -68,6 +68,8 @@ pub(super) const LOOKS: u32 = if MODEL { 1 } else { 64 };
 pub struct Tx<'t, 'v: 't, C: Clock = Logical> {
     pub(super) stm: &'t Stm<C>,
     pub(super) log: &'t mut Log,
+    /// What was written before it was certainly written before the log's time.
+    horizon: Time,
     /// Set where it must not commit, since it was told to abort.
     pub(super) doomed: bool,
     /// It holds the token: nothing that it reads changes.
@@ -92,6 +94,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
     pub(super) fn begin(stm: &'t Stm<C>, log: &'t mut Log) -> Self {
         Self {
             stm,
+            horizon: stm.clock().horizon(log.time),
             log,
             doomed: false,
             is_alone: false,
@@ -279,10 +282,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
             return Ok(write.value);
         }
         let word = place.word();
-        if !word.is_locked()
-            && self.stm.clock().is_before(word.time(), self.log.time)
-            && self.stm.owns(place)
-        {
+        if !word.is_locked() && word.time() < self.horizon && self.stm.owns(place) {
             let value = place.value(words);
             if place.word_again().is_still(word) {
                 self.log.reads.push((lasting(place), word));
@@ -343,6 +343,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         self.stm
             .count(super::pool::who_is_here(), Reason::Resampled);
         self.log.time = now;
+        self.horizon = self.stm.clock().horizon(now);
         Ok(())
     }
 
@@ -353,6 +354,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         self.doomed = true;
         // No version is before it: every read comes to where it is refused.
         self.log.time = Time::ZERO;
+        self.horizon = Time::ZERO;
         Abort { why: Why::Conflict }
     }
 }

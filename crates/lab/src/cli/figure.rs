@@ -15,7 +15,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Make the sources' figures of delegation again on this machine
+/// Make the sources' figures again on this machine
 ///
 /// Each is measured for as long as the source does: samples of three seconds, ten for each point,
 /// whose harmonic mean is drawn. That takes minutes to an hour a figure; `--short` is a smoke

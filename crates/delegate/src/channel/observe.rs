@@ -99,6 +99,8 @@ impl Client {
 #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
 mod tests {
     use crate::{Trustees, barrier};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn queues_are_known_wherever_they_go() {
@@ -122,7 +124,22 @@ mod tests {
         };
         let first = actual();
         assert_eq!(known(), first);
-        for _ in 0..10_000 {
+        // A trustee that keeps up would let no queue grow.
+        let go = Arc::new(AtomicBool::new(false));
+        let waits = Arc::clone(&go);
+        t.post(move |_| {
+            while !waits.load(super::Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        });
+        for i in 0..200u64 {
+            let large = [i; 8];
+            t.apply_then(move |n| large.map(|i| i + *n), move |_| drop(large));
+            assert_eq!(known(), actual());
+        }
+        go.store(true, super::Ordering::Release);
+        barrier().expect("all well");
+        for _ in 0..1_000 {
             t.apply_then(|n| *n += 1, |()| ());
             assert_eq!(known(), actual());
         }

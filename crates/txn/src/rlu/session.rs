@@ -62,6 +62,8 @@ enum Rest {
     Nothing,
     /// The log before is still read.
     Push,
+    /// Aborted; who had locked what stood in the way, and whether much room is used up.
+    Settle(Option<NonNull<Slot>>, bool),
 }
 
 impl<C: Clock> Session<C> {
@@ -145,16 +147,18 @@ impl<C: Clock> Session<C> {
             let result = f(&mut section);
             let rest = match result {
                 Ok(_) => section.commit(),
-                Err(_) => Rest::Nothing,
+                // Asked for while the journal is ours: to take the service would lose a request.
+                Err(_) => {
+                    let journal = section.journal();
+                    Rest::Settle(journal.take_conflict(), journal.is_long())
+                }
             };
             (result, rest)
         };
         match rest {
             Rest::Nothing => {}
             Rest::Push => self.push(),
-        }
-        if result.is_err() {
-            self.settle();
+            Rest::Settle(conflict, is_long) => self.settle(conflict, is_long),
         }
         self.serve();
         result
@@ -236,9 +240,7 @@ impl<C: Clock> Session<C> {
     /// Behind an abort: has what stood in the way got out of it, if its session does nothing; asks
     /// it to, if it is in a section.
     #[cold]
-    fn settle(&mut self) {
-        let (conflict, is_long) =
-            self.with_journal(|journal| (journal.take_conflict(), journal.is_long()));
+    fn settle(&mut self, conflict: Option<NonNull<Slot>>, is_long: bool) {
         if is_long || conflict == Some(self.slot) {
             self.sync();
         }

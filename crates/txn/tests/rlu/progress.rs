@@ -4,6 +4,7 @@ use super::{Body, Random, on_every_clock, scaled};
 use corelay_clock::{Clock, Logical};
 use corelay_txn::rlu::{Domain, Rlu};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn add<C: Clock>(session: &mut corelay_txn::rlu::Session<C>, cell: &Rlu<u64, C>) {
     session.write(|section| {
@@ -139,4 +140,41 @@ fn increments_are_not_lost() {
         }
     }
     on_every_clock(&Count);
+}
+
+/// Two sessions that hold what the other one wants, each in a section whenever the other asks.
+#[test]
+fn an_aborted_session_serves_who_has_asked_it() {
+    let domain = Domain::with_deferral(Logical::new(), 1_000_000);
+    let cells = [domain.cell(0), domain.cell(0)];
+    let (tell_one, hear_one) = channel();
+    let (tell_other, hear_other) = channel();
+    let both_hold = std::sync::Barrier::new(2);
+    std::thread::scope(|s| {
+        for (mine, tell, hear) in [(0, tell_one, hear_other), (1, tell_other, hear_one)] {
+            let (domain, cells, both_hold) = (&domain, &cells, &both_hold);
+            s.spawn(move || {
+                let mut session = domain.session();
+                add(&mut session, &cells[mine]);
+                both_hold.wait();
+                let mut tries = 0;
+                session.write(|section| {
+                    tries += 1;
+                    assert!(tries < 100, "asked again and again");
+                    let _ = tell.send(());
+                    if tries == 1 && mine == 1 {
+                        let _ = hear.recv();
+                    }
+                    // Until the other's next section begins: it does not while it waits for this one.
+                    let _ = hear.recv_timeout(Duration::from_millis(50));
+                    *section.try_lock(&cells[1 - mine])? += 1;
+                    Ok(())
+                });
+            });
+        }
+    });
+    let sum = domain
+        .session()
+        .read(|s| (*s.get(&cells[0]), *s.get(&cells[1])));
+    assert_eq!(sum, (2, 2));
 }

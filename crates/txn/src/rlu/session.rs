@@ -182,13 +182,12 @@ impl<C: Clock> Session<C> {
     fn with_journal<R>(&self, f: impl FnOnce(&mut Journal) -> R) -> R {
         let slot = self.slot();
         let mut patience = None;
-        while !slot.try_take_service() {
+        loop {
+            if let Some(mut serving) = slot.try_take_service() {
+                return f(serving.journal());
+            }
             patience.get_or_insert_with(Patience::new).wait(|| None);
         }
-        // SAFETY: the service is ours, and we are outside.
-        let result = f(unsafe { &mut *slot.journal().as_ptr() });
-        slot.leave_service();
-        result
     }
 
     /// What this session has counted, and those that had its place before.
@@ -250,14 +249,12 @@ impl<C: Clock> Session<C> {
         let (inner, me) = (self.domain.inner(), self.slot());
         // SAFETY: a slot of this domain.
         let other = unsafe { conflict.as_ref() };
-        if other.try_take_service() && other.is_quiet_or_ask() {
-            // SAFETY: the service is ours, and its session is outside.
-            let journal = unsafe { &mut *other.journal().as_ptr() };
+        if let Some(mut serving) = other.try_help() {
+            let journal = serving.journal();
             if !journal.is_settled() {
                 inner.flush(me, other, journal);
                 me.counters.helps.add(1);
             }
-            other.leave_service();
         }
     }
 }

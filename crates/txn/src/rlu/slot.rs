@@ -182,34 +182,36 @@ impl Slot {
         self.service.load(Ordering::Relaxed) == BUSY
     }
 
-    /// Takes the service; false where somebody has it.
-    pub(super) fn try_take_service(&self) -> bool {
+    /// Takes the service of one's own slot, outside of sections; none where somebody has it.
+    pub(super) fn try_take_service(&self) -> Option<Serving<'_>> {
         // Relaxed: the exchange decides.
         let seen = self.service.load(Ordering::Relaxed);
         // Acquire: pairs with `leave_service`: the journal as the last one left it.
-        seen != BUSY
+        let is_taken = seen != BUSY
             && self
                 .service
                 .compare_exchange(seen, BUSY, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+                .is_ok();
+        is_taken.then(|| Serving(self))
     }
 
-    /// Behind [`try_take_service`](Self::try_take_service) of another's slot: true where the
-    /// journal is the caller's. If not, the session is asked to serve itself, and the service is
-    /// left.
-    pub(super) fn is_quiet_or_ask(&self) -> bool {
+    /// Takes the service of another's slot where its session is outside; where that is in a
+    /// section, it is asked to serve itself.
+    pub(super) fn try_help(&self) -> Option<Serving<'_>> {
+        let service = self.try_take_service()?;
         // SeqCst: pairs with the fence of `enter`: the session sees BUSY, or we see its section.
         fence(Ordering::SeqCst);
         if self.presence().is_outside() {
-            return true;
+            return Some(service);
         }
+        std::mem::forget(service);
         // Release: the journal was not touched, but the order of those who had it goes on.
         self.service.store(REQUESTED, Ordering::Release);
-        false
+        None
     }
 
     /// Leaves the service, requests are served.
-    pub(super) fn leave_service(&self) {
+    fn leave_service(&self) {
         // A write, to loom, at this end of the work too.
         self.journal();
         // Release: pairs with the Acquire of `enter` and of `try_take_service`.
@@ -227,6 +229,24 @@ impl Slot {
     pub(super) fn release(&self) {
         // Release: pairs with the Acquire of `Slots::take`; hands the journal over.
         self.taken.store(false, Ordering::Release);
+    }
+}
+
+/// The service of a slot; left when this is dropped, also by the unwinding of a refused wait, at
+/// which the journal is whole.
+pub(super) struct Serving<'a>(&'a Slot);
+
+impl Serving<'_> {
+    /// The journal, the caller's for as long as this lives.
+    pub(super) fn journal(&mut self) -> &mut Journal {
+        // SAFETY: the service is ours and the session outside; the reference borrows `self`.
+        unsafe { &mut *self.0.journal().as_ptr() }
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.0.leave_service();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a session may do, and what it sees of itself.
 
 use corelay_clock::Logical;
-use corelay_txn::rlu::{Domain, Rlu, RluList};
+use corelay_txn::rlu::{Domain, Rlu, RluList, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Cell = Rlu<u64, Logical>;
@@ -198,4 +198,27 @@ fn a_session_may_end_inside_a_section() {
     second.sync();
     assert_eq!((value(&domain, &a), value(&domain, &b)), (2, 1));
     assert_eq!(domain.stats().helps, 1);
+}
+
+/// The place of a session whose sync was refused is nobody's.
+#[test]
+fn a_refused_sync_is_in_nobodys_way() {
+    let domain = domain(100);
+    let cell = domain.cell(0);
+    let (mut first, mut second) = (domain.session(), domain.session());
+    let add = |session: &mut Session<Logical>| {
+        session.write(|section| {
+            *section.try_lock(&cell)? += 1;
+            Ok(())
+        });
+    };
+    add(&mut second);
+    let caught = catch_unwind(AssertUnwindSafe(|| first.read(|_| second.sync())));
+    let text = message(caught.unwrap_err());
+    assert!(text.contains("inside a section of an RLU domain"), "{text}");
+    add(&mut second);
+    second.sync();
+    add(&mut first);
+    first.sync();
+    assert_eq!(value(&domain, &cell), 3);
 }

@@ -157,6 +157,15 @@ pub trait Clock: Send + Sync {
 
     /// Times that differ by no more than this are uncertain; in the clock's own units.
     fn boundary(&self) -> u64;
+
+    /// True where one word that all commits change gives out all times, so that a time read behind
+    /// a commit's draw is the greater number, never an equal one. The same for as long as the clock
+    /// lives. More than a boundary of 0, which may be raised, and by which equal times of different
+    /// threads are uncertain still.
+    #[inline(always)]
+    fn is_exact(&self) -> bool {
+        false
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
@@ -203,5 +212,9 @@ impl<C: Clock + ?Sized> Clock for &C {
     #[inline(always)]
     fn boundary(&self) -> u64 {
         (**self).boundary()
+    }
+    #[inline(always)]
+    fn is_exact(&self) -> bool {
+        (**self).is_exact()
     }
 }

@@ -79,4 +79,9 @@ impl Clock for Logical {
     fn boundary(&self) -> u64 {
         0
     }
+
+    #[inline(always)]
+    fn is_exact(&self) -> bool {
+        true
+    }
 }

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 pub(super) const SECTION: &str = "a section of an RLU domain";
 
 impl<C: Clock> Inner<C> {
-    /// True where times are never uncertain.
+    /// True where times are never uncertain. Not asked of the boundary: that may be raised between
+    /// two looks, and a session and a syncer have to go by the same design.
     #[inline(always)]
     pub(super) fn is_exact(&self) -> bool {
-        self.clock.boundary() == 0
+        self.clock.is_exact()
     }
 
     /// Begins a section; its local time.

@@ -1,6 +1,6 @@
 //! What a session may do, and what it sees of itself.
 
-use corelay_clock::Logical;
+use corelay_clock::{Logical, SkewedBuilder};
 use corelay_txn::rlu::{Domain, Rlu, RluList, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -221,4 +221,25 @@ fn a_refused_sync_is_in_nobodys_way() {
     add(&mut first);
     first.sync();
     assert_eq!(value(&domain, &cell), 3);
+}
+
+/// Also by clocks that are never wrong and give out one time to several.
+#[test]
+fn a_commit_is_seen_at_the_time_that_it_has() {
+    let with = SkewedBuilder {
+        skew: 0,
+        step: 4,
+        boundary: 0,
+        delay: 0,
+    };
+    let domain = Domain::new(with.build());
+    let cell = domain.cell(0);
+    let (mut writer, mut reader) = (domain.session(), domain.session());
+    for n in 1..20 {
+        writer.write(|section| {
+            *section.try_lock(&cell)? = n;
+            Ok(())
+        });
+        assert_eq!(reader.read(|section| *section.get(&cell)), n);
+    }
 }

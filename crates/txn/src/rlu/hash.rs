@@ -216,11 +216,13 @@ where
 impl<C, K: Copy + Send + Sync, V: Copy + Send + Sync> Drop for RluHash<C, K, V> {
     fn drop(&mut self) {
         /// # Safety
-        /// A boxed `Heads` that nobody has but logs.
+        /// A boxed pointer to a `Heads` that nobody has but logs.
         unsafe fn try_free<K: Copy, V: Copy>(place: NonNull<()>) -> bool {
-            let table = place.cast::<Heads<K, V>>();
+            let table = place.cast::<*mut [Object<Node<K, V>>]>();
             // SAFETY: the caller's duty.
-            let heads = unsafe { table.as_ref() };
+            let place = unsafe { table.read() };
+            // SAFETY: the caller's duty; logs change what lies in cells alone.
+            let heads = unsafe { &*place };
             // SAFETY: as above.
             if !heads.iter().all(|h| unsafe { chain::is_free(h.into()) }) {
                 return false;
@@ -229,13 +231,14 @@ impl<C, K: Copy + Send + Sync, V: Copy + Send + Sync> Drop for RluHash<C, K, V> 
                 // SAFETY: and no log has any of it.
                 unsafe { chain::free(head.into()) };
             }
+            // SAFETY: nobody has it; made from a box by `new_in`.
+            drop::<Heads<K, V>>(unsafe { Box::from_raw(place) });
             // SAFETY: boxed below.
             drop(unsafe { Box::from_raw(table.as_ptr()) });
             true
         }
         let heads = std::ptr::slice_from_raw_parts_mut(self.heads.as_ptr(), self.buckets);
-        // SAFETY: made from a box of as many, and nobody has it but logs.
-        let heads: Heads<K, V> = unsafe { Box::from_raw(heads) };
+        // Not as the box that it was: logs may have pointers into it.
         let table = NonNull::from(Box::leak(Box::new(heads)));
         // SAFETY: the table is gone, and sections that read it have borrowed it.
         let grave = unsafe { Grave::new(table.cast(), try_free::<K, V>) };

@@ -117,8 +117,8 @@ impl Journal {
         // record that locks it.
         let found = place.header.load(Ordering::Acquire);
         if let Some(record) = NonNull::new(found) {
-            // SAFETY: a header's record stays for those in a section.
-            let log = unsafe { record.as_ref() }.log;
+            // SAFETY: a write set is in a section.
+            let log = unsafe { Record::log_of(record) };
             if log == self.volumes[self.collecting].log {
                 // SAFETY: ours, and of this object's type.
                 return Ok(unsafe { self.keep(record.cast::<RecordOf<T>>()) });
@@ -130,7 +130,7 @@ impl Journal {
         let volume = &mut self.volumes[self.collecting];
         let record = volume.room::<RecordOf<T>>();
         // SAFETY: fresh room for it.
-        unsafe { record.write(RecordOf::new(volume.log, object, self.set)) };
+        unsafe { record.write(RecordOf::new(volume.log, object, volume.last, self.set)) };
         // Release: pairs with the Acquire of who looks at the header: it sees the record. No Acquire:
         // if the null is of an unlock since the load above, it is that of an abort, which has
         // written nothing; a commit would have waited for this section. Acquire where it fails: as
@@ -142,18 +142,16 @@ impl Journal {
             Ordering::Acquire,
         );
         if let Err(found) = locked {
-            // SAFETY: null, or as above.
-            let log = unsafe { found.as_ref() }.map(|record| record.log);
+            // SAFETY: as above.
+            let log = NonNull::new(found).map(|record| unsafe { Record::log_of(record) });
             self.conflict = Some(log.map_or(NonNull::from(owner), |log| {
                 // SAFETY: as above.
                 unsafe { log.as_ref() }.owner_of_found()
             }));
             return Err(());
         }
-        // SAFETY: ours, and no reference to it lives.
-        unsafe { (*record.as_ptr()).head.previous = volume.last };
         volume.last = record.cast().as_ptr();
-        // SAFETY: as above.
+        // SAFETY: ours.
         let copy = unsafe { &(*record.as_ptr()).copy };
         Ok(copy.with_mut(|to| {
             place.data.with(|from| {
@@ -184,7 +182,7 @@ impl Journal {
                 .copy
                 .with_mut(|copy| unsafe { copy.cast::<T>().copy_from_nonoverlapping(before, 1) });
         }
-        // SAFETY: ours; no reference to it lives.
+        // SAFETY: ours; others look at `log` and `copy` alone.
         let set = unsafe { &mut (*record.as_ptr()).head.set };
         // SAFETY: as above.
         let copy = unsafe { &(*record.as_ptr()).copy };

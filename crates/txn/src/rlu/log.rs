@@ -51,6 +51,19 @@ pub(super) struct Record {
     pub(super) set: u64,
 }
 
+impl Record {
+    /// The log that a record is in, which a header has named. No reference to the record is made:
+    /// its owner may be about to write in it.
+    ///
+    /// # Safety
+    /// The header was read in a section that lasts.
+    #[inline(always)]
+    pub(super) unsafe fn log_of(record: NonNull<Self>) -> NonNull<Log> {
+        // SAFETY: a header's record stays for those in a section; its log never changes.
+        unsafe { (*record.as_ptr()).log }
+    }
+}
+
 /// A record and the copy.
 #[repr(C)]
 pub(super) struct RecordOf<T> {
@@ -59,12 +72,17 @@ pub(super) struct RecordOf<T> {
 }
 
 impl<T: Copy> RecordOf<T> {
-    pub(super) fn new(log: NonNull<Log>, original: NonNull<Object<T>>, set: u64) -> Self {
+    pub(super) fn new(
+        log: NonNull<Log>,
+        original: NonNull<Object<T>>,
+        previous: *mut Record,
+        set: u64,
+    ) -> Self {
         Self {
             head: Record {
                 log,
                 original: original.cast(),
-                previous: ptr::null_mut(),
+                previous,
                 write_back: Self::write_back,
                 set,
             },

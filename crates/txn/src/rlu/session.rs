@@ -409,8 +409,8 @@ impl<C: Clock> Section<'_, C> {
     /// True where the copy of a locked object is what this section sees.
     #[inline(never)]
     fn takes_copy(&self, record: NonNull<Record>) -> bool {
-        // SAFETY: a header's record stays while a section lasts that has read the header.
-        let log = unsafe { record.as_ref() }.log;
+        // SAFETY: the header was read in this section.
+        let log = unsafe { Record::log_of(record) };
         // SAFETY: logs live as long as their slots.
         let log = unsafe { log.as_ref() };
         log.records.read(0, 1);

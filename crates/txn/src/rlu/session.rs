@@ -5,7 +5,7 @@ use super::journal::Journal;
 use super::log::{Object, Record, RecordOf};
 use super::slot::{Service, Slot};
 use super::stats::Stats;
-use super::sync::{Patience, SECTION};
+use super::sync::{Patience, SECTION, is_inside, set_inside};
 use super::words::Take;
 use corelay_clock::Clock;
 use corelay_sync::Backoff;
@@ -263,7 +263,7 @@ impl<C: Clock> Drop for Session<C> {
     fn drop(&mut self) {
         // Inside a section of this thread it cannot wait: the next session of the slot, or who
         // needs what is locked, does it.
-        if NoSwitch::active() != Some(SECTION) {
+        if !is_inside() {
             self.sync();
         }
         self.slot().release();
@@ -288,7 +288,7 @@ struct Open<'s, C: Clock> {
 impl<'s, C: Clock> Open<'s, C> {
     #[inline(always)]
     fn new(session: &'s mut Session<C>, at: &'static Location<'static>) -> Self {
-        if NoSwitch::is_active() {
+        if is_inside() {
             refuse_nested();
         }
         session.slot().set_at(at);
@@ -299,6 +299,7 @@ impl<'s, C: Clock> Open<'s, C> {
             }
             session.serve_first();
         };
+        set_inside(true);
         Self {
             inner: session.domain.inner(),
             slot: session.slot(),
@@ -347,15 +348,13 @@ impl<C: Clock> Drop for Open<'_, C> {
         // A write, to loom: until here the journal is this session's.
         self.slot.journal();
         self.slot.leave();
+        set_inside(false);
     }
 }
 
 #[cold]
-fn refuse_nested() {
-    assert!(
-        NoSwitch::active() != Some(SECTION),
-        "an RLU section inside another on the same thread: end the first one before"
-    );
+fn refuse_nested() -> ! {
+    panic!("an RLU section inside another on the same thread: end the first one before");
 }
 
 impl<C: Clock> Section<'_, C> {

@@ -10,11 +10,29 @@ use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{Ordering, fence};
 use corelay_sync::facade::hint::{self, spin_loop};
 use corelay_sync::wait::{self, NoSwitch};
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 /// What [`NoSwitch`] names inside a section.
 pub(super) const SECTION: &str = "a section of an RLU domain";
+
+corelay_sync::facade::thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a section lasts on this thread. [`NoSwitch`] names the innermost guard, and a section may
+/// run what has one of its own.
+#[inline(always)]
+pub(super) fn is_inside() -> bool {
+    INSIDE.try_with(Cell::get).unwrap_or(false)
+}
+
+/// A section begins or ends on this thread; nothing switches in between.
+#[inline(always)]
+pub(super) fn set_inside(inside: bool) {
+    let _ = INSIDE.try_with(|cell| cell.set(inside));
+}
 
 impl<C: Clock> Inner<C> {
     /// True where times are never uncertain. Not asked of the boundary: that may be raised between
@@ -195,7 +213,7 @@ pub(super) struct Patience {
 impl Patience {
     pub(super) fn new() -> Self {
         // A section of this thread would be waited for without end.
-        if NoSwitch::active() == Some(SECTION) {
+        if is_inside() {
             NoSwitch::refuse("a wait for the sections of an RLU domain");
         }
         Self {

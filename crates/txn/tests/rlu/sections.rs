@@ -1,6 +1,7 @@
 //! What a session may do, and what it sees of itself.
 
 use corelay_clock::{Logical, SkewedBuilder};
+use corelay_txn::oplog::OpLog;
 use corelay_txn::rlu::{Domain, Rlu, RluList, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -221,6 +222,30 @@ fn a_refused_sync_is_in_nobodys_way() {
     add(&mut first);
     first.sync();
     assert_eq!(value(&domain, &cell), 3);
+}
+
+/// Not even where something else that may not wait runs between the two.
+#[test]
+fn sections_do_not_nest_behind_another_guard() {
+    let domain = domain(1);
+    let (mut first, mut second) = (domain.session(), domain.session());
+    let log = OpLog::<(), Nothing, _>::new((), Logical::new());
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        first.read(|_| log.read(|_| second.read(|_| ())));
+    }));
+    let text = message(caught.unwrap_err());
+    assert!(text.contains("inside another on the same thread"), "{text}");
+    let cell = domain.cell(0);
+    second.write(|section| section.try_lock(&cell).map(|_| ()));
+    first.read(|_| log.read(|_| drop(second)));
+    // But a section may stand inside another guard alone.
+    log.read(|_| first.read(|_| ()));
+}
+
+struct Nothing;
+
+impl corelay_txn::oplog::Operation<()> for Nothing {
+    fn apply(self, (): &mut ()) {}
 }
 
 /// Also by clocks that are never wrong and give out one time to several.

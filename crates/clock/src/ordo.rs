@@ -201,7 +201,7 @@ impl Clock for Ordo {
     #[inline(always)]
     fn commit_time(&self, floor: Time) -> Time {
         let time = Time::from_raw(counter::read_behind_stores());
-        if self.is_before(floor, time) {
+        if is_after_floor(floor, time, self.boundary()) {
             return time;
         }
         self.wait_beyond(floor)
@@ -210,7 +210,7 @@ impl Clock for Ordo {
     #[inline(always)]
     fn announced_time(&self, floor: Time) -> Time {
         let time = Time::from_raw(counter::read_behind_exchange());
-        if self.is_before(floor, time) {
+        if is_after_floor(floor, time, self.boundary()) {
             return time;
         }
         self.wait_beyond(floor)
@@ -252,6 +252,13 @@ impl Clock for Ordo {
 #[inline(always)]
 pub(crate) fn is_beyond(a: Time, b: Time, boundary: u64) -> bool {
     b.raw().wrapping_sub(a.raw()).cast_signed() > boundary.cast_signed()
+}
+
+/// True where `time` may be given out for this floor. Every time is after ZERO, also where the boundary
+/// is wider than the counter has counted so far.
+#[inline(always)]
+fn is_after_floor(floor: Time, time: Time, boundary: u64) -> bool {
+    floor == Time::ZERO || is_beyond(floor, time, boundary)
 }
 
 /// How `a` and `b` relate by clocks that are this far apart.

@@ -141,3 +141,13 @@ fn a_time_of_the_far_future_is_refused_in_place_of_waited_for() {
     }
     Ordo::with_boundary(10).after(Time::NEVER);
 }
+
+/// `ZERO` is no floor: nobody waits for a boundary that is wider than the counter has counted so far.
+#[test]
+fn a_commit_time_without_a_floor_is_had_at_once() {
+    if Fitness::probe().verdict().is_ok() {
+        let clock = Ordo::with_boundary(u64::MAX);
+        assert!(clock.commit_time(Time::ZERO) > Time::ZERO);
+        assert!(clock.announced_time(Time::ZERO) > Time::ZERO);
+    }
+}

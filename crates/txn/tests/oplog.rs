@@ -618,3 +618,39 @@ fn stressed(n: usize) -> usize {
     });
     (n as f64 * factor) as usize
 }
+
+/// What an absorbed operation's drop runs may use the same log.
+#[test]
+fn what_is_absorbed_is_dropped_outside_of_the_log() {
+    use std::sync::OnceLock;
+
+    static LOG: OnceLock<OpLog<u64, Last, Logical>> = OnceLock::new();
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+
+    struct Last(u64);
+    impl Operation<u64> for Last {
+        fn apply(mut self, last: &mut u64) {
+            *last = std::mem::take(&mut self.0);
+        }
+        fn key(&self) -> Option<u64> {
+            Some(0)
+        }
+        fn absorb(self, _: &Self) -> Absorbed<Self> {
+            Absorbed::Replaces(self)
+        }
+    }
+    impl Drop for Last {
+        fn drop(&mut self) {
+            if self.0 != 0 {
+                // The one that came instead is in the log by now.
+                SEEN.store(LOG.get().unwrap().read(|&n| n) as usize, Ordering::Relaxed);
+            }
+        }
+    }
+
+    let log = LOG.get_or_init(|| OpLog::new(0, Logical::new()));
+    let mut session = log.session();
+    session.update(Last(1));
+    session.update(Last(2));
+    assert_eq!(SEEN.load(Ordering::Relaxed), 2);
+}

@@ -73,9 +73,10 @@ impl<Op> Log<Op> {
         }
     }
 
-    /// Takes `op` in, or lets it meet a pending one.
+    /// Takes `op` in, or lets it meet a pending one, which comes back where it is not needed any more:
+    /// what its drop runs must not run in here.
     #[inline(always)]
-    pub(super) fn push<S>(&mut self, time: Time, op: Op) -> Result<(), Full<Op>>
+    pub(super) fn push<S>(&mut self, time: Time, op: Op) -> Result<Option<Op>, Full<Op>>
     where
         Op: Operation<S>,
     {
@@ -86,16 +87,16 @@ impl<Op> Log<Op> {
     }
 
     #[inline(always)]
-    fn append(&mut self, time: Time, op: Op) -> Result<(), Full<Op>> {
+    fn append(&mut self, time: Time, op: Op) -> Result<Option<Op>, Full<Op>> {
         if self.pending.entries.len() >= self.capacity {
             return Err(Full(op));
         }
         self.pending.entries.push(Entry { time, op });
-        Ok(())
+        Ok(None)
     }
 
     #[inline(always)]
-    fn absorb<S>(&mut self, time: Time, key: u64, op: Op) -> Result<(), Full<Op>>
+    fn absorb<S>(&mut self, time: Time, key: u64, op: Op) -> Result<Option<Op>, Full<Op>>
     where
         Op: Operation<S>,
     {
@@ -109,29 +110,22 @@ impl<Op> Log<Op> {
         };
         match op.absorb(&earlier.op) {
             Absorbed::Neither(op) => self.append_at(hint, time, op),
-            Absorbed::Replaces(op) => {
-                let replaced = std::mem::replace(earlier, Entry { time, op });
-                drop(replaced);
-                Ok(())
-            }
-            Absorbed::Cancels => {
-                self.remove::<S>(at);
-                Ok(())
-            }
+            Absorbed::Replaces(op) => Ok(Some(std::mem::replace(earlier, Entry { time, op }).op)),
+            Absorbed::Cancels => Ok(Some(self.remove::<S>(at))),
         }
     }
 
     #[inline(always)]
-    fn append_at(&mut self, hint: usize, time: Time, op: Op) -> Result<(), Full<Op>> {
+    fn append_at(&mut self, hint: usize, time: Time, op: Op) -> Result<Option<Op>, Full<Op>> {
         let at = self.pending.entries.len();
         self.append(time, op)?;
         self.index[hint] = at as u32;
-        Ok(())
+        Ok(None)
     }
 
     /// The last entry takes the place of the one at `at`.
     #[inline]
-    fn remove<S>(&mut self, at: usize)
+    fn remove<S>(&mut self, at: usize) -> Op
     where
         Op: Operation<S>,
     {
@@ -142,7 +136,7 @@ impl<Op> Log<Op> {
                 self.index[place(&self.index, key)] = at as u32;
             }
         }
-        drop(removed);
+        removed.op
     }
 
     #[cold]

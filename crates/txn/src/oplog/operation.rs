@@ -46,7 +46,8 @@ pub trait Operation<S>: Sized {
 
     /// What becomes of this operation where `earlier`, of the same log, is still pending: see
     /// [`Absorbed`] for what each answer promises. Called under a lock, with any pending operation
-    /// of that log, whether its key is the same or not: it compares, and does not wait.
+    /// of that log, whether its key is the same or not: it compares, and does not wait. Nor does what
+    /// it drops, or [`key`](Self::key), use the same [`OpLog`](super::OpLog).
     #[inline(always)]
     fn absorb(self, earlier: &Self) -> Absorbed<Self> {
         let _ = earlier;

@@ -54,11 +54,12 @@ impl<'a, S, Op: Operation<S>, C: Clock> Session<'a, S, Op, C> {
         } else {
             Time::ZERO
         };
-        match self.appender.with(|log| log.push::<S>(time, op)) {
-            Ok(Ok(())) => {}
+        // Dropped in the end: it may run anything, and panic, when the update has been made.
+        let _absorbed = match self.appender.with(|log| log.push::<S>(time, op)) {
+            Ok(Ok(absorbed)) => absorbed,
             Ok(Err(Full(op))) => self.insist(time, op),
             Err(Poisoned) => Poisoned::refuse(),
-        }
+        };
         if ordered {
             clock.wait_out(time);
         }
@@ -67,10 +68,10 @@ impl<'a, S, Op: Operation<S>, C: Clock> Session<'a, S, Op, C> {
     /// Makes room and tries again.
     #[cold]
     #[track_caller]
-    fn insist(&mut self, time: Time, mut op: Op) {
+    fn insist(&mut self, time: Time, mut op: Op) -> Option<Op> {
         while self.log.try_merge().is_ok() {
             match self.appender.with(|log| log.push::<S>(time, op)) {
-                Ok(Ok(())) => return,
+                Ok(Ok(absorbed)) => return absorbed,
                 Ok(Err(Full(again))) => op = again,
                 Err(Poisoned) => break,
             }

@@ -573,3 +573,186 @@ fn reading_one_variable_for_ever_takes_no_memory() {
     });
     assert_eq!(sum, 300_000);
 }
+
+/// Boxed values whose drop may panic: one made and dropped twice would be freed twice.
+mod loud {
+    use super::*;
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    /// Those that live, and how many drops are going to panic.
+    #[derive(Default)]
+    pub(super) struct Watch {
+        live: Mutex<HashSet<u64>>,
+        next: AtomicU64,
+        pub(super) loud: AtomicI64,
+    }
+
+    impl Watch {
+        pub(super) fn make(self: &Arc<Self>) -> Loud {
+            let id = self.next.fetch_add(1, Ordering::Relaxed);
+            self.live.lock().unwrap().insert(id);
+            Loud {
+                id,
+                by: Arc::clone(self),
+            }
+        }
+
+        pub(super) fn lives(&self, id: u64) -> bool {
+            self.live.lock().unwrap().contains(&id)
+        }
+    }
+
+    pub(super) struct Loud {
+        pub(super) id: u64,
+        by: Arc<Watch>,
+    }
+
+    impl Clone for Loud {
+        /// The same one, seen again: not one more that lives.
+        fn clone(&self) -> Self {
+            Self {
+                id: self.id | SEEN,
+                by: Arc::clone(&self.by),
+            }
+        }
+    }
+
+    pub(super) const SEEN: u64 = 1 << 63;
+
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            if self.id & SEEN != 0 {
+                return;
+            }
+            let lived = self.by.live.lock().unwrap().remove(&self.id);
+            if !lived {
+                eprintln!("{} was dropped twice", self.id);
+                std::process::abort();
+            }
+            if !thread::panicking() && self.by.loud.fetch_sub(1, Ordering::Relaxed) > 0 {
+                std::panic::resume_unwind(Box::new("loud"));
+            }
+        }
+    }
+
+    impl Value for Loud {}
+}
+
+/// What an attempt in vain wanted to write is dropped once, also where dropping it panics.
+#[test]
+fn a_panic_of_a_drop_drops_nothing_twice() {
+    let watch = Arc::new(loud::Watch::default());
+    let (x, y, z) = (
+        TVar::new(watch.make()),
+        TVar::new(watch.make()),
+        TVar::new(0_u64),
+    );
+    let stm: Stm = Stm::default();
+    let said = message(catch_unwind(AssertUnwindSafe(|| {
+        stm.atomically(|tx| {
+            tx.write(&x, watch.make())?;
+            tx.write(&y, watch.make())?;
+            tx.read(&z)?;
+            thread::scope(|s| {
+                s.spawn(|| stm.atomically(|tx| tx.update(&z, |z| z + 1)));
+            });
+            watch.loud.store(1, Ordering::Relaxed);
+            tx.update(&z, |z| z + 1)
+        });
+    })));
+    assert_eq!((&*said, z.load()), ("loud", 1));
+    assert!(watch.lives(x.load().id & !loud::SEEN));
+    // The thread's log is as good as new.
+    stm.atomically(|tx| tx.write(&x, watch.make()));
+}
+
+/// A commit may come to free what others have replaced, and that may panic: what it has written
+/// itself is the variable's by then, or nobody's.
+#[test]
+fn a_panic_of_what_others_left_frees_nothing_that_is_held() {
+    let watch = Arc::new(loud::Watch::default());
+    let x = TVar::new(watch.make());
+    let stm: Stm = Stm::default();
+    let mut panics = 0;
+    for round in 0..20_000 {
+        if round % 1_000 == 999 {
+            watch.loud.store(1, Ordering::Relaxed);
+        }
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            stm.atomically(|tx| tx.write(&x, watch.make()));
+        }));
+        panics += u32::from(written.is_err());
+        let now = x.load().id;
+        assert!(now & loud::SEEN != 0 && watch.lives(now & !loud::SEEN));
+    }
+    assert!(panics > 0, "nothing was freed on the way");
+    watch.loud.store(0, Ordering::Relaxed);
+}
+
+/// A panic of an alternative that the closure catches takes back what the alternative has written.
+#[test]
+fn an_alternative_that_panics_is_taken_back() {
+    let (x, y) = (TVar::new(0_u64), TVar::new(0_u64));
+    let stm: Stm = Stm::default();
+    stm.atomically(|tx| {
+        tx.write(&x, 1)?;
+        for _ in 0..2 {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                tx.or_else(
+                    |tx| {
+                        tx.write(&x, 2)?;
+                        tx.write(&y, 2)?;
+                        std::panic::resume_unwind(Box::new("over"))
+                    },
+                    |_| Ok(()),
+                )
+            }));
+            assert!(caught.is_err());
+            assert_eq!((tx.read(&x)?, tx.read(&y)?), (1, 0));
+        }
+        Ok(())
+    });
+    assert_eq!((x.load(), y.load()), (1, 0));
+}
+
+/// Who sleeps on a variable that nobody has written is not left asleep by another domain's write.
+#[test]
+fn a_variable_that_is_slept_on_belongs_to_the_sleeper() {
+    let (stm, other) = (Stm::default(), Stm::default());
+    let (stm, other): (&Stm, &Stm) = (&stm, &other);
+    let x = TVar::new(0_u64);
+    thread::scope(|s| {
+        let sleeper = s.spawn(|| {
+            stm.atomically(|tx| {
+                let value = tx.read(&x)?;
+                tx.check(value > 0)?;
+                Ok(value)
+            })
+        });
+        while stm.stats().retry == 0 || stm.sleeping() == 0 {
+            thread::yield_now();
+        }
+        // Time to set the bit.
+        thread::sleep(std::time::Duration::from_millis(50));
+        let refused = message(catch_unwind(AssertUnwindSafe(|| {
+            other.atomically(|tx| tx.write(&x, 1));
+        })));
+        assert!(refused.contains("use one `Stm`"), "{refused}");
+        stm.atomically(|tx| tx.write(&x, 2));
+        assert_eq!(sleeper.join().unwrap(), 2);
+    });
+}
+
+/// Where the boundary is wider than the clock is old, everything is uncertain, and goes on.
+#[test]
+fn nobody_waits_for_a_boundary_without_end() {
+    if counter::usable() {
+        let stm = Stm::new(Ordo::with_boundary(u64::MAX));
+        let x = TVar::new(0_u64);
+        for _ in 0..10 {
+            stm.atomically(|tx| tx.update(&x, |x| x + 1));
+        }
+        assert_eq!(x.load(), 10);
+    }
+}

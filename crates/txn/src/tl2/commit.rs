@@ -1,10 +1,12 @@
 //! The commit: lock, draw, validate, write, unlock.
 
 use super::boxes;
+use super::place::Place;
 use super::stats::Reason;
 use super::tx::{Abort, Looks, Tx};
 use super::word::Word;
 use corelay_clock::{Clock, Time};
+use crossbeam_epoch::Guard;
 
 impl<C: Clock> Tx<'_, '_, C> {
     /// Commits. What was read only was there together at one moment, by the reads themselves.
@@ -23,6 +25,9 @@ impl<C: Clock> Tx<'_, '_, C> {
                 why: super::tx::Why::Conflict,
             });
         }
+        // Entered here, where nothing is locked or written yet: it may free what others have left, and
+        // that may run anything, and panic.
+        let guard = self.log.writes.has_boxes.then(crossbeam_epoch::pin);
         let newest = self.lock()?;
         if !self.is_alone && self.stm.serial().is_held() {
             return Err(self.give_up(Reason::Yielded));
@@ -31,7 +36,7 @@ impl<C: Clock> Tx<'_, '_, C> {
         if !self.is_unchanged() {
             return Err(self.give_up(Reason::Validation));
         }
-        self.write_back(time);
+        self.write_back(time, guard.as_ref());
         Ok(())
     }
 
@@ -121,12 +126,14 @@ impl<C: Clock> Tx<'_, '_, C> {
     fn is_unchanged(&self) -> bool {
         self.log.reads.iter().all(|(place, read)| {
             let word = place.word_again();
-            word.is_still(read) || word.is_same_version(read) && self.has_locked(place, read)
+            word.is_still(read)
+                || word.is_same_version(read)
+                    && (self.has_locked(place, read) || self.is_alone && is_given_back(place, read))
         })
     }
 
     #[inline(always)]
-    fn has_locked(&self, place: &super::place::Place, read: Word) -> bool {
+    fn has_locked(&self, place: &Place, read: Word) -> bool {
         let mine = self.log.writes.find(place);
         mine.is_some_and(|write| write.old.is_still(read))
     }
@@ -134,8 +141,8 @@ impl<C: Clock> Tx<'_, '_, C> {
     /// Each variable is unlocked as soon as it is written: who sees one new finds the others locked,
     /// or new.
     #[inline(always)]
-    fn write_back(&mut self, time: Time) {
-        if self.log.writes.has_boxes {
+    fn write_back(&mut self, time: Time, guard: Option<&Guard>) {
+        if guard.is_some() {
             self.take_old_boxes();
         }
         let mut awaited = false;
@@ -144,11 +151,11 @@ impl<C: Clock> Tx<'_, '_, C> {
             write.place.set_value(write.value);
             write.place.unlock(Word::written(time));
         }
+        if let Some(guard) = guard {
+            self.retire_old_boxes(guard);
+        }
         if awaited {
             self.wake();
-        }
-        if self.log.writes.has_boxes {
-            self.retire_old_boxes();
         }
         self.log.writes.forget();
     }
@@ -165,16 +172,16 @@ impl<C: Clock> Tx<'_, '_, C> {
         }
     }
 
-    /// Behind the commit, while nothing is locked: what is freed then may run anything.
+    /// The new boxes are the variables' now, and the write set's no more: whatever panics from here
+    /// on, it does not free them.
     #[cold]
     #[inline(never)]
-    fn retire_old_boxes(&self) {
-        let guard = crossbeam_epoch::pin();
-        for write in self.log.writes.as_slice() {
-            if let Some(free) = write.free {
+    fn retire_old_boxes(&mut self, guard: &Guard) {
+        for write in self.log.writes.as_mut_slice() {
+            if let Some(free) = write.free.take() {
                 // SAFETY: the variable held it until this commit replaced it; readers load it
                 // inside guards.
-                unsafe { boxes::retire(write.value[1], free, &guard) };
+                unsafe { boxes::retire(write.value[1], free, guard) };
             }
         }
     }
@@ -204,5 +211,51 @@ impl<C: Clock> Tx<'_, '_, C> {
         for write in &self.log.writes.as_slice()[..count] {
             write.place.unlock(write.old);
         }
+    }
+}
+
+/// For who runs alone: waits until the commit that has locked the variable has seen that it has to give
+/// way; true then.
+#[cold]
+#[inline(never)]
+fn is_given_back(place: &Place, read: Word) -> bool {
+    let mut looks = Looks::new(true);
+    loop {
+        let word = place.word_again();
+        if !word.is_locked() {
+            return word.is_same_version(read);
+        }
+        looks.again();
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::super::log::Log;
+    use super::super::{Stm, TVar};
+    use super::*;
+
+    /// Another's commit has locked what was read, and will see that it has to give way.
+    #[test]
+    fn who_runs_alone_is_not_disturbed_by_who_gives_way() {
+        let stm: Stm = Stm::default();
+        let (x, y) = (TVar::new(1_u64), TVar::new(0_u64));
+        let mut log = Log::of(stm.domain());
+        let mut tx = Tx::begin(&stm, &mut log);
+        stm.serial().acquire(1, stm.sleepers());
+        tx.is_alone = true;
+        assert_eq!(tx.read(&x), Ok(1));
+        assert_eq!(tx.write(&y, 2), Ok(()));
+        let word = x.place().word();
+        assert_eq!(x.place().try_lock(word), Ok(()));
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                x.place().unlock(word);
+            });
+            assert_eq!(tx.commit(), Ok(()));
+        });
+        drop(tx);
+        assert_eq!(y.load(), 2);
     }
 }

@@ -78,6 +78,9 @@ impl Log {
             // SAFETY: from `Tx::keep`, which gave the pair; once.
             unsafe { free(word) };
         }
+        if self.kept.capacity() > MANY {
+            self.kept = Vec::new();
+        }
     }
 }
 

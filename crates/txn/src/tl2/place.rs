@@ -12,7 +12,7 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 pub(super) struct Place {
     word: AtomicU64,
     value: [AtomicU64; 2],
-    /// Of the first transaction that wrote here; 0 before.
+    /// Of the first transaction that wrote here, or slept until somebody does; 0 before.
     domain: AtomicU64,
 }
 
@@ -114,6 +114,16 @@ impl Place {
         // Relaxed: it changes once, under the lock; who reads a value that was written sees it,
         // by the Acquire of `word`.
         self.domain.load(Ordering::Relaxed)
+    }
+
+    /// Of who is going to sleep on it: true where the variable is of the domain now. A writer of
+    /// another one that finds the sleeper's bit finds the domain too.
+    pub(super) fn claim(&self, domain: u64) -> bool {
+        // Relaxed: published by `try_await`; a writer that has adopted it before has changed the word.
+        let claimed = self
+            .domain
+            .compare_exchange(0, domain, Ordering::Relaxed, Ordering::Relaxed);
+        claimed.is_ok() || claimed == Err(domain)
     }
 
     /// Of the holder of the lock.

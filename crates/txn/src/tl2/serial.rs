@@ -78,9 +78,10 @@ impl Serial {
 
     /// Waits until the token is free, or has been.
     pub(super) fn wait(&self, who: usize, sleepers: &Sleepers) {
-        // Relaxed: our own name is only there if we have put it there.
+        // Relaxed: our own name is only there if we have put it there. A thread that is ending has
+        // none, and 0 also says that nobody is named.
         assert!(
-            self.holder.load(Ordering::Relaxed) != who,
+            who == 0 || self.holder.load(Ordering::Relaxed) != who,
             "corelay: a transaction inside a transaction that runs alone: call what is inside with \
              the outer one's `tx` instead of beginning another"
         );

@@ -67,8 +67,8 @@ impl<C: Clock> Stm<C> {
         }
     }
 
-    /// The same, where a transaction runs alone after `attempts` aborts instead of 64. With 0 all
-    /// run one after the other.
+    /// The same, where a transaction runs alone after more than `attempts` aborts instead of 64: with
+    /// 0, as soon as it has been aborted once.
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -304,6 +304,10 @@ impl<C: Clock> Sleeping<'_, '_, '_, C> {
 
     /// Sets the bit; false where the variable has changed, or is about to.
     fn await_change(&self, place: &Place, read: super::word::Word) -> bool {
+        // Or it would be woken by nobody: a writer wakes who sleeps in its own domain.
+        if !self.tx.stm.owns(place) || !place.claim(self.tx.stm.domain()) {
+            return false;
+        }
         let mut word = place.word_again();
         while word.is_still(read) {
             // Another one's bit does for us too: the table is looked into after the change. An

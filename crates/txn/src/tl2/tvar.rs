@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 /// A variable that transactions read and write.
 ///
 /// 32 bytes. Small values lie in it, see [`Value`]. Variables need no domain of their own: each
-/// belongs to the [`Stm`](super::Stm) whose transaction wrote it first, and a transaction of
-/// another panics.
+/// belongs to the [`Stm`](super::Stm) whose transaction wrote it first, or slept on it, and a
+/// transaction of another panics.
 ///
 /// ```
 /// use corelay_txn::tl2::{TVar, atomically};

@@ -6,6 +6,7 @@ use super::place::Place;
 use super::stats::Reason;
 use super::stm::Stm;
 use super::word::Word;
+use super::writes::Mark;
 use super::{TVar, Value};
 use corelay_clock::{Clock, Logical, Order, Time};
 use corelay_sync::Backoff;
@@ -225,17 +226,29 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         first: impl FnOnce(&mut Self) -> Result<R>,
         second: impl FnOnce(&mut Self) -> Result<R>,
     ) -> Result<R> {
-        let mark = self.log.writes.begin();
-        match first(self) {
-            Err(Abort { why: Why::Retry }) if !self.doomed => {
-                self.log.take_back(mark);
-                second(self)
-            }
-            result => {
-                self.log.writes.keep(mark);
-                result
+        /// Takes the alternative back, also where it panics: the closure may catch that and go on.
+        struct TakeBack<'a, 't, 'v, C: Clock> {
+            tx: &'a mut Tx<'t, 'v, C>,
+            mark: Option<Mark>,
+        }
+        impl<C: Clock> Drop for TakeBack<'_, '_, '_, C> {
+            fn drop(&mut self) {
+                if let Some(mark) = self.mark.take() {
+                    self.tx.log.take_back(mark);
+                }
             }
         }
+        let mark = Some(self.log.writes.begin());
+        let mut open = TakeBack { tx: self, mark };
+        let result = first(open.tx);
+        if !open.tx.doomed && matches!(result, Err(Abort { why: Why::Retry })) {
+            drop(open);
+            return second(self);
+        }
+        if let Some(mark) = open.mark.take() {
+            open.tx.log.writes.keep(mark);
+        }
+        result
     }
 
     /// Keeps `shared` alive until the attempt ends, so that variables in it can be read and written:

@@ -112,15 +112,19 @@ impl WriteSet {
 
     /// Takes the alternative back: its writes, to be dropped.
     pub(super) fn take_back(&mut self, mark: Mark, reads: &mut ReadSet) {
-        for write in self.writes.drain(self.floor..) {
-            discard(&write);
+        let taken = self.writes.split_off(self.floor);
+        self.floor = mark.outer;
+        self.filter = mark.filter;
+        self.rebuild();
+        for write in &taken {
             if write.old != Word::UNREAD {
                 reads.push((write.place, write.old));
             }
         }
-        self.floor = mark.outer;
-        self.filter = mark.filter;
-        self.rebuild();
+        // In the end, since dropping may panic.
+        for write in &taken {
+            discard(write);
+        }
     }
 
     /// The alternative is taken: its writes replace the older ones.
@@ -128,10 +132,10 @@ impl WriteSet {
         let floor = std::mem::replace(&mut self.floor, mark.outer);
         let newer = self.writes.split_off(floor);
         self.rebuild();
-        for write in newer {
-            if let Some(old) = self.put(write) {
-                discard(&old);
-            }
+        let replaced: Vec<Write> = newer.into_iter().filter_map(|w| self.put(w)).collect();
+        // In the end, since dropping may panic.
+        for old in &replaced {
+            discard(old);
         }
     }
 
@@ -141,8 +145,9 @@ impl WriteSet {
         if self.writes.is_empty() {
             return;
         }
-        for write in &self.writes {
-            discard(write);
+        // Out of the set first: dropping it may panic, and the set is emptied again while that goes on.
+        while let Some(write) = self.writes.pop() {
+            discard(&write);
         }
         self.forget();
     }

@@ -756,3 +756,29 @@ fn nobody_waits_for_a_boundary_without_end() {
         assert_eq!(x.load(), 10);
     }
 }
+
+/// Who has slept on very many variables leaves them all, and in no more than their number of steps.
+#[test]
+fn many_variables_are_slept_on() {
+    const MANY: usize = 20_000;
+    let stm: Stm = Stm::default();
+    let vars: Vec<TVar<u64>> = (0..MANY).map(|_| TVar::new(0)).collect();
+    thread::scope(|s| {
+        let sleeper = s.spawn(|| {
+            stm.atomically(|tx| {
+                let mut sum = 0;
+                for var in &vars {
+                    sum += tx.read(var)?;
+                }
+                tx.check(sum > 0)?;
+                Ok(sum)
+            })
+        });
+        while stm.sleeping() < MANY {
+            thread::yield_now();
+        }
+        stm.atomically(|tx| tx.write(&vars[MANY - 1], 7));
+        assert_eq!(sleeper.join().unwrap(), 7);
+    });
+    assert_eq!(stm.sleeping(), 0);
+}

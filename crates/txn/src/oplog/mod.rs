@@ -38,7 +38,8 @@
 //! * **Panic.** A panic of an operation that is [applied](Operation::apply) reaches who reads (or has
 //!   a full log), and *poisons*: the rest of that merge is dropped, every later read and update is
 //!   refused with a message that says so. A panic of a read's closure, or of an operation's `key` or
-//!   `absorb`, reaches its caller and harms nothing.
+//!   `absorb` in an update, reaches its caller and harms nothing; a merge asks for the `key` too, and is
+//!   poisoned by its panic.
 //! * **Nothing lost, nothing twice.** An operation is applied once, or absorbed, or (where the `OpLog`
 //!   is dropped or poisoned) dropped.
 //! * **Memory.** A log holds up to its capacity; whoever finds its own full merges all of them. Each

@@ -51,6 +51,16 @@ impl Sleepers {
             .retain(|sleeper| sleeper.key != key || !Arc::ptr_eq(&sleeper.token, token));
     }
 
+    /// Leaves all words at once: for who has entered many.
+    pub(super) fn leave_all(&self, token: &Arc<Token>) {
+        for bucket in &self.buckets {
+            bucket
+                .lock()
+                .unwrap()
+                .retain(|sleeper| !Arc::ptr_eq(&sleeper.token, token));
+        }
+    }
+
     /// Wakes all that sleep on the word. They go out of the table by themselves.
     #[cold]
     #[inline(never)]

@@ -99,6 +99,7 @@ impl Client {
 #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
 mod tests {
     use crate::{Trustees, barrier};
+    use std::hint::black_box;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
@@ -134,7 +135,10 @@ mod tests {
         });
         for i in 0..200u64 {
             let large = [i; 8];
-            t.apply_then(move |n| large.map(|i| i + *n), move |_| drop(large));
+            t.apply_then(
+                move |n| large.map(|i| i + *n),
+                move |_| _ = black_box(large),
+            );
             assert_eq!(known(), actual());
         }
         go.store(true, super::Ordering::Release);

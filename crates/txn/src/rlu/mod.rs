@@ -29,6 +29,10 @@
 //! assert_eq!((idle, work), (0, Some("tidy up")));
 //! ```
 //!
+//! **Give it a clock that keeps its promise**: [`Logical`](corelay_clock::Logical), or an
+//! [`Ordo`](corelay_clock::Ordo) that was calibrated. With a boundary that is too small, given by
+//! hand for an experiment, readers can find memory that has been written to or freed.
+//!
 //! # When not to use it
 //! Where most sections write, or all write the same object: a mutex is cheaper. Where values are
 //! large: a lock copies them twice. Where a section takes long or waits: it keeps every writer's

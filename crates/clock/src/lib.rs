@@ -158,14 +158,28 @@ pub trait Clock: Send + Sync {
     /// Times that differ by no more than this are uncertain; in the clock's own units.
     fn boundary(&self) -> u64;
 
-    /// True where one word that all commits change gives out all times, so that a time read behind
-    /// a commit's draw is the greater number, never an equal one. The same for as long as the clock
-    /// lives. More than a boundary of 0, which may be raised, and by which equal times of different
-    /// threads are uncertain still.
+    /// See [`is_exact`].
+    #[doc(hidden)]
     #[inline(always)]
-    fn is_exact(&self) -> bool {
+    fn exact(&self, _: sealed::Ours) -> bool {
         false
     }
+}
+
+/// True where one word that all commits change gives out all times, so that a time read behind a
+/// commit's draw is the greater number, never an equal one: [`Logical`]. More than a boundary of
+/// 0, which may be raised, and by which equal times of different threads are uncertain still.
+///
+/// No clock from outside of this crate can say it of itself, so memory may rest on it.
+#[inline(always)]
+pub fn is_exact<C: Clock + ?Sized>(clock: &C) -> bool {
+    clock.exact(sealed::Ours)
+}
+
+mod sealed {
+    /// Who cannot name it can neither override nor call what takes it.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Ours;
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
@@ -214,7 +228,7 @@ impl<C: Clock + ?Sized> Clock for &C {
         (**self).boundary()
     }
     #[inline(always)]
-    fn is_exact(&self) -> bool {
-        (**self).is_exact()
+    fn exact(&self, ours: sealed::Ours) -> bool {
+        (**self).exact(ours)
     }
 }

@@ -81,7 +81,7 @@ impl Clock for Logical {
     }
 
     #[inline(always)]
-    fn is_exact(&self) -> bool {
+    fn exact(&self, _: crate::sealed::Ours) -> bool {
         true
     }
 }

@@ -30,6 +30,17 @@ fn near() -> Skewed {
     .build()
 }
 
+/// Of a boundary that is far too small.
+fn wrong() -> Skewed {
+    SkewedBuilder {
+        skew: 400,
+        step: 1,
+        boundary: 1,
+        delay: 0,
+    }
+    .build()
+}
+
 fn add<C: Clock>(session: &mut Session<C>, cells: &[Rlu<u64, C>]) {
     session.write(|section| {
         for cell in cells {
@@ -171,17 +182,17 @@ fn removed_under_a_reader<C: Clock + 'static>(make: fn() -> C) {
         let mut other = domain.session();
         session.write(|section| list.insert(section, 1, ()));
         session.sync();
-        let writer = {
+        let reader = {
             let list = Arc::clone(&list);
             thread::spawn(move || {
-                session.write(|section| list.remove(section, &1));
-                session.sync();
+                let seen = other.read(|section| list.iter(section).count());
+                assert!(seen <= 1);
             })
         };
-        let seen = other.read(|section| list.iter(section).count());
-        assert!(seen <= 1);
-        writer.join().unwrap();
-        assert_eq!(other.read(|section| list.iter(section).count()), 0);
+        session.write(|section| list.remove(section, &1));
+        session.sync();
+        assert_eq!(session.read(|section| list.iter(section).count()), 0);
+        reader.join().unwrap();
     });
 }
 
@@ -193,6 +204,44 @@ fn removed_under_a_reader_logical() {
 #[test]
 fn removed_under_a_reader_uncertain() {
     removed_under_a_reader(near);
+}
+
+/// The reader's clock, which is asked later than the writer's, is far ahead: it calls commits
+/// certain that have not begun.
+#[test]
+fn removed_under_a_reader_whose_clock_is_wrong() {
+    removed_under_a_reader(wrong);
+}
+
+/// The same, of cells that are copied back: torn it may be, but what a section has read does not
+/// change while it lasts.
+#[test]
+fn written_back_under_a_reader_whose_clock_is_wrong() {
+    model(|| {
+        let domain = Domain::new(wrong());
+        let cells = Arc::new([domain.cell([0_u64; 2])]);
+        let mut session = domain.session();
+        let mut other = domain.session();
+        domain.clock().now();
+        let reader = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || {
+                other.read(|section| {
+                    let place = section.get(&cells[0]);
+                    let before = *place;
+                    assert_eq!(before[0], before[1]);
+                    thread::yield_now();
+                    assert_eq!(*place, before, "changed in a section");
+                });
+            })
+        };
+        session.write(|section| {
+            *section.try_lock(&cells[0])? = [1; 2];
+            Ok(())
+        });
+        session.sync();
+        reader.join().unwrap();
+    });
 }
 
 /// A session that comes into being while another commits.

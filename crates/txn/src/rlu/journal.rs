@@ -13,6 +13,7 @@
 
 use super::log::{Garbage, Object, Record, RecordOf, Volume, unlock};
 use super::slot::Slot;
+use super::words::Presence;
 use corelay_sync::facade::atomic::Ordering;
 use std::ptr::{self, NonNull};
 
@@ -21,8 +22,8 @@ pub(super) struct Journal {
     pub(super) volumes: Vec<Volume>,
     pub(super) collecting: usize,
     pub(super) published: Option<Published>,
-    /// Slots in which sections may stand that read what the published log has locked.
-    pub(super) readers: Vec<NonNull<Slot>>,
+    /// Sections that may read what the published log has locked.
+    pub(super) readers: Vec<Reader>,
     pub(super) retired: Option<usize>,
     /// The number of the write set in the making.
     set: u64,
@@ -42,6 +43,28 @@ pub(super) struct Published {
     pub(super) visible: u64,
     /// True once all slots have been looked at.
     pub(super) is_scanned: bool,
+}
+
+/// A session, and where it stood when it was looked at.
+pub(super) struct Reader {
+    slot: NonNull<Slot>,
+    pub(super) seen: Presence,
+}
+
+impl Reader {
+    pub(super) fn new(slot: &Slot, seen: Presence) -> Self {
+        Self {
+            slot: NonNull::from(slot),
+            seen,
+        }
+    }
+
+    /// # Safety
+    /// The domain lives.
+    pub(super) unsafe fn slot(&self) -> &Slot {
+        // SAFETY: slots live as long as their domain.
+        unsafe { self.slot.as_ref() }
+    }
 }
 
 /// The copy as it was before this write set.

@@ -31,7 +31,8 @@
 //!
 //! **Give it a clock that keeps its promise**: [`Logical`](corelay_clock::Logical), or an
 //! [`Ordo`](corelay_clock::Ordo) that was calibrated. With a boundary that is too small, given by
-//! hand for an experiment, readers can find memory that has been written to or freed.
+//! hand for an experiment, snapshots can be torn. Memory does not rest on it: what is read has been
+//! neither written to nor freed, and the structures stay whole.
 //!
 //! # When not to use it
 //! Where most sections write, or all write the same object: a mutex is cheaper. Where values are
@@ -86,11 +87,12 @@
 //! A commit: announce; draw *w*; (clocks that know uncertainty) raise each session's *horizon* to
 //! *v* and note whose section is not beyond it; say *v*. Later, when no section is left with
 //! *l* ≤ *v*: copy back, unlock, free what was removed. The buffers are used again when the *next*
-//! commit has come as far.
+//! commit has come as far. "Is left" goes by times on an exact clock; elsewhere by presence alone: each
+//! session that was seen inside has to show another word.
 //!
 //! A section begins on an exact clock: say "inside"; fence; draw *l*; say it. On one that knows
 //! uncertainty: draw *l*, say it by a locked instruction, look at the horizon; if *l* is not beyond
-//! it, draw again until it is.
+//! it, draw until it is, and enter anew.
 //!
 //! ## Proof sketch
 //! *Who takes a copy sees all of the commit.* Then *v* < *l*: *w* was drawn before *l*, and the
@@ -101,13 +103,20 @@
 //! instruction that says *l* needs its value, and no later load is performed before a locked
 //! instruction (elsewhere: a store, and a full fence).
 //!
-//! *Who takes an original is waited for*, if it is later overwritten. Then *l* ≤ *v*. The section
-//! says that it is inside, passes a full fence, and looks (at the clock, at its horizon); the
-//! commit does its part (the clock's increment, the horizon), passes a full fence, and looks whether
-//! it is inside. Either the commit sees the section, and waits until it has left or begun anew
-//! beyond *v*; or the section sees the clock incremented, or the horizon *v*, and has *l* > *v*.
-//! Nothing here depends on how long something takes: a thread may be interrupted between any two.
-//! A session that comes into being meanwhile: see `Slots::catch_up`.
+//! *Who takes an original is waited for*, if it is later overwritten. The section says that it is
+//! inside, passes a full fence, and looks (at the clock, at its horizon); the commit does its part
+//! (locks, announcement, the clock's increment or the horizon), passes a full fence, and looks
+//! whether it is inside. Either the commit sees the section, and waits until it has left (exact: or
+//! said an *l* > *v*); or the section sees the locks, and the clock incremented or the horizon *v*:
+//! then *l* > *v*, and it takes the copies. Nothing here depends on how long something takes: a
+//! thread may be interrupted between any two. A session that comes into being meanwhile: see
+//! `Slots::catch_up`.
+//!
+//! *A wrong clock tears snapshots and nothing else.* Where the clock is not exact, the horizon and *v*
+//! are compared as bare numbers, and whom to wait for is not asked of times at all. So who was
+//! seen is waited for, and who was not takes the copies, whatever the numbers mean. And a
+//! write section can only lock what no commit has touched that became visible since it began: until it
+//! ends, none of those is copied back, and their locks stay. Only this crate can call a clock exact.
 //!
 //! *Copies stay while they are read.* A section that reads one of log A has met its header before
 //! it was unlocked. The session's next commit B draws its time after that, so the section is not

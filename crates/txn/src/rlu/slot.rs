@@ -101,7 +101,7 @@ impl Slot {
             not(any(corelay_loom, corelay_shuttle, corelay_tsan))
         )))]
         {
-            // Release: as `set_local`.
+            // Release: as `leave`: who sees it takes the section before for ended.
             self.own.presence.store(presence.bits(), Ordering::Release);
             fence(Ordering::SeqCst);
         }
@@ -135,7 +135,7 @@ impl Slot {
         fence(Ordering::SeqCst);
     }
 
-    /// Says at what time the section reads.
+    /// Says at what time the section reads, which did not know it when it entered.
     #[inline(always)]
     pub(super) fn set_local(&self, local: u64) {
         // Release: who sees it and goes on, writes over what sections of this session before this
@@ -157,7 +157,7 @@ impl Slot {
 
     #[inline(always)]
     pub(super) fn presence(&self) -> Presence {
-        // Acquire: pairs with `leave` and `set_local`.
+        // Acquire: pairs with `leave`, `set_local` and `enter`.
         Presence::from_bits(self.own.presence.load(Ordering::Acquire))
     }
 

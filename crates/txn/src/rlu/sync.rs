@@ -1,7 +1,7 @@
 //! Making a log visible, waiting for those who read what was before, and copying back.
 
 use super::domain::Inner;
-use super::journal::{Journal, Published};
+use super::journal::{Journal, Published, Reader};
 use super::slot::Slot;
 use super::words::{Presence, Stage};
 use corelay_clock::{Clock, Time};
@@ -11,7 +11,6 @@ use corelay_sync::facade::atomic::{Ordering, fence};
 use corelay_sync::facade::hint::{self, spin_loop};
 use corelay_sync::wait::{self, NoSwitch};
 use std::cell::Cell;
-use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 /// What [`NoSwitch`] names inside a section.
@@ -39,7 +38,7 @@ impl<C: Clock> Inner<C> {
     /// two looks, and a session and a syncer have to go by the same design.
     #[inline(always)]
     pub(super) fn is_exact(&self) -> bool {
-        self.clock.is_exact()
+        corelay_clock::is_exact(&self.clock)
     }
 
     /// Begins a section; its local time.
@@ -56,24 +55,31 @@ impl<C: Clock> Inner<C> {
         let local = self.clock.now().raw();
         slot.enter(Presence::since(local));
         if local <= slot.horizon() {
-            return self.catch_up(slot);
+            return self.enter_beyond(slot);
         }
         local
     }
 
-    /// Draws a local time beyond the horizon: waits for at most twice the boundary.
+    /// Enters anew with a local time beyond the horizon: waits for at most twice the boundary.
+    ///
+    /// Anew, with a fence: who has looked at the presence before takes the section for another
+    /// one, which has seen the horizon that it raised.
     #[cold]
-    fn catch_up(&self, slot: &Slot) -> u64 {
-        let horizon = slot.horizon();
-        let local = loop {
-            let local = self.clock.read_time().raw();
-            if local > horizon {
-                break local;
+    fn enter_beyond(&self, slot: &Slot) -> u64 {
+        loop {
+            let horizon = slot.horizon();
+            let local = loop {
+                let local = self.clock.read_time().raw();
+                if local > horizon {
+                    break local;
+                }
+                spin_loop();
+            };
+            slot.enter(Presence::since(local));
+            if local > slot.horizon() {
+                return local;
             }
-            spin_loop();
-        };
-        slot.set_local(local);
-        local
+        }
     }
 
     /// Makes the collecting log visible.
@@ -84,12 +90,12 @@ impl<C: Clock> Inner<C> {
         let log = volume.log();
         // Announced before the time is drawn: a section that begins after the draw finds it, and
         // waits for what is drawn. Those of local times up to the floor need not.
-        let floor = floor.map_or(0, |local| local + self.clock.boundary());
+        let floor = floor.map_or(0, |local| self.visible_at(local));
         log.set_stage(Stage::announced(floor));
         let drawn = self.clock.commit_time(Time::ZERO);
         // Computed once: readers and syncers compare with the same number, whatever becomes of
-        // the boundary.
-        let visible = drawn.raw() + self.clock.boundary();
+        // the boundary; and not before what was announced, whatever became of the clock.
+        let visible = self.visible_at(drawn.raw()).max(floor);
         journal.readers.clear();
         if !self.is_exact() {
             log.set_stage(Stage::announced(visible));
@@ -100,8 +106,16 @@ impl<C: Clock> Inner<C> {
         slot.counters.syncs.add(1);
     }
 
+    /// From when on a time drawn now is certainly later than `time`; a number that a
+    /// [`Stage`] can hold, whatever a clock says.
+    #[inline(always)]
+    fn visible_at(&self, time: u64) -> u64 {
+        let visible = time.saturating_add(self.clock.boundary());
+        visible.min(Time::NEVER.raw())
+    }
+
     /// Has all sections that begin from now on be beyond `visible`; `readers` are the others.
-    fn raise_horizons(&self, slot: &Slot, visible: u64, readers: &mut Vec<NonNull<Slot>>) {
+    fn raise_horizons(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) {
         // Our own slot first: see `Slots::catch_up`. And this session is to see what it sees of
         // others' commits as of no earlier than its own.
         slot.raise_horizon(visible);
@@ -110,8 +124,9 @@ impl<C: Clock> Inner<C> {
                 continue;
             }
             reader.raise_horizon(visible);
-            if !reader.presence().is_past(visible) {
-                readers.push(NonNull::from(reader));
+            let seen = reader.presence();
+            if !seen.is_outside() {
+                readers.push(Reader::new(reader, seen));
             }
         }
     }
@@ -139,25 +154,32 @@ impl<C: Clock> Inner<C> {
         true
     }
 
-    /// True once nobody reads what the published log has locked: no section that is not beyond it,
-    /// but those of `slot`, whose session has no reference now.
+    /// True once nobody reads what the published log has locked, but sections of `slot`, whose
+    /// session has no reference now: no section that is not beyond it; on clocks that know
+    /// uncertainty, none that was seen behind the raised horizons, whatever its time.
     fn readers_are_gone(&self, slot: &Slot, journal: &mut Journal) -> bool {
         let Some(published) = &mut journal.published else {
             return true;
         };
         let visible = published.visible;
+        let is_exact = self.is_exact();
         if !published.is_scanned {
             // SeqCst: pairs with the fence of `Slot::enter`: we see the section below, or it
             // reads the clock after our commit.
             fence(Ordering::SeqCst);
             published.is_scanned = true;
             let others = self.slots.iter().filter(|&s| !std::ptr::eq(s, slot));
-            journal.readers.extend(others.map(NonNull::from));
+            let readers = others.map(|reader| Reader::new(reader, reader.presence()));
+            journal.readers.extend(readers);
         }
         journal.readers.retain(|reader| {
             // SAFETY: slots live as long as the domain.
-            let reader = unsafe { reader.as_ref() };
-            !reader.presence().is_past(visible)
+            let now = unsafe { reader.slot() }.presence();
+            if is_exact {
+                !now.is_past(visible)
+            } else {
+                now == reader.seen
+            }
         });
         journal.readers.is_empty()
     }
@@ -192,8 +214,7 @@ impl<C: Clock> Inner<C> {
         while !self.advance(me, slot, journal) {
             patience.wait(|| {
                 // SAFETY: slots live as long as the domain.
-                let reader = unsafe { journal.readers.first()?.as_ref() };
-                reader.at()
+                unsafe { journal.readers.first()?.slot() }.at()
             });
         }
     }

@@ -104,5 +104,8 @@ fn a_dump_says_what_each_waits_for() {
     assert_eq!(state, ("park", file!()));
     sitter.fibre().unpark();
     sitter.join().unwrap();
-    assert!(cluster.dump().fibres.is_empty());
+    // Who has been joined may have its last steps to do.
+    while !cluster.dump().fibres.is_empty() {
+        std::thread::yield_now();
+    }
 }

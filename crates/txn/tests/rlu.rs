@@ -8,8 +8,8 @@
 mod fibres;
 #[path = "rlu/histories.rs"]
 mod histories;
-#[path = "rlu/memory.rs"]
-mod memory;
+#[path = "rlu/numbers.rs"]
+mod numbers;
 #[path = "rlu/progress.rs"]
 mod progress;
 #[path = "rlu/sections.rs"]
@@ -20,30 +20,7 @@ mod snapshots;
 mod structures;
 
 use corelay_clock::{Clock, Logical, Ordo, Skewed, SkewedBuilder};
-
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
-fn scaled(n: u64) -> u64 {
-    let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
-        text.parse::<f64>().expect("CORELAY_STRESS is a number")
-    });
-    ((n as f64 * factor) as u64).max(1)
-}
-
-/// Numbers without pattern; never 0.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 32) % n
-    }
-}
+use numbers::{Random, scaled};
 
 /// Runs a test body on every clock that must pass.
 trait Body {

@@ -4,6 +4,7 @@
 use corelay_sync::wait::{
     Context, Errand, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
 };
+use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ use std::rc::Rc;
 struct Body {
     stand: Stand,
     toy: *const Toy,
+    /// Bottom and size.
+    stack: (usize, usize),
     coroutine: RefCell<Coroutine<(), Stop, ()>>,
 }
 
@@ -54,7 +57,11 @@ impl Toy {
             unsafe { &*toy }.make_ready(stand);
         }
         let toy = std::ptr::from_ref(self);
-        let coroutine = Coroutine::new(move |yielder: &Yielder, ()| {
+        let room = DefaultStack::default();
+        let bottom = room.limit().get();
+        let stack = (bottom, room.base().get() - bottom);
+        Stand::prepare(stack);
+        let coroutine = Coroutine::with_stack(room, move |yielder: &Yielder, ()| {
             // SAFETY: coroutines run inside `Toy::run` alone.
             let stand = unsafe { &*toy }.running.get().expect("it runs");
             // SAFETY: the body lives while it runs.
@@ -62,11 +69,13 @@ impl Toy {
             // SAFETY: its own.
             unsafe { stand.begin(yielder) };
             task();
+            stand.end();
         });
         self.ready.borrow_mut().push_back(Rc::new(Body {
             // SAFETY: it makes ready this one, which has stopped.
             stand: unsafe { Stand::new(go_on) },
             toy,
+            stack,
             coroutine: RefCell::new(coroutine),
         }));
     }
@@ -91,13 +100,17 @@ impl Toy {
     fn resume(&self, body: Rc<Body>) {
         let who = NonNull::from(&*body).cast::<Stand>();
         self.running.set(Some(who));
-        let stop = body.coroutine.borrow_mut().resume(());
+        let resume = || body.coroutine.borrow_mut().resume(());
+        let stop = body.stand.during(body.stack, resume);
         self.running.set(None);
-        if let CoroutineResult::Yield(stop) = stop {
-            self.suspensions.set(self.suspensions.get() + 1);
-            self.stopped.borrow_mut().push(body);
-            // SAFETY: ours; it has stopped.
-            unsafe { stop.run(std::ptr::from_ref(self).cast(), who.cast()) };
+        match stop {
+            CoroutineResult::Return(()) => body.stand.ended(),
+            CoroutineResult::Yield(stop) => {
+                self.suspensions.set(self.suspensions.get() + 1);
+                self.stopped.borrow_mut().push(body);
+                // SAFETY: ours; it has stopped.
+                unsafe { stop.run(std::ptr::from_ref(self).cast(), who.cast()) };
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Body, Random, on_every_clock, scaled};
 use corelay_clock::{Clock, Logical};
-use corelay_fibre::{Cluster, yield_now};
+use corelay_fibre::{Cluster, StackSize, yield_now};
 use corelay_txn::rlu::{Domain, RluList};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +62,9 @@ fn work<C: Clock>(list: &RluList<C>, id: u64, inside: &AtomicU64) {
 /// A wait inside a section would keep every writer waiting: it is refused, by name.
 #[test]
 fn a_fibre_may_not_be_suspended_in_a_section() {
-    let cluster = Cluster::start(1).unwrap();
+    // A panic that is built with a sanitizer takes more than the usual.
+    let room = StackSize::new(1 << 20).unwrap();
+    let cluster = Cluster::builder().stack_size(room).start().unwrap();
     let fibre = cluster.spawn(|| {
         let domain = Domain::new(Logical::new());
         let gate = corelay_fibre::Semaphore::new(0);

@@ -4,6 +4,7 @@ use crate::footprint::Footprint;
 use crate::objects::Objects;
 use crate::seats::Seats;
 use crate::wait::Wait;
+use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Arc;
@@ -185,7 +186,7 @@ impl<P: Protocol, T> Delegation<P, T> {
         self.inner.seats.take(index).then(|| {
             // SAFETY: we have the seat, which is given back when the state is gone; whoever
             // had it before released it to us.
-            let state = |lines: &P| unsafe { lines.client(index) };
+            let state = |lines: &P| CachePadded::new(unsafe { lines.client(index) });
             Client {
                 states: self.inner.lines.iter().map(state).collect(),
                 seat: Seat {
@@ -299,17 +300,21 @@ impl<P: Protocol, T: Send> Server<P, T> {
     }
 }
 
+/// A client's state with each server.
+type States<P> = [CachePadded<<P as Protocol>::Client>];
+
 /// A thread's way to the objects. It may go from thread to thread, and is one client.
 pub struct Client<P: Protocol, T> {
-    /// For each server; gone before the seat is free.
-    states: Box<[P::Client]>,
+    /// For each server; gone before the seat is free. Written at every call: in lines that
+    /// nobody else has anything in.
+    states: Box<States<P>>,
     seat: Seat<P, T>,
 }
 
 impl<P: Protocol, T> Client<P, T> {
     /// Lines and state by server, and the objects.
     #[inline(always)]
-    pub(crate) fn parts(&mut self) -> (&[P], &mut [P::Client], &Objects<T>) {
+    pub(crate) fn parts(&mut self) -> (&[P], &mut States<P>, &Objects<T>) {
         let Inner { lines, objects, .. } = &*self.seat.inner;
         (lines, &mut self.states, objects)
     }

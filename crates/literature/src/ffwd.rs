@@ -31,6 +31,7 @@ use crate::footprint::Footprint;
 use crate::line::RequestLine;
 use crate::request::Request;
 use crate::wait::Wait;
+use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 
@@ -95,8 +96,8 @@ impl Sealed for FfwdLines {}
 // SAFETY: see the module's proof sketch.
 unsafe impl Protocol for FfwdLines {
     type Setting = ();
-    /// A buffer for each group.
-    type Server = Box<[Buffer]>;
+    /// A buffer for each group, in lines of its own: it is written at every answer.
+    type Server = Box<[CachePadded<Buffer>]>;
     type Client = FfwdClient;
 
     fn new((): (), clients: usize) -> Self {
@@ -110,8 +111,8 @@ unsafe impl Protocol for FfwdLines {
         }
     }
 
-    fn server(&self) -> Box<[Buffer]> {
-        vec![Buffer::default(); self.responses.len()].into()
+    fn server(&self) -> Box<[CachePadded<Buffer>]> {
+        vec![CachePadded::new(Buffer::default()); self.responses.len()].into()
     }
 
     unsafe fn client(&self, index: usize) -> FfwdClient {
@@ -122,7 +123,7 @@ unsafe impl Protocol for FfwdLines {
     }
 
     #[inline]
-    unsafe fn pass(&self, buffers: &mut Box<[Buffer]>) -> Work {
+    unsafe fn pass(&self, buffers: &mut Box<[CachePadded<Buffer>]>) -> Work {
         let mut work = Work::default();
         let groups = self.requests.chunks(GROUP).zip(&self.responses);
         for ((requests, responses), buffer) in groups.zip(buffers) {
@@ -156,7 +157,7 @@ unsafe impl Protocol for FfwdLines {
             requests: size_of_val(&*self.requests),
             responses: size_of_val(&*self.responses),
             server: size_of_val(&*self.server()),
-            clients: size_of::<FfwdClient>() * self.requests.len(),
+            clients: size_of::<CachePadded<FfwdClient>>() * self.requests.len(),
         }
     }
 }

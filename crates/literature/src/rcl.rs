@@ -31,6 +31,7 @@ use crate::delegation::sealed::Sealed;
 use crate::delegation::{Blocking, Delegation, Protocol, Work};
 use crate::footprint::Footprint;
 use crate::wait::Wait;
+use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::memory;
@@ -131,7 +132,7 @@ unsafe impl Protocol for RclLines {
             // The same lines; a context lies in its client's frame, and only as long as it waits.
             responses: 0,
             server: 0,
-            clients: size_of::<usize>() * self.0.len(),
+            clients: size_of::<CachePadded<usize>>() * self.0.len(),
         }
     }
 }

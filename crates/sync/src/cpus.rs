@@ -1,7 +1,8 @@
 //! Can another thread make progress while this one spins?
 
-use corelay_topology::{Topology, is_pinned_beyond, process_affinity};
+use corelay_topology::{Topology, current_cpu, is_pinned_beyond, process_affinity};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// True where more than one CPU works for this process, by affinity and quota. Looked up
 /// once per process.
@@ -13,7 +14,33 @@ pub(crate) fn can_spin() -> bool {
     }
     static MANY: OnceLock<bool> = OnceLock::new();
     // A program may have pinned the thread that asked first, and the others elsewhere.
-    *MANY.get_or_init(many) || is_pinned_beyond()
+    *MANY.get_or_init(many) || is_pinned_beyond() || runs_elsewhere()
+}
+
+/// True once two threads that asked were found on two CPUs: a program may pin its threads, its first
+/// one too, without our knowledge. Asked by who would yield at once, so it may take a call.
+#[cold]
+fn runs_elsewhere() -> bool {
+    /// The CPU of who asked first; `MANY` or `QUOTA` when another has been seen.
+    static SEEN: AtomicUsize = AtomicUsize::new(NONE);
+    const NONE: usize = usize::MAX;
+    const MANY: usize = usize::MAX - 1;
+    /// They may not work at once all the same.
+    const QUOTA: usize = usize::MAX - 2;
+
+    // Relaxed, here as below: a hint.
+    let seen = SEEN.load(Ordering::Relaxed);
+    if seen == MANY || seen == QUOTA {
+        return seen == MANY;
+    }
+    let now = match current_cpu() {
+        Some(here) if seen == NONE || here == seen => here,
+        Some(_) if quota_allows_two() => MANY,
+        Some(_) => QUOTA,
+        None => return false,
+    };
+    SEEN.store(now, Ordering::Relaxed);
+    now == MANY
 }
 
 /// `available_parallelism` knows quotas, but sees one CPU where the calling thread is
@@ -23,8 +50,10 @@ fn many() -> bool {
     if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) {
         return true;
     }
-    process_affinity().len() > 1
-        && Topology::current()
-            .quota_cpus()
-            .is_none_or(|cpus| cpus >= 2.0)
+    process_affinity().len() > 1 && quota_allows_two()
+}
+
+fn quota_allows_two() -> bool {
+    let quota = Topology::current().quota_cpus();
+    quota.is_none_or(|cpus| cpus >= 2.0)
 }

@@ -27,9 +27,6 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
             "address: no llvm-symbolizer: stacks have no names, leaks on purpose are reported"
         );
     }
-    if let Some(failed) = super::shared(cargo(&workspace.root), &[])? {
-        return Ok(failed);
-    }
     let mut command = cargo(&workspace.root);
     let leaks = workspace.root.join(LEAKS);
     command.env(

@@ -113,16 +113,6 @@ fn test(command: &mut Command, targets: &[Target]) {
     binaries::select(command, targets);
 }
 
-/// Builds the library that a test of fibres loads: where targets are named, cargo builds no examples
-/// by itself. What came of it, where that is not good.
-fn shared(mut command: Command, how: &[&str]) -> Result<Option<Came>> {
-    command.args(["build", "--locked", "--package", "corelay-fibre"]);
-    command.args(["--example", "shared"]).args(how);
-    let built = process::pass_on(command, None)?;
-    let failed = || Came::Failed("the example `shared` was not built".to_owned());
-    Ok((!built.good).then(failed))
-}
-
 /// Runs tests; nothing passed is a failure too.
 fn tested(command: Command) -> Result<Came> {
     println!("{}", process::shown(&command));

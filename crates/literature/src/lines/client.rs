@@ -6,6 +6,7 @@ use crate::delegation::Client;
 use crate::line::RequestLine;
 use crate::request::Request;
 use crate::wait::Wait;
+use corelay_sync::CachePadded;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,7 @@ impl<C: FnOnce(u64)> LinesClient<C> {
     pub(super) fn bytes(shape: Shape) -> usize {
         let line = size_of::<u64>() + size_of::<Option<InFlight<C>>>();
         let pending = Queue::<(Request, InFlight<C>)>::bytes(shape.pending().unwrap_or(0));
-        size_of::<Self>() + shape.lines() * line + pending
+        size_of::<CachePadded<Self>>() + shape.lines() * line + pending
     }
 
     #[inline(always)]
@@ -282,7 +283,10 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
 
 /// See [`Client::flush`]: true where anything has moved.
 #[inline]
-fn flush<C: FnOnce(u64)>(lines: &[PairLines<C>], states: &mut [LinesClient<C>]) -> bool {
+fn flush<C: FnOnce(u64)>(
+    lines: &[PairLines<C>],
+    states: &mut [CachePadded<LinesClient<C>>],
+) -> bool {
     let mut has_moved = false;
     for (lines, state) in lines.iter().zip(states) {
         // SAFETY: each state was made for the lines of its place.

@@ -84,7 +84,10 @@ fn footprints_are_those_of_the_types() {
     // 40 lines at a server; at a client 16, and its number for each, in two lines of its own.
     let rcl = &said["channels"][1];
     let sums = [&rcl["server"], &rcl["client"], &rcl["core"]].map(|sum| sum.as_f64().unwrap());
-    assert_eq!(sums, [40.0 * 64.0, 16.0 * 192.0, 40.0 * 64.0 + 16.0 * 192.0]);
+    assert_eq!(
+        sums,
+        [40.0 * 64.0, 16.0 * 192.0, 40.0 * 64.0 + 16.0 * 192.0]
+    );
     let first = corelay::report::Footprint::first();
     let ours = channel("corelay, a request");
     let total: f64 = ["both", "server", "client"]

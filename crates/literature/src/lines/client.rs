@@ -305,7 +305,9 @@ mod tests {
             let lines: Vec<_> = (0..shape.lines()).map(|_| RequestLine::new()).collect();
             let state = LinesClient::<fn(u64)>::new(shape, 0, &lines);
             let boxes = size_of_val(&*state.toggles) + size_of_val(&*state.in_flight);
-            let taken = size_of::<CachePadded<LinesClient<fn(u64)>>>() + boxes + state.pending.bytes_of_slots();
+            let taken = size_of::<CachePadded<LinesClient<fn(u64)>>>()
+                + boxes
+                + state.pending.bytes_of_slots();
             assert_eq!(LinesClient::<fn(u64)>::bytes(shape), taken, "{shape:?}");
         }
     }

@@ -17,14 +17,21 @@
 //!
 //! A member that is alone runs each batch that it publishes, as `queue` does: nobody goes ahead.
 //!
+//! These are guesses: which way costs less is the machine's doing too. So they are tried against each
+//! other now and then, and what got most done is kept (see [`trial`]).
+//!
+//! [`trial`]: super::trial
+//!
 //! Where they run at once or are few, nothing else would make a member serve. Then it does after
 //! a number of requests, its *interval*, ordinarily as many as make a good batch. Whoever has
 //! waited for long rings: then soon, and where two passes running answer a ring, the interval
 //! halves; once is no pattern. A pass that has found nothing doubles it, so that a member that
 //! nobody asks hardly looks; the first that finds something brings it back.
 
+use super::trial::{self, Trial};
 use super::{Schedule, Seat};
 use std::cell::Cell;
+use std::time::Instant;
 
 /// Requests between two passes.
 const SHORTEST: u32 = 16;
@@ -39,6 +46,17 @@ const LOOK_EVERY: i32 = 8;
 
 /// Requests after which the way to own objects is chosen anew.
 const STRETCH: u32 = 512;
+
+/// How a member goes about its own requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Runs them at once.
+    AtOnce,
+    /// Through the ring, which it lets fill.
+    Fill,
+    /// Through the ring, each batch served.
+    Batch,
+}
 
 /// Stretches after which a member knows whether it is alone, and for which one that turned out
 /// to be slow is not taken for alone again.
@@ -58,10 +76,16 @@ pub(crate) struct Adaptive {
     /// Of this stretch: requests to others' objects, and all as of the last pass.
     others: Cell<u32>,
     all: Cell<u32>,
-    is_direct: Cell<bool>,
+    /// Requests to others' objects, ever.
+    sent: Cell<u64>,
+    way: Cell<Way>,
+    /// Which way the load alone speaks for.
+    guess: Cell<Way>,
     /// The last request was published by itself.
     is_slow: Cell<bool>,
     solitude: Solitude,
+    trial: Trial,
+    since: Instant,
 }
 
 /// Whether a member is alone.
@@ -117,45 +141,80 @@ impl Adaptive {
             rung: Cell::new(false),
             others: Cell::new(0),
             all: Cell::new(0),
-            is_direct: Cell::new(true),
+            sent: Cell::new(0),
+            way: Cell::new(Way::AtOnce),
+            guess: Cell::new(Way::AtOnce),
             is_slow: Cell::new(false),
             solitude: Solitude::default(),
+            trial: Trial::new(trial::FIRST),
+            since: Instant::now(),
         }
     }
 
     /// Apart, so that own requests that run at once pay for a countdown only.
     #[inline(never)]
     fn look(&self, requests: u32, seat: &Seat) -> bool {
-        let from = if self.is_direct.get() { LOOK_EVERY } else { 0 };
+        let is_direct = self.way.get() == Way::AtOnce;
+        let from = if is_direct { LOOK_EVERY } else { 0 };
         let since = self.from.replace(from) - self.left.replace(from);
         let made = self.made.get() + since.cast_unsigned();
         self.made.set(made);
-        if self.is_direct.get() {
+        if is_direct {
             made >= self.interval.get() || seat.has_rung()
         } else {
-            // One by itself is the first after a pause.
-            let is_slow = requests == 1;
-            let was_slow = self.is_slow.replace(is_slow);
-            let is_slow = is_slow && was_slow;
-            if self.solitude.is_alone.get() && (is_slow || seat.has_rung()) {
-                // Nothing is gained by the ring, or somebody is there.
-                self.solitude.is_alone.set(false);
-                self.solitude.barred.set(SLOW_FOR);
-                self.is_direct.set(true);
-                return true;
-            }
-            // A stretch at most, so that a change of load is noticed. Who is alone runs each batch
-            // while it is in the cache.
-            is_slow || made >= STRETCH || self.solitude.is_alone.get()
+            // A stretch at most, so that a change of load is noticed.
+            self.is_slow(requests) || made >= STRETCH
         }
+    }
+
+    /// A batch of so many is published: true behind a pause, where the one before was, too.
+    #[inline(always)]
+    fn is_slow(&self, requests: u32) -> bool {
+        // One by itself is the first after a pause.
+        let is_slow = requests == 1;
+        self.is_slow.replace(is_slow) && is_slow
+    }
+
+    /// Leaves the way of batches: nothing is gained by the ring, or somebody is there.
+    #[cold]
+    fn leave_batches(&self) {
+        if self.solitude.is_alone.replace(false) {
+            self.solitude.barred.set(SLOW_FOR);
+            self.guess.set(Way::AtOnce);
+        }
+        self.trial.reset(Some(SLOW_FOR));
+        self.go(self.guess.get());
     }
 
     #[cold]
     fn choose_way(&self, ran: u64) {
         let (others, all) = (self.others.take(), self.all.take());
+        self.sent.set(self.sent.get() + u64::from(others));
         let alternates = others > all / 8 && others < all - all / 8;
         let is_alone = self.solitude.goes_on(all, others, ran);
-        self.is_direct.set(!alternates && !is_alone);
+        let guess = if is_alone {
+            Way::Batch
+        } else if alternates {
+            Way::Fill
+        } else {
+            Way::AtOnce
+        };
+        if guess != self.guess.replace(guess) {
+            self.trial.reset(None);
+        }
+        let done = ran + self.sent.get();
+        let time = || self.since.elapsed().as_nanos() as u64;
+        self.go(match guess {
+            // Nobody is there whom any other way would be for.
+            Way::Batch => guess,
+            Way::AtOnce => [guess, Way::Batch, Way::Fill][self.trial.goes_on(done, time)],
+            // At once is what it is a guess against: tried here, it cost a twelfth (design 0003).
+            Way::Fill => [guess, Way::Batch, Way::Batch][self.trial.goes_on(done, time)],
+        });
+    }
+
+    fn go(&self, way: Way) {
+        self.way.set(way);
         // The next request is looked at, by whichever rule.
         self.left.set(0);
         self.from.set(0);
@@ -165,11 +224,20 @@ impl Adaptive {
 impl Schedule for Adaptive {
     #[inline(always)]
     fn is_direct(&self) -> bool {
-        self.is_direct.get()
+        self.way.get() == Way::AtOnce
     }
 
     #[inline(always)]
     fn is_due(&self, requests: u32, own: bool, seat: &Seat) -> bool {
+        if self.way.get() == Way::Batch {
+            self.made.set(self.made.get() + requests);
+            self.others
+                .set(self.others.get() + if own { 0 } else { requests });
+            if self.is_slow(requests) || (self.solitude.is_alone.get() && seat.has_rung()) {
+                self.leave_batches();
+            }
+            return true;
+        }
         let left = self.left.get() - requests.cast_signed();
         self.left.set(left);
         if own && left > 0 {
@@ -186,6 +254,9 @@ impl Schedule for Adaptive {
         self.all.set(self.all.get() + made);
         if self.all.get() >= STRETCH {
             self.choose_way(in_all);
+        }
+        if self.way.get() == Way::Batch {
+            return;
         }
         // Before its time: somebody has rung (or the member is slow, where the interval is not
         // looked at).
@@ -215,8 +286,11 @@ mod tests {
 
     impl Play {
         fn new() -> Self {
+            let mut policy = Adaptive::new();
+            // What is tested here is the guess.
+            policy.trial = Trial::new(u32::MAX);
             Self {
-                policy: Adaptive::new(),
+                policy,
                 seat: Seat::new(),
                 in_all: 0,
             }

@@ -11,7 +11,7 @@
 //! | [`fast_path`] | runs at once | never |
 //! | [`bound`] | runs at once | after every so many requests |
 //! | [`doorbell`] | runs at once | when somebody who waits has rung |
-//! | [`adaptive`] | runs at once, or travels where others' requests come between | where they run at once: when somebody has rung, and as often as it pays |
+//! | [`adaptive`] | runs at once, or travels where others' requests come between, or where that has got more done when it was tried | where they run at once: when somebody has rung, and as often as it pays |
 
 mod adaptive;
 mod blocked;
@@ -19,6 +19,7 @@ mod bound;
 mod doorbell;
 mod fast_path;
 mod queue;
+mod trial;
 
 use super::seat::Seat;
 use std::fmt;
@@ -53,7 +54,8 @@ pub enum Policy {
     /// fewer while others ring, more while passes find nothing. Where the two alternate, requests
     /// to own objects go through a ring, and it serves as `Blocked` does, or after 512 requests; with
     /// each request where it makes them slowly. Where it asks only itself and nobody else asks it,
-    /// they go through a ring too, and it serves as `Queue` does.
+    /// they go through a ring too, and it serves as `Queue` does. These three ways are tried against
+    /// each other now and then, and the one that got most done is kept.
     #[default]
     Adaptive,
 }

@@ -1,0 +1,179 @@
+//! Which of three ways gets most done: found out by going each, in turn.
+//!
+//! What a request costs by either way depends on the machine more than on the load: on one the
+//! ring costs a third more than running at once, on another a third less. So a member tries, now
+//! and then, and measures what it has got done in the time, its own requests and others'.
+//! A trial is nine windows, three of each way; the middle one of three counts, so that a thread
+//! that was interrupted in one of them is not misled. Where the same way wins again, the next
+//! trial comes twice as late.
+
+use std::cell::Cell;
+
+/// Stretches before the first trial, ordinarily, and at most between two.
+pub(super) const FIRST: u32 = 16;
+const LONGEST: u32 = 4096;
+/// Stretches of a window; the first is not measured, for what is under way goes on the way before.
+const WINDOW: u32 = 4;
+pub(super) const WAYS: usize = 3;
+/// Of each way.
+const WINDOWS: usize = 3;
+/// Which way each goes: there and back, so that what drifts hits all.
+const ORDER: [usize; WAYS * WINDOWS] = [0, 1, 2, 2, 1, 0, 0, 1, 2];
+/// How much more than the present way another one must get done.
+const MARGIN: f64 = 1.0 + 1.0 / 32.0;
+
+pub(super) struct Trial {
+    first: u32,
+    /// Stretches until the next one.
+    rest: Cell<u32>,
+    /// What `rest` was at first.
+    rested: Cell<u32>,
+    /// Stretches of the trial that is under way.
+    stretch: Cell<u32>,
+    /// When the window began, and what had been done by then.
+    began: Cell<(u64, u64)>,
+    /// By way: what was done in a unit of time.
+    rates: Cell<[[f64; WINDOWS]; WAYS]>,
+    best: Cell<usize>,
+}
+
+impl Trial {
+    /// The first one comes behind so many stretches.
+    pub(super) fn new(first: u32) -> Self {
+        Self {
+            first,
+            rest: Cell::new(first),
+            rested: Cell::new(first),
+            stretch: Cell::new(0),
+            began: Cell::new((0, 0)),
+            rates: Cell::default(),
+            best: Cell::new(0),
+        }
+    }
+
+    /// Forgets what it has found: the load is another one. The next trial comes behind so many
+    /// stretches, or the usual ones.
+    pub(super) fn reset(&self, rest: Option<u32>) {
+        self.best.set(0);
+        self.stretch.set(0);
+        self.rested.set(FIRST);
+        self.rest.set(rest.unwrap_or(self.first));
+    }
+
+    /// A stretch has ended, `done` things in all. The number of the way to be gone now; 0 is the
+    /// guess.
+    #[inline]
+    pub(super) fn goes_on(&self, done: u64, now: impl FnOnce() -> u64) -> usize {
+        let rest = self.rest.get();
+        if rest > 0 {
+            self.rest.set(rest - 1);
+            return self.best.get();
+        }
+        self.tries(done, now)
+    }
+
+    #[cold]
+    fn tries(&self, done: u64, now: impl FnOnce() -> u64) -> usize {
+        let stretch = self.stretch.get();
+        let (window, step) = ((stretch / WINDOW) as usize, stretch % WINDOW);
+        self.stretch.set(stretch + 1);
+        if step == 1 {
+            self.began.set((now(), done));
+        } else if step == 0 && window > 0 {
+            let (began, before) = self.began.get();
+            let time = now().saturating_sub(began).max(1);
+            let last = window - 1;
+            let mut rates = self.rates.get();
+            rates[ORDER[last]][last / WAYS] = (done - before) as f64 / time as f64;
+            self.rates.set(rates);
+        }
+        ORDER.get(window).copied().unwrap_or_else(|| self.decide())
+    }
+
+    fn decide(&self) -> usize {
+        let rates = self.rates.get().map(|mut rates| {
+            rates.sort_by(f64::total_cmp);
+            rates[WINDOWS / 2]
+        });
+        let before = self.best.get();
+        let fastest = (0..WAYS).max_by(|&a, &b| rates[a].total_cmp(&rates[b]));
+        // Who has won stays unless it clearly loses.
+        let best = fastest
+            .filter(|&way| rates[way] > rates[before] * MARGIN)
+            .unwrap_or(before);
+        self.best.set(best);
+        let rested = if best == before {
+            (self.rested.get() * 2).min(LONGEST)
+        } else {
+            FIRST * 4
+        };
+        self.rested.set(rested);
+        self.rest.set(rested);
+        self.stretch.set(0);
+        best
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Goes on for so many stretches; the last answer, and how many took another way than the guess.
+    fn goes(trial: &Trial, stretches: u32, cost: impl Fn(u32, usize) -> u64) -> (usize, u32) {
+        let (mut time, before) = trial.began.get();
+        let (mut way, mut others) = (trial.best.get(), 0);
+        for stretch in 1..=stretches {
+            time += cost(stretch, way);
+            way = trial.goes_on(before + u64::from(stretch) * 512, || time);
+            others += u32::from(way != 0);
+        }
+        (trial.best.get(), others)
+    }
+
+    #[test]
+    fn each_way_has_a_window_in_each_round() {
+        for round in ORDER.chunks(WAYS) {
+            assert!((0..WAYS).all(|way| round.contains(&way)));
+        }
+    }
+
+    #[test]
+    fn the_cheapest_way_is_gone() {
+        for best in 0..WAYS {
+            let trial = Trial::new(FIRST);
+            let (won, _) = goes(&trial, 100, |_, way| 1_300 - 300 * u64::from(way == best));
+            assert_eq!(won, best);
+            // It has become the dearest one.
+            let (won, _) = goes(&trial, 10_000, |_, way| {
+                1_000 + 300 * u64::from(way == best)
+            });
+            assert_ne!(won, best);
+        }
+    }
+
+    #[test]
+    fn dearer_ways_are_hardly_tried() {
+        let trial = Trial::new(FIRST);
+        let (won, others) = goes(&trial, 100_000, |_, way| 1_000 + 300 * way as u64);
+        assert!(won == 0 && others > 0 && others < 1_500, "{won} {others}");
+    }
+
+    #[test]
+    fn an_interruption_or_two_mislead_nobody() {
+        let trial = Trial::new(FIRST);
+        // One in a window of each way.
+        let interrupted = [FIRST + 3, FIRST + 6, FIRST + 10];
+        let (won, _) = goes(&trial, 100, |stretch, way| {
+            1_300 - 150 * way as u64 + u64::from(interrupted.contains(&stretch)) * 1_000_000
+        });
+        assert_eq!(won, 2);
+    }
+
+    #[test]
+    fn another_load_is_tried_anew() {
+        let trial = Trial::new(FIRST);
+        goes(&trial, 100, |_, way| 1_300 - 300 * u64::from(way == 1));
+        trial.reset(None);
+        assert_eq!(trial.goes_on(0, || 0), 0);
+    }
+}

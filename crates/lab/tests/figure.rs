@@ -108,7 +108,23 @@ fn all_figures_are_right_and_leave_whole_pages() {
         assert_eq!(about.beside.len(), figure.printed.len());
         let page = page(&folder.path().join(format!("{}.html", figure.name)));
         assert!(page.contains(&about.there), "{}", figure.name);
-        if results.runs.is_empty() {
+        // What has no contenders has a square of all pairs, or says why not.
+        if let Some(offsets) = &about.offsets {
+            let n = offsets.cpus.len();
+            assert_eq!(page.matches("class=\"cell\"").count(), n * (n - 1));
+            assert!(about.beside.iter().all(|beside| beside.here.is_some()));
+            assert!(said.contains("how far the second CPU's counter"), "{said}");
+            assert_eq!(offsets.samples.len() as u64, about.samples);
+            for sample in &offsets.samples {
+                let cells = sample.offsets_ns.iter().flatten();
+                assert_eq!(cells.clone().count(), n * n);
+                let all: Vec<f64> = cells.flatten().copied().collect();
+                assert_eq!(all.len(), n * (n - 1));
+                assert!(all.iter().all(|&ns| ns <= sample.boundary_ns));
+            }
+        }
+        assert!(!figure.offsets || about.offsets.is_some() || results.runs.is_empty());
+        if outcome.is_empty() {
             assert!(!about.missing.is_empty(), "{}", figure.name);
             continue;
         }

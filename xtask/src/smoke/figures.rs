@@ -5,11 +5,12 @@ use anyhow::Result;
 use serde_json::Value;
 use std::path::Path;
 
-/// Two figures, briefly: one over variables, one with counters.
+/// Three figures, briefly: one over variables, one with counters, one of the machine's clocks.
 const FIGURES: &[&str] = &[
     "figure",
     "order",
     "saturation-4",
+    "offsets",
     "--short",
     "--out",
     "figures",
@@ -29,7 +30,7 @@ pub(super) fn run(program: &Path, dir: &Path) -> Result<Vec<String>> {
         return Ok(vec![format!("{}: {}", FIGURES.join(" "), ended.how())]);
     }
     let mut complaints = Vec::new();
-    for name in &FIGURES[1..3] {
+    for name in &FIGURES[1..4] {
         let data = dir.join(format!("figures/{name}.json"));
         complaints.extend(check(&data, complaints_about_figure)?);
         complaints.extend(check_page(&dir.join(format!("figures/{name}.html")))?);
@@ -59,9 +60,11 @@ fn complaints_about_figure(outcome: &Value) -> Vec<String> {
             found.push(format!("{name}: not correct"));
         }
     }
-    if runs.is_empty() && list(&figure["missing"]).is_empty() {
+    let samples = list(&figure["offsets"]["samples"]);
+    if runs.is_empty() && samples.is_empty() && list(&figure["missing"]).is_empty() {
         found.push("figure: no runs, and no word why".to_owned());
     }
+    found.extend(complaints_about_offsets(figure, &samples));
     for panel in list(&figure["panels"]).iter().filter(|_| !runs.is_empty()) {
         for line in list(&panel["lines"]) {
             let is_of = |run: &&Value| {
@@ -70,6 +73,30 @@ fn complaints_about_figure(outcome: &Value) -> Vec<String> {
             if !runs.iter().any(|run| is_of(&run)) {
                 found.push(format!("figure: no run of {line} in {}", panel["key"]));
             }
+        }
+    }
+    found
+}
+
+/// Every ordered pair of CPUs has an offset in every sample, and none is above the boundary.
+fn complaints_about_offsets(figure: &Value, samples: &[Value]) -> Vec<String> {
+    let cpus = figure["offsets"]["cpus"].as_array().map_or(0, Vec::len);
+    let mut found = Vec::new();
+    for (number, sample) in samples.iter().enumerate() {
+        let rows = sample["offsets_ns"].as_array().into_iter().flatten();
+        let all: Vec<f64> = rows
+            .filter_map(Value::as_array)
+            .flatten()
+            .filter_map(Value::as_f64)
+            .collect();
+        if cpus < 2 || all.len() != cpus * (cpus - 1) {
+            found.push(format!("figure: sample {number} has not every pair"));
+        }
+        let boundary = sample["boundary_ns"].as_f64().unwrap_or(0.0);
+        if all.iter().any(|&ns| ns > boundary) {
+            found.push(format!(
+                "figure: sample {number} has an offset beyond its boundary"
+            ));
         }
     }
     found
@@ -103,5 +130,22 @@ mod tests {
         assert!(
             complaint(|o| _ = o["figure"].as_object_mut().unwrap().remove("said")).contains("said")
         );
+
+        let mut good = good.clone();
+        good["runs"] = json!([]);
+        good["figure"]["offsets"] = json!({
+            "cpus": [0, 1],
+            "samples": [{"offsets_ns": [[null, 40.0], [-3.0, null]], "boundary_ns": 50.0}],
+        });
+        assert_eq!(complaints_about_figure(&good), [""; 0]);
+        let complaint = |spoil: fn(&mut Value)| {
+            let mut outcome = good.clone();
+            spoil(&mut outcome["figure"]["offsets"]);
+            complaints_about_figure(&outcome).join("; ")
+        };
+        let pair = |o: &mut Value| o["samples"][0]["offsets_ns"][1][0] = json!(null);
+        assert!(complaint(pair).contains("not every pair"));
+        assert!(complaint(|o| o["samples"][0]["boundary_ns"] = json!(39)).contains("beyond"));
+        assert!(complaint(|o| o["samples"] = json!([])).contains("no word why"));
     }
 }

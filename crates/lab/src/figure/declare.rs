@@ -26,6 +26,8 @@ pub struct Figure {
     pub fewer: &'static str,
     /// What is measured, at the reader's size.
     pub panels: fn(&Size) -> Vec<Panel>,
+    /// Offsets between the CPUs' clocks are measured for it.
+    pub offsets: bool,
     /// Why nothing can be measured here, where CPUs are not the reason.
     pub unavailable: fn() -> Option<String>,
     /// What the source prints.
@@ -48,6 +50,7 @@ impl Figure {
         whole: 2,
         fewer: "",
         panels: |_| Vec::new(),
+        offsets: false,
         unavailable: || None,
         printed: &[],
         tables: |_| Vec::new(),

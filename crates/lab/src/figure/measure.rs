@@ -1,5 +1,6 @@
 //! All contenders of a figure, interleaved: the lab's own way of measuring, whatever the figure.
 
+use super::calibrations::{self, Offsets};
 use super::crowd;
 use super::declare::{Cell, Figure, Panel, Printed, Work};
 use super::fibre_runs;
@@ -85,6 +86,10 @@ pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
     let warmed = sharing.len() as u64 + ordered;
     let slices = warmed * (pace.samples + 1) + fibres.len() as u64 * pace.samples;
     let time = of_sharing.mul_f64(warmed as f64) + samples.mul_f64(fibres.len() as f64);
+    if figure.offsets {
+        let of_offsets = calibrations::expected(size.cpus, size.short, pace);
+        return (slices + pace.samples, time + setting_up + of_offsets);
+    }
     (slices, time + setting_up)
 }
 
@@ -121,11 +126,15 @@ pub(crate) fn measure(
 ) -> Outcome {
     let panels = (figure.panels)(size);
     let mut missing = Vec::new();
-    let mut runs = Vec::new();
+    let (mut runs, mut offsets) = (Vec::new(), None);
     match obstacle(figure, size) {
         Some(why) => missing.push(format!("Nothing of it is measured here: {why}.")),
         None => {
             runs = all(&panels, pace, rig, tick, &mut missing);
+            if figure.offsets && !rig.is_interrupted() {
+                let cpus = host.topology.usable();
+                offsets = calibrations::measure(cpus, size.short, pace, rig, tick, &mut missing);
+            }
             if size.cpus < figure.whole {
                 missing.push(format!(
                     "It needs {} CPUs to be whole, and {}: {}",
@@ -137,7 +146,7 @@ pub(crate) fn measure(
         }
     }
     let results = host.results(rig, runs);
-    told(figure, &panels, pace, missing, results)
+    told(figure, &panels, pace, missing, results, offsets)
 }
 
 /// Sets the source's printed values, models and the figure's words beside what was measured.
@@ -147,6 +156,7 @@ pub(super) fn told(
     pace: Pace,
     mut missing: Vec<String>,
     results: Results,
+    offsets: Option<Offsets>,
 ) -> Outcome {
     missing.extend(crowd::note(&results.runs, results.machine.cpus));
     let signs = figure.printed.iter().filter_map(|p| p.drawn.sign());
@@ -161,12 +171,13 @@ pub(super) fn told(
             panels: panels.iter().map(drawing).collect(),
             drawn: signs.collect(),
             missing,
+            offsets,
             ..About::default()
         },
         results,
     };
     let measured = Measured::of(&outcome);
-    let is_there = !outcome.results.runs.is_empty();
+    let is_there = !outcome.is_empty();
     let beside = |printed: &Printed| Beside {
         what: printed.what.to_owned(),
         there: printed.there.to_owned(),

@@ -17,6 +17,7 @@
 //! | [`measure`] | all of a figure's contenders, interleaved |
 //! | `fibre_runs` | those that are benchmarks of fibres |
 //! | `ordered_runs` | those of what a clock orders |
+//! | [`calibrations`] | offsets between the CPUs' clocks, which have no contenders |
 //! | [`outcome`] | what was measured, as a file |
 //! | [`quantity`] | what stands on a vertical axis |
 //! | [`measured`] | an outcome as figures' words ask for it: values, peaks, knees |
@@ -28,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod calibrations;
 mod crowd;
 pub mod declare;
 mod fibre_runs;
@@ -84,6 +86,7 @@ pub static FIGURES: &[Figure] = &[
     chapter::churn::FIGURE,
     chapter::locality::FIGURE,
     chapter::transfer::FIGURE,
+    ordo::offsets::FIGURE,
     ordo::timestamping::FIGURE,
     ordo::rlu::FIGURE,
     ordo::boundary::FIGURE,

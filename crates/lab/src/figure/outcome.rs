@@ -6,11 +6,13 @@
 //!   Run.params { …, panel, line, x }       where in the figure
 //! About   { name, title, source, there, secs, samples, panels: [Drawing], tables: [Grid],
 //!           curves: [Curve], drawn: [Sign], beside: [Beside], said: [sentence],
-//!           missing: [sentence] }
+//!           missing: [sentence], offsets?: Offsets }
 //! Drawing { key, title, axis, quantities, lines }
 //! Beside  { what, there, here }
+//! Offsets { cpus, rounds, samples: [{ offsets_ns: [[ns]], step_ns, boundary_ns, took_s }] }
 //! ```
 
+use super::calibrations::Offsets;
 use super::declare::{Axis, Curve, Sign};
 use super::grid::Grid;
 use super::quantity::Quantity;
@@ -25,6 +27,13 @@ pub struct Outcome {
     /// Machine, commit, command and runs.
     #[serde(flatten)]
     pub results: Results,
+}
+
+impl Outcome {
+    /// Nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.results.runs.is_empty() && self.figure.offsets.is_none()
+    }
 }
 
 /// A figure, as far as a reader of its file needs to know it.
@@ -57,6 +66,9 @@ pub struct About {
     pub said: Vec<String>,
     /// What could not be measured here, and why.
     pub missing: Vec<String>,
+    /// Offsets between the CPUs' clocks, where they are what it shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offsets: Option<Offsets>,
 }
 
 /// A panel as it was measured.

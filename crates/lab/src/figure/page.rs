@@ -1,13 +1,15 @@
 //! The page of a figure: one HTML file that needs no other. First the source's printed values
 //! beside ours and what there is to say, then the pictures, then the tables, then the machine.
 
+mod heat;
 mod picture;
 
+use super::calibrations::Offsets;
 use super::grid::{self, Grid};
 use super::measured::Measured;
 use super::outcome::{About, Outcome};
 use super::quantity::Quantity;
-use crate::plot::{escape, trimmed};
+use crate::plot::{escape, grouped, trimmed};
 use crate::report::page::{machine, shell};
 use crate::report::words::{self, count, html as prose};
 use std::fmt::Write;
@@ -37,6 +39,18 @@ pub fn html(outcome: &Outcome) -> String {
         }
         out.push_str("</section>");
         how(&mut out, about);
+    } else if let Some(offsets) = &about.offsets {
+        notes(&mut out, "What was measured here", &about.said);
+        out.push_str(r#"<section class="wide"><div class="figures own">"#);
+        if let Some(svg) = heat::svg(about, "offsets") {
+            let _ = write!(
+                out,
+                "<figure><figcaption>How far the column's counter may be ahead of the row's, in ns</figcaption>{svg}</figure>"
+            );
+        }
+        out.push_str("</div></section>");
+        tables(&mut out, about.tables.iter().cloned());
+        how_offsets(&mut out, about, offsets);
     }
     out.push_str("<section><h2>The machine</h2>");
     out.push_str(&machine::facts(&results.machine, results));
@@ -173,6 +187,24 @@ fn how(out: &mut String, about: &About) {
     notes(out, "How it was measured", &sentences);
 }
 
+fn how_offsets(out: &mut String, about: &About, offsets: &Offsets) {
+    let sentences = [
+        format!(
+            "{}, one after the other, of {} rounds for each ordered pair of CPUs, or, if that is \
+             earlier, of {} s and at least 1,000 rounds; disjoint pairs at the same time. In a \
+             round one CPU writes its counter into a line, the other waits for it and reads its own.",
+            count(offsets.samples.len() as u64, "calibration", "calibrations"),
+            grouped(offsets.rounds),
+            trimmed(about.secs)
+        ),
+        "What counts is the smallest difference of all rounds: whatever comes in between makes it \
+         larger. The boundary is the largest of all pairs and a quarter of it, or a step of the \
+         counter if that is more."
+            .to_owned(),
+    ];
+    notes(out, "How it was measured", &sentences);
+}
+
 /// The page that leads to those of all figures, with the first picture of each.
 pub fn index(outcomes: &[Outcome]) -> String {
     let mut out = String::with_capacity(1 << 16);
@@ -193,7 +225,8 @@ pub fn index(outcomes: &[Outcome]) -> String {
             r#"<figure><h3><a href="{name}.html">{name}</a></h3><figcaption>{}</figcaption>"#,
             escape(&about.title)
         );
-        let picture = picture::first(&Measured::of(outcome), number);
+        let picture = picture::first(&Measured::of(outcome), number)
+            .or_else(|| heat::svg(about, &format!("f{number}-offsets")));
         match (picture, about.missing.first()) {
             (Some(svg), _) => out.push_str(&svg),
             (None, Some(why)) => {
@@ -231,6 +264,10 @@ pub fn text(outcome: &Outcome) -> String {
         let panels = measured.panels().iter();
         let grids = panels.flat_map(|panel| grid::of(&measured, panel));
         for grid in grids.chain(about.tables.iter().cloned()) {
+            let _ = writeln!(text, "{grid}");
+        }
+    } else if !outcome.is_empty() {
+        for grid in &about.tables {
             let _ = writeln!(text, "{grid}");
         }
     }

@@ -44,7 +44,7 @@ pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> 
         command: "x".to_owned(),
         runs,
     };
-    told(figure, &panels, Pace::SHORT, Vec::new(), results)
+    told(figure, &panels, Pace::SHORT, Vec::new(), results, None)
 }
 
 fn run(mops: f64) -> Run {
@@ -272,4 +272,73 @@ fn a_table_says_why_there_is_no_figure() {
         said[0].contains("2 processors `tokio` did not complete"),
         "{said:?}"
     );
+}
+
+#[test]
+fn offsets_stand_beside_the_sources() {
+    use super::calibrations::{Offsets, Sample};
+    let (figure, size) = (&super::ordo::offsets::FIGURE, Size::test(3));
+    let told = |cpus: Vec<usize>, ns: fn(usize, usize, f64) -> f64| {
+        let sample = |more: f64| {
+            let cell = |i: usize, j: usize| (i != j).then(|| ns(i, j, more));
+            let n = cpus.len();
+            Sample {
+                offsets_ns: (0..n)
+                    .map(|i| (0..n).map(|j| cell(i, j)).collect())
+                    .collect(),
+                step_ns: 10.0,
+                boundary_ns: 200.0 + more,
+                took_s: 0.1,
+            }
+        };
+        let offsets = Offsets {
+            samples: [20.0, 0.0, 50.0].map(sample).into(),
+            cpus,
+            rounds: 1_000,
+        };
+        let results = Results {
+            schema: SCHEMA,
+            machine: Machine::default(),
+            commit: "c".to_owned(),
+            command: "x".to_owned(),
+            runs: Vec::new(),
+        };
+        let panels = (figure.panels)(&size);
+        let none = Vec::new();
+        super::measure::told(figure, &panels, Pace::SHORT, none, results, Some(offsets))
+    };
+    // The counter of CPU 7 is 40 ns ahead; a line takes 100 ns.
+    let outcome = told(vec![0, 1, 7], |i, j, more| {
+        let ahead = |k: usize| if k == 2 { 40.0 } else { 0.0 };
+        100.0 + ahead(j) - ahead(i) + more
+    });
+    let text = said(&outcome);
+    for words in [
+        "offset of a pair, ns: 60.0 and 140",
+        "ORDO_BOUNDARY, ns: 200 to 250 by sample",
+        "up to 1.8 × its smallest",
+        "Of all 6 ordered pairs the largest is from CPU 1 to CPU 7, 140 ns.",
+        "between CPU 1 and CPU 7, by 80.0 ns in",
+        "is ahead.",
+    ] {
+        assert!(text.contains(words), "`{words}` is missing in: {text}");
+    }
+    let [table] = &*outcome.figure.tables else {
+        panic!("one table")
+    };
+    assert_eq!(table.rows[1], ["0 → 7", "140", "160", "190"]);
+    let page = super::page::html(&outcome);
+    assert_eq!(page.matches("class=\"cell\"").count(), 6);
+    assert!(super::page::text(&outcome).contains("Xeon 70 and 276"));
+    let index = super::page::index(&[outcome]);
+    assert!(index.contains("class=\"cell\"") && !index.contains("Nothing was measured"));
+
+    // Of many pairs the table has the largest; a difference within a step is called one.
+    let outcome = told((0..20).collect(), |i, j, more| {
+        50.0 + (i * 20 + j) as f64 / 400.0 + more
+    });
+    let table = &outcome.figure.tables[0];
+    assert!(table.title.contains("the 24 largest of 380"), "{table}");
+    assert_eq!(table.rows[0][0], "19 → 18");
+    assert!(said(&outcome).contains("advances at a time."));
 }

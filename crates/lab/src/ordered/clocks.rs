@@ -20,6 +20,17 @@ pub fn boundary_ns(scale: Scale) -> Option<f64> {
     Some(calibration.rate.nanoseconds(ticks).value)
 }
 
+/// The offsets of a calibration in nanoseconds, row by row: from the row's CPU to the column's.
+pub(crate) fn offsets_ns(found: &Calibration) -> Vec<Option<f64>> {
+    let cpus = found.offsets.cpus();
+    let ns = |ticks: i64| found.rate.nanoseconds(ticks as f64).value;
+    let row = |&from: &usize| {
+        cpus.iter()
+            .map(move |&to| found.offsets.get(from, to).map(ns))
+    };
+    cpus.iter().flat_map(row).collect()
+}
+
 /// That of the process's own clock, between all CPUs of this process.
 fn calibration() -> Result<&'static Calibration, String> {
     let shared = Ordo::shared().map_err(|why| format!("Ordo cannot be had here: {why}"))?;

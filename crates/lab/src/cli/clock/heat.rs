@@ -1,5 +1,6 @@
 //! The offsets between CPUs, as a picture and as letters.
 
+use crate::ordered::clocks::offsets_ns;
 use crate::plot::{HeatMap, Place, significant};
 use corelay::clock::Calibration;
 use std::fmt::Write;
@@ -12,17 +13,6 @@ const FEW: usize = 12;
 
 /// From the least to the most.
 const SHADES: [char; 5] = ['·', '░', '▒', '▓', '█'];
-
-/// The offsets in nanoseconds, row by row: from the row's CPU to the column's.
-pub(super) fn matrix(found: &Calibration) -> Vec<Option<f64>> {
-    let cpus = found.offsets.cpus();
-    let ns = |ticks: i64| found.rate.nanoseconds(ticks as f64).value;
-    let row = |&from: &usize| {
-        cpus.iter()
-            .map(move |&to| found.offsets.get(from, to).map(ns))
-    };
-    cpus.iter().flat_map(row).collect()
-}
 
 pub(super) fn svg(found: &Calibration) -> String {
     let cpus = found.offsets.cpus();
@@ -38,7 +28,7 @@ pub(super) fn svg(found: &Calibration) -> String {
         label: "nanoseconds",
         of: "CPU",
         names: cpus.iter().map(usize::to_string).collect(),
-        cells: matrix(found),
+        cells: offsets_ns(found),
         width: 720.0,
     };
     heat.svg(Place::Alone) + "\n"
@@ -46,7 +36,7 @@ pub(super) fn svg(found: &Calibration) -> String {
 
 /// The same for the terminal: figures of few CPUs, shades of many.
 pub(super) fn text(found: &Calibration) -> String {
-    let (cpus, cells) = (found.offsets.cpus(), matrix(found));
+    let (cpus, cells) = (found.offsets.cpus(), offsets_ns(found));
     let mut text =
         "offsets in ns, upper bounds: how far the column's CPU may be ahead of the row's\n"
             .to_owned();

@@ -8,6 +8,7 @@ use crate::cli::host::Host;
 use crate::cli::list::number;
 use crate::cli::{Exit, output};
 use crate::measure::reading::{self, Cost};
+use crate::ordered::clocks::offsets_ns;
 use corelay::clock::{CalibrateError, Calibration, Calibrator, Clock, Fitness, Ordo};
 use corelay_topology::CpuSet;
 use keep::Kept;
@@ -236,7 +237,7 @@ impl Findings {
             composed: self.found.composed,
             took_s: self.found.took.as_secs_f64(),
             cpus,
-            offsets_ns: heat::matrix(&self.found)
+            offsets_ns: offsets_ns(&self.found)
                 .chunks(cpus.len())
                 .map(<[_]>::to_vec)
                 .collect(),

@@ -1,11 +1,12 @@
-//! The figures of the slides on Ordo: time stamps (O11), read-log-update (O5), how much the boundary
-//! matters (O10), and logs merged at read (O8).
+//! The figures of the slides on Ordo: offsets between clocks (O1), time stamps (O11), read-log-update
+//! (O5), how much the boundary matters (O10), and logs merged at read (O8).
 //!
 //! Their machines have 32 to 256 cores. Where a shared clock is contended, which two threads hardly
 //! do, each core's own wins; here that is told by the slope from one thread to the most. The offsets
-//! between cores (their first table) are what the clock measures of itself: no contenders, no lines.
+//! (their first table, and a backup slide) are of the machine itself: no contenders, no lines.
 
 pub(super) mod boundary;
+pub(super) mod offsets;
 pub(super) mod oplog;
 pub(super) mod rlu;
 pub(super) mod timestamping;

@@ -559,6 +559,53 @@ fn an_abort_that_is_hidden_aborts_all_the_same() {
     assert_eq!(stm.stats().version, 1);
 }
 
+/// Only what the clock could not say is uncertain: not what was certainly written later.
+#[test]
+fn uncertain_is_what_the_clock_left_open() {
+    /// Meets something newer three times, and then what it has met; or is aborted there.
+    fn counted<C: Clock>(stm: &Stm<C>, is_aborted: bool) -> (u64, u64, u64) {
+        let (x, y) = (TVar::new(0_u64), TVar::new(0_u64));
+        let mut session = stm.session();
+        // The session has no time yet: everything is certainly after it.
+        stm.atomically(|tx| tx.write(&x, 1));
+        session.atomically(|tx| tx.read(&x));
+        for n in 2..4 {
+            stm.atomically(|tx| tx.write(&x, n));
+            session.atomically(|tx| tx.read(&x));
+        }
+        let mut tries = 0;
+        session.atomically(|tx| {
+            tries += 1;
+            tx.read(&y)?;
+            if tries == 1 && is_aborted {
+                let write = || {
+                    stm.atomically(|tx| {
+                        tx.write(&x, 4)?;
+                        tx.write(&y, 4)
+                    });
+                };
+                thread::scope(|s| s.spawn(write).join()).unwrap();
+            }
+            tx.read(&x)
+        });
+        let stats = stm.stats();
+        assert_eq!(stats.aborts(), u64::from(is_aborted));
+        assert_eq!(
+            stats.uncertain + stats.resampled_uncertain,
+            stats.uncertain_comparisons()
+        );
+        (stats.resampled, stats.resampled_uncertain, stats.uncertain)
+    }
+    let wide = || Stm::new(skewed(0, 1_000, 0));
+    assert_eq!(counted(&Stm::new(Logical::new()), false), (3, 0, 0));
+    // Also the last look is uncertain, at what was written a while ago.
+    assert_eq!(counted(&wide(), false), (4, 3, 0));
+    let (_, _, aborted) = counted(&Stm::new(Logical::new()), true);
+    assert_eq!(aborted, 0);
+    let (_, _, aborted) = counted(&wide(), true);
+    assert_eq!(aborted, 1);
+}
+
 /// Memory is bounded by the number of variables, not of reads.
 #[test]
 fn reading_one_variable_for_ever_takes_no_memory() {

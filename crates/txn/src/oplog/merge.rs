@@ -6,6 +6,7 @@ use super::error::Poisoned;
 use super::log::{Entry, Taken};
 use super::operation::{Commutes, Operation};
 use super::slots::Slots;
+use corelay_clock::{Clock, Order, is_exact};
 
 /// The state, and room for what is taken out of the logs.
 #[derive(Debug)]
@@ -34,15 +35,22 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         }
     }
 
-    /// Applies what is pending now in any log of `slots`.
-    pub(super) fn merge(&mut self, slots: &Slots<Op>) -> Result<(), Poisoned> {
+    /// Applies what is pending now in any log of `slots`. Answers how many neighbours in the order of
+    /// their times the clock could not tell apart.
+    pub(super) fn merge<C: Clock>(
+        &mut self,
+        slots: &Slots<Op>,
+        clock: &C,
+    ) -> Result<u64, Poisoned> {
         self.take(slots)?;
-        match Op::COMMUTES {
-            Commutes::Always => self.apply_each(),
-            Commutes::AcrossKeys if self.own() => self.apply_each_but_shared(),
-            Commutes::AcrossKeys | Commutes::Never => self.apply_sorted(),
-        }
-        Ok(())
+        Ok(match Op::COMMUTES {
+            Commutes::Always => {
+                self.apply_each();
+                0
+            }
+            Commutes::AcrossKeys if self.own() => self.apply_each_but_shared(clock),
+            Commutes::AcrossKeys | Commutes::Never => self.apply_sorted(clock),
+        })
     }
 
     /// Only exchanges buffers: as long as this takes, nobody updates.
@@ -66,7 +74,7 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
     }
 
     /// One log after the other, but what several have of one key in the order of its times.
-    fn apply_each_but_shared(&mut self) {
+    fn apply_each_but_shared<C: Clock>(&mut self, clock: &C) -> u64 {
         for taken in &mut self.taken {
             taken.begin_anew();
             for entry in taken.entries.drain(..) {
@@ -81,25 +89,37 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
                 }
             }
         }
-        self.apply_batch();
+        self.apply_batch(clock)
     }
 
     /// All logs in the order of their times.
-    fn apply_sorted(&mut self) {
+    fn apply_sorted<C: Clock>(&mut self, clock: &C) -> u64 {
         for taken in &mut self.taken {
             taken.begin_anew();
             self.batch.append(&mut taken.entries);
         }
-        self.apply_batch();
+        self.apply_batch(clock)
     }
 
     /// Equal times stand in the order of the slots, which is the same for all that is taken at once.
-    fn apply_batch(&mut self) {
+    fn apply_batch<C: Clock>(&mut self, clock: &C) -> u64 {
         // The sort finds the runs that the logs are, and merges them; of one alone it does nothing.
         self.batch.sort_by_key(|entry| entry.time);
+        let uncertain = self.uncertain(clock);
         for entry in self.batch.drain(..) {
             entry.op.apply(&mut self.state);
         }
+        uncertain
+    }
+
+    /// Neighbours in the sorted batch of which the clock leaves open who was first.
+    fn uncertain<C: Clock>(&self, clock: &C) -> u64 {
+        if is_exact(clock) {
+            return 0;
+        }
+        let neighbours = self.batch.windows(2);
+        let is_open = |two: &&[Entry<Op>]| clock.cmp(two[0].time, two[1].time) == Order::Uncertain;
+        neighbours.filter(is_open).count() as u64
     }
 
     /// Finds out which log each key is of. False where that does not help: where a log has lost the

@@ -87,6 +87,7 @@
 //! | `log` | one log, its capacity, and the index that finds what may absorb |
 //! | `slots` | all logs, and the gate by which a reader has them at one moment: states and proof |
 //! | `merge` | times in order, where they matter |
+//! | `stats` | how often the clock left them open |
 //! | `locked` | one holder of the state; what waits, waits here |
 //! | `session` | an update |
 //! | `counter`, `multiset`, `reverse_map`, `counted_map` | structures |
@@ -104,6 +105,7 @@ mod operation;
 mod reverse_map;
 mod session;
 mod slots;
+mod stats;
 
 pub use counted_map::{Count, CountedMap};
 pub use counter::{Add, Counter};
@@ -112,6 +114,7 @@ pub use multiset::{Change, Multiset};
 pub use operation::{Absorbed, Commutes, Operation, key};
 pub use reverse_map::{Remap, ReverseMap};
 pub use session::Session;
+pub use stats::Stats;
 
 use corelay_clock::Clock;
 use corelay_sync::wait::NoSwitch;
@@ -120,6 +123,7 @@ use error::CAPACITIES;
 use locked::{Held, Locked, pause};
 use merge::Merged;
 use slots::Slots;
+use stats::Counters;
 use std::fmt;
 
 /// A value that is updated often, on all cores, and seldom read: see [the module](self).
@@ -141,6 +145,8 @@ pub struct OpLog<S, Op: Operation<S>, C> {
     capacity: usize,
     slots: Slots<Op>,
     merged: CachePadded<Locked<Merged<S, Op>>>,
+    /// Away from what updates read: merges write it.
+    counters: CachePadded<Counters>,
 }
 
 impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
@@ -182,6 +188,7 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
             capacity,
             slots: Slots::new(),
             merged: CachePadded::new(Locked::new(Merged::new(state))),
+            counters: CachePadded::default(),
         }
     }
 
@@ -195,6 +202,21 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
     /// again.
     pub fn logs(&self) -> usize {
         self.slots.len()
+    }
+
+    /// What its merges have counted so far.
+    ///
+    /// ```
+    /// use corelay_clock::Logical;
+    /// use corelay_txn::oplog::{Add, OpLog};
+    ///
+    /// let hits = OpLog::new(0, Logical::new());
+    /// hits.session().update(Add(1));
+    /// hits.read(|&n| assert_eq!(n, 1));
+    /// assert_eq!(hits.stats().uncertain, 0); // an exact clock, and additions commute
+    /// ```
+    pub fn stats(&self) -> Stats {
+        self.counters.stats()
     }
 
     /// Applies all that has been logged, and shows the state: with every update that returned before
@@ -249,9 +271,10 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
             }
         }
         let poison = PoisonOnUnwind(&self.slots);
-        let result = merged.merge(&self.slots);
+        let result = merged.merge(&self.slots, &self.clock);
         std::mem::forget(poison);
-        result
+        self.counters.add(result?);
+        Ok(())
     }
 
     #[track_caller]

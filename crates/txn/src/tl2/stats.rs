@@ -14,12 +14,13 @@ pub(super) enum Reason {
     Yielded,
     Fallback,
     Resampled,
+    ResampledUncertain,
 }
 
-const REASONS: usize = 8;
+const REASONS: usize = 9;
 
-/// Counts of a domain, since it was made. All but [`resampled`](Self::resampled) are of attempts
-/// that were not the last of their transaction, or took longer for it; those that committed at once
+/// Counts of a domain, since it was made. All but those of new times drawn
+/// ([`resampled`](Self::resampled)) are of attempts that were not the last of their transaction, or took longer for it; those that committed at once
 /// are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,12 +42,20 @@ pub struct Stats {
     pub fallback: u64,
     /// Drew a new time while it ran, and found nothing changed: no abort.
     pub resampled: u64,
+    /// Of those, because the clock could not say whether a variable was written after the time that
+    /// there was.
+    pub resampled_uncertain: u64,
 }
 
 impl Stats {
     /// Attempts that were in vain.
     pub fn aborts(&self) -> u64 {
         self.locked + self.version + self.uncertain + self.validation + self.yielded
+    }
+
+    /// Comparisons that the clock left open: each has aborted its attempt, or had it draw a new time.
+    pub fn uncertain_comparisons(&self) -> u64 {
+        self.uncertain + self.resampled_uncertain
     }
 }
 
@@ -85,7 +94,8 @@ impl Counters {
             retry: sum(Reason::Retry),
             yielded: sum(Reason::Yielded),
             fallback: sum(Reason::Fallback),
-            resampled: sum(Reason::Resampled),
+            resampled: sum(Reason::Resampled) + sum(Reason::ResampledUncertain),
+            resampled_uncertain: sum(Reason::ResampledUncertain),
         }
     }
 }

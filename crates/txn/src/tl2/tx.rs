@@ -353,8 +353,11 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         if !self.log.all_reads().all(is_still) {
             return Err(self.doom(reason));
         }
-        self.stm
-            .count(super::pool::who_is_here(), Reason::Resampled);
+        let resampled = match reason {
+            Reason::Uncertain => Reason::ResampledUncertain,
+            _ => Reason::Resampled,
+        };
+        self.stm.count(super::pool::who_is_here(), resampled);
         self.log.time = now;
         self.horizon = self.stm.clock().horizon(now);
         Ok(())

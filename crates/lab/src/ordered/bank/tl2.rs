@@ -33,15 +33,8 @@ impl<C: Clock + 'static> Accounts for Bank<C> {
         self.accounts.iter().map(TVar::load).collect()
     }
 
-    /// By a clock with a boundary, a transaction that draws a new time does so because the one that it
-    /// had could not be told from a write's, or was before it: one count of the library's, all of
-    /// which is taken for uncertain here.
     fn counts(&self) -> Counts {
         let stats = self.stm.stats();
-        let deferred = match self.stm.clock().boundary() {
-            0 => 0,
-            _ => stats.resampled,
-        };
         Counts {
             aborts: Aborts {
                 lock: stats.locked + stats.yielded,
@@ -49,7 +42,7 @@ impl<C: Clock + 'static> Accounts for Bank<C> {
                 uncertain: stats.uncertain,
                 unknown: 0,
             },
-            uncertain: stats.uncertain + deferred,
+            uncertain: stats.uncertain_comparisons(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::map::{Census, Map, Mapping, Of};
 use super::{Mapper, Rmap};
+use crate::schema::Counts;
 use corelay_clock::Clock;
 use corelay_txn::oplog::{Absorbed, Commutes, OpLog, Operation, Remap, ReverseMap, Session};
 
@@ -50,6 +51,14 @@ impl<C: Clock + 'static> Rmap for Logged<C> {
 
     fn mapper(&self) -> Self::Mapper<'_> {
         self.log.session()
+    }
+
+    /// Nothing is given up.
+    fn counts(&self) -> Counts {
+        Counts {
+            uncertain: self.log.stats().uncertain,
+            ..Counts::default()
+        }
     }
 }
 

@@ -1,0 +1,121 @@
+//! Transactions that sleep until something they have read changes, on threads and on fibres.
+
+use super::{message, scaled};
+use corelay_txn::tl2::{Stm, TVar};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+#[test]
+fn a_queue_of_one_passes_everything_on() {
+    let slot = TVar::new(None::<u64>);
+    let stm: Stm = Stm::default();
+    let n = scaled(2_000);
+    thread::scope(|s| {
+        for part in 0..2 {
+            let (slot, stm) = (&slot, &stm);
+            s.spawn(move || {
+                for i in 0..n {
+                    stm.atomically(|tx| {
+                        let full = tx.read(slot)?.is_some();
+                        tx.check(!full)?;
+                        tx.write(slot, Some(i * 2 + part))
+                    });
+                }
+            });
+        }
+        let mut sum = 0;
+        for _ in 0..2 * n {
+            sum += stm.atomically(|tx| {
+                let value = tx.read(&slot)?.map_or_else(|| tx.retry(), Ok)?;
+                tx.write(&slot, None)?;
+                Ok(value)
+            });
+        }
+        assert_eq!(sum, (0..2 * n).sum::<u64>());
+    });
+    assert_eq!(stm.sleeping(), 0);
+}
+
+#[test]
+fn fibres_sleep_in_retry_and_transactions_may_wait() {
+    const FIBRES: usize = 40;
+    let cluster = corelay_fibre::Cluster::start(2).unwrap();
+    let stm: Arc<Stm> = Arc::default();
+    let turn = Arc::new(TVar::new(0_usize));
+    let fibres: Vec<_> = (0..FIBRES)
+        .rev()
+        .map(|i| {
+            let (stm, turn) = (Arc::clone(&stm), Arc::clone(&turn));
+            // Far more fibres than threads wait, each for the one that is started after it.
+            cluster.spawn(move || {
+                stm.atomically(|tx| {
+                    let at = tx.read(&turn)?;
+                    // Others run transactions on this thread meanwhile.
+                    corelay_fibre::yield_now();
+                    tx.check(at == i)?;
+                    tx.write(&turn, i + 1)
+                });
+            })
+        })
+        .collect();
+    for fibre in fibres {
+        fibre.join().unwrap();
+    }
+    assert_eq!(turn.load(), FIBRES);
+    assert_eq!(stm.sleeping(), 0);
+}
+
+/// Who sleeps on a variable that nobody has written is not left asleep by another domain's write.
+#[test]
+fn a_variable_that_is_slept_on_belongs_to_the_sleeper() {
+    let (stm, other) = (Stm::default(), Stm::default());
+    let (stm, other): (&Stm, &Stm) = (&stm, &other);
+    let x = TVar::new(0_u64);
+    thread::scope(|s| {
+        let sleeper = s.spawn(|| {
+            stm.atomically(|tx| {
+                let value = tx.read(&x)?;
+                tx.check(value > 0)?;
+                Ok(value)
+            })
+        });
+        while stm.stats().retry == 0 || stm.sleeping() == 0 {
+            thread::yield_now();
+        }
+        // Time to set the bit.
+        thread::sleep(std::time::Duration::from_millis(50));
+        let refused = message(catch_unwind(AssertUnwindSafe(|| {
+            other.atomically(|tx| tx.write(&x, 1));
+        })));
+        assert!(refused.contains("use one `Stm`"), "{refused}");
+        stm.atomically(|tx| tx.write(&x, 2));
+        assert_eq!(sleeper.join().unwrap(), 2);
+    });
+}
+
+/// Who has slept on very many variables leaves them all, and in no more than their number of steps.
+#[test]
+fn many_variables_are_slept_on() {
+    const MANY: usize = 20_000;
+    let stm: Stm = Stm::default();
+    let vars: Vec<TVar<u64>> = (0..MANY).map(|_| TVar::new(0)).collect();
+    thread::scope(|s| {
+        let sleeper = s.spawn(|| {
+            stm.atomically(|tx| {
+                let mut sum = 0;
+                for var in &vars {
+                    sum += tx.read(var)?;
+                }
+                tx.check(sum > 0)?;
+                Ok(sum)
+            })
+        });
+        while stm.sleeping() < MANY {
+            thread::yield_now();
+        }
+        stm.atomically(|tx| tx.write(&vars[MANY - 1], 7));
+        assert_eq!(sleeper.join().unwrap(), 7);
+    });
+    assert_eq!(stm.sleeping(), 0);
+}

@@ -56,10 +56,11 @@ fn every_workload_is_measured_and_says_its_parameters() {
     let runs = bench("oplog-rmap --threads 2 --reads-every 10,1000 --pages 16");
     assert_eq!(number(&runs[0], "reads_every"), 10);
     assert_eq!(
-        methods(&runs)[..5],
+        methods(&runs)[..6],
         [
             "mutex",
             "trust",
+            "trust-post",
             "oplog-logical",
             "oplog-ordo",
             "oplog-counted"

@@ -45,6 +45,7 @@ const BENCHES: &[(&str, &[&str])] = &[
         &[
             "mutex",
             "trust",
+            "trust-post",
             "oplog-logical",
             "oplog-ordo",
             "oplog-counted",

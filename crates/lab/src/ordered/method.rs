@@ -54,6 +54,7 @@ static BANKS: &[Method<Spec>] = &[
 static RMAPS: &[Method<Spec>] = &[
     direct("mutex", rmap::MUTEX),
     served("trust", rmap::TRUST),
+    served("trust-post", rmap::TRUST_POST),
     direct("oplog-logical", rmap::OPLOG_LOGICAL),
     direct("oplog-ordo", rmap::OPLOG_ORDO),
     direct("oplog-counted", rmap::OPLOG_COUNTED),

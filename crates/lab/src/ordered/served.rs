@@ -45,6 +45,11 @@ impl<T: Send + 'static> Served<Trust<T>> {
 }
 
 impl<L: Shared> Served<L> {
+    /// All of them.
+    pub(super) fn objects(&self) -> &[L] {
+        &self.objects
+    }
+
     /// A thread's way to all of them.
     pub(super) fn sessions(&self) -> Box<[L::Session<'_>]> {
         self.objects.iter().map(L::session).collect()

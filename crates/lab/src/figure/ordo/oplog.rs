@@ -7,7 +7,13 @@ use crate::figure::quantity::Quantity::Throughput;
 use crate::figure::size::Size;
 use crate::ordered::spec::Bench;
 
-const METHODS: [&str; 4] = ["trust", "mutex", "oplog-logical", "oplog-ordo"];
+const METHODS: [&str; 5] = [
+    "trust",
+    "trust-post",
+    "mutex",
+    "oplog-logical",
+    "oplog-ordo",
+];
 
 const FEW: &str = "10000";
 
@@ -57,7 +63,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             "{}: logs do {logical} what a mutex does, and on Ordo {ordo}",
             panel.title
         );
-        if let Some(slopes) = slopes(m, key, &METHODS[1..]) {
+        if let Some(slopes) = slopes(m, key, &METHODS[2..]) {
             said += &format!("; {slopes}");
         }
         Some(said + ".")

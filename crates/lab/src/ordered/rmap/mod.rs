@@ -4,7 +4,8 @@
 //! | method | module | an update | a read |
 //! |---|---|---|---|
 //! | `mutex` | `shared` | in the lock of the map | likewise |
-//! | `trust` | `shared` | on the trustee | likewise |
+//! | `trust` | `shared` | on the trustee, waited for | likewise |
+//! | `trust-post` | `posted` | on the trustee, not waited for | behind the thread's own updates |
 //! | `oplog-logical`, `oplog-ordo` | `oplog` | into the thread's own log | merges all logs, then as the others |
 //! | `oplog-counted` | `counted` | likewise, of a map that counts: no time is drawn | likewise |
 //!
@@ -17,6 +18,7 @@
 mod counted;
 mod map;
 mod oplog;
+mod posted;
 mod shared;
 
 use super::clocks;
@@ -35,6 +37,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub(super) const MUTEX: Build = |spec, point, _| arena(spec, point, shared::locked);
 pub(super) const TRUST: Build = |spec, point, _| arena(spec, point, shared::delegated);
+pub(super) const TRUST_POST: Build = |spec, point, _| arena(spec, point, posted::Posted::new);
 
 pub(super) const OPLOG_LOGICAL: Build = |spec, point, _| {
     arena(spec, point, |_, pages| {
@@ -80,6 +83,9 @@ trait Mapper {
 
     /// What there is at one moment, and what of it is `owner`'s.
     fn census(&mut self, owner: u32) -> Census;
+
+    /// Waits until all updates of this thread are done, where they are not when they return.
+    fn settle(&mut self) {}
 }
 
 /// Mappings that a thread has, about: it begins with so many.
@@ -162,6 +168,7 @@ fn arena<M: Rmap>(
         Mutex::new(own)
     });
     let own = own.collect();
+    mapper.settle();
     drop(mapper);
     Ok(Box::new(Arena {
         map,
@@ -204,6 +211,8 @@ impl<M: Rmap> Contender for Arena<M> {
             }
             0
         });
+        // An operation counts when it has been done.
+        mapper.settle();
         let what = || "a read has not seen what its own thread had mapped".to_owned();
         self.ledger.accuse(wrong, what);
         done + reads

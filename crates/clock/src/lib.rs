@@ -81,7 +81,11 @@ pub use watchdog::{Drift, Watchdog};
 ///   `w` by [`commit_time`](Self::commit_time), and another thread drew `r` by
 ///   [`read_time`](Self::read_time) with `cmp(w, r) == Before`, then what the other thread loads
 ///   afterwards is what was stored, or newer.
-/// * Times of one thread never decrease.
+/// * Times of one thread never decrease *certainly*: a later one is never before an earlier one by
+///   [`cmp`](Self::cmp). As bare numbers they do not decrease while the thread stays on its CPU; on
+///   another one, to which the system or a fibre's cluster has moved it, the counter may be behind by
+///   up to the [boundary](Self::boundary), and the two are uncertain. [`after`](Self::after) and
+///   [`wait_out`](Self::wait_out) hold across the move. Of [`Logical`] no number ever decreases.
 ///
 /// # What they may not
 /// A time drawn says nothing to who has not seen it. A writer **announces before it draws**: it

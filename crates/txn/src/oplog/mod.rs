@@ -43,7 +43,11 @@
 //! * **Nothing lost, nothing twice.** An operation is applied once, or absorbed, or (where the `OpLog`
 //!   is dropped or poisoned) dropped.
 //! * **Memory.** A log holds up to its capacity; whoever finds its own full merges all of them. Each
-//!   log has one more buffer of its size, which a reader exchanges. There are as many logs as there
+//!   log has one more buffer of its size, which a reader exchanges, and, where something may be
+//!   absorbed, an index of 8 to 16 bytes for each operation of its capacity. What a merge has to sort
+//!   goes through one more buffer, for all logs, which grows to what all of them held at once, and
+//!   keeps that size; so does a table of 4 to 8 bytes for each of these operations, where those of
+//!   different keys commute. There are as many logs as there
 //!   have been sessions at one time: the next session takes over the log of one that is gone.
 //! * **Waiting.** An update waits while a reader exchanges buffers, and on a clock with a boundary
 //!   until that has passed; it never waits for a read or a merge, unless its log is full. Who reads

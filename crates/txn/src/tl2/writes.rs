@@ -223,6 +223,10 @@ impl WriteSet {
             for at in 0..self.writes.len() {
                 self.note(at);
             }
+        } else if self.writes.capacity() > MANY {
+            // A large alternative was here; without a table nobody shrinks the set in the end.
+            self.writes.shrink_to(FEW);
+            self.table = Vec::new();
         }
     }
 }
@@ -252,4 +256,40 @@ pub(super) fn discard(write: &Write) {
 pub(super) struct Mark {
     outer: usize,
     filter: u64,
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::super::log::Log;
+    use super::super::tx::Tx;
+    use super::super::{Stm, TVar};
+    use super::*;
+
+    /// Also where the writes were an alternative's, taken back or kept.
+    #[test]
+    fn no_more_is_kept_than_is_said() {
+        let stm: Stm = Stm::default();
+        let vars: Vec<TVar<u64>> = (0..3 * MANY).map(|_| TVar::new(0)).collect();
+        for (is_nested, is_kept) in [(false, true), (true, true), (true, false)] {
+            let mut log = Log::of(stm.domain());
+            let mut tx = Tx::begin(&stm, &mut log);
+            if is_nested {
+                let done = tx.or_else(
+                    |tx| {
+                        vars.iter().try_for_each(|var| tx.write(var, 1))?;
+                        tx.check(is_kept)
+                    },
+                    |_| Ok(()),
+                );
+                assert_eq!(done, Ok(()));
+            } else {
+                assert_eq!(vars.iter().try_for_each(|var| tx.write(var, 1)), Ok(()));
+            }
+            assert_eq!(tx.commit(), Ok(()));
+            drop(tx);
+            let (writes, table) = (&log.writes.writes, &log.writes.table);
+            assert!(writes.capacity() <= MANY, "{is_nested} {is_kept}");
+            assert!(table.capacity() <= 8 * MANY, "{is_nested} {is_kept}");
+        }
+    }
 }

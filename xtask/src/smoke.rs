@@ -17,7 +17,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// A page with pictures in it is longer than this, in bytes.
-const PAGE: usize = 20_000;
+const PAGE: usize = 12_000;
 
 /// Every method that `compare` must have run where there are two CPUs.
 const METHODS: &[&str] = &[

@@ -261,3 +261,33 @@ fn a_session_begins_meanwhile() {
         assert_eq!(read(&mut new, &*cells), 1);
     });
 }
+
+/// A section that has met the lock of a write set, which is then aborted, does not take its copy when the
+/// same log is committed with others.
+#[test]
+fn aborted_under_a_reader_whose_clock_is_wrong() {
+    model(|| {
+        let domain = Domain::new(wrong());
+        let cells = Arc::new([domain.cell(0_u64), domain.cell(0)]);
+        let mut session = domain.session();
+        let mut other = domain.session();
+        domain.clock().now();
+        let reader = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || {
+                let seen = other.read(|section| *section.get(&cells[0]));
+                assert_eq!(seen, 0, "of an aborted write set");
+            })
+        };
+        let aborted = session.try_write(|section| {
+            *section.try_lock(&cells[0])? = 7;
+            Err::<(), _>(section.abort())
+        });
+        aborted.unwrap_err();
+        session.write(|section| {
+            *section.try_lock(&cells[1])? = 1;
+            Ok(())
+        });
+        reader.join().unwrap();
+    });
+}

@@ -10,6 +10,8 @@ mod fibres;
 mod histories;
 #[path = "rlu/numbers.rs"]
 mod numbers;
+#[path = "rlu/panics.rs"]
+mod panics;
 #[path = "rlu/progress.rs"]
 mod progress;
 #[path = "rlu/sections.rs"]

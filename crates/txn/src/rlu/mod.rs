@@ -114,7 +114,9 @@
 //!
 //! *A wrong clock tears snapshots and nothing else.* Where the clock is not exact, the horizon and *v*
 //! are compared as bare numbers, and whom to wait for is not asked of times at all. So who was
-//! seen is waited for, and who was not takes the copies, whatever the numbers mean. And a
+//! seen is waited for, and who was not takes the copies, whatever the numbers mean. Who takes a copy
+//! looks at the header again behind the stage: a record that still locks its object then is of the
+//! commit, and not of a write set of the same log that was aborted before, whose new nodes are gone. And a
 //! write section can only lock what no commit has touched that became visible since it began: until it
 //! ends, none of those is copied back, and their locks stay. Only this crate can call a clock exact.
 //!

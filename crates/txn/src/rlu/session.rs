@@ -388,10 +388,19 @@ impl<C: Clock> Section<'_, C> {
         let object = unsafe { object.as_ref() };
         // Acquire: pairs with `unlock`: what was copied back; and with the exchange of `lock`: the
         // record.
-        let header = object.header.load(Ordering::Acquire);
-        if let Some(record) = NonNull::new(header)
+        let mut header = object.header.load(Ordering::Acquire);
+        while let Some(record) = NonNull::new(header)
             && self.takes_copy(record)
         {
+            // The record may be of a write set that was aborted before its log was committed: by a
+            // wrong clock that looks like a commit that is seen. Its room is not used again while
+            // this section lasts, so what still locks the object is what was committed.
+            // Acquire: as above.
+            let now = object.header.load(Ordering::Acquire);
+            if now != header {
+                header = now;
+                continue;
+            }
             let record = record.cast::<RecordOf<T>>();
             // SAFETY: the log does not begin anew before this section has ended.
             let copy = unsafe { &(*record.as_ptr()).copy };
@@ -435,7 +444,7 @@ impl<C: Clock> Section<'_, C> {
         let boundary = self.inner.clock.boundary();
         if take == Take::Original {
             // Drawn at `visible - boundary`; not certainly later than this section.
-            if self.local + 2 * boundary >= visible {
+            if self.local.saturating_add(boundary.saturating_mul(2)) >= visible {
                 counters.uncertain.add(1);
             }
             return false;

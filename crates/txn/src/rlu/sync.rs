@@ -33,6 +33,15 @@ pub(super) fn set_inside(inside: bool) {
     let _ = INSIDE.try_with(|cell| cell.set(inside));
 }
 
+/// Runs where a clock panics; forgotten where it has answered.
+struct OnUnwind<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnUnwind<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 impl<C: Clock> Inner<C> {
     /// True where times are never uncertain. Not asked of the boundary: that may be raised between
     /// two looks, and a session and a syncer have to go by the same design.
@@ -66,6 +75,8 @@ impl<C: Clock> Inner<C> {
     /// one, which has seen the horizon that it raised.
     #[cold]
     fn enter_beyond(&self, slot: &Slot) -> u64 {
+        // Inside already, and no section yet whose end would say otherwise.
+        let unwind = OnUnwind(|| slot.leave());
         loop {
             let horizon = slot.horizon();
             let local = loop {
@@ -77,6 +88,7 @@ impl<C: Clock> Inner<C> {
             };
             slot.enter(Presence::since(local));
             if local > slot.horizon() {
+                std::mem::forget(unwind);
                 return local;
             }
         }
@@ -92,10 +104,13 @@ impl<C: Clock> Inner<C> {
         // waits for what is drawn. Those of local times up to the floor need not.
         let floor = floor.map_or(0, |local| self.visible_at(local));
         log.set_stage(Stage::announced(floor));
+        // Sections would wait for a time that is not going to be said.
+        let unwind = OnUnwind(|| log.set_stage(Stage::COLLECTING));
         let drawn = self.clock.commit_time(Time::ZERO);
         // Computed once: readers and syncers compare with the same number, whatever becomes of
         // the boundary; and not before what was announced, whatever became of the clock.
         let visible = self.visible_at(drawn.raw()).max(floor);
+        std::mem::forget(unwind);
         journal.readers.clear();
         if !self.is_exact() {
             log.set_stage(Stage::announced(visible));

@@ -5,6 +5,10 @@ use crate::process;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
 
+/// Snapshots by every clock: ten million reads of each algorithm.
+const SNAPSHOTS: &[&str] = &["snapshots_are_whole", "a_section_sees_all_of_a_commit"];
+const OF_SNAPSHOTS: &str = "110";
+
 /// Stress tests multiply their rounds by it.
 const VARIABLE: &str = "CORELAY_STRESS";
 
@@ -48,5 +52,20 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
     command
         .env("CARGO_TARGET_DIR", &workspace.target)
         .env(VARIABLE, "10");
-    super::tested(command)
+    let came = super::tested(command)?;
+    let Came::Passed(all) = came else {
+        return Ok(came);
+    };
+    let mut command = process::cargo(&workspace.root);
+    command
+        .args(["test", "--locked", "--profile", "model"])
+        .args(["--package", "corelay-txn", "--test", "rlu", "--test", "tl2"])
+        .arg("--")
+        .args(SNAPSHOTS)
+        .env("CARGO_TARGET_DIR", &workspace.target)
+        .env(VARIABLE, OF_SNAPSHOTS);
+    Ok(match super::tested(command)? {
+        Came::Passed(snapshots) => Came::Passed(format!("{all}; snapshots: {snapshots}")),
+        other => other,
+    })
 }

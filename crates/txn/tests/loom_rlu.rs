@@ -213,30 +213,34 @@ fn removed_under_a_reader_whose_clock_is_wrong() {
     removed_under_a_reader(wrong);
 }
 
+/// Two cells of a domain, a session to write them, and one to read them whose clock, asked later, is
+/// far ahead.
+fn writer_and_hasty_reader() -> (Arc<[Rlu<u64, Skewed>; 2]>, Session<Skewed>, Session<Skewed>) {
+    let domain = Domain::new(wrong());
+    let cells = Arc::new([domain.cell(0), domain.cell(0)]);
+    domain.clock().now();
+    (cells, domain.session(), domain.session())
+}
+
 /// The same, of cells that are copied back: torn it may be, but what a section has read does not
 /// change while it lasts.
 #[test]
 fn written_back_under_a_reader_whose_clock_is_wrong() {
     model(|| {
-        let domain = Domain::new(wrong());
-        let cells = Arc::new([domain.cell([0_u64; 2])]);
-        let mut session = domain.session();
-        let mut other = domain.session();
-        domain.clock().now();
+        let (cells, mut session, mut other) = writer_and_hasty_reader();
         let reader = {
             let cells = Arc::clone(&cells);
             thread::spawn(move || {
                 other.read(|section| {
                     let place = section.get(&cells[0]);
                     let before = *place;
-                    assert_eq!(before[0], before[1]);
                     thread::yield_now();
                     assert_eq!(*place, before, "changed in a section");
                 });
             })
         };
         session.write(|section| {
-            *section.try_lock(&cells[0])? = [1; 2];
+            *section.try_lock(&cells[0])? = 1;
             Ok(())
         });
         session.sync();
@@ -267,11 +271,7 @@ fn a_session_begins_meanwhile() {
 #[test]
 fn aborted_under_a_reader_whose_clock_is_wrong() {
     model(|| {
-        let domain = Domain::new(wrong());
-        let cells = Arc::new([domain.cell(0_u64), domain.cell(0)]);
-        let mut session = domain.session();
-        let mut other = domain.session();
-        domain.clock().now();
+        let (cells, mut session, mut other) = writer_and_hasty_reader();
         let reader = {
             let cells = Arc::clone(&cells);
             thread::spawn(move || {

@@ -1,11 +1,11 @@
-//! Every ordinary test, optimised and with ten times the rounds.
+//! Every ordinary test, optimised and with ten times the rounds; snapshots with more.
 
 use super::Came;
 use crate::process;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
 
-/// Snapshots by every clock: ten million reads of each algorithm.
+/// Snapshots by every clock, of TL2 and of RLU: ten million reads of each at least.
 const SNAPSHOTS: &[&str] = &["snapshots_are_whole", "a_section_sees_all_of_a_commit"];
 const OF_SNAPSHOTS: &str = "110";
 
@@ -52,20 +52,22 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
     command
         .env("CARGO_TARGET_DIR", &workspace.target)
         .env(VARIABLE, "10");
-    let came = super::tested(command)?;
-    let Came::Passed(all) = came else {
-        return Ok(came);
-    };
-    let mut command = process::cargo(&workspace.root);
-    command
-        .args(["test", "--locked", "--profile", "model"])
-        .args(["--package", "corelay-txn", "--test", "rlu", "--test", "tl2"])
-        .arg("--")
-        .args(SNAPSHOTS)
-        .env("CARGO_TARGET_DIR", &workspace.target)
-        .env(VARIABLE, OF_SNAPSHOTS);
-    Ok(match super::tested(command)? {
-        Came::Passed(snapshots) => Came::Passed(format!("{all}; snapshots: {snapshots}")),
-        other => other,
-    })
+    let mut came = super::tested(command)?;
+    for snapshots in SNAPSHOTS {
+        let Came::Passed(before) = came else {
+            return Ok(came);
+        };
+        let mut command = process::cargo(&workspace.root);
+        command
+            .args(["test", "--locked", "--profile", "model"])
+            .args(["--package", "corelay-txn", "--test", "rlu", "--test", "tl2"])
+            .args(["--", snapshots])
+            .env("CARGO_TARGET_DIR", &workspace.target)
+            .env(VARIABLE, OF_SNAPSHOTS);
+        came = match super::tested(command)? {
+            Came::Passed(more) => Came::Passed(format!("{before}; {snapshots}: {more}")),
+            other => other,
+        };
+    }
+    Ok(came)
 }

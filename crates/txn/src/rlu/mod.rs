@@ -116,13 +116,14 @@
 //! are compared as bare numbers, and whom to wait for is not asked of times at all. So who was
 //! seen is waited for, and who was not takes the copies, whatever the numbers mean. Who takes a copy
 //! looks at the header again behind the stage: a record that still locks its object then is of the
-//! commit, and not of a write set of the same log that was aborted before, whose new nodes are gone. And a
-//! write section can only lock what no commit has touched that became visible since it began: until it
-//! ends, none of those is copied back, and their locks stay. Only this crate can call a clock exact.
+//! commit, and not of a write set of the same log that was aborted before, whose new nodes are gone.
+//! And a write section can only lock what no commit has touched that became visible since it began:
+//! until it ends, none of those is copied back, and their locks stay. Only the clock's crate can call
+//! a clock exact.
 //!
 //! *Copies stay while they are read.* A section that reads one of log A has met its header before
 //! it was unlocked. The session's next commit B draws its time after that, so the section is not
-//! beyond B, and B waits for it; A begins anew behind B.
+//! beyond B (and is inside when B looks), and B waits for it; A begins anew behind B.
 //!
 //! *Order.* Horizons are raised before *v* is said. So who sees a commit, or its return, and then
 //! tells somebody, tells a session whose horizon is *v*; what that begins next sees the commit.

@@ -20,8 +20,8 @@ pub(super) enum Reason {
 const REASONS: usize = 9;
 
 /// Counts of a domain, since it was made. All but those of new times drawn
-/// ([`resampled`](Self::resampled)) are of attempts that were not the last of their transaction, or took longer for it; those that committed at once
-/// are not counted.
+/// ([`resampled`](Self::resampled)) are of attempts that were not the last of their transaction, or
+/// took longer for it; those that committed at once are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

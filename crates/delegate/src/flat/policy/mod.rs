@@ -54,8 +54,9 @@ pub enum Policy {
     /// fewer while others ring, more while passes find nothing. Where the two alternate, requests
     /// to own objects go through a ring, and it serves as `Blocked` does, or after 512 requests; with
     /// each request where it makes them slowly. Where it asks only itself and nobody else asks it,
-    /// they go through a ring too, and it serves as `Queue` does. These three ways are tried against
-    /// each other now and then, and the one that got most done is kept.
+    /// they go through a ring too, and it serves as `Queue` does. Where others ask, these are guesses:
+    /// now and then the others of the three ways are tried (where requests alternate, that of `Queue`
+    /// alone), and the one that got most done is kept.
     #[default]
     Adaptive,
 }

@@ -1,8 +1,8 @@
 //! Which of three ways gets most done: found out by going each, in turn.
 //!
-//! What a request costs by either way depends on the machine more than on the load: on one the
-//! ring costs a third more than running at once, on another a third less. So a member tries, now
-//! and then, and measures what it has got done in the time, its own requests and others'.
+//! What a request costs by each way depends on the machine as much as on the load (design 0003 has
+//! two on which it is the other way round). So a member tries, now and then, and measures what it
+//! has got done in the time, its own requests and others'.
 //! A trial is nine windows, three of each way; the middle one of three counts, so that a thread
 //! that was interrupted in one of them is not misled. Where the same way wins again, the next
 //! trial comes twice as late.
@@ -14,8 +14,8 @@ pub(super) const FIRST: u32 = 16;
 const LONGEST: u32 = 4096;
 /// Stretches of a window; the first is not measured, for what is under way goes on the way before.
 const WINDOW: u32 = 4;
-pub(super) const WAYS: usize = 3;
-/// Of each way.
+const WAYS: usize = 3;
+/// Windows of each way.
 const WINDOWS: usize = 3;
 /// Which way each goes: there and back, so that what drifts hits all.
 const ORDER: [usize; WAYS * WINDOWS] = [0, 1, 2, 2, 1, 0, 0, 1, 2];
@@ -23,6 +23,7 @@ const ORDER: [usize; WAYS * WINDOWS] = [0, 1, 2, 2, 1, 0, 0, 1, 2];
 const MARGIN: f64 = 1.0 + 1.0 / 32.0;
 
 pub(super) struct Trial {
+    /// Stretches until the first trial of a load.
     first: u32,
     /// Stretches until the next one.
     rest: Cell<u32>,
@@ -34,6 +35,7 @@ pub(super) struct Trial {
     began: Cell<(u64, u64)>,
     /// By way: what was done in a unit of time.
     rates: Cell<[[f64; WINDOWS]; WAYS]>,
+    /// The way that has won; 0 is the guess.
     best: Cell<usize>,
 }
 

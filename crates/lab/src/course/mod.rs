@@ -2,8 +2,12 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | [`shown`] | what a step has shown, for the terminal and for the handout |
+//! | [`guess`] | a guess before a step is run |
 //! | [`greedy`] | a member of a flat team that asks only itself, and who gets nothing then (D13) |
 //! | [`order`] | one client's requests on one request line, and on several (D14) |
 
 pub mod greedy;
+pub mod guess;
 pub mod order;
+pub mod shown;

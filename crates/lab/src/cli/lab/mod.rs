@@ -2,6 +2,7 @@
 
 mod greedy;
 mod order;
+mod step;
 
 use crate::cli::Exit;
 use clap::Subcommand;

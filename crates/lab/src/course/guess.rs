@@ -1,0 +1,115 @@
+//! A guess before the step is run: who has guessed remembers the answer.
+
+use super::shown::Guess;
+use crate::plot::significant;
+use std::io::{self, BufRead, Write};
+
+/// A question about a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// A sentence.
+    pub text: &'static str,
+    /// Unit of the answer.
+    pub unit: &'static str,
+}
+
+impl Question {
+    /// Asks on `say` and reads a line from `hear`; again where it is no number. An empty line, or
+    /// the end of the input, is no answer.
+    ///
+    /// # Errors
+    /// Where `say` cannot be written or `hear` not be read.
+    pub fn ask(self, mut hear: impl BufRead, mut say: impl Write) -> io::Result<Guess> {
+        let mut guess = self.unasked();
+        writeln!(say, "{}", self.text)?;
+        loop {
+            write!(say, "Your guess, in {} (Enter for none): ", self.unit)?;
+            say.flush()?;
+            let mut line = String::new();
+            if hear.read_line(&mut line)? == 0 || line.trim().is_empty() {
+                writeln!(say)?;
+                return Ok(guess);
+            }
+            let answer = line.trim().trim_end_matches(self.unit).trim_end();
+            match answer.parse::<f64>() {
+                Ok(number) if number.is_finite() => {
+                    guess.guessed = Some(number);
+                    writeln!(say)?;
+                    return Ok(guess);
+                }
+                _ => writeln!(say, "`{}` is no number.", line.trim())?,
+            }
+        }
+    }
+
+    /// Nobody is asked.
+    pub fn unasked(self) -> Guess {
+        Guess {
+            question: self.text.to_owned(),
+            unit: self.unit,
+            guessed: None,
+            measured: None,
+        }
+    }
+}
+
+impl Guess {
+    /// The guess beside the figure, as a sentence.
+    pub fn told(&self) -> String {
+        let unit = self.unit;
+        let measured = match self.measured {
+            Some(measured) => format!("{} {unit}", significant(measured)),
+            None => "not to be had here".to_owned(),
+        };
+        match self.guessed {
+            Some(guessed) => format!(
+                "{} You guessed {} {unit}; it was {measured}.",
+                self.question,
+                significant(guessed)
+            ),
+            None => format!("{} It was {measured}.", self.question),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOST: Question = Question {
+        text: "How many updates are lost?",
+        unit: "%",
+    };
+
+    fn ask(input: &str) -> (Guess, String) {
+        let mut said = Vec::new();
+        let guess = LOST.ask(input.as_bytes(), &mut said).unwrap();
+        (guess, String::from_utf8(said).unwrap())
+    }
+
+    #[test]
+    fn a_number_is_taken_and_nothing_else_is() {
+        for (input, guessed) in [
+            ("12\n", Some(12.0)),
+            (" 12.5 %\n", Some(12.5)),
+            ("many\n-3\n", Some(-3.0)),
+            ("\n", None),
+            ("", None),
+            ("nan\ninf\n", None),
+        ] {
+            assert_eq!(ask(input).0.guessed, guessed, "{input:?}");
+        }
+        assert!(ask("many\n7\n").1.contains("`many` is no number"));
+    }
+
+    #[test]
+    fn the_guess_stands_beside_the_figure() {
+        let mut guess = LOST.unasked();
+        guess.measured = Some(45.0);
+        assert_eq!(guess.told(), "How many updates are lost? It was 45.0 %.");
+        guess.guessed = Some(1.0);
+        assert!(guess.told().ends_with("You guessed 1.00 %; it was 45.0 %."));
+        guess.measured = None;
+        assert!(guess.told().ends_with("not to be had here."));
+    }
+}

@@ -1,0 +1,7 @@
+//! Building blocks of concurrent structures.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`pool`] | nodes of one type, allocated and freed by many threads |
+
+pub mod pool;

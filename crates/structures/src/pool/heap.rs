@@ -216,9 +216,9 @@ impl<T> Hold<T> {
         }
     }
 
-    /// The heap will be held no more: it ends when all of its slots are back.
+    /// The heap will be held no more: it ends when all of its slots are back. Its holder has given back
+    /// what was gathered of others.
     pub(super) fn close(self) {
-        self.flush();
         let heap = self.heap();
         let chunks = self.counters.chunks.get() as usize - self.spare.borrow().len();
         let handed_out = chunks * heap.slots - self.fresh.count();

@@ -1,0 +1,101 @@
+//! Every block that a pool has asked for is freed once the pool and its nodes are gone.
+
+#![cfg(not(any(corelay_loom, corelay_shuttle)))]
+
+use corelay_structures::pool::{Pool, Pooled};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::thread;
+
+/// Counts the blocks that are aligned as chunks are, and those that are as heaps: nothing else here is.
+struct Counting;
+
+static CHUNKS: AtomicIsize = AtomicIsize::new(0);
+static HEAPS: AtomicIsize = AtomicIsize::new(0);
+
+fn count(layout: Layout, sign: isize) {
+    match layout.align() {
+        ..64 => 0,
+        64..65_536 => HEAPS.fetch_add(sign, Ordering::SeqCst),
+        65_536.. => CHUNKS.fetch_add(sign, Ordering::SeqCst),
+    };
+}
+
+// SAFETY: hands everything to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout, 1);
+        // SAFETY: our caller's word.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(layout, -1);
+        // SAFETY: our caller's word.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn chunks() -> isize {
+    CHUNKS.load(Ordering::SeqCst)
+}
+
+fn heaps() -> isize {
+    HEAPS.load(Ordering::SeqCst)
+}
+
+/// One test: the counts are of the process.
+#[test]
+fn nothing_is_left() {
+    // No node is out when the pool ends.
+    let pool = Pool::with_chunk(4);
+    let session = pool.session();
+    session.reserve(9);
+    session.free(session.alloc(String::from("freed")));
+    drop(session.alloc(String::from("dropped")));
+    assert_eq!((chunks(), heaps()), (3, 1));
+    drop((session, pool));
+    assert_eq!((chunks(), heaps()), (0, 0));
+
+    // Nodes outlive it: each heap goes with the last of its own.
+    let pool = Pool::with_chunk(1);
+    let (one, other) = (pool.session(), pool.session());
+    let mut mine: Vec<_> = (0..3).map(|n| one.alloc(n)).collect();
+    let theirs = other.alloc(9);
+    drop((one, other, pool));
+    assert_eq!((chunks(), heaps()), (4, 2));
+    drop(theirs);
+    assert_eq!((chunks(), heaps()), (3, 1));
+    mine.truncate(1);
+    assert_eq!((chunks(), *mine[0]), (3, 0));
+    drop(mine);
+    assert_eq!(chunks(), 0);
+
+    // A batch of another pool's waits longer than that.
+    let (pool, others) = (Pool::new(), Pool::<u8>::new());
+    let session = others.session();
+    session.free(pool.session().alloc(1));
+    drop(pool);
+    assert_eq!(chunks(), 1);
+    session.flush();
+    assert_eq!(chunks(), 0);
+    drop((session, others));
+
+    // Dropped by four threads at once, while the pool ends, many times.
+    for _ in 0..200 {
+        let pool = Pool::with_chunk(3);
+        let session = pool.session();
+        thread::scope(|s| {
+            for _ in 0..4 {
+                let nodes: Vec<Pooled<_>> = (0..5).map(|n| session.alloc([n; 3])).collect();
+                s.spawn(|| drop(nodes));
+            }
+            drop(session);
+            drop(pool);
+        });
+        assert_eq!((chunks(), heaps()), (0, 0));
+    }
+}

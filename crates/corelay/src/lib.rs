@@ -112,6 +112,18 @@ pub use corelay_clock as clock;
 pub use corelay_fibre as fibre;
 /// Locks, a small file each, that share a value as [`Trust`] does.
 pub use corelay_locks as locks;
+/// What concurrent structures are built of: a pool of nodes.
+///
+/// ```
+/// use corelay::structures::pool::Pool;
+///
+/// let pool = Pool::new();
+/// let session = pool.session(); // this thread's own
+/// let node = session.alloc([1u64, 2, 3]); // as a `Box`, in a node
+/// assert_eq!(node[2], 3);
+/// session.free(node);
+/// ```
+pub use corelay_structures as structures;
 /// CPUs, caches and nodes of this machine, orders of placement, pinning.
 pub use corelay_topology as topology;
 /// Read-log-update, transactional memory, and logs merged at read: many threads at one structure,

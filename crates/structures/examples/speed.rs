@@ -114,6 +114,7 @@ fn across<S: Source>(source: &S, nodes: usize) -> f64 {
         let (give, given) = sync_channel::<Vec<S::Owned>>(8);
         let back = &spare;
         s.spawn(move || {
+            pin(1);
             for mut block in given {
                 for node in block.drain(..) {
                     other.free(node);
@@ -132,6 +133,13 @@ fn across<S: Source>(source: &S, nodes: usize) -> f64 {
     begun.elapsed().as_nanos() as f64 / nodes as f64
 }
 
+/// A machine with one CPU has all on that.
+fn pin(cpu: usize) {
+    if let Err(why) = corelay_topology::pin_current_thread(cpu) {
+        eprintln!("not pinned: {why}");
+    }
+}
+
 fn run<S: Source>(case: &str, source: &S, nodes: usize) -> f64 {
     match case {
         "fill" => fill(source, nodes),
@@ -148,6 +156,7 @@ fn run<S: Source>(case: &str, source: &S, nodes: usize) -> f64 {
 fn main() {
     let args: Vec<_> = std::env::args().skip(1).collect();
     let pool = Pool::new();
+    pin(0);
     if let [case, who, nodes] = &args[..] {
         let Ok(nodes) = nodes.parse() else {
             eprintln!("`{nodes}` is no number of nodes");

@@ -2,6 +2,30 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`pool`] | nodes of one type, allocated and freed by many threads |
+//! | [`pool`] | nodes of one type, allocated by a thread for itself, freed by any |
+//!
+//! ```
+//! use corelay_structures::pool::{Pool, Pooled};
+//!
+//! struct Node {
+//!     value: u64,
+//!     next: Option<Pooled<Node>>,
+//! }
+//!
+//! let pool = Pool::new();
+//! let session = pool.session(); // this thread's own
+//! let mut list = None;
+//! for value in 0..3 {
+//!     list = Some(session.alloc(Node { value, next: list }));
+//! }
+//! let mut sum = 0;
+//! while let Some(node) = list {
+//!     let Node { value, next } = session.take(node); // moves the value out, frees the node
+//!     (sum, list) = (sum + value, next);
+//! }
+//! assert_eq!(sum, 3);
+//! ```
+//!
+//! When not to use a structure, what it guarantees and how it works stand on the page of its module.
 
 pub mod pool;

@@ -29,6 +29,7 @@ const CRATES: &[&str] = &[
     "locks",
     "delegate",
     "fibre",
+    "structures",
 ];
 
 /// Tests that start their own program again: without the emulator it does not run.

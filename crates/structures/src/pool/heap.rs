@@ -7,10 +7,10 @@ use super::chunk::{Chunk, Fresh};
 use super::inbox::Inbox;
 use super::slot::{Chain, Link, Slot, Vacant};
 use super::stats::Counters;
-use corelay_sync::CachePadded;
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Arc;
+use corelay_sync::{CachePadded, prefetch_write};
 // Not the facade's: no other thread ever reaches these cells.
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -199,6 +199,8 @@ impl<T> Hold<T> {
     /// Another heap's slot: it goes with the others of that heap.
     #[inline(never)]
     fn send(&self, slot: Vacant<T>) {
+        // Stores that miss are done one after the other; fetches overlap.
+        prefetch_write(slot.slot().as_ptr());
         if !self.away.is_to(&slot) {
             self.flush();
         }

@@ -1,4 +1,107 @@
 //! A pool of nodes of one type, for many threads.
+//!
+//! Each thread makes nodes through a [`Session`] of its own and any thread frees them. Why it is built
+//! so, what else was weighed, and figures are in
+//! [the design note](https://github.com/corelay/corelay/blob/main/docs/design/0012-pool.md).
+//!
+//! ```
+//! use corelay_structures::pool::{Pool, Pooled};
+//! use std::sync::mpsc::channel;
+//!
+//! let pool = Pool::new();
+//! let (give, given) = channel::<Pooled<[u64; 3]>>();
+//! std::thread::scope(|s| {
+//!     s.spawn(|| {
+//!         let session = pool.session();
+//!         given.into_iter().for_each(|node| session.free(node)); // back to whence it came
+//!     });
+//!     let session = pool.session(); // this thread's own
+//!     (0..1_000).for_each(|n| give.send(session.alloc([n; 3])).unwrap());
+//!     drop(give);
+//! });
+//! assert_eq!(pool.stats().heaps, 2);
+//! ```
+//!
+//! # When not to use it
+//! * A few long-lived nodes: a chunk is about 64 KiB for each session that allocates.
+//! * Values of many types or sizes: one pool is for one type. That is a general allocator's work, of
+//!   which mimalloc and snmalloc are good ones.
+//! * Memory that must shrink: chunks are kept until the pool ends. A burst's are used again, not given
+//!   back.
+//! * Nodes that must be readable after they were freed, as some lock-free structures want: a freed node's
+//!   first word is a link, and the next value may be there at once. Defer the free by an epoch.
+//! * A session for each short task: it takes a mutex. Keep one for each thread.
+//!
+//! # Guarantees
+//! * **Sharing of lines.** A chunk belongs to one heap for ever, and its nodes are given out by one
+//!   session at a time: two threads that allocate do not get neighbours, unless one's session took over
+//!   the heap of the other's that had ended. A node that is handed on lies beside those that stay.
+//! * **Order.** Within a session the node that was freed last comes first. Between threads nothing is
+//!   ordered but what goes through a node: whoever gets it sees what was done before it was freed.
+//! * **Progress.** [`Session::alloc`] and [`Session::free`] never wait for another thread, but in the
+//!   system's allocator when a chunk is made. A plain drop is one compare-exchange, repeated where
+//!   others drop nodes of the same heap at that moment. [`Pool::session`], the end of a session and
+//!   [`Pool::stats`] take the pool's mutex.
+//! * **Panic.** If dropping a value panics, its node is free all the same.
+//! * **Nesting.** Dropping a value may allocate and free by the same session, or end it.
+//! * **Memory.** As much as was in use at one time, by whole chunks, for each heap; there are as many
+//!   heaps as there were sessions at one time. A session keeps up to 31 nodes of one other heap until it
+//!   [flushes](Session::flush) or ends. A heap that nobody holds ends with the last of its nodes; one
+//!   node keeps all of its heap's chunks. Leaked sessions and nodes leak their heap, nothing worse.
+//! * **End of the pool.** Nodes may outlive it. Values are dropped by their nodes, never by the pool. The
+//!   end looks at each free node once, to count them: at most once for each free there was.
+//! * **Idle cost.** None.
+//!
+//! # How it works
+//! A *heap* has chunks, a chain of vacant slots, a region of slots that were never given out, and an
+//! inbox. A session holds one; a session that ends puts it into the pool's depot, where the next one
+//! finds it. A slot has the size of its value and at least that of a link, for a vacant one is a link
+//! of a chain. A chunk's address is a multiple of a constant of the type, and in its first line lies the
+//! name of its heap: so a slot's address alone says where it goes.
+//!
+//! ```text
+//!  session.alloc   chain → fresh region → all of the inbox → a reserved chunk → a new chunk
+//!  session.free    own heap: chain.   Other: a batch of one other heap → its inbox, 32 at once
+//!  drop            inbox
+//! ```
+//!
+//! The inbox is one word, alone in its lines:
+//!
+//! | word | means | who changes it | to |
+//! |---|---|---|---|
+//! | 0 | open, empty | anybody, with slots in hand | address of the first of them |
+//! | | | who closes, when slots are out | closed |
+//! | address | open: slots that came back, linked | anybody, with slots in hand | address of the first of them, linked before the others |
+//! | | | the holder | 0: all are the holder's |
+//! | count × 2 + 1 | closed: so many are still out | anybody, with slots in hand | count less |
+//! | 1 | closed, all are back | nobody | who has made it so frees the heap |
+//!
+//! # Proof sketch
+//! *A slot has one owner*: a [`Pooled`], the chain or the region of the heap's hold, a batch, or the inbox.
+//! Rights are moved, never copied (`slot.rs`), and only exchanges of the word move them between threads.
+//! Putting links the old word behind the slots and exchanges it for them: if it has changed and come back
+//! meanwhile, the link is right all the same, for it says what the word says. Only the holder takes, and
+//! takes all. So there is no ABA.
+//!
+//! *What was done with a slot is seen by who gets it next.* Through the chain it is the same thread, or
+//! one that got the heap through the depot's mutex. Through the inbox: put releases, take acquires; if
+//! others have put theirs in between, their read-modify-writes continue the release sequence.
+//!
+//! *A heap lives while it is held or a slot is out.* When the last handle of the pool goes, all heaps are
+//! in the depot: each session had a handle, and gave its batch away before it went. Whoever closes has
+//! counted the slots out: those given out of the region, less the chain's and those that came through
+//! the inbox. What comes back while that is done changes the word from 0, the exchange fails, and it is
+//! counted too. From then on each put takes its slots off the count, so exactly one makes it 0; slots
+//! out at that moment there are none, so nobody else reaches the heap, nor does whoever has put his
+//! before: the exchange is the last that a put does with it. Puts release and acquire: all that was
+//! done with slots and heap is done before the heap is freed. Where the count is 0 before closing, there
+//! is nobody to exchange with.
+//!
+//! *Batches* hold slots that are out. So the heap that a batch is for lives, also where its pool has ended,
+//! and its address is no other's.
+//!
+//! A slot's pointer is good for its whole chunk, since it is made of the chunk's; masking keeps that
+//! (`map_addr`), and no reference to a value is ever made into a slot's pointer again.
 
 mod chunk;
 mod depot;

@@ -5,6 +5,7 @@
 //! alone with the slot. Rights are not dropped; a lost one is a slot that is never used again.
 
 use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::prefetch_write;
 // Not the facade's: a chain is one thread's at a time, and moves as a whole.
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -190,7 +191,12 @@ impl<T> Chain<T> {
     pub(super) fn pop(&self) -> Option<Vacant<T>> {
         let first = self.0.get()?;
         // SAFETY: the chain holds the right to each of its slots.
-        self.0.set(unsafe { Slot::next(first) });
+        let next = unsafe { Slot::next(first) };
+        if let Some(next) = next {
+            // The next to be used: where others have freed it, its line is far away.
+            prefetch_write(next.as_ptr());
+        }
+        self.0.set(next);
         Some(Vacant(first))
     }
 

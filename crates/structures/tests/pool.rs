@@ -65,13 +65,21 @@ fn any_type_has_a_node() {
     let [mut x, y] = [bytes.alloc([1_u8; 25]), bytes.alloc([2; 25])];
     x.fill(3);
     assert_eq!((x[24], y[0]), (3, 2));
+}
 
-    let pool = Pool::new();
-    let large = pool.session();
-    let nodes: Vec<_> = (0..9).map(|n| large.alloc([n; 1 << 20])).collect();
-    assert!(nodes.iter().zip(0..).all(|(node, n)| node[77] == n));
-    assert_eq!((pool.stats().chunks, pool.stats().slots), (2, 16));
-    nodes.into_iter().for_each(|node| large.free(node));
+/// A value is moved in, so it takes stack, and more than once where nothing is optimised.
+#[test]
+fn a_large_type_has_a_node() {
+    let body = || {
+        let pool = Pool::new();
+        let large = pool.session();
+        let nodes: Vec<_> = (0..9_u8).map(|n| large.alloc([n; 1 << 20])).collect();
+        assert!(nodes.iter().zip(0..).all(|(node, n)| node[77] == n));
+        assert_eq!((pool.stats().chunks, pool.stats().slots), (2, 16));
+        nodes.into_iter().for_each(|node| large.free(node));
+    };
+    let roomy = thread::Builder::new().stack_size(64 << 20);
+    roomy.spawn(body).unwrap().join().unwrap();
 }
 
 #[test]

@@ -91,6 +91,8 @@ impl<T> Session<T> {
     /// Has memory for `nodes` more nodes at hand, and its pages in place: the next so many
     /// [`alloc`](Self::alloc)s ask nobody for memory.
     ///
+    /// Where there is less memory than that, this ends the process.
+    ///
     /// ```
     /// use corelay_structures::pool::Pool;
     ///

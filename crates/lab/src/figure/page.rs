@@ -5,11 +5,12 @@ mod heat;
 mod picture;
 
 use super::calibrations::Offsets;
-use super::grid::{self, Grid};
+use super::grid;
 use super::measured::Measured;
 use super::outcome::{About, Outcome};
 use super::quantity::Quantity;
 use crate::plot::{escape, grouped, trimmed};
+use crate::report::page::parts::{notes, tables};
 use crate::report::page::{machine, shell};
 use crate::report::words::{self, count, html as prose};
 use std::fmt::Write;
@@ -103,48 +104,6 @@ fn beside(out: &mut String, about: &About) {
             escape(&beside.there),
             escape(here)
         );
-    }
-    out.push_str("</tbody></table></div>");
-}
-
-fn notes(out: &mut String, title: &str, sentences: &[String]) {
-    if sentences.is_empty() {
-        return;
-    }
-    let _ = write!(out, r#"<h2>{}</h2><ul class="prose">"#, escape(title));
-    for sentence in sentences {
-        let _ = write!(out, "<li>{}</li>", prose(sentence));
-    }
-    out.push_str("</ul>");
-}
-
-fn tables(out: &mut String, grids: impl Iterator<Item = Grid>) {
-    out.push_str(r#"<div class="grids">"#);
-    grids.for_each(|grid| table(out, &grid));
-    out.push_str("</div>");
-}
-
-fn table(out: &mut String, grid: &Grid) {
-    let _ = write!(
-        out,
-        r#"<div class="scroll"><table class="runs"><caption>{}</caption><thead><tr>"#,
-        escape(&grid.title)
-    );
-    for (i, head) in grid.head.iter().enumerate() {
-        let class = if i == 0 { "" } else { r#" class="num""# };
-        let _ = write!(out, "<th{class}>{}</th>", escape(head));
-    }
-    out.push_str("</tr></thead><tbody>");
-    for row in &grid.rows {
-        out.push_str("<tr>");
-        for (i, cell) in row.iter().enumerate() {
-            let cell = escape(cell);
-            let _ = match i {
-                0 => write!(out, "<th>{cell}</th>"),
-                _ => write!(out, r#"<td class="num">{cell}</td>"#),
-            };
-        }
-        out.push_str("</tr>");
     }
     out.push_str("</tbody></table></div>");
 }

@@ -7,6 +7,7 @@
 pub(crate) mod figures;
 mod latency;
 pub(crate) mod machine;
+pub(crate) mod parts;
 pub(crate) mod shell;
 mod tables;
 

@@ -1,4 +1,4 @@
-//! A process that is stopped when it takes too long.
+//! A process that is stopped when it goes too far.
 
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::fs::File;
@@ -26,58 +26,139 @@ pub(super) enum Stopped {
     Interrupted,
 }
 
+/// How far a process may go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) time: Duration,
+    /// Bytes that it may print on each of its two outputs. It is looked at now and then, so what
+    /// it prints in the meantime comes on top.
+    pub(crate) output: u64,
+    /// Whether it leads a group of its own: all that it has started is stopped with it, and a
+    /// terminal's interrupt reaches none of them by itself. On Unix; elsewhere it is alone.
+    pub(crate) group: bool,
+}
+
+/// How it came to its end.
+#[derive(Debug)]
+pub(crate) enum End {
+    Ended(ExitStatus),
+    TooLong,
+    TooMuch,
+    Interrupted,
+}
+
+/// A process that has come to its end, and what it has printed until then.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) end: End,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
 /// Runs a command, without input, until it ends or is stopped.
-///
-/// What it prints goes to files: a pipe fills up unless somebody reads, and stays open while
-/// any child of a stopped process lives.
 pub(super) fn run(
     command: &mut Command,
     limit: Duration,
     interrupted: &AtomicBool,
 ) -> Result<Ended, Stopped> {
+    let limits = Limits {
+        time: limit,
+        output: u64::MAX,
+        group: false,
+    };
+    let Watched {
+        end,
+        stdout,
+        stderr,
+    } = watch(command, limits, interrupted)?;
+    match end {
+        End::Ended(status) => Ok(Ended {
+            status,
+            stdout,
+            stderr,
+        }),
+        End::Interrupted => Err(Stopped::Interrupted),
+        End::TooLong | End::TooMuch => Err(Stopped::TooLong),
+    }
+}
+
+/// The same within limits. What it printed before it was stopped is kept.
+///
+/// What it prints goes to files: a pipe fills up unless somebody reads, and stays open while
+/// any child of a stopped process lives.
+pub(crate) fn watch(
+    command: &mut Command,
+    limits: Limits,
+    interrupted: &AtomicBool,
+) -> io::Result<Watched> {
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command
         .stdin(Stdio::null())
         .stdout(stdout.try_clone()?)
         .stderr(stderr.try_clone()?);
+    #[cfg(unix)]
+    if limits.group {
+        std::os::unix::process::CommandExt::process_group(command, 0);
+    }
     let mut child = command.spawn()?;
-    let status = wait(&mut child, limit, interrupted).inspect_err(|_| {
-        // It may just have ended; nothing is left to be done then.
-        let _ = child.kill();
-        let _ = child.wait();
-    })?;
-    Ok(Ended {
-        status,
-        stdout: text(stdout)?,
-        stderr: text(stderr)?,
+    let is_too_much = || {
+        let printed = |file: &File| Ok::<_, io::Error>(file.metadata()?.len());
+        Ok(printed(&stdout)?.max(printed(&stderr)?) > limits.output)
+    };
+    let end = wait(&mut child, limits.time, &is_too_much, interrupted);
+    if !matches!(end, Ok(End::Ended(_))) {
+        stop(&mut child, limits.group);
+    }
+    Ok(Watched {
+        end: end?,
+        stdout: text(stdout, limits.output)?,
+        stderr: text(stderr, limits.output)?,
     })
 }
 
 fn wait(
     child: &mut Child,
     limit: Duration,
+    is_too_much: &dyn Fn() -> io::Result<bool>,
     interrupted: &AtomicBool,
-) -> Result<ExitStatus, Stopped> {
+) -> io::Result<End> {
     let since = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(status);
+            return Ok(End::Ended(status));
         }
         // Relaxed: the flag carries nothing.
         if interrupted.load(Ordering::Relaxed) {
-            return Err(Stopped::Interrupted);
+            return Ok(End::Interrupted);
         }
         if since.elapsed() > limit {
-            return Err(Stopped::TooLong);
+            return Ok(End::TooLong);
+        }
+        if is_too_much()? {
+            return Ok(End::TooMuch);
         }
         std::thread::sleep(LOOK);
     }
 }
 
-fn text(mut file: File) -> io::Result<String> {
+/// It may just have ended; nothing is left to be done then.
+fn stop(child: &mut Child, group: bool) {
+    // It has not been waited for, so the number is still its own.
+    #[cfg(unix)]
+    if group && let Ok(pid) = i32::try_from(child.id()) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let _ = Pid::from_raw(pid).map(|pid| kill_process_group(pid, Signal::KILL));
+    }
+    #[cfg(not(unix))]
+    let _ = group;
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn text(mut file: File, most: u64) -> io::Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -138,5 +219,51 @@ mod tests {
         let mut command = Command::new("/nonexistent/program");
         let stopped = run(&mut command, LONG, &AtomicBool::new(false));
         assert!(matches!(stopped, Err(Stopped::System(_))));
+    }
+
+    fn watched(script: &str, limits: Limits) -> Watched {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", script]);
+        watch(command, limits, &AtomicBool::new(false)).unwrap()
+    }
+
+    /// A file that a child of the stopped process would make a second later is never made.
+    #[test]
+    fn a_group_is_stopped_with_its_leader() {
+        let folder = tempfile::tempdir().unwrap();
+        let (begun, made) = (folder.path().join("begun"), folder.path().join("made"));
+        let script = format!(
+            "(touch {}; sleep 1; touch {}) & echo said; sleep 10000",
+            begun.display(),
+            made.display()
+        );
+        let limits = Limits {
+            time: Duration::from_millis(500),
+            output: 1_000,
+            group: true,
+        };
+        let watched = watched(&script, limits);
+        assert!(matches!(watched.end, End::TooLong), "{watched:?}");
+        assert_eq!(watched.stdout, "said\n", "it is kept");
+        assert!(begun.exists());
+        std::thread::sleep(Duration::from_millis(1_500));
+        assert!(!made.exists());
+    }
+
+    #[test]
+    fn who_prints_without_end_is_stopped() {
+        for script in [
+            "while :; do echo 0123456789; done",
+            "while :; do echo 0123456789 >&2; done",
+        ] {
+            let limits = Limits {
+                time: LONG,
+                output: 10_000,
+                group: true,
+            };
+            let watched = watched(script, limits);
+            assert!(matches!(watched.end, End::TooMuch), "{watched:?}");
+            assert_eq!(watched.stdout.len() + watched.stderr.len(), 10_000);
+        }
     }
 }

@@ -5,9 +5,11 @@
 //! | [`shown`] | what a step has shown, for the terminal and for the handout |
 //! | [`guess`] | a guess before a step is run |
 //! | [`greedy`] | a member of a flat team that asks only itself, and who gets nothing then (D13) |
+//! | [`race`] | several threads count in one number: lost updates, and what being right costs (L9) |
 //! | [`order`] | one client's requests on one request line, and on several (D14) |
 
 pub mod greedy;
 pub mod guess;
 pub mod order;
+pub mod race;
 pub mod shown;

@@ -2,6 +2,7 @@
 
 mod greedy;
 mod order;
+mod race;
 mod step;
 
 use crate::cli::Exit;
@@ -16,12 +17,14 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Race(race::Args),
     Greedy(greedy::Args),
     Order(order::Args),
 }
 
 pub(super) fn run(args: Args) -> Result<Exit, String> {
     match args.what {
+        What::Race(args) => race::run(&args),
         What::Greedy(args) => greedy::run(args),
         What::Order(args) => order::run(args),
     }

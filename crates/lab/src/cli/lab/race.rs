@@ -1,0 +1,126 @@
+//! `corelay lab race`: several threads count in one number, and some updates are lost.
+
+use super::step::Telling;
+use crate::cli::Exit;
+use crate::cli::host::Host;
+use crate::cli::list::{named, number};
+use crate::cli::output;
+use crate::course::race::measure::{Plan, measure};
+use crate::course::race::{self, QUESTION, VARIANTS, Variant, tell, window};
+use crate::course::shown::Shown;
+use corelay_topology::Order;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Threads that `--threads` can name: beyond that it is a slip of the fingers.
+const MAX_THREADS: u64 = 256;
+
+/// Updates of a thread in a round, at most: some seconds.
+const MAX_UPDATES: u64 = 1_000_000_000;
+
+/// Times that each way is run: enough for quartiles.
+const ROUNDS: usize = 9;
+
+/// Updates of a thread in a round: 2 to 20 ms with two threads on the reference machine.
+const UPDATES: u64 = 400_000;
+
+/// On one CPU a thread loses updates only where it is stopped in the window. It has to run for some
+/// turns of the scheduler, which are 3 to 10 ms.
+const UPDATES_ON_ONE_CPU: u64 = 5_000_000;
+
+/// Step 1: lose updates without a lock, and see what being right costs (L9)
+///
+/// Threads add one to the same number, all from one moment on: by a load and a store that nothing
+/// holds together, then behind a mutex, behind a spin lock, by compare-and-swap, by an atomic
+/// instruction, and delegated to the one that owns the number. What is lost is counted, and where
+/// it is lost is shown on the instructions of this program.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Threads that count
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 2,
+          value_parser = number(1..=MAX_THREADS))]
+    threads: u64,
+
+    /// Updates of each thread in a round [default: 400000, on one CPU 5000000]
+    #[arg(long, allow_negative_numbers = true, value_name = "N",
+          value_parser = number(1..=MAX_UPDATES))]
+    updates: Option<u64>,
+
+    /// Ways to count: lost, mutex, spin, cas, atomic, delegated, or all
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = variants)]
+    variants: Variants,
+
+    /// Print the source of these ways instead of running them
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = "all",
+          value_parser = variants, conflicts_with_all = ["json", "threads", "updates", "variants"])]
+    source: Option<Variants>,
+
+    #[command(flatten)]
+    telling: Telling,
+}
+
+#[derive(Clone, Debug)]
+struct Variants(Vec<Variant>);
+
+fn variants(text: &str) -> Result<Variants, String> {
+    let name_of = |variant: &Variant| variant.name.to_owned();
+    named(text, &VARIANTS, name_of, race::named).map(Variants)
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    if let Some(Variants(variants)) = &args.source {
+        output::say(&sources(variants))?;
+        return Ok(Exit::Fine);
+    }
+    let host = Host::look();
+    let shown = args.shown(&host)?;
+    let exit = args.telling.tell(&shown)?;
+    Ok(match exit {
+        Exit::Fine if host.is_interrupted() => Exit::Interrupted,
+        exit => exit,
+    })
+}
+
+fn sources(variants: &[Variant]) -> String {
+    let mut text = String::new();
+    for variant in variants {
+        let name = variant.name;
+        let _ = writeln!(
+            text,
+            "// crates/lab/src/course/race/{name}.rs\n{}",
+            variant.source
+        );
+    }
+    text
+}
+
+impl Args {
+    fn shown(&self, host: &Host) -> Result<Shown, String> {
+        let (threads, cpus) = (self.threads as usize, host.machine.cpus);
+        let updates = self.updates.unwrap_or(match cpus {
+            1 => UPDATES_ON_ONE_CPU,
+            _ => UPDATES,
+        });
+        let variants = &self.variants.0;
+        let plan = Plan {
+            threads,
+            updates,
+            rounds: ROUNDS,
+        };
+        let mut rig = host.rig(&Order::default(), threads)?;
+        let loses = variants.iter().any(|variant| !variant.is_right);
+        let guess = match loses {
+            true => Some(self.telling.ask(QUESTION)?),
+            false => None,
+        };
+        let steps = (ROUNDS * variants.len()) as u64;
+        // Some 40 ns for an update where two threads take turns, and 3 ms around a round.
+        let round = Duration::from_nanos(plan.expected() * 40) + Duration::from_millis(3);
+        let bar = output::progress(steps, round * steps as u32);
+        bar.set_message("race");
+        let counted = measure(&plan, variants, &mut rig, &|| bar.inc(1));
+        bar.finish_and_clear();
+        rig.save();
+        Ok(tell::shown(&plan, &counted, guess, &window::compiled()))
+    }
+}

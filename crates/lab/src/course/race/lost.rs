@@ -1,0 +1,37 @@
+//! Lost: load, add, store, and nothing that keeps others out.
+//!
+//! No undefined behaviour (each access is atomic, and `Relaxed` costs nothing here), and yet a
+//! race: the three steps together are not one.
+
+use super::Counter;
+use corelay_sync::CachePadded;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Adds one, or so it seems; returns what was there before.
+#[inline(never)]
+pub(super) fn increment(counter: &AtomicU64) -> u64 {
+    // Relaxed: nothing else is published through the counter.
+    let seen = counter.load(Relaxed);
+    // From here on another thread may store, too. What it stores ...
+    let next = seen + 1;
+    // ... this overwrites. Relaxed: as above.
+    counter.store(next, Relaxed);
+    seen
+}
+
+/// A number in a line of its own.
+#[derive(Default)]
+pub(super) struct Lost(CachePadded<AtomicU64>);
+
+impl Counter for Lost {
+    fn count(&self, updates: u64) {
+        for _ in 0..updates {
+            increment(&self.0);
+        }
+    }
+
+    fn total(&self) -> u64 {
+        // Relaxed: the threads have been joined.
+        self.0.load(Relaxed)
+    }
+}

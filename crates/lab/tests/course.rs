@@ -1,0 +1,118 @@
+//! The course: its steps, its handout, and what is refused.
+
+mod program;
+
+use program::{corelay, fine, refused, text};
+const WAYS: [&str; 6] = ["lost", "mutex", "spin", "cas", "atomic", "delegated"];
+
+#[test]
+fn a_race_loses_where_it_may_and_nowhere_else() {
+    for threads in ["1", "2", "5"] {
+        let flags = ["lab", "race", "--updates", "20000", "--json", "--threads"];
+        let output = corelay(&[&flags[..], &[threads]].concat());
+        let shown: serde_json::Value = serde_json::from_str(&fine(&output)).unwrap();
+        assert_eq!(shown["step"], "race");
+        assert_eq!(shown["wrong"].as_array().unwrap().len(), 0);
+        let expected = shown["figures"]["expected"].as_u64().unwrap();
+        assert_eq!(expected, threads.parse::<u64>().unwrap() * 20_000);
+        let runs = shown["runs"].as_array().unwrap();
+        let names: Vec<_> = runs
+            .iter()
+            .map(|run| run["method"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, WAYS);
+        for (run, name) in runs.iter().zip(WAYS) {
+            assert_eq!(run["workload"], "course-race");
+            let found = shown["figures"]["found"][name].as_array().unwrap();
+            assert_eq!(found.len(), run["samples"].as_array().unwrap().len());
+            let lost: u64 = found.iter().map(|n| expected - n.as_u64().unwrap()).sum();
+            assert_eq!(run["correct"], lost == 0);
+            if name != "lost" || threads == "1" {
+                assert_eq!(lost, 0, "{run}");
+            } else {
+                let percent = lost as f64 / (expected * found.len() as u64) as f64 * 100.0;
+                let told = shown["guess"]["measured"].as_f64().unwrap();
+                assert!((told - percent).abs() < 1e-9, "{told} and {percent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_part_of_the_ways_is_told_in_words() {
+    let flags = "lab race --yes --updates 1000 --variants cas,lost";
+    let said = fine(&corelay(&flags.split(' ').collect::<Vec<_>>()));
+    for word in [
+        "What to look at",
+        "cas: store if",
+        "lost: load",
+        "from 7 to 8",
+    ] {
+        assert!(said.contains(word), "`{word}` is missing in: {said}");
+    }
+    assert!(!said.contains("mutex: one"), "{said}");
+    // Nothing is asked where nothing can be lost.
+    let flags = "lab race --updates 1000 --variants atomic";
+    let output = corelay(&flags.split(' ').collect::<Vec<_>>());
+    assert!(!fine(&output).contains("How many of their"));
+    assert!(text(&output.stderr).is_empty());
+}
+
+/// The end of the input is no answer, and no hang either.
+#[test]
+fn a_guess_is_asked_for_on_standard_error() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let state = tempfile::tempdir().unwrap();
+    for (answer, told) in [("12\n", "You guessed 12.0 %"), ("", "It was ")] {
+        let mut child = program::command(state.path())
+            .args(["lab", "race", "--updates", "1000"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(answer.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(fine(&output).contains(told), "{}", text(&output.stdout));
+        let asked = text(&output.stderr);
+        assert!(asked.contains("Your guess, in %"), "{asked}");
+    }
+}
+
+#[test]
+fn sources_are_those_that_run() {
+    let all = fine(&corelay(&["lab", "race", "--source"]));
+    for name in WAYS {
+        assert!(all.contains(&format!("/race/{name}.rs\n//! ")), "{name}");
+    }
+    let one = fine(&corelay(&["lab", "race", "--source", "cas"]));
+    assert!(one.contains("compare_exchange_weak") && !one.contains("fetch_add"));
+}
+
+#[test]
+fn bad_input_gets_one_sentence() {
+    let race = |args: &[&str], words: &[&str]| {
+        refused(&[&["lab", "race", "--yes"], args].concat(), words);
+    };
+    race(&["--threads", "0"], &["--threads", "1..=256"]);
+    race(&["--threads", "-1"], &["--threads", "`-1`"]);
+    race(&["--threads", "two"], &["--threads", "`two`"]);
+    race(&["--threads", "257"], &["--threads", "1..=256"]);
+    race(&["--updates", "0"], &["--updates", "1..=1000000000"]);
+    race(&["--updates", "1.5"], &["--updates", "`1.5`"]);
+    race(&["--updates", ""], &["--updates", "missing"]);
+    race(&["--variants", "luck"], &["--variants", "`luck`", "mutex"]);
+    race(&["--variants", ""], &["--variants", "empty"]);
+    race(&["--variants", "cas,"], &["--variants", "missing"]);
+    race(&["--variants", "all,cas"], &["--variants", "`all`"]);
+    race(&["--source", "luck"], &["--source", "`luck`"]);
+    race(&["--source", "--json"], &["--source", "--json"]);
+    race(&["--source", "--threads", "2"], &["--source", "--threads"]);
+    refused(&["lab", "sprint"], &["sprint"]);
+}

@@ -3,7 +3,13 @@
 mod program;
 
 use program::{corelay, fine, refused, text};
+use std::path::Path;
+
 const WAYS: [&str; 6] = ["lost", "mutex", "spin", "cas", "atomic", "delegated"];
+
+fn path(folder: &Path) -> &str {
+    folder.to_str().unwrap()
+}
 
 #[test]
 fn a_race_loses_where_it_may_and_nowhere_else() {
@@ -96,6 +102,58 @@ fn sources_are_those_that_run() {
 }
 
 #[test]
+fn the_course_names_its_steps() {
+    let said = fine(&corelay(&["lab"]));
+    for word in ["1  race", "greedy", "order", "--report"] {
+        assert!(said.contains(word), "`{word}` is missing in: {said}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&fine(&corelay(&["lab", "--json"]))).unwrap();
+    assert_eq!(
+        (&json[0]["number"], &json[0]["name"]),
+        (&1.into(), &"race".into())
+    );
+    assert!(json[0]["seconds"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_handout_is_a_page_and_results_that_can_be_laid_over_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("new/handout");
+    let output = corelay(&["lab", "--report", path(&out), "--json"]);
+    let said = fine(&output);
+    let page = std::fs::read_to_string(out.join("index.html")).unwrap();
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let xml = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let mut ids: Vec<_> = xml
+        .descendants()
+        .filter_map(|n| n.attribute("id"))
+        .collect();
+    assert!(ids.contains(&"step-race") && ids.contains(&"race-throughput"));
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "an id stands there twice");
+    for outside in ["http://", "https://", "url(", "@import", "src="] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let results = out.join("results.json");
+    assert_eq!(said, std::fs::read_to_string(&results).unwrap());
+    let plot = folder.path().join("plot");
+    let told = fine(&corelay(&[
+        "plot",
+        path(&results),
+        path(&results),
+        "--out",
+        path(&plot),
+    ]));
+    assert!(told.contains("course-race · "), "{told}");
+}
+
+#[test]
 fn bad_input_gets_one_sentence() {
     let race = |args: &[&str], words: &[&str]| {
         refused(&[&["lab", "race", "--yes"], args].concat(), words);
@@ -114,5 +172,31 @@ fn bad_input_gets_one_sentence() {
     race(&["--source", "luck"], &["--source", "`luck`"]);
     race(&["--source", "--json"], &["--source", "--json"]);
     race(&["--source", "--threads", "2"], &["--source", "--threads"]);
+    race(&["--report", "x"], &["--report"]);
     refused(&["lab", "sprint"], &["sprint"]);
+    refused(&["lab", "--yes", "race"], &["--yes", "behind the step"]);
+    refused(&["lab", "--json", "order"], &["--json", "behind the step"]);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_known_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "kept").unwrap();
+    let below = file.join("folder");
+    let report = |folder: &Path, words: &[&str]| {
+        refused(&["lab", "--yes", "--report", path(folder)], words);
+    };
+    report(&file, &["--report", "is a file"]);
+    report(&below, &["--report", "cannot be written"]);
+    // A folder stands where the page should.
+    std::fs::create_dir(folder.path().join("index.html")).unwrap();
+    report(folder.path(), &["--report", "cannot be written"]);
+    assert!(!folder.path().join("results.json").exists());
+    refused(
+        &["lab", "--report", path(folder.path()), "race"],
+        &["--report", "no step"],
+    );
+    refused(&["lab", "--report"], &["--report"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
 }

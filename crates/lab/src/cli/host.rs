@@ -84,12 +84,20 @@ impl Host {
 
     /// The result file of this invocation.
     pub(crate) fn results(&self, rig: &Rig, runs: Vec<Run>) -> Results {
-        let mut machine = self.machine.clone();
+        let mut results = self.results_of(runs);
+        let machine = &mut results.machine;
         machine.rtt_min_ns = rig.smallest_ns();
-        machine
-            .unavailable
-            .extend(rig.no_probe().map(|why| format!("round-trip probe: {why}")));
-        if rig.is_interrupted() {
+        // Before what `results_of` may have said of an interrupt.
+        let no_probe = rig.no_probe().map(|why| format!("round-trip probe: {why}"));
+        let at = self.machine.unavailable.len();
+        machine.unavailable.splice(at..at, no_probe);
+        results
+    }
+
+    /// The same where several rigs have measured, or none.
+    pub(crate) fn results_of(&self, runs: Vec<Run>) -> Results {
+        let mut machine = self.machine.clone();
+        if self.is_interrupted() {
             let sentence = "time: Ctrl-C ended the measuring early; what was measured is here";
             machine.unavailable.push(sentence.to_owned());
         }

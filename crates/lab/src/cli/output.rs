@@ -93,17 +93,30 @@ impl Target {
 /// # Errors
 /// A sentence that says why it cannot be.
 pub(crate) fn folder(out: &Path) -> Result<(), String> {
+    folder_of("--out", out)
+}
+
+/// The same of another flag.
+///
+/// # Errors
+/// As [`folder`].
+pub(crate) fn folder_of(flag: &str, out: &Path) -> Result<(), String> {
     if out.exists() && !out.is_dir() {
         let out = out.display();
-        return Err(format!("--out {out}: it is a file; a folder is needed"));
+        return Err(format!("{flag} {out}: it is a file; a folder is needed"));
     }
-    std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))
+    std::fs::create_dir_all(out).map_err(|error| unwritable_folder(flag, out, &error))
 }
 
 /// Why nothing can be left in the folder of `--out`, as a sentence.
 pub(crate) fn unwritable(out: &Path, error: &io::Error) -> String {
+    unwritable_folder("--out", out, error)
+}
+
+/// The same of another flag.
+pub(crate) fn unwritable_folder(flag: &str, out: &Path, error: &io::Error) -> String {
     format!(
-        "--out {}: the folder cannot be written: {error}",
+        "{flag} {}: the folder cannot be written: {error}",
         out.display()
     )
 }

@@ -81,6 +81,18 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
     })
 }
 
+/// With the defaults, as a part of the whole course.
+pub(super) fn step(host: &Host, telling: &Telling) -> Result<Shown, String> {
+    let args = Args {
+        threads: 2,
+        updates: None,
+        variants: Variants(VARIANTS.to_vec()),
+        source: None,
+        telling: telling.clone(),
+    };
+    args.shown(host)
+}
+
 fn sources(variants: &[Variant]) -> String {
     let mut text = String::new();
     for variant in variants {

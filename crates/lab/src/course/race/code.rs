@@ -70,7 +70,19 @@ fn line(instruction: &Instruction) -> Line {
     options.set_hex_prefix("0x");
     options.set_hex_suffix("");
     let mut text = String::new();
-    formatter.format(instruction, &mut text);
+    match instruction.flow_control() {
+        FlowControl::Next | FlowControl::Return => formatter.format(instruction, &mut text),
+        // Where it leads is counted from the function's beginning: within it, or an address that
+        // means nothing.
+        _ => {
+            formatter.format_mnemonic(instruction, &mut text);
+            let target = instruction.near_branch_target();
+            match (target as usize) < MOST && target != 0 {
+                true => text.push_str(&format!(" to +{target}")),
+                false => text.push_str(" elsewhere"),
+            }
+        }
+    }
     Line {
         offset: instruction.ip() as usize,
         text,
@@ -110,7 +122,7 @@ fn touch(instruction: &Instruction) -> Touch {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::course::race::window::{Window, window};
 
@@ -124,10 +136,6 @@ pub(super) mod tests {
     const CALLS: &[u8] = b"\x50\xe8\x00\x00\x00\x00\x48\x89\x04\x24\x59\xc3";
     /// `xchg [rdi],rax`, `ret`.
     const EXCHANGES: &[u8] = b"\x48\x87\x07\xc3";
-
-    pub(in crate::course::race) fn three() -> Vec<Line> {
-        decoded(THREE).unwrap().unwrap()
-    }
 
     #[test]
     fn the_window_is_found_where_it_is() {
@@ -144,8 +152,17 @@ pub(super) mod tests {
             let lines = decoded(bytes).unwrap().unwrap();
             assert_eq!(window(&lines), expected, "{lines:?}");
         }
-        let texts: Vec<String> = three().into_iter().map(|line| line.text).collect();
-        assert_eq!(texts[1..], ["lea rcx, [rax+1]", "mov [rdi], rcx", "ret"]);
+        let texts = |bytes| -> Vec<String> {
+            let lines = decoded(bytes).unwrap().unwrap();
+            lines.into_iter().map(|line| line.text).collect()
+        };
+        assert_eq!(
+            texts(THREE)[1..],
+            ["lea rcx, [rax+1]", "mov [rdi], rcx", "ret"]
+        );
+        // `jb` over the `ret` that follows, and `call` far behind.
+        let leads = b"\x72\x01\xe8\x00\x00\x01\x00\xc3";
+        assert_eq!(texts(leads), ["jb to +3", "call elsewhere", "ret"]);
     }
 
     #[test]

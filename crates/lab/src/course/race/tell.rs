@@ -14,14 +14,13 @@ const WIDTH: f64 = 720.0;
 
 /// Two threads, one lost update.
 const INTERLEAVING: &str = "\
-thread A             the number             thread B
-load:  sees 7             7
-                          7                 load:  sees 7
-add:   has 8              7
-                          7                 add:   has 8
-store: 8                  8
-                          8                 store: 8, over A's 8
-Two updates were made, and the number has gone from 7 to 8.";
+thread A     number    thread B
+load:  7        7
+                7      load:  7
+add:   8        7
+                7      add:   8
+store: 8        8
+                8      store: 8, over A's";
 
 /// What the step has shown.
 pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &Compiled) -> Shown {
@@ -56,7 +55,9 @@ pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &
         }));
     }
     shown.parts.push(Part::Code {
-        caption: "How an update is lost: time goes down".to_owned(),
+        caption: "How an update is lost, time going down: two were made, and the number has gone \
+                  from 7 to 8"
+            .to_owned(),
         text: INTERLEAVING.to_owned(),
     });
     listings(&mut shown, compiled);

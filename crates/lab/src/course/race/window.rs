@@ -76,7 +76,7 @@ pub fn marked(lines: &[Line]) -> String {
         let said = match window {
             Window::Between(load, _) if number == load => "load: the number as it is now",
             Window::Between(_, store) if number == store => {
-                "store: whatever has come in between is overwritten"
+                "store: over whatever has come in between"
             }
             Window::Between(load, store) if (load..store).contains(&number) => "| the window",
             Window::Inside(both) if number == both => {
@@ -94,7 +94,7 @@ pub fn marked(lines: &[Line]) -> String {
         out.push(text.trim_end().to_owned());
         if matches!(window, Window::Between(load, _) if number == load) {
             out.push(format!(
-                "{blank}  | the window opens: another thread stores, and here nobody notices"
+                "{blank}  | the window opens: who else stores now is not noticed"
             ));
         }
     }

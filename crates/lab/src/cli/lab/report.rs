@@ -1,0 +1,174 @@
+//! `corelay lab --report`: all steps, one after the other, and what they leave.
+
+use super::step::{Step, Telling};
+use crate::cli::Exit;
+use crate::cli::host::Host;
+use crate::cli::output::{self, Target};
+use crate::course::report::{Handout, Told};
+use crate::course::shown::Shown;
+use crate::measure::crew;
+use crate::report::words::wrap;
+use std::io::{self, IsTerminal};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+pub(super) fn run(steps: &[Step], folder: &Path, telling: &Telling) -> Result<Exit, String> {
+    output::folder_of("--report", folder)?;
+    let unwritable = |error| output::unwritable_folder("--report", folder, &error);
+    let open = |name| Target::open(&folder.join(name)).map_err(unwritable);
+    let (page, data) = (open("index.html")?, open("results.json")?);
+    let host = Host::look();
+    let course = play(steps, &host, telling)?;
+    let runs = course.iter().flat_map(|told| told.runs().to_vec());
+    let handout = Handout {
+        results: host.results_of(runs.collect()),
+        course,
+    };
+    let json = handout.json()?;
+    data.write(json.as_bytes())
+        .and_then(|()| page.write(handout.html().as_bytes()))
+        .map_err(unwritable)?;
+    output::say(&match telling.json {
+        true => json,
+        false => format!("The page is {}\n", folder.join("index.html").display()),
+    })?;
+    Ok(exit(&handout.course, host.is_interrupted()))
+}
+
+fn exit(course: &[Told], is_interrupted: bool) -> Exit {
+    match (course.iter().all(Told::is_right), is_interrupted) {
+        (false, _) => Exit::Wrong,
+        (true, true) => Exit::Interrupted,
+        (true, false) => Exit::Fine,
+    }
+}
+
+/// One step after the other, until Ctrl-C; each is told as it ends.
+fn play(steps: &[Step], host: &Host, telling: &Telling) -> Result<Vec<Told>, String> {
+    let mut course = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        if host.is_interrupted() {
+            break;
+        }
+        // Steps have bars of their own.
+        if io::stderr().is_terminal() {
+            eprintln!("Step {} of {}: {}", number + 1, steps.len(), step.what);
+        }
+        let told = Told {
+            step: step.name,
+            outcome: one(step, host, telling),
+        };
+        if !telling.json {
+            output::say(&said(&told))?;
+        }
+        course.push(told);
+    }
+    Ok(course)
+}
+
+/// A step that fails, or even panics, does not keep the others from being run.
+fn one(step: &Step, host: &Host, telling: &Telling) -> Result<Shown, String> {
+    catch_unwind(AssertUnwindSafe(|| (step.run)(host, telling)))
+        .unwrap_or_else(|panic| Err(format!("it panicked: {}", crew::message(&*panic))))
+}
+
+/// What the terminal says of a step; the page says it all.
+fn said(told: &Told) -> String {
+    let lead = format!("{}: ", told.step);
+    let sentences: Vec<String> = match &told.outcome {
+        Err(why) => vec![format!("it could not be run: {why}")],
+        Ok(shown) if !shown.is_right() => shown
+            .wrong
+            .iter()
+            .map(|sentence| format!("WRONG: {sentence}"))
+            .collect(),
+        Ok(shown) => vec![match &shown.guess {
+            Some(guess) => guess.told(),
+            None => shown.title.clone(),
+        }],
+    };
+    let lines = sentences.iter().map(|s| wrap(s, &lead, 96) + "\n");
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Results;
+
+    const TELLING: Telling = Telling {
+        yes: true,
+        json: false,
+    };
+
+    fn fine(_: &Host, _: &Telling) -> Result<Shown, String> {
+        Ok(Shown::new("fine", "Fine: nothing to see"))
+    }
+
+    fn fails(_: &Host, _: &Telling) -> Result<Shown, String> {
+        Err("there is no <such> thing".to_owned())
+    }
+
+    fn panics(_: &Host, _: &Telling) -> Result<Shown, String> {
+        panic!("by design")
+    }
+
+    fn wrong(_: &Host, _: &Telling) -> Result<Shown, String> {
+        let mut shown = Shown::new("wrong", "Wrong: in the end");
+        shown.wrong.push("7 is not 8.".to_owned());
+        Ok(shown)
+    }
+
+    fn left(steps: &[Step]) -> (Exit, String, serde_json::Value) {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("new/folder");
+        let exit = run(steps, &out, &TELLING).unwrap();
+        let read = |name| std::fs::read_to_string(out.join(name)).unwrap();
+        let (page, data) = (read("index.html"), read("results.json"));
+        serde_json::from_str::<Results>(&data).unwrap();
+        (exit, page, serde_json::from_str(&data).unwrap())
+    }
+
+    #[test]
+    fn what_fails_is_told_and_the_others_are_run() {
+        let steps = [
+            Step::new("fails", "fails", 1, fails),
+            Step::new("panics", "panics", 1, panics),
+            Step::new("fine", "is fine", 1, fine),
+        ];
+        let (exit, page, data) = left(&steps);
+        assert_eq!(exit, Exit::Wrong);
+        for word in ["no &lt;such&gt; thing", "by design", "Fine: nothing to see"] {
+            assert!(page.contains(word), "{word}");
+        }
+        assert_eq!(data["course"][0]["failed"], "there is no <such> thing");
+        assert_eq!(data["course"][2]["step"], "fine");
+        assert_eq!(left(&steps[2..]).0, Exit::Fine);
+    }
+
+    #[test]
+    fn a_check_that_fails_is_told_and_is_no_success() {
+        let (exit, page, data) = left(&[Step::new("wrong", "is wrong", 1, wrong)]);
+        assert_eq!(exit, Exit::Wrong);
+        assert!(page.contains("7 is not 8."));
+        assert_eq!(data["course"][0]["wrong"][0], "7 is not 8.");
+        let told = Told {
+            step: "wrong",
+            outcome: wrong(&Host::look(), &TELLING),
+        };
+        assert_eq!(said(&told), "wrong: WRONG: 7 is not 8.\n");
+    }
+
+    #[test]
+    fn an_interrupt_shows_in_the_exit_code_unless_something_was_wrong() {
+        let told = |outcome| {
+            vec![Told {
+                step: "one",
+                outcome,
+            }]
+        };
+        let fine = told(Ok(Shown::new("one", "One")));
+        assert_eq!(exit(&fine, true), Exit::Interrupted);
+        assert_eq!(exit(&told(Err("no".to_owned())), true), Exit::Wrong);
+    }
+}

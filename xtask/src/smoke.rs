@@ -1,5 +1,6 @@
 //! `cargo xtask smoke`: the lab from the outside, as its first user meets it.
 
+mod course;
 mod figures;
 mod lines;
 mod models;
@@ -143,6 +144,11 @@ const REFUSED: &[(&[&str], &str)] = &[
         "--load",
     ),
     (&["figure", "satuation-4"], "saturation-4"),
+    (&["lab", "list", "--iterations", "0"], "--iterations"),
+    (
+        &["lab", "hash", "--check", "no-such-folder"],
+        "no-such-folder",
+    ),
     (&["plot", "no-such-file.json"], "no-such-file.json"),
     (
         &[
@@ -212,6 +218,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     complaints.extend(models::run(&program, &dir)?);
     complaints.extend(figures::run(&program, &dir)?);
     complaints.extend(ordered::run(&program, &dir)?);
+    complaints.extend(course::run(&program, &dir)?);
     let ended = lab(&program, &dir, TRACE)?;
     if ended.good() {
         complaints.extend(check(&dir.join("trace.json"), complaints_about_trace)?);
@@ -404,6 +411,15 @@ fn complaints_about_trace(trace: &Value) -> Vec<String> {
         }
     }
     found
+}
+
+/// A run that is not there, or not right.
+fn complaints_about_no_run(run: Option<&Value>, workload: &str, method: &str) -> Option<String> {
+    match run {
+        None => Some(format!("{workload}: no run of {method}")),
+        Some(run) if run["correct"] != true => Some(format!("{workload}: {method}: not correct")),
+        Some(_) => None,
+    }
 }
 
 fn missing(value: &Value, keys: &[&str], what: &str) -> Vec<String> {

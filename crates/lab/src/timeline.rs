@@ -27,6 +27,7 @@ const COLOURS: &[(&str, &str)] = &[
     ("sleep", "c-grey"),
     ("wake one", "c-rose"),
     ("wake all", "c-rose"),
+    ("part", "c-blue"),
 ];
 
 /// For what others record.
@@ -34,6 +35,11 @@ const SPARE: &[&str] = &["c-black", "c-green", "c-violet", "c-brown"];
 
 /// Draws `trace`, of a run of `command`, as a file of its own.
 pub fn picture(trace: &Trace, command: &str) -> String {
+    drawn(trace, command, "timeline", Place::Alone)
+}
+
+/// Draws `trace` where it will stand; `id` is unique there.
+pub fn drawn(trace: &Trace, title: &str, id: &str, place: Place) -> String {
     let mut threads: Vec<&ThreadTrace> = trace.threads.iter().collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.events.len()));
     threads.truncate(ROWS);
@@ -66,8 +72,8 @@ pub fn picture(trace: &Trace, command: &str) -> String {
         }
     }
     let timeline = Timeline {
-        id: "timeline".to_owned(),
-        title: command.to_owned(),
+        id: id.to_owned(),
+        title: title.to_owned(),
         description: format!(
             "What each thread did when, from {} threads: spans as bars, instants as ticks below \
              them.",
@@ -79,7 +85,7 @@ pub fn picture(trace: &Trace, command: &str) -> String {
         notes,
         width: WIDTH,
     };
-    timeline.svg(Place::Alone)
+    timeline.svg(place)
 }
 
 fn kinds(threads: &[&ThreadTrace]) -> Vec<Kind<'static>> {

@@ -104,7 +104,16 @@ fn sources_are_those_that_run() {
 #[test]
 fn the_course_names_its_steps() {
     let said = fine(&corelay(&["lab"]));
-    for word in ["1  race", "greedy", "order", "--report"] {
+    for word in [
+        "1  race",
+        "2  list",
+        "3  why",
+        "4  timeline",
+        "5  hash",
+        "greedy",
+        "order",
+        "--report",
+    ] {
         assert!(said.contains(word), "`{word}` is missing in: {said}");
     }
     let json: serde_json::Value =
@@ -120,7 +129,7 @@ fn the_course_names_its_steps() {
 fn a_handout_is_a_page_and_results_that_can_be_laid_over_others() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("new/handout");
-    let output = corelay(&["lab", "--report", path(&out), "--json"]);
+    let output = corelay(&["lab", "--report", path(&out), "--small", "--json"]);
     let said = fine(&output);
     let page = std::fs::read_to_string(out.join("index.html")).unwrap();
     let options = roxmltree::ParsingOptions {
@@ -132,7 +141,16 @@ fn a_handout_is_a_page_and_results_that_can_be_laid_over_others() {
         .descendants()
         .filter_map(|n| n.attribute("id"))
         .collect();
-    assert!(ids.contains(&"step-race") && ids.contains(&"race-throughput"));
+    for step in [
+        "step-race",
+        "step-list",
+        "step-why",
+        "step-timeline",
+        "step-hash",
+    ] {
+        assert!(ids.contains(&step), "{step} is missing in {ids:?}");
+    }
+    assert!(ids.contains(&"race-throughput"));
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -150,7 +168,9 @@ fn a_handout_is_a_page_and_results_that_can_be_laid_over_others() {
         "--out",
         path(&plot),
     ]));
-    assert!(told.contains("course-race · "), "{told}");
+    for workload in ["course-race · ", "course-list · "] {
+        assert!(told.contains(workload), "{workload} is missing in {told}");
+    }
 }
 
 #[test]
@@ -173,6 +193,7 @@ fn bad_input_gets_one_sentence() {
     race(&["--source", "--json"], &["--source", "--json"]);
     race(&["--source", "--threads", "2"], &["--source", "--threads"]);
     race(&["--report", "x"], &["--report"]);
+    refused(&["lab", "--small"], &["--report"]);
     refused(&["lab", "sprint"], &["sprint"]);
     refused(&["lab", "--yes", "race"], &["--yes", "behind the step"]);
     refused(&["lab", "--json", "order"], &["--json", "behind the step"]);

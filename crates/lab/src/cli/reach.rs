@@ -1,5 +1,6 @@
 //! `corelay reach`: the project's own targets.
 
+mod course;
 mod fibre;
 mod txn;
 
@@ -54,6 +55,8 @@ enum Area {
     Fibre,
     /// What a clock orders: time stamps, read-log-update, transactional memory, logs merged at read
     Txn,
+    /// The scalability course: the ladder's top beside its bottom, the pool beside the system's allocator
+    Course,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
@@ -64,6 +67,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Literature => reach::Area::literature(),
         Area::Fibre => return fibre::run(&args, &host),
         Area::Txn => return txn::run(&args, &host),
+        Area::Course => return course::run(&args, &host),
     };
     let order = Order::default();
     let mut rig = host.rig(&order, area.threads)?;
@@ -83,7 +87,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         Area::Delegate => say_idle()?,
         Area::Flat => false,
         Area::Literature => say_tracer()?,
-        Area::Fibre | Area::Txn => unreachable!("measured by themselves"),
+        Area::Fibre | Area::Txn | Area::Course => unreachable!("measured by themselves"),
     };
     say_figures(&runs)?;
     Ok(match (missed, rig.is_interrupted()) {

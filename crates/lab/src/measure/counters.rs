@@ -43,7 +43,7 @@ pub fn unavailable() -> Option<String> {
 #[cfg(target_os = "linux")]
 mod of_this_system {
     use super::Counts;
-    use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event};
+    use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware};
     use perf_event::{Builder, Counter};
 
     /// Loads that go to memory, and those of them that go to another node's.
@@ -79,6 +79,16 @@ mod of_this_system {
         /// A clause that says why it cannot be counted.
         pub fn inherited() -> Result<Self, String> {
             Self::of([LOADS, ELSEWHERE], true)
+        }
+
+        /// Counts the calling thread's misses of the caches that are shared, from now on: those are
+        /// `remote`, hits are `local`.
+        ///
+        /// # Errors
+        /// A clause that says why they cannot be counted.
+        pub fn misses() -> Result<Self, String> {
+            let said = |error: String| error.replace("loads from memory", "cache misses");
+            Self::of([Hardware::CACHE_REFERENCES, Hardware::CACHE_MISSES], false).map_err(said)
         }
 
         pub(super) fn of<E: Event>(
@@ -174,6 +184,12 @@ mod of_this_system {
         /// Always.
         pub fn inherited() -> Result<Self, String> {
             Self::own()
+        }
+
+        /// # Errors
+        /// Always.
+        pub fn misses() -> Result<Self, String> {
+            Err("cache misses are counted on Linux only".to_owned())
         }
 
         /// Nothing.

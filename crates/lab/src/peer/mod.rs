@@ -17,7 +17,7 @@
 //! not the same.
 
 mod build;
-mod child;
+pub(crate) mod child;
 mod run;
 #[cfg(all(test, unix))]
 mod smoke;
@@ -31,6 +31,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use toolchain::Toolchain;
+
+pub(crate) use toolchain::cargo;
 
 /// A runtime of somebody else's.
 #[derive(Debug)]

@@ -95,14 +95,6 @@ impl Toolchain {
         let step = |command, needs| Step { command, needs };
         match self {
             Self::Cargo => {
-                let clean = |mut command: Command| {
-                    for (name, _) in env::vars_os() {
-                        if !may_inherit(&name) {
-                            command.env_remove(name);
-                        }
-                    }
-                    command
-                };
                 let host = found.version.lines();
                 let host = host.filter_map(|line| line.strip_prefix("host: ")).next();
                 let mut fetch = command(&["fetch", "--locked"]);
@@ -154,6 +146,23 @@ impl Toolchain {
             }
         }
     }
+}
+
+/// A cargo that builds as it would for somebody else; see [`may_inherit`].
+///
+/// # Errors
+/// [`Error::NotInstalled`].
+pub(crate) fn cargo() -> Result<Command, Error> {
+    Ok(clean(Command::new(Toolchain::Cargo.find()?.tool)))
+}
+
+fn clean(mut command: Command) -> Command {
+    for (name, _) in env::vars_os() {
+        if !may_inherit(&name) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// The first of the folders that has the tool; a tool that is a path stands for itself.

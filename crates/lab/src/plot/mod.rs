@@ -4,6 +4,7 @@
 //! ```text
 //!   lines ─────┐                    ┌── labels   (who gives way when labels would overlap)
 //!   bars ──────┼── uses ── scale, svg, style ── plot.css   (colours, light and dark)
+//!   stack ─────┤
 //!   timeline ──┤
 //!   heat ──────┘
 //! ```
@@ -23,6 +24,7 @@ mod heat;
 mod labels;
 mod lines;
 mod scale;
+mod stack;
 mod style;
 mod svg;
 mod timeline;
@@ -31,6 +33,7 @@ pub use bars::{Bar, BarPlot};
 pub use heat::HeatMap;
 pub use lines::{Halo, LinePlot, Mark, Point, Series, Shade};
 pub use scale::{Scale, bytes, grouped, percent, short_count, significant, trimmed};
+pub use stack::StackPlot;
 pub use style::{Marker, Style};
 pub use svg::escape;
 pub use timeline::{Kind, Panel, Row, Span, Timeline, duration};

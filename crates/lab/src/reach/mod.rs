@@ -5,6 +5,7 @@
 //! latency mode as asked for. A mode that did not occur so often is *not seen*, which is
 //! no pass.
 
+pub mod course;
 mod delegate;
 pub mod fibre;
 mod flat;

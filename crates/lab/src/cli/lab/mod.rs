@@ -1,23 +1,53 @@
 //! `corelay lab`: a course of steps, effects shown rather than measured, and the handout of it all.
 
 mod greedy;
+mod hash;
+mod list;
 mod order;
 mod race;
 mod report;
 mod step;
+mod timeline;
+mod why;
 
 use crate::cli::Exit;
 use clap::Subcommand;
 use std::path::PathBuf;
-use step::{Step, Telling};
+use step::{Size, Step, Telling};
 
 /// The course, in its order.
-const STEPS: &[Step] = &[Step::new(
-    "race",
-    "lost updates without a lock, and what being right costs",
-    2,
-    race::step,
-)];
+const STEPS: &[Step] = &[
+    Step::new(
+        "race",
+        "lost updates without a lock, and what being right costs",
+        2,
+        race::step,
+    ),
+    Step::new(
+        "list",
+        "insertion into lists: a ladder from one big lock to threads that do not disturb each other",
+        20,
+        list::step,
+    ),
+    Step::new(
+        "why",
+        "where the ladder's time goes: locks, allocation, stragglers, shared lines",
+        15,
+        why::step,
+    ),
+    Step::new(
+        "timeline",
+        "who inserts which part when, and who waits for whom",
+        1,
+        timeline::step,
+    ),
+    Step::new(
+        "hash",
+        "an exercise: a hash table that scales, checked and marked",
+        30,
+        hash::step,
+    ),
+];
 
 /// What stands beside it: name and what it shows.
 const EXTRA: [(&str, &str); 2] = [
@@ -44,6 +74,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 
+    /// With --report: so little that it ends at once and nothing can be learnt, to see that it works
+    #[arg(long, requires = "report")]
+    small: bool,
+
     #[command(flatten)]
     telling: Telling,
 }
@@ -51,6 +85,10 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     Race(race::Args),
+    List(list::Args),
+    Why(why::Args),
+    Timeline(timeline::Args),
+    Hash(hash::Args),
     Greedy(greedy::Args),
     Order(order::Args),
 }
@@ -59,11 +97,13 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
     let Args {
         what,
         report,
+        small,
         telling,
     } = args;
+    let size = if small { Size::Small } else { Size::Usual };
     let Some(what) = what else {
         return match report {
-            Some(folder) => report::run(STEPS, &folder, &telling),
+            Some(folder) => report::run(STEPS, &folder, &telling, size),
             None => step::list(STEPS, &EXTRA, telling.json),
         };
     };
@@ -85,6 +125,10 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
     }
     match what {
         What::Race(args) => race::run(&args),
+        What::List(args) => list::run(&args),
+        What::Why(args) => why::run(&args),
+        What::Timeline(args) => timeline::run(&args),
+        What::Hash(args) => hash::run(args),
         What::Greedy(args) => greedy::run(args),
         What::Order(args) => order::run(args),
     }

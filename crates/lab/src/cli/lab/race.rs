@@ -1,6 +1,6 @@
 //! `corelay lab race`: several threads count in one number, and some updates are lost.
 
-use super::step::Telling;
+use super::step::{Size, Telling};
 use crate::cli::Exit;
 use crate::cli::host::Host;
 use crate::cli::list::{named, number};
@@ -82,10 +82,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
 }
 
 /// With the defaults, as a part of the whole course.
-pub(super) fn step(host: &Host, telling: &Telling) -> Result<Shown, String> {
+pub(super) fn step(host: &Host, telling: &Telling, size: Size) -> Result<Shown, String> {
     let args = Args {
         threads: 2,
-        updates: None,
+        updates: (size == Size::Small).then_some(10_000),
         variants: Variants(VARIANTS.to_vec()),
         source: None,
         telling: telling.clone(),

@@ -1,6 +1,6 @@
 //! `corelay lab --report`: all steps, one after the other, and what they leave.
 
-use super::step::{Step, Telling};
+use super::step::{Size, Step, Telling};
 use crate::cli::Exit;
 use crate::cli::host::Host;
 use crate::cli::output::{self, Target};
@@ -12,13 +12,18 @@ use std::io::{self, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-pub(super) fn run(steps: &[Step], folder: &Path, telling: &Telling) -> Result<Exit, String> {
+pub(super) fn run(
+    steps: &[Step],
+    folder: &Path,
+    telling: &Telling,
+    size: Size,
+) -> Result<Exit, String> {
     output::folder_of("--report", folder)?;
     let unwritable = |error| output::unwritable_folder("--report", folder, &error);
     let open = |name| Target::open(&folder.join(name)).map_err(unwritable);
     let (page, data) = (open("index.html")?, open("results.json")?);
     let host = Host::look();
-    let course = play(steps, &host, telling)?;
+    let course = play(steps, &host, telling, size)?;
     let runs = course.iter().flat_map(|told| told.runs().to_vec());
     let handout = Handout {
         results: host.results_of(runs.collect()),
@@ -44,7 +49,7 @@ fn exit(course: &[Told], is_interrupted: bool) -> Exit {
 }
 
 /// One step after the other, until Ctrl-C; each is told as it ends.
-fn play(steps: &[Step], host: &Host, telling: &Telling) -> Result<Vec<Told>, String> {
+fn play(steps: &[Step], host: &Host, telling: &Telling, size: Size) -> Result<Vec<Told>, String> {
     let mut course = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         if host.is_interrupted() {
@@ -56,7 +61,7 @@ fn play(steps: &[Step], host: &Host, telling: &Telling) -> Result<Vec<Told>, Str
         }
         let told = Told {
             step: step.name,
-            outcome: one(step, host, telling),
+            outcome: one(step, host, telling, size),
         };
         if !telling.json {
             output::say(&said(&told))?;
@@ -67,8 +72,8 @@ fn play(steps: &[Step], host: &Host, telling: &Telling) -> Result<Vec<Told>, Str
 }
 
 /// A step that fails, or even panics, does not keep the others from being run.
-fn one(step: &Step, host: &Host, telling: &Telling) -> Result<Shown, String> {
-    catch_unwind(AssertUnwindSafe(|| (step.run)(host, telling)))
+fn one(step: &Step, host: &Host, telling: &Telling, size: Size) -> Result<Shown, String> {
+    catch_unwind(AssertUnwindSafe(|| (step.run)(host, telling, size)))
         .unwrap_or_else(|panic| Err(format!("it panicked: {}", crew::message(&*panic))))
 }
 
@@ -101,19 +106,19 @@ mod tests {
         json: false,
     };
 
-    fn fine(_: &Host, _: &Telling) -> Result<Shown, String> {
+    fn fine(_: &Host, _: &Telling, _: Size) -> Result<Shown, String> {
         Ok(Shown::new("fine", "Fine: nothing to see"))
     }
 
-    fn fails(_: &Host, _: &Telling) -> Result<Shown, String> {
+    fn fails(_: &Host, _: &Telling, _: Size) -> Result<Shown, String> {
         Err("there is no <such> thing".to_owned())
     }
 
-    fn panics(_: &Host, _: &Telling) -> Result<Shown, String> {
+    fn panics(_: &Host, _: &Telling, _: Size) -> Result<Shown, String> {
         panic!("by design")
     }
 
-    fn wrong(_: &Host, _: &Telling) -> Result<Shown, String> {
+    fn wrong(_: &Host, _: &Telling, _: Size) -> Result<Shown, String> {
         let mut shown = Shown::new("wrong", "Wrong: in the end");
         shown.wrong.push("7 is not 8.".to_owned());
         Ok(shown)
@@ -122,7 +127,7 @@ mod tests {
     fn left(steps: &[Step]) -> (Exit, String, serde_json::Value) {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("new/folder");
-        let exit = run(steps, &out, &TELLING).unwrap();
+        let exit = run(steps, &out, &TELLING, Size::Small).unwrap();
         let read = |name| std::fs::read_to_string(out.join(name)).unwrap();
         let (page, data) = (read("index.html"), read("results.json"));
         serde_json::from_str::<Results>(&data).unwrap();
@@ -154,7 +159,7 @@ mod tests {
         assert_eq!(data["course"][0]["wrong"][0], "7 is not 8.");
         let told = Told {
             step: "wrong",
-            outcome: wrong(&Host::look(), &TELLING),
+            outcome: wrong(&Host::look(), &TELLING, Size::Small),
         };
         assert_eq!(said(&told), "wrong: WRONG: 7 is not 8.\n");
     }

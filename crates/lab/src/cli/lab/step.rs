@@ -22,7 +22,19 @@ pub(super) struct Step {
 }
 
 /// Runs a step; an error is a sentence.
-pub(super) type Play = fn(&Host, &Telling) -> Result<Shown, String>;
+pub(super) type Play = fn(&Host, &Telling, Size) -> Result<Shown, String>;
+
+/// How much a step does as a part of the whole course.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// As much as by itself.
+    Usual,
+    /// So little that it ends at once and nothing can be learnt: to see that it works.
+    Small,
+}
+
+/// Why a step has nothing to show.
+pub(super) const INTERRUPTED: &str = "it was interrupted before there was a figure of everything";
 
 impl Step {
     /// A step by name: what it shows, how many seconds it takes, and how it is run.

@@ -1,0 +1,303 @@
+//! `corelay lab list`: the ladder.
+
+use super::step::{INTERRUPTED, Size, Telling};
+use crate::cli::Exit;
+use crate::cli::host::Host;
+use crate::cli::list::{List, Numbers};
+use crate::cli::output;
+use crate::course::list::job::Pages;
+use crate::course::list::ladder::{PARTS_OF_A_THREAD, Plan};
+use crate::course::list::nodes::HEAD;
+use crate::course::list::rungs::{self, RUNGS, Rung};
+use crate::course::list::show::QUESTION;
+use crate::course::shown::Shown;
+use crate::measure::memory::available_bytes;
+use corelay_topology::Order;
+use std::time::Duration;
+
+/// More keys than that are no longer a list that a machine has.
+pub(super) const MOST_KEYS: u64 = 1 << 28;
+
+/// Threads that can be asked for: beyond that it is a slip of the fingers.
+const MOST_THREADS: u64 = 1024;
+
+const PADDINGS: &str = "0,64,128,4096";
+
+/// Keys of a thread.
+pub(super) const fn usual_keys(size: Size) -> u64 {
+    match size {
+        Size::Usual => 1_000_000,
+        Size::Small => 10_000,
+    }
+}
+
+/// Samples of each.
+pub(super) const fn usual_rounds(size: Size) -> u64 {
+    match size {
+        Size::Usual => 5,
+        Size::Small => 1,
+    }
+}
+
+/// Step 2: insert keys into lists: from one big lock to threads that do not disturb each other (L1–L6)
+///
+/// Each rung of the ladder takes away one reason why two threads are not twice as fast as one; the
+/// tables say by how much. Every list is checked after every run: each key once, all links both ways.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// Rungs: biglock, partitioned, preallocated, balanced, padded, system, mimalloc, pool, delegated
+    #[arg(long, value_name = "LIST", value_parser = rungs)]
+    variants: Option<Rungs>,
+
+    /// Numbers of threads [default: 1 and its doubles up to the CPUs, and the CPUs]
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", value_parser = threads)]
+    threads: Option<List>,
+
+    /// Keys that each thread inserts
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_keys(Size::Usual),
+          value_parser = iterations)]
+    iterations: u64,
+
+    /// Parts that the keys are cut into, swept with the most threads: none below these threads
+    /// [default: 1, 2, 4, 16 and 64 of each thread]
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", value_parser = parts)]
+    parts: Option<List>,
+
+    /// Bytes between the heads of two lists, swept with the most threads: 0, or powers of two
+    #[arg(long, allow_negative_numbers = true, value_name = "LIST", default_value = PADDINGS,
+          value_parser = paddings)]
+    padding: List,
+
+    /// What is touched before the timed phase
+    #[arg(long, value_enum, default_value_t)]
+    pages: Pages,
+
+    /// Samples of each
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_rounds(Size::Usual),
+          value_parser = crate::cli::list::number(1..=1000))]
+    rounds: u64,
+
+    /// Print the sources of all rungs, or of one, and run nothing
+    #[arg(long, value_name = "RUNG", num_args = 0..=1, default_missing_value = "all")]
+    source: Option<String>,
+
+    #[command(flatten)]
+    telling: Telling,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Rungs(pub(super) Vec<&'static Rung>);
+
+pub(super) fn rungs(text: &str) -> Result<Rungs, String> {
+    let mut rungs: Vec<&'static Rung> = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        let rung = named(name)?;
+        if !rungs.iter().any(|known| known.name == rung.name) {
+            rungs.push(rung);
+        }
+    }
+    Ok(Rungs(rungs))
+}
+
+fn named(name: &str) -> Result<&'static Rung, String> {
+    rungs::named(name).ok_or_else(|| {
+        let all: Vec<&str> = RUNGS.iter().map(|rung| rung.name).collect();
+        format!("there is no rung `{name}`; there are {}", all.join(", "))
+    })
+}
+
+fn list(text: &str, bounds: std::ops::RangeInclusive<u64>) -> Result<List, String> {
+    let word = None;
+    Numbers { bounds, word }.list(text)
+}
+
+fn threads(text: &str) -> Result<List, String> {
+    list(text, 1..=MOST_THREADS)
+}
+
+fn parts(text: &str) -> Result<List, String> {
+    list(text, 1..=MOST_KEYS)
+}
+
+pub(super) fn iterations(text: &str) -> Result<u64, String> {
+    crate::cli::list::number(1..=MOST_KEYS)(text)
+}
+
+fn paddings(text: &str) -> Result<List, String> {
+    let all = list(text, 0..=1 << 20)?;
+    match all
+        .0
+        .iter()
+        .find(|&&n| n != 0 && (!n.is_power_of_two() || n < HEAD as u64))
+    {
+        Some(wrong) => Err(format!(
+            "padding is 0 or a power of two from {HEAD} (the size of a head) on, and {wrong} is neither"
+        )),
+        None => Ok(all),
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    if let Some(name) = &args.source {
+        return sources(name);
+    }
+    let host = Host::look();
+    let plan = args.plan(&host)?;
+    match measure(&plan, &args.telling, &host)? {
+        Some(shown) => args.telling.tell(&shown),
+        None => Ok(Exit::Interrupted),
+    }
+}
+
+/// With the defaults, as a part of the whole course.
+pub(super) fn step(host: &Host, telling: &Telling, size: Size) -> Result<Shown, String> {
+    let args = Args {
+        variants: None,
+        threads: None,
+        iterations: usual_keys(size),
+        parts: None,
+        padding: paddings(PADDINGS)?,
+        pages: Pages::default(),
+        rounds: usual_rounds(size),
+        source: None,
+        telling: telling.clone(),
+    };
+    measure(&args.plan(host)?, telling, host)?.ok_or_else(|| INTERRUPTED.to_owned())
+}
+
+/// Runs it; `None` where it was interrupted before there was a figure of everything.
+fn measure(plan: &Plan, telling: &Telling, host: &Host) -> Result<Option<Shown>, String> {
+    let guess = telling.ask(QUESTION)?;
+    let order = Order::default();
+    let mut rig = host.rig(&order, 2.min(host.machine.cpus))?;
+    let placement = host.place(&order, plan.most())?;
+    let bar = output::progress(
+        plan.runs() as u64,
+        Duration::from_millis(100 * plan.runs() as u64),
+    );
+    let ladder = plan.measure(&mut rig, placement.cpus(), |name| {
+        bar.set_message(name.to_owned());
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    rig.save();
+    Ok(ladder.map(|ladder| ladder.shown(guess)))
+}
+
+fn sources(name: &str) -> Result<Exit, String> {
+    let chosen: Vec<&Rung> = match name {
+        "all" => RUNGS.iter().collect(),
+        name => vec![named(name).map_err(|error| format!("--source: {error}"))?],
+    };
+    for rung in chosen {
+        output::say(&format!(
+            "// {}: {}\n{}\n",
+            rung.name, rung.idea, rung.source
+        ))?;
+    }
+    Ok(Exit::Fine)
+}
+
+impl Args {
+    fn plan(&self, host: &Host) -> Result<Plan, String> {
+        let threads: Vec<usize> = match &self.threads {
+            Some(list) => {
+                let mut all: Vec<usize> = list.0.iter().map(|&n| n as usize).collect();
+                all.sort_unstable();
+                all
+            }
+            None => usual_threads(host.machine.cpus),
+        };
+        let most = threads.last().copied().unwrap_or(1);
+        let keys = most as u64 * self.iterations;
+        if PARTS_OF_A_THREAD as u64 > self.iterations {
+            return Err(format!(
+                "--iterations {}: each thread's keys are cut into {PARTS_OF_A_THREAD} parts, so it needs \
+                 that many",
+                self.iterations
+            ));
+        }
+        let parts = match &self.parts {
+            Some(list) => list.0.iter().map(|&n| n as usize).collect(),
+            None => {
+                let mut usual = Plan::usual_parts(most);
+                usual.retain(|&parts| parts as u64 <= keys);
+                usual
+            }
+        };
+        if let Some(few) = parts.iter().find(|&&parts| parts < most) {
+            return Err(format!(
+                "--parts {few}: {most} threads need {most} parts at least, or some have nothing to do"
+            ));
+        }
+        if let Some(many) = parts.iter().find(|&&parts| parts as u64 > keys) {
+            return Err(format!(
+                "--parts {many}: there are only {keys} keys to be cut into parts"
+            ));
+        }
+        check_memory(keys, self.iterations)?;
+        Ok(Plan {
+            rungs: match &self.variants {
+                Some(Rungs(rungs)) => rungs.clone(),
+                None => RUNGS.iter().collect(),
+            },
+            threads,
+            share: self.iterations as usize,
+            parts,
+            paddings: self.padding.0.iter().map(|&n| n as usize).collect(),
+            pages: self.pages,
+            rounds: self.rounds as usize,
+        })
+    }
+}
+
+/// A key, a node with what its allocator adds, and the bit that checks it.
+const BYTES_OF_A_KEY: u64 = 8 + 64 + 1;
+
+pub(super) fn check_memory(keys: u64, iterations: u64) -> Result<(), String> {
+    let (needed, gib) = (keys * BYTES_OF_A_KEY, |n: u64| {
+        n as f64 / f64::from(1 << 30)
+    });
+    match available_bytes() {
+        Some(available) if needed > available / 10 * 9 => Err(format!(
+            "--iterations {iterations}: {keys} keys would take {:.1} GiB, and {:.1} GiB are available",
+            gib(needed),
+            gib(available)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// 1, 2, 4, … and all CPUs.
+pub(super) fn usual_threads(cpus: usize) -> Vec<usize> {
+    let mut threads: Vec<usize> = std::iter::successors(Some(1), |n| Some(2 * n))
+        .take_while(|&n| n < cpus)
+        .collect();
+    threads.push(cpus.max(1));
+    threads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_double_up_to_the_cpus() {
+        for (cpus, threads) in [
+            (1, vec![1]),
+            (2, vec![1, 2]),
+            (6, vec![1, 2, 4, 6]),
+            (8, vec![1, 2, 4, 8]),
+        ] {
+            assert_eq!(usual_threads(cpus), threads);
+        }
+    }
+
+    #[test]
+    fn paddings_are_powers_of_two() {
+        assert_eq!(paddings("0,32,4096").unwrap().0, [0, 32, 4096]);
+        for wrong in ["1", "16", "100", "64,96", "x", ""] {
+            assert!(paddings(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `corelay lab timeline`: parts of work, thread by thread.
+
+use super::list::{MOST_KEYS, check_memory, iterations};
+use super::step::{INTERRUPTED, Size, Telling};
+use crate::cli::Exit;
+use crate::cli::host::Host;
+use crate::cli::list::number;
+use crate::cli::output::{self, Target};
+use crate::course::list::ladder::PARTS_OF_A_THREAD;
+use crate::course::shown::Shown;
+use crate::course::timeline::{Plan, QUESTION, Traced, shown};
+use crate::plot::Place;
+use corelay_topology::Order;
+use std::path::{Path, PathBuf};
+
+/// Spans that a thread keeps.
+const EVENTS: u64 = 16_383;
+
+/// Keys of a thread: enough that a run is long beside the neighbour's shifts.
+const fn usual_keys(size: Size) -> u64 {
+    match size {
+        Size::Usual => 4_000_000,
+        Size::Small => 40_000,
+    }
+}
+
+/// Step 4: draw which thread inserts which part of the keys when, and who waits for whom (L4)
+///
+/// Two runs of `padded`: with as many parts as threads, and with more. Leaves a picture of each
+/// (timeline-1.svg, timeline-2.svg) and its events for the Perfetto UI (timeline-1.json,
+/// timeline-2.json) in a folder.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// Threads [default: the CPUs, at most 16]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=1024))]
+    threads: Option<u64>,
+
+    /// Keys that each thread inserts
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_keys(Size::Usual),
+          value_parser = iterations)]
+    iterations: u64,
+
+    /// Parts of the second run, at least as many as threads [default: 4 of each thread]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=MOST_KEYS))]
+    parts: Option<u64>,
+
+    /// Spans that each thread keeps, its last ones (or some more: one less than a power of two)
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = EVENTS,
+          value_parser = number(16..=1 << 20))]
+    events: u64,
+
+    /// Nobody else works on the first CPU
+    #[arg(long)]
+    no_neighbour: bool,
+
+    /// Folder for the pictures and the events; made if it is not there
+    #[arg(long, value_name = "DIR", default_value = "corelay-report")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    telling: Telling,
+}
+
+/// Threads that a picture of parts can show.
+const USUAL: usize = 16;
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    let host = Host::look();
+    let plan = args.plan(&host)?;
+    output::folder(&args.out)?;
+    let files = Files::open(&args.out)?;
+    let guess = args.telling.ask(QUESTION)?;
+    let Some(traced) = trace(&plan, &host)? else {
+        return Ok(Exit::Interrupted);
+    };
+    let [first, second] = files.events;
+    let written = [first, second]
+        .into_iter()
+        .zip(&traced)
+        .try_for_each(|(target, traced)| target.write_with(|out| traced.write_json(out)));
+    let shown = shown(&plan, traced, guess);
+    let pictures = shown.pictures().zip(files.pictures);
+    let drawn = |(picture, target): (&crate::course::shown::Picture, Target)| {
+        target.write((picture.draw)(Place::Alone).as_bytes())
+    };
+    written
+        .and_then(|()| {
+            let mut drawn = pictures.map(drawn);
+            drawn.try_for_each(|written| written)
+        })
+        .map_err(|error| output::unwritable(&args.out, &error))?;
+    let exit = args.telling.tell(&shown)?;
+    if !args.telling.json {
+        output::say(&format!(
+            "\nThe pictures and the events are in {}; open timeline-1.json at ui.perfetto.dev\n",
+            args.out.display()
+        ))?;
+    }
+    Ok(exit)
+}
+
+/// With the defaults and without files, as a part of the whole course.
+pub(super) fn step(host: &Host, telling: &Telling, size: Size) -> Result<Shown, String> {
+    let args = Args {
+        threads: None,
+        iterations: usual_keys(size),
+        parts: None,
+        events: EVENTS,
+        no_neighbour: false,
+        out: PathBuf::new(),
+        telling: telling.clone(),
+    };
+    let plan = args.plan(host)?;
+    let guess = telling.ask(QUESTION)?;
+    let traced = trace(&plan, host)?.ok_or_else(|| INTERRUPTED.to_owned())?;
+    Ok(shown(&plan, traced, guess))
+}
+
+fn trace(plan: &Plan, host: &Host) -> Result<Option<[Traced; 2]>, String> {
+    let placement = host.place(&Order::default(), plan.threads)?;
+    plan.trace(placement.cpus(), host.interrupted())
+}
+
+/// What is left, opened before anything runs.
+struct Files {
+    events: [Target; 2],
+    pictures: [Target; 2],
+}
+
+impl Files {
+    fn open(folder: &Path) -> Result<Self, String> {
+        let open = |name: &str| {
+            let target = Target::open(&folder.join(name));
+            target.map_err(|error| output::unwritable(folder, &error))
+        };
+        Ok(Self {
+            events: [open("timeline-1.json")?, open("timeline-2.json")?],
+            pictures: [open("timeline-1.svg")?, open("timeline-2.svg")?],
+        })
+    }
+}
+
+impl Args {
+    fn plan(&self, host: &Host) -> Result<Plan, String> {
+        let threads = self
+            .threads
+            .map_or(host.machine.cpus.min(USUAL), |n| n as usize);
+        let parts = self
+            .parts
+            .map_or(PARTS_OF_A_THREAD * threads, |n| n as usize);
+        let keys = threads as u64 * self.iterations;
+        if parts < threads {
+            return Err(format!(
+                "--parts {parts}: {threads} threads need {threads} parts at least, or some have nothing \
+                 to do"
+            ));
+        }
+        if parts as u64 > keys {
+            return Err(format!(
+                "--parts {parts}: there are only {keys} keys to be cut into parts"
+            ));
+        }
+        check_memory(keys, self.iterations)?;
+        Ok(Plan {
+            threads,
+            share: self.iterations as usize,
+            parts,
+            events: self.events as usize,
+            neighbour: !self.no_neighbour,
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! `corelay lab why`: where the time of the ladder's threads goes.
+
+use super::list::{Rungs, check_memory, iterations, rungs, usual_keys, usual_rounds};
+use super::step::{INTERRUPTED, Size, Telling};
+use crate::cli::Exit;
+use crate::cli::host::Host;
+use crate::cli::list::number;
+use crate::cli::output;
+use crate::course::list::rungs::RUNGS;
+use crate::course::shown::Shown;
+use crate::course::why::{Plan, QUESTION};
+use corelay_topology::Order;
+use std::time::Duration;
+
+/// Step 3: split the time of the ladder's threads: lock wait, allocation and faults, stragglers, shared lines (L7)
+///
+/// Runs each rung with one thread and with several, watched: waiting for locks and the making of
+/// nodes are timed, faults and switches counted. What a machine does not count is said to be
+/// unavailable.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Args {
+    /// Rungs: biglock, partitioned, preallocated, balanced, padded, system, mimalloc, pool, delegated
+    #[arg(long, value_name = "LIST", value_parser = rungs)]
+    variants: Option<Rungs>,
+
+    /// Threads, beside one alone [default: the CPUs]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = number(1..=1024))]
+    threads: Option<u64>,
+
+    /// Keys that each thread inserts
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_keys(Size::Usual),
+          value_parser = iterations)]
+    iterations: u64,
+
+    /// Samples of each
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_rounds(Size::Usual),
+          value_parser = number(1..=1000))]
+    rounds: u64,
+
+    #[command(flatten)]
+    telling: Telling,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, String> {
+    let host = Host::look();
+    match measure(&args.plan(&host)?, &args.telling, &host)? {
+        Some(shown) => args.telling.tell(&shown),
+        None => Ok(Exit::Interrupted),
+    }
+}
+
+/// With the defaults, as a part of the whole course.
+pub(super) fn step(host: &Host, telling: &Telling, size: Size) -> Result<Shown, String> {
+    let args = Args {
+        variants: None,
+        threads: None,
+        iterations: usual_keys(size),
+        rounds: usual_rounds(size),
+        telling: telling.clone(),
+    };
+    measure(&args.plan(host)?, telling, host)?.ok_or_else(|| INTERRUPTED.to_owned())
+}
+
+/// Runs it; `None` where it was interrupted.
+fn measure(plan: &Plan, telling: &Telling, host: &Host) -> Result<Option<Shown>, String> {
+    let guess = telling.ask(QUESTION)?;
+    let order = Order::default();
+    let mut rig = host.rig(&order, 2.min(host.machine.cpus))?;
+    let placement = host.place(&order, plan.threads)?;
+    let bar = output::progress(
+        plan.runs() as u64,
+        Duration::from_millis(100 * plan.runs() as u64),
+    );
+    let watched = plan.measure(&mut rig, placement.cpus(), |name| {
+        bar.set_message(name.to_owned());
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    rig.save();
+    Ok(watched.map(|watched| watched.shown(guess)))
+}
+
+impl Args {
+    fn plan(&self, host: &Host) -> Result<Plan, String> {
+        let threads = self.threads.map_or(host.machine.cpus, |n| n as usize);
+        check_memory(threads as u64 * self.iterations, self.iterations)?;
+        Ok(Plan {
+            rungs: match &self.variants {
+                Some(Rungs(rungs)) => rungs.clone(),
+                None => RUNGS.iter().collect(),
+            },
+            threads,
+            share: self.iterations as usize,
+            rounds: self.rounds as usize,
+        })
+    }
+}

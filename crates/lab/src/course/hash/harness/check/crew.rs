@@ -1,0 +1,106 @@
+//! Threads that begin at the same moment, and their dice.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a thread spins for the others before it lets the system run somebody else. Long, for
+/// they shall be on their CPUs at the same time, which is when races are run: threads that wait
+/// asleep are woken so far apart that a short round is over before the second begins. On a busy
+/// machine the rounds then happen while all of the threads have a CPU.
+const SPIN: Duration = Duration::from_micros(200);
+
+/// Where the threads of a crew wait for each other, again and again.
+pub struct Meeting {
+    threads: usize,
+    arrived: AtomicUsize,
+    spin: Duration,
+}
+
+impl Meeting {
+    fn new(threads: usize) -> Self {
+        // Nobody else arrives while this one spins on the only CPU.
+        let spin = if cpus() > 1 { SPIN } else { Duration::ZERO };
+        let arrived = AtomicUsize::new(0);
+        Self {
+            threads,
+            arrived,
+            spin,
+        }
+    }
+
+    /// All of them have come here as often as this one.
+    pub fn wait(&self) {
+        let before = self.arrived.fetch_add(1, Ordering::SeqCst);
+        let all = (before / self.threads + 1) * self.threads;
+        self.until(|arrived| arrived >= all);
+    }
+
+    /// Goes on when it is this one's turn, and gives the turn away after `work`.
+    pub fn turn<R>(&self, number: usize, work: impl FnOnce() -> R) -> R {
+        self.until(|arrived| arrived == number);
+        let result = work();
+        self.arrived.fetch_add(1, Ordering::SeqCst);
+        result
+    }
+
+    fn until(&self, is_so: impl Fn(usize) -> bool) {
+        let mut since = Instant::now();
+        while !is_so(self.arrived.load(Ordering::SeqCst)) {
+            std::hint::spin_loop();
+            if since.elapsed() >= self.spin {
+                thread::yield_now();
+                since = Instant::now();
+            }
+        }
+    }
+}
+
+/// Runs `work` on so many threads and gives what they return.
+pub fn together<R: Send>(threads: usize, work: impl Fn(usize, &Meeting) -> R + Sync) -> Vec<R> {
+    let meeting = Meeting::new(threads);
+    thread::scope(|scope| {
+        let one = |thread| {
+            let (meeting, work) = (&meeting, &work);
+            scope.spawn(move || work(thread, meeting))
+        };
+        let all: Vec<_> = (0..threads).map(one).collect();
+        // A panic has ended the program before.
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+fn cpus() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Threads that can run at the same time, two at least.
+pub fn few() -> usize {
+    cpus().clamp(2, 4)
+}
+
+/// More than can, so that some are stopped in the middle of what they do.
+pub fn many() -> usize {
+    2 * cpus().clamp(2, 8)
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}

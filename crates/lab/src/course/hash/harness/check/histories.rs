@@ -1,0 +1,181 @@
+//! Many short rounds of calls, each with the moments at which it began and ended.
+//!
+//! The moments are numbers from one counter: what ended before another began has the smaller
+//! number. A round is a few calls of two or three threads on two keys of its own, so that the
+//! lab, which looks at each key by itself, finds for each round whether one order explains it.
+//!
+//! In most rounds threads run at the same time; in some they take turns, call by call: what a
+//! thread keeps to itself is found then on any machine.
+//!
+//! Many more rounds are only watched: one thread replaces the value of a key, and the others look
+//! at it. That the key is gone again, or has an older value again, is seen at once, and such a
+//! round is kept for the lab. Leaving the others out does no harm: their keys are their own.
+
+use crate::crew::{Dice, few, together};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use yours::Table;
+
+/// Tables, of which each grows over its rounds.
+const TABLES: usize = 40;
+const ROUNDS: usize = 40;
+const CALLS: usize = 8;
+/// Tables with which threads take turns.
+const TURNS: usize = 2;
+/// Tables whose rounds are only watched, and their rounds.
+const WATCHED_TABLES: usize = 40;
+const WATCHED_ROUNDS: usize = 250;
+
+#[derive(Clone, Copy)]
+enum Ask {
+    Get(u64),
+    Insert(u64, u64),
+    Remove(u64),
+}
+
+struct Call {
+    ask: Ask,
+    invoked: u64,
+    returned: u64,
+    answer: Option<u64>,
+}
+
+/// Leaves them in a file; how many rounds and calls are in it.
+pub fn record(path: &Path) -> (usize, usize) {
+    let threads = few().min(3);
+    let now = AtomicU64::new(1);
+    let mut all: Vec<Vec<Call>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut kept = 0;
+    for number in 0..TABLES + WATCHED_TABLES {
+        let rounds: Vec<usize> = match number.checked_sub(TABLES) {
+            None => (number * ROUNDS..).take(ROUNDS).collect(),
+            // One in three is of the sort that is watched.
+            Some(number) => (TABLES * ROUNDS + 3 * number * WATCHED_ROUNDS..)
+                .filter(|round| round % 3 == REPLACING)
+                .take(WATCHED_ROUNDS)
+                .collect(),
+        };
+        for calls in played(&rounds, threads, number < TURNS, &now) {
+            if number < TABLES || calls.iter().any(|calls| goes_back(calls)) {
+                kept += 1;
+                for (all, calls) in all.iter_mut().zip(calls) {
+                    all.extend(calls);
+                }
+            }
+        }
+    }
+    write(path, &all).expect("the lab's folder can be written");
+    (kept, threads * kept * CALLS)
+}
+
+/// The calls of each round, by thread.
+fn played(
+    rounds: &[usize],
+    threads: usize,
+    by_turns: bool,
+    now: &AtomicU64,
+) -> Vec<Vec<Vec<Call>>> {
+    let table = Table::with_capacity(4);
+    let done = together(threads, |thread, meeting| {
+        let play = |(nth, &round): (usize, &usize)| {
+            // Chosen before, so that there is little between two calls.
+            let asks = asks(round, thread);
+            let mut calls = Vec::with_capacity(CALLS);
+            if !by_turns {
+                meeting.wait();
+            }
+            for (n, ask) in asks.into_iter().enumerate() {
+                let turn = (nth * CALLS + n) * threads + thread;
+                calls.push(match by_turns {
+                    true => meeting.turn(turn, || call(&table, ask, now)),
+                    false => call(&table, ask, now),
+                });
+            }
+            calls
+        };
+        rounds.iter().enumerate().map(play).collect::<Vec<_>>()
+    });
+    let mut threads: Vec<_> = done.into_iter().map(Vec::into_iter).collect();
+    let round = |_: &usize| threads.iter_mut().filter_map(Iterator::next).collect();
+    rounds.iter().map(round).collect()
+}
+
+/// Somebody who looks sees the key gone again, or an older value; they grow. `None` is less than
+/// any of them.
+fn goes_back(calls: &[Call]) -> bool {
+    calls.windows(2).any(|two| two[1].answer < two[0].answer)
+}
+
+/// Of three sorts of rounds, that in which a value is replaced again and again.
+const REPLACING: usize = 1;
+
+fn asks(round: usize, thread: usize) -> Vec<Ask> {
+    let mut dice = Dice::new((round * 8 + thread) as u64);
+    let first = 2 * round as u64;
+    let ask = |n| {
+        let key = first + dice.below(2);
+        let value = (thread as u64 + 1) * 100 + n;
+        match (round % 3, thread, dice.below(4)) {
+            // Everybody does everything.
+            (0, _, 0) => Ask::Remove(key),
+            (0, _, 1) => Ask::Get(key),
+            (0, ..) => Ask::Insert(key, value),
+            // One replaces the value of a key, the others look at it.
+            (REPLACING, 0, _) => Ask::Insert(first, value),
+            (REPLACING, ..) => Ask::Get(first),
+            // One puts a key in and takes it out, the others look or take it out too.
+            (_, 0, _) if n % 2 == 0 => Ask::Insert(first, value),
+            (_, 0, _) | (_, _, 0) => Ask::Remove(first),
+            _ => Ask::Get(first),
+        }
+    };
+    (0..CALLS as u64).map(ask).collect()
+}
+
+fn call(table: &Table, ask: Ask, now: &AtomicU64) -> Call {
+    let invoked = now.fetch_add(1, Ordering::SeqCst);
+    let answer = match ask {
+        Ask::Get(key) => table.get(key),
+        Ask::Insert(key, value) => table.insert(key, value),
+        Ask::Remove(key) => table.remove(key),
+    };
+    Call {
+        ask,
+        invoked,
+        returned: now.fetch_add(1, Ordering::SeqCst),
+        answer,
+    }
+}
+
+/// In the format of `corelay-history`.
+fn write(path: &Path, all: &[Vec<Call>]) -> std::io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let (threads, calls) = (all.len(), all.iter().map(Vec::len).sum::<usize>());
+    writeln!(
+        file,
+        r#"{{"format":"corelay-history","version":1,"threads":{threads},"calls":{calls}}}"#
+    )?;
+    for (thread, calls) in all.iter().enumerate() {
+        for Call {
+            ask,
+            invoked,
+            returned,
+            answer,
+        } in calls
+        {
+            let operation = match ask {
+                Ask::Get(key) => format!(r#"{{"Get":{key}}}"#),
+                Ask::Insert(key, value) => format!(r#"{{"Insert":[{key},{value}]}}"#),
+                Ask::Remove(key) => format!(r#"{{"Remove":{key}}}"#),
+            };
+            let answer = answer.map_or("null".to_owned(), |value| value.to_string());
+            writeln!(
+                file,
+                r#"{{"thread":{thread},"operation":{operation},"invoked":{invoked},"returned":[{returned},{answer}]}}"#
+            )?;
+        }
+    }
+    file.flush()
+}

@@ -1,0 +1,48 @@
+//! Checks a table: what it answers, what is in it afterwards, and what it answers meanwhile.
+//!
+//! `check FOLDER SECONDS` leaves `told.jsonl` (the stages, and the fault that ended them) and
+//! `history.jsonl` (recorded calls, for the lab to judge) in the folder. Standard output and
+//! error are the table's own. The lab stops a program that takes too long; where the lab is
+//! gone, the program stops itself.
+
+#![forbid(unsafe_code)]
+
+mod bulk;
+mod crew;
+mod histories;
+mod quiet;
+mod told;
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{env, thread};
+use yours::Table;
+
+/// Where this does not compile, the table cannot be shared between threads.
+const _: fn() = || {
+    fn a_table_must_be_send_and_sync<T: Send + Sync>() {}
+    a_table_must_be_send_and_sync::<Table>();
+};
+
+fn main() {
+    let mut args = env::args().skip(1);
+    let folder = PathBuf::from(args.next().expect("a folder"));
+    let limit = args.next().and_then(|text| text.parse().ok());
+    let limit = Duration::from_secs(limit.expect("seconds"));
+    thread::spawn(move || {
+        thread::sleep(limit + Duration::from_secs(5));
+        std::process::abort();
+    });
+    told::begin(&folder.join("told.jsonl"));
+    told::stage("one thread alone");
+    bulk::alone();
+    told::stage("threads with keys of their own");
+    bulk::disjoint();
+    told::stage("threads that insert and remove the same keys");
+    bulk::overlapping();
+    told::stage("threads that do everything to a few keys");
+    bulk::mixed();
+    told::stage("recorded histories");
+    let (rounds, calls) = histories::record(&folder.join("history.jsonl"));
+    told::done(rounds, calls);
+}

@@ -1,0 +1,86 @@
+//! What the lab is told, a line of JSON each. Not on standard output: that is the table's.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::exit;
+use std::sync::{Mutex, OnceLock};
+
+static FILE: OnceLock<Mutex<File>> = OnceLock::new();
+
+/// What can be wrong with a table. The first of these that is found is told.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Duplicates,
+    Lost,
+    Surplus,
+    Value,
+    Length,
+    Answer,
+    Panic,
+}
+
+/// From here on a panic, in whatever thread, is told and ends the program: those who wait for
+/// the thread that panicked would wait for ever.
+pub fn begin(path: &Path) {
+    let file = File::create(path).expect("the lab's folder can be written");
+    FILE.set(Mutex::new(file)).expect("it begins once");
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.payload_as_str().unwrap_or("no message");
+        let place = info
+            .location()
+            .map_or(String::new(), |at| format!(" ({at})"));
+        fault(Kind::Panic, &format!("`{message}`{place}"));
+    }));
+}
+
+/// A part of the check begins.
+pub fn stage(name: &str) {
+    line(&format!("{{\"stage\":{}}}", quoted(name)));
+}
+
+/// Something is wrong; that ends the check.
+pub fn fault(kind: Kind, what: &str) -> ! {
+    let kind = match kind {
+        Kind::Duplicates => "duplicates",
+        Kind::Lost => "lost",
+        Kind::Surplus => "surplus",
+        Kind::Value => "value",
+        Kind::Length => "length",
+        Kind::Answer => "answer",
+        Kind::Panic => "panic",
+    };
+    let what = quoted(what);
+    line(&format!(
+        "{{\"fault\":{{\"kind\":\"{kind}\",\"what\":{what}}}}}"
+    ));
+    exit(1)
+}
+
+/// The check is through.
+pub fn done(rounds: usize, calls: usize) {
+    line(&format!(
+        "{{\"done\":{{\"rounds\":{rounds},\"calls\":{calls}}}}}"
+    ));
+}
+
+fn line(text: &str) {
+    // A panic under this lock, of `expect`, would come back here.
+    if let Some(Ok(mut file)) = FILE.get().map(Mutex::lock)
+        && writeln!(file, "{text}").is_err()
+    {
+        exit(2);
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}

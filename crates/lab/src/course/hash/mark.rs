@@ -1,0 +1,213 @@
+//! The mark and its reasons.
+
+use super::fault::Fault;
+use super::run::Checked;
+use super::scaling::Measured;
+use crate::plot::{grouped, significant};
+use crate::report::words::times;
+use serde::Serialize;
+
+/// Points for a table that is right.
+pub const RIGHT: u32 = 3;
+/// Points for one that also scales as the reference does.
+pub const SCALES: u32 = 7;
+/// Part of the way from the start's throughput to the reference's that is worth all of them.
+const ENOUGH: f64 = 0.8;
+/// A reference that is not so many times as fast as the start tells nobody apart.
+const GAIN: f64 = 1.2;
+
+/// How points are given, in sentences.
+pub const RUBRIC: &str = "\
+A table that does not build, hangs, panics or is wrong gets 0 points, whatever its speed. One \
+that is right gets 3 of 10. The other 7 are for its throughput on as many threads as there are \
+CPUs: none where the start is, all from 80 % of the way from the start to the reference, and in \
+proportion between. Where scaling cannot be measured (one CPU, or CPUs that other programs use) \
+the mark is of 3.";
+
+/// How a table was marked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// Points.
+    pub points: u32,
+    /// The most that could be had.
+    pub of: u32,
+    /// A sentence for each part of it.
+    pub reasons: Vec<String>,
+}
+
+/// What is known about the scaling.
+#[derive(Clone, Copy, Debug)]
+pub enum Scaling<'a> {
+    /// Nobody wanted to know.
+    NotAsked,
+    /// There is one CPU.
+    OneCpu,
+    /// The answer is `yours`.
+    Measured(&'a Measured),
+}
+
+/// The mark.
+pub fn mark(checked: &Result<Checked, Fault>, scaling: Scaling<'_>) -> Mark {
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(fault) => {
+            return Mark {
+                points: 0,
+                of: RIGHT + SCALES,
+                reasons: vec![format!("0 of {}: {fault}", RIGHT + SCALES)],
+            };
+        }
+    };
+    let right = format!(
+        "{RIGHT} of {RIGHT}: it is right: no key twice, lost or left over, every answer as it \
+         should be, and an order that explains them in {} recorded calls.",
+        grouped(checked.calls as u64)
+    );
+    match scaled(scaling) {
+        Ok((points, why)) => Mark {
+            points: RIGHT + points,
+            of: RIGHT + SCALES,
+            reasons: vec![right, format!("{points} of {SCALES}: {why}")],
+        },
+        Err(why) => Mark {
+            points: RIGHT,
+            of: RIGHT,
+            reasons: vec![right, format!("Scaling has no points: {why}")],
+        },
+    }
+}
+
+/// The points for scaling and why, or why there are none to be had.
+fn scaled(scaling: Scaling<'_>) -> Result<(u32, String), String> {
+    let measured = match scaling {
+        Scaling::NotAsked => return Err("it was not measured (--no-measure).".to_owned()),
+        Scaling::OneCpu => return Err("it is unavailable on one CPU.".to_owned()),
+        Scaling::Measured(measured) => measured,
+    };
+    if measured.is_busy() {
+        return Err(format!(
+            "other programs had the CPUs in {} of {} blocks; try again when the machine is idle.",
+            measured.blocks - measured.free,
+            measured.blocks
+        ));
+    }
+    let threads = measured.threads();
+    let of = |who| measured.of(who, threads).unwrap_or(0.0);
+    let (yours, start, reference) = (of("yours"), of("start"), of("reference"));
+    if start <= 0.0 || reference < GAIN * start {
+        return Err(format!(
+            "on {threads} threads the reference itself is only {} as fast as the start here, \
+             which tells no answers apart.",
+            times(reference / start)
+        ));
+    }
+    let way = ((yours - start) / (reference - start)).max(0.0);
+    let points = (f64::from(SCALES) * (way / ENOUGH).min(1.0)).round();
+    let place = match way {
+        0.0 => "no faster than the start".to_owned(),
+        way if way >= 1.0 => "as fast as the reference, or faster".to_owned(),
+        way => format!(
+            "{:.0} % of the way from the start to the reference",
+            way * 100.0
+        ),
+    };
+    let why = format!(
+        "on {threads} threads it does {} Mops, the start {}, the reference {}: {place}.",
+        significant(yours),
+        significant(start),
+        significant(reference)
+    );
+    Ok((points as u32, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::Kind;
+    use super::super::scaling::Median;
+    use super::*;
+
+    const RIGHT_ONE: Result<Checked, Fault> = Ok(Checked {
+        rounds: 1,
+        calls: 24_000,
+    });
+
+    /// Medians on two threads.
+    fn measured(yours: f64, start: f64, reference: f64) -> Measured {
+        let median = |(who, mops): (&str, f64)| Median {
+            who: who.to_owned(),
+            threads: 2,
+            mops,
+        };
+        let all = [("yours", yours), ("start", start), ("reference", reference)];
+        Measured {
+            medians: all.map(median).into(),
+            blocks: 15,
+            free: 15,
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn speed_counts_between_the_start_and_the_reference() {
+        for (yours, points) in [
+            (1.0, 3),
+            (5.0, 3),
+            (5.1, 3),
+            (7.0, 5),
+            (9.0, 7),
+            (11.0, 8),
+            (13.0, 10),
+            (15.0, 10),
+            (40.0, 10),
+        ] {
+            let measured = measured(yours, 5.0, 15.0);
+            let mark = mark(&RIGHT_ONE, Scaling::Measured(&measured));
+            assert_eq!((mark.points, mark.of), (points, 10), "{yours}: {mark:?}");
+            assert!(mark.reasons[0].contains("24,000 recorded calls"));
+            assert!(mark.reasons[1].contains("on 2 threads"), "{mark:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_has_no_points_whatever_its_speed() {
+        let fault = Fault {
+            kind: Kind::Duplicates,
+            stage: None,
+            what: "key 7 is twice in keys()".to_owned(),
+            listing: None,
+        };
+        let measured = measured(40.0, 5.0, 15.0);
+        let mark = mark(&Err(fault), Scaling::Measured(&measured));
+        assert_eq!((mark.points, mark.of), (0, 10));
+        assert!(mark.reasons[0].contains("key 7"), "{mark:?}");
+    }
+
+    #[test]
+    fn where_scaling_cannot_be_told_the_mark_is_of_less() {
+        let mut busy = measured(10.0, 5.0, 15.0);
+        busy.free = 2;
+        let flat = measured(5.5, 5.0, 5.5);
+        for (scaling, word) in [
+            (Scaling::NotAsked, "--no-measure"),
+            (Scaling::OneCpu, "unavailable on one CPU"),
+            (Scaling::Measured(&busy), "13 of 15 blocks"),
+            (Scaling::Measured(&flat), "1.10\u{a0}×"),
+        ] {
+            let mark = mark(&RIGHT_ONE, scaling);
+            assert_eq!((mark.points, mark.of), (3, 3));
+            assert!(mark.reasons[1].contains(word), "{mark:?}");
+        }
+    }
+
+    /// In the README that `--init` writes, word for word.
+    #[test]
+    fn the_rubric_is_one() {
+        let readme = include_str!("start/README.md");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(readme).contains(&words(RUBRIC)));
+        for number in [RIGHT.to_string(), SCALES.to_string(), "80 %".to_owned()] {
+            assert!(RUBRIC.contains(&number));
+        }
+        assert!((ENOUGH - 0.8).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,316 @@
+//! Building and running an answer, within limits.
+
+use super::fault::{Fault, Kind};
+use super::project::{Answer, Workshop};
+use crate::peer::child::{self, End, Limits, Watched};
+use corelay_history::model::map::{Map, Operation};
+use corelay_history::{Failure, History};
+use corelay_sync::facade::atomic::AtomicBool;
+use serde::Deserialize;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+/// What building gets at least: a machine may be slow, and the answer is not to blame.
+pub const BUILD_LIMIT: Duration = Duration::from_secs(120);
+
+/// What may be printed, in bytes, before it is stopped.
+const OUTPUT: u64 = 1 << 20;
+
+/// Lines of a compiler's error that are shown.
+const LINES: usize = 16;
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limited<'a> {
+    /// For the check and for measuring, each; building gets [`BUILD_LIMIT`] at least.
+    pub limit: Duration,
+    /// Set by Ctrl-C.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// The result of something done to an answer: the inner error is the answer's.
+pub type Outcome<T> = Result<Result<T, Fault>, String>;
+
+/// What a check has looked at and found right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Checked {
+    /// Short rounds of recorded calls.
+    pub rounds: usize,
+    /// Calls in them.
+    pub calls: usize,
+}
+
+/// A line of `told.jsonl`.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Told {
+    Stage(String),
+    Fault { kind: Kind, what: String },
+    Done(Checked),
+}
+
+impl Limited<'_> {
+    /// A cargo to be told what to do.
+    ///
+    /// # Errors
+    /// A sentence that says that there is none.
+    pub(super) fn cargo(&self) -> Result<Command, String> {
+        let mut cargo = crate::peer::cargo()
+            .map_err(|error| format!("the exercise is built with cargo, which is {error}"))?;
+        cargo.env("LC_ALL", "C").env("CARGO_TERM_COLOR", "never");
+        Ok(cargo)
+    }
+
+    pub(super) fn watch(&self, command: &mut Command) -> Result<Watched, String> {
+        self.watch_for(self.limit, command)
+    }
+
+    fn watch_for(&self, time: Duration, command: &mut Command) -> Result<Watched, String> {
+        let limits = Limits {
+            time,
+            output: OUTPUT,
+            group: true,
+        };
+        let program = command.get_program().display().to_string();
+        let watched = child::watch(command, limits, self.interrupted)
+            .map_err(|error| format!("{program} cannot be run: {error}"))?;
+        match watched.end {
+            End::Interrupted => Err("interrupted; nothing was marked".to_owned()),
+            _ => Ok(watched),
+        }
+    }
+
+    /// Builds the programs for an answer; without the one that measures, if it is not needed.
+    ///
+    /// # Errors
+    /// A sentence where that is nobody's fault.
+    pub fn build(&self, workshop: &Workshop, answer: &Answer, measure: bool) -> Outcome<()> {
+        workshop.take(answer)?;
+        let mut cargo = self.cargo()?;
+        cargo
+            .current_dir(workshop.harness())
+            .args(["build", "--quiet", "--release", "--offline", "--target-dir"])
+            .arg(workshop.target())
+            // What is unsafe cannot be checked by running it.
+            .env("RUSTFLAGS", "-F unsafe_code");
+        if measure {
+            cargo.args(["--features", "scale"]);
+        }
+        let time = self.limit.max(BUILD_LIMIT);
+        let built = self.watch_for(time, &mut cargo)?;
+        let fault = |kind, what: String, listing: Option<String>| Fault {
+            kind,
+            stage: None,
+            what,
+            listing,
+        };
+        let log = &built.stderr;
+        Ok(Err(match built.end {
+            End::Ended(status) if status.success() => return Ok(Ok(())),
+            End::TooLong => {
+                let what = format!("it was stopped after {} s", time.as_secs());
+                fault(Kind::Hang, format!("building: {what}"), None)
+            }
+            _ => {
+                let error = telling(log);
+                let first = error.lines().next().unwrap_or("cargo says nothing");
+                let ours = log.contains("could not compile `corelay-hash-checker`");
+                let kind = if ours { Kind::Unfit } else { Kind::Build };
+                fault(kind, first.to_owned(), Some(error.clone()))
+            }
+        }))
+    }
+
+    /// Runs the check that was built.
+    ///
+    /// # Errors
+    /// A sentence where that is nobody's fault.
+    pub fn check(&self, workshop: &Workshop) -> Outcome<Checked> {
+        let left = workshop.left();
+        let mut program = Command::new(workshop.program("check"));
+        program.arg(&left).arg(self.limit.as_secs().to_string());
+        // No file of an answer before this one is taken for its own.
+        for name in ["told.jsonl", "history.jsonl"] {
+            let _ = fs::remove_file(left.join(name));
+        }
+        let ran = self.watch(program.current_dir(&left))?;
+        let told = fs::read_to_string(left.join("told.jsonl")).unwrap_or_default();
+        match judged(&told, &ran, self.limit) {
+            Ok(checked) => {
+                let history = History::load(left.join("history.jsonl"));
+                let history = history.map_err(|error| format!("the recorded calls: {error}"))?;
+                Ok(explained(&history)?.map(|()| checked))
+            }
+            Err(fault) => Ok(Err(fault)),
+        }
+    }
+}
+
+/// How a process came to its end, where it did not end well; the end of a sentence.
+pub(super) fn bad_end(ran: &Watched, limit: Duration) -> Option<(Kind, String)> {
+    Some(match &ran.end {
+        End::Ended(status) if status.success() => return None,
+        End::TooLong | End::Interrupted => {
+            let limit = limit.as_secs();
+            let what = format!("it was stopped after {limit} s; --limit gives it more");
+            (Kind::Hang, what)
+        }
+        End::TooMuch => {
+            let what = format!("it was stopped after {} KiB", OUTPUT / 1024);
+            (Kind::Output, what)
+        }
+        End::Ended(status) => {
+            let last = ran.stderr.lines().rev().find(|line| !line.is_empty());
+            let said = last.map_or(String::new(), |last| format!(", after `{last}`"));
+            (Kind::Ended, format!("{status}{said}"))
+        }
+    })
+}
+
+/// What the check has told, and how it ended.
+fn judged(told: &str, ran: &Watched, limit: Duration) -> Result<Checked, Fault> {
+    let (mut stage, mut done) = (None, None);
+    let fault = |stage, kind, what| Fault {
+        kind,
+        stage,
+        what,
+        listing: None,
+    };
+    // A process that was stopped may have left half a line.
+    for line in told
+        .lines()
+        .map_while(|line| serde_json::from_str(line).ok())
+    {
+        match line {
+            Told::Stage(name) => stage = Some(name),
+            Told::Fault { kind, what } => return Err(fault(stage, kind, what)),
+            Told::Done(checked) => done = Some(checked),
+        }
+    }
+    match (bad_end(ran, limit), done) {
+        (Some((kind, what)), _) => Err(fault(stage, kind, what)),
+        (None, Some(checked)) => Ok(checked),
+        (None, None) => {
+            let what = "it has called `exit`, or something like it";
+            Err(fault(stage, Kind::Ended, what.to_owned()))
+        }
+    }
+}
+
+/// Whether there is an order of the calls that explains the answers.
+fn explained(history: &History<Operation<u64, u64>, Option<u64>>) -> Outcome<()> {
+    match corelay_history::check(&Map::new(), history) {
+        Ok(()) => Ok(Ok(())),
+        Err(Failure::NotLinearizable(found)) => {
+            let (thread, call) = found.unexplained();
+            let what = format!(
+                "no order of the calls explains what thread {thread} was answered at `{:?}`",
+                call.operation()
+            );
+            Ok(Err(Fault {
+                kind: Kind::Order,
+                stage: Some("recorded histories".to_owned()),
+                what,
+                listing: Some(found.to_string()),
+            }))
+        }
+        Err(gave_up) => Err(format!("the recorded calls cannot be judged: {gave_up}")),
+    }
+}
+
+/// The first error of a log, without the warnings before and what follows it.
+pub(super) fn telling(log: &str) -> String {
+    let is_error = |line: &&str| line.starts_with("error");
+    let mut lines: Vec<&str> = log
+        .lines()
+        .skip_while(|line| !is_error(line))
+        .take_while(|line| !line.trim().is_empty())
+        .take(LINES)
+        .collect();
+    if lines.is_empty() {
+        lines.extend(log.lines().rev().find(|line| !line.trim().is_empty()));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelay_history::Call;
+
+    #[test]
+    fn the_first_error_is_told() {
+        let log = "warning: unused\n --> src/lib.rs:1\n\nerror[E0425]: cannot find `x`\n \
+                   --> src/lib.rs:3:5\n\nerror: aborting\n";
+        assert_eq!(
+            telling(log),
+            "error[E0425]: cannot find `x`\n --> src/lib.rs:3:5"
+        );
+        assert_eq!(telling("no toolchain\n\n"), "no toolchain");
+        assert_eq!(telling(""), "");
+        assert_eq!(telling(&"error\n".repeat(100)).lines().count(), LINES);
+    }
+
+    fn ran(end: End) -> Watched {
+        Watched {
+            end,
+            stdout: String::new(),
+            stderr: "first\nmemory allocation failed\n\n".to_owned(),
+        }
+    }
+
+    const LIMIT: Duration = Duration::from_secs(7);
+    const STAGE: &str = "{\"stage\":\"one thread alone\"}\n";
+    const DONE: &str = "{\"done\":{\"rounds\":3,\"calls\":12}}\n";
+
+    fn ended(code: i32) -> End {
+        use std::process::ExitStatus;
+        #[cfg(unix)]
+        let status = std::os::unix::process::ExitStatusExt::from_raw(code << 8);
+        #[cfg(windows)]
+        let status = std::os::windows::process::ExitStatusExt::from_raw(code as u32);
+        let status: ExitStatus = status;
+        End::Ended(status)
+    }
+
+    #[test]
+    fn what_was_told_is_judged() {
+        let judge = |told: &str, end| judged(told, &ran(end), LIMIT);
+        let well = judge(&[STAGE, DONE].concat(), ended(0));
+        let checked = Checked {
+            rounds: 3,
+            calls: 12,
+        };
+        assert_eq!(well, Ok(checked));
+        let fault = "{\"fault\":{\"kind\":\"lost\",\"what\":\"key 5\"}}\n";
+        for (told, end, kind, words) in [
+            ([STAGE, fault].concat(), ended(1), Kind::Lost, "key 5"),
+            (STAGE.to_owned(), ended(0), Kind::Ended, "exit"),
+            (STAGE.to_owned(), ended(3), Kind::Ended, "memory allocation"),
+            (STAGE.to_owned(), End::TooLong, Kind::Hang, "after 7 s"),
+            (STAGE.to_owned(), End::TooMuch, Kind::Output, "1024 KiB"),
+            ([STAGE, "{\"sta"].concat(), End::TooLong, Kind::Hang, "7 s"),
+            // All was well, and then it did not end.
+            ([STAGE, DONE].concat(), End::TooLong, Kind::Hang, "7 s"),
+            ([STAGE, DONE].concat(), ended(1), Kind::Ended, "1"),
+        ] {
+            let fault = judge(&told, end).unwrap_err();
+            assert_eq!(fault.kind, kind, "{fault}");
+            assert!(fault.what.contains(words), "{fault}");
+            assert_eq!(fault.stage.as_deref(), Some("one thread alone"));
+        }
+        assert_eq!(judge("", ended(0)).unwrap_err().stage, None);
+    }
+
+    #[test]
+    fn a_stale_answer_has_no_explanation() {
+        let mut history = History::new();
+        history.push(0, Call::returned(Operation::Insert(1, 7), 0..=1, None));
+        assert_eq!(explained(&history), Ok(Ok(())));
+        history.push(1, Call::returned(Operation::Get(1), 2..=3, None));
+        let fault = explained(&history).unwrap().unwrap_err();
+        assert_eq!(fault.kind, Kind::Order);
+        assert!(fault.listing.unwrap().contains("get 1"));
+    }
+}

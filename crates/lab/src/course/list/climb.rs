@@ -1,0 +1,294 @@
+//! Rungs at some points, measured in turn: one run of each, then again one of each.
+
+use super::job::{Ended, Job, Pages};
+use super::memory::{free_memory, small_pages};
+use super::neighbour::Neighbour;
+use super::rungs::Rung;
+use crate::measure::cpu::process_cpu_s;
+use crate::measure::mode::{Bracket, tag};
+use crate::measure::rig::Rig;
+use crate::measure::session::{kept, summary};
+use crate::measure::stats;
+use crate::schema::{Mode, Params, Run, Sample};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The workload's name in results.
+pub const WORKLOAD: &str = "course-list";
+
+/// Fewer samples of a mode than that are no median yet.
+const FEW: usize = 3;
+
+/// A rung, and how it is run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The rung.
+    pub rung: &'static Rung,
+    /// Threads that insert.
+    pub threads: usize,
+    /// Keys of each of them.
+    pub share: usize,
+    /// Parts that the keys are cut into.
+    pub parts: usize,
+    /// Bytes between the heads of two lists.
+    pub padding: usize,
+    /// What is touched before.
+    pub pages: Pages,
+    /// Whether somebody else works on the first CPU now and then.
+    pub neighbour: bool,
+    /// Whether waiting and the making of nodes are timed.
+    pub watched: bool,
+}
+
+/// What came of a point.
+#[derive(Debug)]
+pub struct Climbed {
+    /// The point.
+    pub point: Point,
+    /// As every workload is written.
+    pub run: Run,
+    /// Each run that was right, with the mode of the machine.
+    pub ended: Vec<(Mode, Ended)>,
+}
+
+/// Points that are measured together.
+#[derive(Debug)]
+pub struct Climb {
+    entries: Vec<Entry>,
+    keys: Arc<[u64]>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    point: Point,
+    cpus: Vec<Option<usize>>,
+    taken: Vec<(Ended, f64, Option<Bracket>)>,
+    fault: Option<String>,
+}
+
+impl Climb {
+    /// Makes the keys of the largest point. `cpus` are those of the first, the second, … thread.
+    pub fn new(points: Vec<Point>, cpus: &[Option<usize>]) -> Self {
+        small_pages();
+        let most = points.iter().map(|point| point.threads * point.share).max();
+        let entry = |point: Point| Entry {
+            cpus: cpus.iter().copied().take(point.threads).collect(),
+            point,
+            taken: Vec::new(),
+            fault: None,
+        };
+        Self {
+            entries: points.into_iter().map(entry).collect(),
+            keys: Job::table(most.unwrap_or(0)),
+        }
+    }
+
+    /// Runs each once; stops early when interrupted, and says whether the round was finished.
+    pub fn round(&mut self, rig: &mut Rig, mut tick: impl FnMut(&str)) -> bool {
+        for entry in &mut self.entries {
+            if rig.is_interrupted() {
+                return false;
+            }
+            if entry.fault.is_none() {
+                tick(entry.point.rung.name);
+                entry.sample(rig, &self.keys);
+            }
+        }
+        true
+    }
+
+    /// A round to warm up, then so many; then some more of those that the machine's moves have left
+    /// with few samples of the mode that most have. False where it was interrupted before each had
+    /// one.
+    pub fn measure(&mut self, rig: &mut Rig, rounds: usize, mut tick: impl FnMut(&str)) -> bool {
+        self.warm_up_with(rig, &mut tick);
+        for _ in 0..rounds {
+            if !self.round(rig, &mut tick) {
+                break;
+            }
+        }
+        for _ in 0..rounds {
+            self.round_of_few(rig, rounds.min(FEW), &mut tick);
+        }
+        !rig.is_interrupted() || self.fewest() > 0
+    }
+
+    /// One run of each that has fewer samples than `few`.
+    fn round_of_few(&mut self, rig: &mut Rig, few: usize, mut tick: impl FnMut(&str)) {
+        let smallest = rig.smallest_ns();
+        let of = |entry: &Entry, mode| {
+            let taken = entry.taken.iter();
+            taken
+                .filter(|(.., bracket)| tag(*bracket, smallest) == mode)
+                .count()
+        };
+        let all = |mode| {
+            self.entries
+                .iter()
+                .map(|entry| of(entry, mode))
+                .sum::<usize>()
+        };
+        let modes = [Mode::Near, Mode::Far, Mode::Unknown];
+        let mode = modes.into_iter().max_by_key(|&mode| all(mode));
+        let mode = mode.unwrap_or(Mode::Unknown);
+        for entry in &mut self.entries {
+            if of(entry, mode) < few && entry.fault.is_none() && !rig.is_interrupted() {
+                tick(entry.point.rung.name);
+                entry.sample(rig, &self.keys);
+            }
+        }
+    }
+
+    /// Runs each once without keeping a figure.
+    pub fn warm_up(&mut self, rig: &mut Rig) {
+        self.warm_up_with(rig, |_| {});
+    }
+
+    fn warm_up_with(&mut self, rig: &mut Rig, tick: impl FnMut(&str)) {
+        self.round(rig, tick);
+        self.entries
+            .iter_mut()
+            .for_each(|entry| entry.taken.clear());
+    }
+
+    /// Samples that every point has.
+    pub fn fewest(&self) -> usize {
+        self.entries
+            .iter()
+            .map(|entry| entry.taken.len())
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// Samples of the mode that every point has, by what is known so far.
+    pub fn blocks(&self, rig: &Rig, mode: Mode) -> usize {
+        let smallest = rig.smallest_ns();
+        let of = |entry: &Entry| {
+            let is_of = |(.., bracket): &&(_, _, Option<Bracket>)| tag(*bracket, smallest) == mode;
+            entry.taken.iter().filter(is_of).count()
+        };
+        self.entries.iter().map(of).min().unwrap_or(0)
+    }
+
+    /// Sums up.
+    pub fn finish(self, rig: &Rig) -> Vec<Climbed> {
+        let smallest = rig.smallest_ns();
+        let finish = |entry: Entry| entry.finish(smallest);
+        self.entries.into_iter().map(finish).collect()
+    }
+}
+
+impl Point {
+    /// One run.
+    pub fn run(&self, cpus: &[Option<usize>], keys: &Arc<[u64]>) -> Ended {
+        let job = Job {
+            threads: self.threads,
+            share: self.share,
+            parts: self.parts,
+            padding: self.padding,
+            pages: self.pages,
+            cpus: cpus.to_vec(),
+            watched: self.watched,
+            keys: Arc::clone(keys),
+        };
+        free_memory();
+        let first = cpus.first().copied().flatten();
+        let neighbour = self.neighbour.then(|| Neighbour::on(first)).transpose();
+        match neighbour {
+            Ok(_works_meanwhile) => self.rung.run(&job),
+            Err(error) => Ended::failed(format!("the system gave no thread: {error}")),
+        }
+    }
+
+    fn params(&self, cpus: &[Option<usize>]) -> Params {
+        let mut extra = BTreeMap::new();
+        let mut add = |name: &str, value: serde_json::Value| extra.insert(name.to_owned(), value);
+        add("keys", self.share.into());
+        add("pages", self.pages.name().into());
+        if self.rung.takes_parts {
+            add("parts", self.parts.into());
+        }
+        if self.rung.is_padded {
+            add("padding", self.padding.into());
+        }
+        if self.neighbour {
+            add("neighbour", true.into());
+        }
+        Params {
+            threads: self.threads,
+            vars: 1,
+            placement: cpus.to_vec(),
+            extra,
+            ..Params::default()
+        }
+    }
+}
+
+impl Entry {
+    fn sample(&mut self, rig: &mut Rig, keys: &Arc<[u64]>) {
+        let before = rig.distance();
+        let cpu = process_cpu_s();
+        let ended = self.point.run(&self.cpus, keys);
+        let cpu_s = cpu
+            .zip(process_cpu_s())
+            .map_or(0.0, |(before, after)| after - before);
+        let after = rig.distance();
+        let bracket = rig.bracket(before, after);
+        if ended.fault.is_some() {
+            self.fault = ended.fault;
+        } else if !rig.is_interrupted() {
+            self.taken.push((ended, cpu_s, bracket));
+        }
+    }
+
+    fn finish(self, smallest: Option<f64>) -> Climbed {
+        let correct = self.fault.is_none();
+        let sample = |(ended, cpu_s, bracket): &(Ended, f64, Option<Bracket>)| Sample {
+            mops: ended.mops(),
+            mode: tag(*bracket, smallest),
+            rtt_ns: bracket.map(Bracket::larger_ns),
+            per_thread: ended.laps.iter().map(|lap| lap.keys).collect(),
+            cpu_s: *cpu_s,
+            latency_ns: None,
+            arrivals: None,
+            fibres: None,
+            counts: None,
+        };
+        let samples: Vec<Sample> = self.taken.iter().map(sample).collect();
+        let by_mode = match correct {
+            true => kept(&samples),
+            false => BTreeMap::new(),
+        };
+        let all: Vec<f64> = by_mode.values().flatten().copied().collect();
+        let mut notes: Vec<String> = self.fault.into_iter().collect();
+        if correct && all.is_empty() {
+            notes.push("no sample could be used".to_owned());
+        }
+        let run = Run {
+            workload: WORKLOAD.to_owned(),
+            method: self.point.rung.name.to_owned(),
+            params: self.point.params(&self.cpus),
+            correct,
+            median_mops: stats::median(&all).unwrap_or(0.0),
+            harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
+            by_mode: by_mode
+                .into_iter()
+                .filter_map(|(mode, mops)| Some((mode, summary(&mops)?)))
+                .collect(),
+            samples,
+            trustees: Vec::new(),
+            latency_ns: None,
+            load: None,
+            loads: None,
+            not_installed: None,
+            notes,
+        };
+        let modes: Vec<Mode> = run.samples.iter().map(|sample| sample.mode).collect();
+        let ended = self.taken.into_iter().map(|(ended, ..)| ended);
+        Climbed {
+            point: self.point,
+            run,
+            ended: modes.into_iter().zip(ended).collect(),
+        }
+    }
+}

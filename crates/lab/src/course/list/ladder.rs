@@ -1,0 +1,199 @@
+//! The whole ladder: every rung over the numbers of threads, and two sweeps beside it.
+
+use super::climb::{Climb, Climbed, Point};
+use super::job::Pages;
+use super::rungs::{self, Rung};
+use crate::measure::rig::Rig;
+use crate::schema::{Mode, ModeSummary};
+use std::collections::BTreeMap;
+
+/// Parts for each thread, where nothing else is asked for: enough against stragglers, says the
+/// source.
+pub const PARTS_OF_A_THREAD: usize = 4;
+
+/// Bytes between two heads, where nothing else is asked for: two lines, for some processors fetch
+/// lines in pairs.
+pub const PADDING: usize = 128;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The rungs.
+    pub rungs: Vec<&'static Rung>,
+    /// Numbers of threads, ascending.
+    pub threads: Vec<usize>,
+    /// Keys of each thread.
+    pub share: usize,
+    /// Numbers of parts to be swept with the most threads, each at least that many.
+    pub parts: Vec<usize>,
+    /// Bytes between two heads to be swept with the most threads.
+    pub paddings: Vec<usize>,
+    /// What is touched before.
+    pub pages: Pages,
+    /// Samples of each point.
+    pub rounds: usize,
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Ladder {
+    /// Rungs by numbers of threads, in that order.
+    pub rungs: Vec<Climbed>,
+    /// `padded` with the most threads, by bytes between two heads.
+    pub paddings: Vec<Climbed>,
+    /// `padded` with the most threads, by parts: alone, then each with a neighbour.
+    pub parts: Vec<[Climbed; 2]>,
+    /// The mode of most samples: what is compared is of this one.
+    pub mode: Mode,
+}
+
+impl Plan {
+    /// Numbers of parts worth a look with so many threads.
+    pub fn usual_parts(threads: usize) -> Vec<usize> {
+        [1, 2, PARTS_OF_A_THREAD, 16, 64]
+            .map(|n| n * threads)
+            .to_vec()
+    }
+
+    /// The most threads.
+    pub fn most(&self) -> usize {
+        self.threads.iter().copied().max().unwrap_or(1)
+    }
+
+    /// Runs that it takes, those to warm up among them.
+    pub fn runs(&self) -> usize {
+        let sweeps = self.paddings.len() + 2 * self.parts.len();
+        (self.rounds + 1) * (self.rungs.len() * self.threads.len() + sweeps)
+    }
+
+    fn point(&self, rung: &'static Rung, threads: usize) -> Point {
+        Point {
+            rung,
+            threads,
+            share: self.share,
+            parts: PARTS_OF_A_THREAD * threads,
+            padding: PADDING,
+            pages: self.pages,
+            neighbour: false,
+            watched: false,
+        }
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let padded = rungs::named("padded").expect("it is a rung");
+        let most = self.point(padded, self.most());
+        let rungs = self.rungs.iter();
+        let mut points: Vec<Point> = rungs
+            .flat_map(|rung| {
+                self.threads
+                    .iter()
+                    .map(|&threads| self.point(rung, threads))
+            })
+            .collect();
+        let padding = |&padding: &usize| Point {
+            padding,
+            ..most.clone()
+        };
+        points.extend(self.paddings.iter().map(padding));
+        for &parts in &self.parts {
+            for neighbour in [false, true] {
+                points.push(Point {
+                    parts,
+                    neighbour,
+                    ..most.clone()
+                });
+            }
+        }
+        points
+    }
+
+    /// Measures it; `None` where it was interrupted before each point had a sample.
+    pub fn measure(
+        &self,
+        rig: &mut Rig,
+        cpus: &[Option<usize>],
+        mut tick: impl FnMut(&str),
+    ) -> Option<Ladder> {
+        let mut climb = Climb::new(self.points(), cpus);
+        if !climb.measure(rig, self.rounds, &mut tick) {
+            return None;
+        }
+        let all = climb.finish(rig);
+        let mode = usual(&all);
+        let mut all = all.into_iter();
+        let rungs = self.rungs.len() * self.threads.len();
+        let rungs = all.by_ref().take(rungs).collect();
+        let paddings: Vec<Climbed> = all.by_ref().take(self.paddings.len()).collect();
+        let mut parts = Vec::new();
+        while let (Some(alone), Some(beside)) = (all.next(), all.next()) {
+            parts.push([alone, beside]);
+        }
+        let mut ladder = Ladder {
+            rungs,
+            paddings,
+            parts,
+            mode,
+        };
+        ladder.name_sweeps();
+        Some(ladder)
+    }
+}
+
+/// The mode of most samples.
+pub fn usual(all: &[Climbed]) -> Mode {
+    let mut counts: BTreeMap<Mode, usize> = BTreeMap::new();
+    for (mode, _) in all.iter().flat_map(|climbed| &climbed.ended) {
+        *counts.entry(*mode).or_default() += usize::from(*mode != Mode::Discarded);
+    }
+    let most = counts.into_iter().max_by_key(|&(_, count)| count);
+    most.map_or(Mode::Unknown, |(mode, _)| mode)
+}
+
+impl Climbed {
+    /// The mode in which it has samples: this one; where it was never seen in it, another.
+    pub fn mode_of(&self, mode: Mode) -> Option<Mode> {
+        let modes = &self.run.by_mode;
+        let known = modes.contains_key(&mode).then_some(mode);
+        known.or_else(|| modes.keys().next().copied())
+    }
+
+    /// Its samples of that mode.
+    pub fn best(&self, mode: Mode) -> Option<ModeSummary> {
+        self.run.by_mode.get(&self.mode_of(mode)?).copied()
+    }
+
+    /// Their median, in Mops.
+    pub fn mops(&self, mode: Mode) -> Option<f64> {
+        self.best(mode).map(|summary| summary.median_mops)
+    }
+}
+
+impl Ladder {
+    /// A rung with so many threads.
+    pub fn rung(&self, name: &str, threads: usize) -> Option<&Climbed> {
+        let is_it = |c: &&Climbed| c.point.rung.name == name && c.point.threads == threads;
+        self.rungs.iter().find(is_it)
+    }
+
+    /// How many times as fast a rung is with so many threads as with one.
+    pub fn speed_up(&self, name: &str, threads: usize) -> Option<f64> {
+        let mops = |threads| self.rung(name, threads)?.mops(self.mode);
+        Some(mops(threads)? / mops(1)?)
+    }
+
+    /// Everything that was measured.
+    pub fn all(&self) -> impl Iterator<Item = &Climbed> {
+        let sweeps = self.paddings.iter().chain(self.parts.iter().flatten());
+        self.rungs.iter().chain(sweeps)
+    }
+
+    /// Sweeps are workloads of their own: over threads they would be points of one line.
+    fn name_sweeps(&mut self) {
+        for climbed in &mut self.paddings {
+            climbed.run.workload += "-padding";
+        }
+        for climbed in self.parts.iter_mut().flatten() {
+            climbed.run.workload += "-parts";
+        }
+    }
+}

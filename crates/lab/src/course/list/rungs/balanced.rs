@@ -1,0 +1,19 @@
+//! As `preallocated`, with the keys cut into more parts than there are threads: who is done with one
+//! takes the next, so that who is slow gets fewer.
+
+use super::{Ended, Heads, Job, Node};
+
+pub(super) fn run(job: &Job) -> Ended {
+    let mut nodes = job.array();
+    let mut lists = Heads::new(job.threads, 0);
+    let parts = job.parts(nodes.chunks_mut(job.part_len()));
+    let ended = job.run(lists.each(), |me, list| {
+        while let Some((keys, nodes)) = parts.take() {
+            for (&key, node) in me.part(keys).iter().zip(nodes) {
+                list.push(node.write(Node::new(key)));
+            }
+        }
+    });
+    drop(parts);
+    ended.check(lists.together(), job.all())
+}

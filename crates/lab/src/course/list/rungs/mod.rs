@@ -1,0 +1,70 @@
+//! The rungs of the ladder: each a program of its own, in a file of its own.
+
+mod balanced;
+mod biglock;
+mod delegated;
+mod mimalloc;
+mod padded;
+mod partitioned;
+mod pool;
+mod preallocated;
+mod system;
+
+use super::heads::Heads;
+use super::job::{Ended, Job, Pages};
+use super::mi::MiBox;
+use super::nodes::{List, Node};
+
+/// A way to insert keys into a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Rung {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What is new in it, in a line.
+    pub idea: &'static str,
+    /// Its source, as it is compiled.
+    pub source: &'static str,
+    /// Whether its keys are cut into parts that threads take one after the other.
+    pub takes_parts: bool,
+    /// Whether there is room between its lists' heads.
+    pub is_padded: bool,
+    run: fn(&Job) -> Ended,
+}
+
+impl Rung {
+    /// Runs it once.
+    pub fn run(&self, job: &Job) -> Ended {
+        (self.run)(job)
+    }
+}
+
+macro_rules! rung {
+    ($name:ident, $idea:literal, parts: $parts:literal, padded: $padded:literal) => {
+        Rung {
+            name: stringify!($name),
+            idea: $idea,
+            source: include_str!(concat!(stringify!($name), ".rs")),
+            takes_parts: $parts,
+            is_padded: $padded,
+            run: $name::run,
+        }
+    };
+}
+
+/// From the bottom to the top.
+pub const RUNGS: &[Rung] = &[
+    rung!(biglock, "one list, one lock", parts: false, padded: false),
+    rung!(partitioned, "a list for each thread", parts: false, padded: false),
+    rung!(preallocated, "all nodes made before", parts: false, padded: false),
+    rung!(balanced, "who is done takes the next part", parts: true, padded: false),
+    rung!(padded, "room between the lists' heads", parts: true, padded: true),
+    rung!(system, "padded, nodes from the system", parts: true, padded: true),
+    rung!(mimalloc, "padded, nodes from mimalloc", parts: true, padded: true),
+    rung!(pool, "padded, nodes from a pool", parts: true, padded: true),
+    rung!(delegated, "one list, one thread that owns it", parts: false, padded: false),
+];
+
+/// The rung of this name.
+pub fn named(name: &str) -> Option<&'static Rung> {
+    RUNGS.iter().find(|rung| rung.name == name)
+}

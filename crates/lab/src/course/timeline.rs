@@ -1,0 +1,328 @@
+//! Parts of work on a timeline, thread by thread (L4): with as many parts as threads, and with more.
+//!
+//! The tracer records a span for each part that a thread inserts. One CPU has a neighbour that takes
+//! it half of the time, so that one thread is slow for certain. Each thread's spans are counted by
+//! itself, too: what the tracer kept and what it says that it has lost must add up to that.
+
+use super::guess::Question;
+use super::list::climb::Point;
+use super::list::job::{Ended, Job, PART, Pages};
+use super::list::ladder::{PADDING, PARTS_OF_A_THREAD};
+use super::list::rungs;
+use super::shown::{Guess, Part, Picture, Shown};
+use crate::figure::grid::Grid;
+use crate::plot::{Place, duration, grouped, percent};
+use crate::report::words::count;
+use crate::timeline;
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+use corelay_sync::trace::{Event, Limits, Recording, Trace};
+use serde::Serialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// What is asked beforehand.
+pub const QUESTION: Question = Question {
+    text: "Each thread has the same number of keys, and somebody else takes the first CPU half of the \
+           time: how much of the run is the quickest thread done and waits for the slowest?",
+    unit: "%",
+};
+
+/// What is traced.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Threads that insert.
+    pub threads: usize,
+    /// Keys of each.
+    pub share: usize,
+    /// Parts of the second run; the first has as many as threads.
+    pub parts: usize,
+    /// Events that a thread keeps.
+    pub events: usize,
+    /// Whether the first CPU has a neighbour.
+    pub neighbour: bool,
+}
+
+/// A run and its trace.
+#[derive(Debug)]
+pub struct Traced {
+    /// Parts that the keys were cut into.
+    pub parts: usize,
+    /// What the threads did.
+    pub ended: Ended,
+    /// What was recorded of it, from the first part on.
+    pub trace: Trace,
+}
+
+/// What a thread did, beside what was recorded of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Line {
+    thread: usize,
+    parts: u64,
+    keys: u64,
+    busy_ns: u64,
+    /// From its end to the last one's.
+    idle_ns: u64,
+    /// Spans that it recorded, and those of them that later ones have overwritten.
+    recorded: u64,
+    lost: u64,
+}
+
+impl Plan {
+    /// Both runs; `None` where it was interrupted.
+    ///
+    /// # Errors
+    /// Where a recording is under way already.
+    pub fn trace(
+        &self,
+        cpus: &[Option<usize>],
+        interrupted: &AtomicBool,
+    ) -> Result<Option<[Traced; 2]>, String> {
+        let keys = Job::table(self.threads * self.share);
+        let run = |parts| self.run(parts, cpus, &keys);
+        // Warms up.
+        run(self.threads)?;
+        let (few, many) = (run(self.threads)?, run(self.parts)?);
+        // Relaxed: the flag carries no data.
+        Ok((!interrupted.load(Ordering::Relaxed)).then_some([few, many]))
+    }
+
+    fn run(
+        &self,
+        parts: usize,
+        cpus: &[Option<usize>],
+        keys: &Arc<[u64]>,
+    ) -> Result<Traced, String> {
+        let point = Point {
+            rung: rungs::named("padded").expect("it is a rung"),
+            threads: self.threads,
+            share: self.share,
+            parts,
+            padding: PADDING,
+            pages: Pages::Touched,
+            neighbour: self.neighbour,
+            watched: false,
+        };
+        let limits = Limits::in_memory(self.events, 64 << 20);
+        let recording = Recording::start(limits).map_err(|error| format!("timeline: {error}"))?;
+        let cpus: Vec<_> = cpus.iter().copied().take(self.threads).collect();
+        let ended = point.run(&cpus, keys);
+        let trace = from_first_part(recording.stop());
+        Ok(Traced {
+            parts,
+            ended,
+            trace,
+        })
+    }
+}
+
+/// Without what came before the timed phase: its beginning is the trace's.
+fn from_first_part(mut trace: Trace) -> Trace {
+    let is_part = |event: &&Event| std::ptr::eq(event.mark, &raw const PART);
+    trace
+        .threads
+        .retain(|thread| thread.events.iter().any(|event| is_part(&event)));
+    let parts = || trace.threads.iter().flat_map(|t| &t.events).filter(is_part);
+    let begin = parts().map(|event| event.begin_ns).min().unwrap_or(0);
+    let end = parts()
+        .map(|event| event.begin_ns + event.duration_ns.unwrap_or(0))
+        .max();
+    trace.length_ns = end.unwrap_or(begin) - begin;
+    for thread in &mut trace.threads {
+        // The mark that a thread is ready was no part.
+        let before = thread.events.len();
+        thread.events.retain(|event| is_part(&event));
+        thread.recorded -= (before - thread.events.len()) as u64;
+        thread.since_ns = thread.since_ns.saturating_sub(begin);
+        thread
+            .events
+            .iter_mut()
+            .for_each(|event| event.begin_ns -= begin);
+    }
+    trace
+}
+
+impl Traced {
+    fn lines(&self) -> Vec<Line> {
+        let last = self.ended.laps.iter().map(|lap| lap.end).max();
+        let line = |(thread, lap): (usize, &super::list::job::Lap)| {
+            let name = format!("inserter-{thread}");
+            let traced = self.trace.threads.iter().find(|traced| traced.name == name);
+            let ns = |time: std::time::Duration| time.as_nanos() as u64;
+            Line {
+                thread,
+                parts: lap.parts,
+                keys: lap.keys,
+                busy_ns: ns(lap.end - lap.begin),
+                idle_ns: last.map_or(0, |last| ns(last - lap.end)),
+                recorded: traced.map_or(0, |traced| traced.recorded),
+                lost: traced.map_or(0, corelay_sync::trace::ThreadTrace::overwritten),
+            }
+        };
+        self.ended.laps.iter().enumerate().map(line).collect()
+    }
+
+    /// How long the first who is done waits for the last, as a share of the run.
+    fn gap(&self) -> f64 {
+        let idle = self
+            .lines()
+            .iter()
+            .map(|line| line.idle_ns)
+            .max()
+            .unwrap_or(0);
+        idle as f64 / (self.ended.wall().as_nanos() as f64).max(1.0)
+    }
+
+    /// Whether the tracer has seen what the threads have done.
+    fn check(&self) -> Result<(), String> {
+        if let Some(fault) = &self.ended.fault {
+            return Err(fault.clone());
+        }
+        let unseen = |line: &Line| {
+            // A thread's mark that it is ready may be among the lost.
+            (line.recorded < line.parts || line.recorded > line.parts + 1).then_some((
+                line.thread,
+                line.parts,
+                line.recorded,
+            ))
+        };
+        match self.lines().iter().find_map(unseen) {
+            Some((thread, parts, recorded)) if self.trace.refused.all() == 0 => Err(format!(
+                "thread {thread} has inserted {parts} parts, and the tracer counts {recorded}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn what(&self, neighbour: bool) -> String {
+        let beside = if neighbour { ", with a neighbour" } else { "" };
+        format!(
+            "{} for {}{beside}",
+            count(self.parts as u64, "part", "parts"),
+            count(self.ended.laps.len() as u64, "thread", "threads")
+        )
+    }
+}
+
+/// Draws and tells both runs.
+pub fn shown(plan: &Plan, traced: [Traced; 2], mut guess: Guess) -> Shown {
+    guess.measured = Some(100.0 * traced[0].gap());
+    let mut shown = Shown::new(
+        "timeline",
+        "Stragglers on a timeline: who is done, and who is not",
+    );
+    shown.parts.push(Part::Words(format!(
+        "Each of {} inserts {} keys into a list of its own (`padded`){}. First the keys are cut into as \
+         many parts as there are threads; then into {}, which threads take one after the other.",
+        count(plan.threads as u64, "thread", "threads"),
+        grouped(plan.share as u64),
+        match plan.neighbour {
+            true => ", and somebody else takes the first CPU half of the time",
+            false => "",
+        },
+        grouped(plan.parts as u64),
+    )));
+    shown.look_at = look_at(plan, &traced);
+    shown.figures = json!(traced.each_ref().map(|run| json!({
+        "parts": run.parts,
+        "wall_ns": run.ended.wall().as_nanos() as u64,
+        "gap": run.gap(),
+        "threads": run.lines(),
+        "refused": run.trace.refused.all(),
+    })));
+    for (nth, run) in traced.into_iter().enumerate() {
+        if let Err(sentence) = run.check() {
+            shown.wrong.push(sentence);
+        }
+        let what = run.what(plan.neighbour);
+        shown.parts.push(Part::Table(table(&run, &what)));
+        let trace = run.trace;
+        shown.parts.push(Part::Picture(Picture {
+            name: format!("timeline-{}", nth + 1),
+            caption: what.clone(),
+            draw: Box::new(move |place: Place| {
+                timeline::drawn(&trace, &what, &format!("timeline-{}", nth + 1), place)
+            }),
+        }));
+    }
+    shown.guess = Some(guess);
+    shown
+}
+
+fn table(run: &Traced, what: &str) -> Grid {
+    let row = |line: Line| {
+        vec![
+            format!("inserter-{}", line.thread),
+            grouped(line.parts),
+            grouped(line.keys),
+            duration(line.busy_ns),
+            duration(line.idle_ns),
+            grouped(line.lost),
+        ]
+    };
+    Grid {
+        title: what.to_owned(),
+        head: [
+            "thread",
+            "parts",
+            "keys",
+            "at work",
+            "done before the last",
+            "spans lost",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows: run.lines().into_iter().map(row).collect(),
+    }
+}
+
+fn look_at(plan: &Plan, [few, many]: &[Traced; 2]) -> Vec<String> {
+    let mut told = vec![format!(
+        "With {} the first thread is done {} of the run before the last one; with {} it is {}.",
+        count(few.parts as u64, "part", "parts"),
+        percent(few.gap()),
+        grouped(many.parts as u64),
+        percent(many.gap())
+    )];
+    let keys = |run: &Traced| {
+        let each = run.ended.laps.iter().map(|lap| lap.keys);
+        each.clone().min().zip(each.max())
+    };
+    if let Some((least, most)) = keys(many).filter(|(least, most)| least < most) {
+        told.push(format!(
+            "Nobody has decided who is slow: threads that come to the next part sooner take it, {} keys \
+             here and {} there.",
+            grouped(most),
+            grouped(least)
+        ));
+    }
+    if plan.parts < PARTS_OF_A_THREAD * plan.threads {
+        told.push(format!(
+            "Try more parts (--parts {}): the last part of the slowest thread is what the others wait for.",
+            PARTS_OF_A_THREAD * plan.threads
+        ));
+    }
+    let lost: u64 = [few, many]
+        .iter()
+        .flat_map(|run| run.lines())
+        .map(|line| line.lost)
+        .sum();
+    if lost > 0 {
+        told.push(format!(
+            "The tracer keeps the last {} spans of a thread (--events) and has lost {} older ones: the \
+             shaded stretches are not known.",
+            grouped(plan.events as u64),
+            grouped(lost)
+        ));
+    }
+    told
+}
+
+impl Traced {
+    /// The trace as a file for the Perfetto UI.
+    ///
+    /// # Errors
+    /// Where `out` cannot be written.
+    pub fn write_json(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        self.trace.write_json(out)
+    }
+}

@@ -133,6 +133,10 @@ impl Client {
         self.stop_fast_path();
         if self.thread.in_callback() || patience.is_trustees() {
             self.reaper.look(self.channel());
+            if !self.thread.in_callback() {
+                // A trustee has no other occasion to.
+                self.move_callbacks(callbacks);
+            }
             if !self.has_room(units) {
                 self.observe_failed_pop();
                 return match patience {

@@ -331,3 +331,28 @@ fn promise_07_callbacks_of_trustees_that_have_ended_are_leaves() {
     let text = noted.recv().unwrap();
     assert!(text.contains("a callback on a trustee's thread"), "{text}");
 }
+
+/// The callbacks that a trustee has run make room for later ones.
+#[test]
+fn promise_07_nested_requests_of_one_trustee_have_no_last_one() {
+    let _watch = watchdog();
+    let trustees = start(Trustees::dedicated(2));
+    let (from, to) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, 0u64));
+    let answered = Arc::new(AtomicU64::new(0));
+    for round in 1..=scaled(1000) {
+        let (to, answered) = (to.clone(), Arc::clone(&answered));
+        from.post(move |()| {
+            to.apply_then(
+                |n| *n += 1,
+                move |()| {
+                    answered.fetch_add(1, Ordering::Relaxed);
+                },
+            );
+        });
+        if round % 8 == 0 {
+            from.apply(|()| ());
+        }
+    }
+    until(|| answered.load(Ordering::Relaxed) == scaled(1000));
+    assert_eq!(to.apply(|n| *n), scaled(1000));
+}

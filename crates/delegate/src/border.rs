@@ -3,7 +3,7 @@
 
 use crate::channel::client::{Patience, Refusal};
 use crate::channel::request::Post;
-use crate::thread::{NoClient, in_callback};
+use crate::thread::{Activity, NoClient, activity};
 use crate::trust::Trust;
 use corelay_sync::wait::NoSwitch;
 
@@ -12,7 +12,7 @@ use corelay_sync::wait::NoSwitch;
 pub enum Refused {
     /// Inside a delegated closure.
     Nested,
-    /// Inside a callback.
+    /// Inside a callback, or a destructor that a call of corelay runs.
     InCallback,
     /// Inside a callback, and the queue for what finds no room there is full.
     Full,
@@ -26,11 +26,12 @@ pub enum Refused {
 /// `Nested`, `InCallback`: inside of what.
 pub fn refused_here() -> Result<(), Refused> {
     if NoSwitch::is_active() {
-        Err(Refused::Nested)
-    } else if in_callback() {
-        Err(Refused::InCallback)
-    } else {
-        Ok(())
+        return Err(Refused::Nested);
+    }
+    match activity() {
+        Activity::Idle => Ok(()),
+        Activity::Leaf => Err(Refused::Nested),
+        Activity::Call | Activity::Callback | Activity::Ending => Err(Refused::InCallback),
     }
 }
 

@@ -21,7 +21,8 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
-        let client = self.known_client()?;
+        // SAFETY: the request is written next, or the client is not used; no user code runs before.
+        let client = unsafe { self.known_client() }?;
         let label = Then::<T, F, R>::label_of_fitting(self.header());
         Some((client, client.place_then::<T, F, R, C>(label)?))
     }
@@ -30,7 +31,8 @@ impl<T> Trust<T> {
     /// fast way.
     #[inline(always)]
     pub(crate) fn place(&self, label: Option<Label>, units: usize) -> Option<(&Client, Place<'_>)> {
-        let client = self.known_client()?;
+        // SAFETY: as in `place_then`.
+        let client = unsafe { self.known_client() }?;
         Some((client, client.place(label, units)?))
     }
 

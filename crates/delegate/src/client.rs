@@ -1,9 +1,10 @@
 //! What a client thread does besides making requests: poll, barrier, and leave.
 
 use crate::channel::client::Client;
+use crate::discard::discard;
 use crate::error::BarrierError;
 use crate::flat::member::serve_once;
-use crate::thread::{self, ThreadState, for_each_client};
+use crate::thread::{self, Activity, ThreadState, for_each_client};
 use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::NoSwitch;
 use std::sync::Arc;
@@ -92,8 +93,8 @@ pub fn barrier() -> Result<(), BarrierError> {
 pub(crate) fn finish_clients() {
     let Some(state) = thread::state() else { return };
     finish_all(&state, |_| ());
-    drop(state.take_own_faults());
-    for_each_client(|client| drop(client.take_faults()));
+    discard(state.take_own_faults());
+    for_each_client(|client| discard(client.take_faults()));
     state.raise_held();
 }
 
@@ -123,7 +124,7 @@ fn finish_all(state: &ThreadState, mut orphan_ends: impl FnMut(&Client)) {
 #[track_caller]
 fn refuse(call: &str) {
     NoSwitch::refuse(call);
-    if thread::in_callback() {
+    if thread::activity() != Activity::Idle {
         panic!("corelay: {call} inside a callback: the call that runs callbacks is under way");
     }
 }
@@ -136,8 +137,8 @@ fn refuse(call: &str) {
 /// callbacks must have run when the scope ends (the thesis's barrier before the join).
 ///
 /// Panics of callbacks that only now run, and failures that no [`barrier`] has asked for, are
-/// dropped: call [`barrier`] before to hear of them. Dropped inside a callback or a delegated
-/// closure, a guard does nothing.
+/// dropped: call [`barrier`] before to hear of them. Dropped inside a callback, a delegated closure or
+/// a destructor that corelay runs, a guard does nothing.
 ///
 /// ```
 /// # use corelay_delegate::{ClientGuard, Trustees};

@@ -1,5 +1,6 @@
 //! What can go wrong, an enum per operation; each gives back what was not consumed.
 
+use crate::discard::discard;
 use crate::held::circle::CircularWait;
 use std::any::Any;
 use std::fmt;
@@ -173,7 +174,7 @@ impl BarrierError {
     }
 
     pub(crate) fn merge(self, later: Self) -> Self {
-        discard_payload(Some(later.first));
+        discard(later.first);
         Self {
             first: self.first,
             count: self.count + later.count,
@@ -193,6 +194,35 @@ impl BarrierError {
     /// The first panic's message, where it has one.
     pub fn message(&self) -> &str {
         payload_message(&*self.first)
+    }
+}
+
+/// Failures of requests that nobody waits for, until a barrier takes them.
+#[derive(Default)]
+pub(crate) struct Faults {
+    first: Option<Box<dyn Any + Send>>,
+    count: u64,
+}
+
+impl Faults {
+    /// Counts a failure and keeps its payload, if it `is_first` or the earliest so far. Returns
+    /// the payload that is not kept, for the caller to discard.
+    pub(crate) fn add(
+        &mut self,
+        payload: Box<dyn Any + Send>,
+        is_first: bool,
+    ) -> Option<Box<dyn Any + Send>> {
+        self.count += 1;
+        match self.first {
+            Some(_) if !is_first => Some(payload),
+            _ => self.first.replace(payload),
+        }
+    }
+
+    /// The report of a barrier, if there is anything to report.
+    pub(crate) fn into_error(self) -> Option<BarrierError> {
+        let first = self.first.unwrap_or_else(|| Box::new(Poisoned));
+        (self.count > 0).then(|| BarrierError::new(first, self.count))
     }
 }
 
@@ -227,13 +257,5 @@ pub(crate) fn payload_message(payload: &(dyn Any + Send)) -> &str {
         "launched closures would wait for each other in a ring"
     } else {
         "a panic whose payload is no text"
-    }
-}
-
-/// Drops a payload that nobody wants. Its destructor may panic in turn: that is caught,
-/// and what it throws is leaked rather than dropped.
-pub(crate) fn discard_payload(payload: Option<Box<dyn Any + Send>>) {
-    if let Err(again) = crate::serving::guarded(|| drop(payload)) {
-        std::mem::forget(again);
     }
 }

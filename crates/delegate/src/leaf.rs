@@ -46,9 +46,10 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// A request that a closure has made, and that will not run, is being dropped.
-    pub(crate) fn enter_refused() -> Leaf<'static> {
-        const WHAT: &str = "the destructor of a request that cannot run";
+    /// A value of the user that this crate discards is being dropped: a request that cannot run, a
+    /// payload.
+    pub(crate) fn enter_discarded() -> Leaf<'static> {
+        const WHAT: &str = "the destructor of what a request has left";
         // SAFETY: as above; the name is static.
         let no_switch = unsafe { NoSwitch::enter(&WHAT, |what| what) };
         Leaf {

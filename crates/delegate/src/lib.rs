@@ -44,6 +44,7 @@ mod byway;
 mod channel;
 mod client;
 mod dedicated;
+mod discard;
 mod entrust;
 mod error;
 mod flat;

@@ -22,11 +22,10 @@
 //! it may wait for room then, since no trustee waits for it.
 
 use crate::channel::client::{Client, Patience, Refusal};
-use crate::error::discard_payload;
 use crate::held::Deferred;
 use crate::leaf::Leaf;
 use crate::object::Header;
-use crate::serving::{Serving, guarded};
+use crate::serving::Serving;
 use crate::thread::{connect, for_each_client, state};
 use crate::trust::Trust;
 use corelay_sync::facade::thread_local;
@@ -171,10 +170,10 @@ pub(crate) fn take_answers(serving: &Serving) -> bool {
     pending
 }
 
-/// Drops what will not run, or what it has left: a leaf, whose panic ends here.
+/// Drops a request that will not run, or what it has left, as a leaf: a member is perhaps serving.
 fn discard<Q>(request: Q) {
-    let _leaf = Leaf::enter_refused();
-    discard_payload(guarded(|| drop(request)).err());
+    let _leaf = Leaf::enter_discarded();
+    crate::discard::discard(request);
 }
 
 impl<T, F> Nested for Post<T, F>

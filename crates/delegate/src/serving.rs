@@ -1,7 +1,8 @@
 //! What a trustee keeps while it serves, whichever lane a request comes from: counts, poison,
 //! and whether closures have asked for something.
 
-use crate::error::{Poisoned, discard_payload};
+use crate::discard::discard;
+use crate::error::Poisoned;
 use crate::held::Holds;
 use crate::leaf::Leaf;
 use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
@@ -120,7 +121,7 @@ impl Serving {
     pub(crate) fn contain(&self, f: impl FnOnce()) {
         if let Err(payload) = guarded(f) {
             self.count_panic();
-            discard_payload(Some(payload));
+            discard(payload);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Delegated objects as one of the ways of sharing.
 
 use crate::channel::client::{Client, Patience};
+use crate::thread::{Activity, in_leaf};
 use crate::trust::{Trust, refuse_full, unwrap_answer};
 use corelay_sync::wait::NoSwitch;
 use corelay_sync::{Issue, Session, Shared};
@@ -103,7 +104,7 @@ impl<T> TrustSession<'_, T> {
     fn refuse_in_callback(&self, call: &str) {
         NoSwitch::refuse(call);
         assert!(
-            !self.client.thread.in_callback(),
+            self.client.thread.activity() == Activity::Idle,
             "corelay: {call} inside a callback: the call that runs callbacks is under way"
         );
     }
@@ -115,8 +116,9 @@ impl<T> Drop for TrustSession<'_, T> {
         if Rc::strong_count(&self.client) > 1 {
             return;
         }
-        if self.client.thread.in_callback() {
-            self.client.thread.adopt_orphan(Rc::clone(&self.client));
+        let state = &self.client.thread;
+        if in_leaf() || state.activity() != Activity::Idle {
+            state.adopt_orphan(Rc::clone(&self.client));
         } else {
             self.client.finish();
         }

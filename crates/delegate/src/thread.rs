@@ -4,25 +4,30 @@
 //! is two loads and two compares. The owner behind it ends with the thread: it waits for
 //! the answers and runs the callbacks. A destructor that calls corelay after that gets a
 //! temporary client, which finishes before the call returns.
+//!
+//! **Nobody uses a client that has been freed.** User code runs in three places: in a delegated
+//! closure or a destructor on a trustee (a leaf), in a callback or a [destructor](crate::discard)
+//! inside a call, and outside of all calls. Clients are freed in the third only: whatever frees
+//! them asks for the thread's [`Activity`] first. The fast paths need not say that they use a
+//! client, because they run no user code before they are done with it.
 
+mod state;
+
+pub(crate) use self::state::{Activity, ThreadState};
 use crate::channel::client::Client;
-use crate::error::{BarrierError, discard_payload};
+use crate::discard::discard;
 use crate::flat::member::{self, is_member};
-use crate::future::pool::Pools;
 use crate::held::circle::Number;
 use crate::held::launched;
 use crate::leaf::Leaf;
-use crate::report::roster::Name;
-use crate::serving::{Serving, guarded};
+use crate::serving::Serving;
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread_local;
-use corelay_sync::wait::{NoSwitch, OnThread, Registration, Source, on_thread, register};
-use std::any::Any;
+use corelay_sync::wait::{NoSwitch, Registration, Source, register};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::panic::resume_unwind;
 use std::rc::Rc;
 
 /// The clients of this thread by slot.
@@ -51,7 +56,7 @@ const IN_TURN: Table = Table {
 
 thread_local! {
     static TABLE: Cell<Table> = const { Cell::new(NO_TABLE) };
-    static OWNER: Ending = Ending(Owner::new());
+    static OWNER: Ending = Ending(ManuallyDrop::new(Owner::new()));
     /// The owner while its destructor runs: callbacks still find it.
     static ENDING: Cell<*const Owner> = const { Cell::new(std::ptr::null()) };
     /// A temporary client finishes: what runs meanwhile are callbacks, and no owner knows it.
@@ -59,16 +64,20 @@ thread_local! {
 }
 
 /// The client of this thread for the trustee in `slot`, if it has one.
+///
+/// # Safety
+/// The reference is not used any more when user code runs on this thread outside of a leaf and of
+/// a callback, or on this thread's other coroutines.
 #[inline(always)]
-pub(crate) fn lookup<'a>(slot: u32) -> Option<&'a Client> {
+pub(crate) unsafe fn lookup<'a>(slot: u32) -> Option<&'a Client> {
     let table = table();
     if slot as usize >= table.len {
         return None;
     }
     // SAFETY: the table has `len` entries while it is installed.
     let client = unsafe { *table.clients.wrapping_add(slot as usize) };
-    // SAFETY: null, or a client of the owner. It is dropped at the thread's end, or by
-    // `Owner::sweep`, which runs when no call of this crate is under way on this thread.
+    // SAFETY: null, or a client of the owner, which frees it where `activity` says `Idle` or
+    // `Ending` only: not before the caller is done with it.
     unsafe { client.as_ref() }
 }
 
@@ -157,7 +166,7 @@ impl Drop for ClientRef {
             let finishes = |now| FINISHES.try_with(|f| f.replace(now)).unwrap_or(now);
             let outer = finishes(true);
             client.finish();
-            client.thread.discard_held();
+            discard(client.thread.take_held());
             finishes(outer);
         }
     }
@@ -192,7 +201,24 @@ pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
 
 /// Runs `f` on this thread's clients; nothing where it has none, or none any more. Clients
 /// that `f` makes are visited too.
-pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
+pub(crate) fn for_each_client(f: impl FnMut(&Client)) {
+    let Some(state) = state() else { return };
+    let _call = state.enter_call();
+    // SAFETY: inside a call.
+    unsafe { visit_clients(f) };
+}
+
+/// Publishes what this thread's clients have issued.
+pub(crate) fn flush_clients() {
+    // SAFETY: `flush` runs no user code.
+    unsafe { visit_clients(Client::flush) };
+}
+
+/// As [`for_each_client`].
+///
+/// # Safety
+/// The thread is in a call, or `f` runs no user code.
+unsafe fn visit_clients(mut f: impl FnMut(&Client)) {
     let mut slot = 0;
     loop {
         // Read anew each time: `f` may run callbacks, which may make clients.
@@ -208,7 +234,7 @@ pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
         }
         // SAFETY: the table has `len` entries while it is installed.
         let client = unsafe { *table.clients.wrapping_add(slot) };
-        // SAFETY: null, or a client of the owner, see `lookup`.
+        // SAFETY: null, or a client of the owner, which frees none meanwhile, by the caller.
         if let Some(client) = unsafe { client.as_ref() } {
             f(client);
         }
@@ -221,22 +247,41 @@ pub(crate) fn state() -> Option<Rc<ThreadState>> {
     with_owner(|owner| Rc::clone(&owner.state))
 }
 
-/// True inside a callback.
-pub(crate) fn in_callback() -> bool {
-    match state() {
-        Some(state) => state.in_callback(),
-        None => FINISHES.try_with(Cell::get).unwrap_or(false),
+/// The part of this crate that this thread is in.
+pub(crate) fn activity() -> Activity {
+    if in_leaf() {
+        return Activity::Leaf;
     }
+    with_owner(|owner| owner.state.activity()).unwrap_or_else(|| {
+        let finishes = FINISHES.try_with(Cell::get).unwrap_or(false);
+        if finishes {
+            Activity::Callback
+        } else {
+            Activity::Idle
+        }
+    })
 }
 
-/// Ends this thread's clients now, as at its end. Does nothing where a call of this crate is
-/// under way on this thread: inside a callback or a delegated closure.
-pub(crate) fn retire_clients() {
+/// Runs `f`, user code inside a call of this crate or a trustee's loop: as a leaf in the loop, which
+/// must not wait, and elsewhere as a callback.
+pub(crate) fn run_user_code<R>(f: impl FnOnce() -> R) -> R {
     if in_leaf() {
-        return;
+        return f();
     }
+    if Serving::with_current(|_| ()).is_some() && !is_member() {
+        let _leaf = Leaf::enter_discarded();
+        return f();
+    }
+    let Some(state) = state() else { return f() };
+    let _entered = state.enter_user_code();
+    f()
+}
+
+/// Ends this thread's clients now, as at its end. Does nothing while a call of this crate is
+/// under way on this thread.
+pub(crate) fn retire_clients() {
     with_owner(|owner| {
-        if !owner.state.in_callback() {
+        if activity() == Activity::Idle {
             owner.finish();
         }
     });
@@ -264,8 +309,8 @@ pub(crate) struct Owner {
     state: Rc<ThreadState>,
 }
 
-/// The thread's, finished at its end.
-struct Ending(Owner);
+/// The owner of a thread, which finishes it at its end.
+struct Ending(ManuallyDrop<Owner>);
 
 /// A client, polled by this thread's other waits; not of a launched closure.
 struct Kept {
@@ -279,7 +324,7 @@ impl Source for Client {
             // The loop does it, between turns: callbacks of a trustee's are leaves.
             return false;
         }
-        if !self.thread.in_callback() {
+        if activity() == Activity::Idle {
             self.catch_up();
         }
         self.has_callbacks()
@@ -293,10 +338,7 @@ impl Owner {
 
     /// Of a launched closure.
     pub(crate) fn of_launch(launch: Number) -> Self {
-        Self::with_state(ThreadState {
-            launch: Some(launch),
-            ..ThreadState::default()
-        })
+        Self::with_state(ThreadState::of_launch(launch))
     }
 
     fn with_state(state: ThreadState) -> Self {
@@ -366,12 +408,12 @@ impl Owner {
     /// Drops the clients of trustees that have ended, so that slots are used again. Their
     /// last callbacks run here: a thread that goes from trustee to trustee need not poll.
     ///
-    /// Not in a callback, nor on a member, which may serve inside another call: that call uses
-    /// its client still.
+    /// Not inside another call, which may use a client still: a member serves inside of its own.
     fn sweep(&self) {
-        if self.state.in_callback() || is_member() {
+        if self.state.activity() != Activity::Idle || is_member() {
             return;
         }
+        let _call = self.state.enter_call();
         let slots = self.clients.borrow().len();
         for slot in 0..slots {
             let over = self.client_in(slot).is_some_and(|client| {
@@ -390,9 +432,22 @@ impl Owner {
         }
     }
 
-    /// Finishes all clients and lets go of those that no session uses. Callbacks may make
-    /// new ones meanwhile.
+    /// Finishes all clients and lets go of those that no session uses. Callbacks and destructors
+    /// may make new ones meanwhile.
     pub(crate) fn finish(&self) {
+        let _ending = self.state.enter_ending();
+        loop {
+            self.finish_clients();
+            let (held, faults) = (self.state.take_held(), self.state.take_own_faults());
+            if held.is_none() && faults.is_none() {
+                return;
+            }
+            // Their destructors may ask for something.
+            discard((held, faults));
+        }
+    }
+
+    fn finish_clients(&self) {
         let mut slot = 0;
         while slot < self.clients.borrow().len() {
             if let Some(client) = self.client_in(slot) {
@@ -411,187 +466,16 @@ impl Owner {
         while let Some(orphan) = self.state.take_orphan() {
             orphan.finish();
         }
-        self.state.discard_held();
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let _ = ENDING.try_with(|ending| ending.set(&raw const self.0));
+        let _ = ENDING.try_with(|ending| ending.set(&raw const *self.0));
         self.0.finish();
         show_table(NO_TABLE);
         let _ = ENDING.try_with(|ending| ending.set(std::ptr::null()));
-    }
-}
-
-type Callback = Box<dyn FnOnce()>;
-
-/// What all clients of a thread have in common.
-#[derive(Default)]
-pub(crate) struct ThreadState {
-    /// Slots of this thread's futures.
-    pub(crate) pools: Pools,
-    in_callback: Cell<bool>,
-    /// Callbacks whose answers came while another callback ran.
-    left: RefCell<VecDeque<Callback>>,
-    /// The first panic of a callback, until the call that ran it has done its own work.
-    held: RefCell<Option<Box<dyn Any + Send>>>,
-    /// What went wrong with requests of a member to itself, until its next barrier.
-    own_faults: RefCell<Option<BarrierError>>,
-    /// Clients whose last session ended inside a callback.
-    orphans: RefCell<Vec<Rc<Client>>>,
-    /// Given to the thread's clients.
-    name: RefCell<Option<Name>>,
-    /// The launched closure that is meant, rather than a thread.
-    pub(crate) launch: Option<Number>,
-}
-
-/// Callbacks run until it is dropped.
-pub(crate) struct InCallback<'a> {
-    state: &'a ThreadState,
-    /// A callback that waits must not be suspended: the others on this thread wait for the
-    /// call that runs it.
-    _on_thread: OnThread,
-}
-
-impl Drop for InCallback<'_> {
-    fn drop(&mut self) {
-        self.state.in_callback.set(false);
-    }
-}
-
-impl ThreadState {
-    /// What a client of this thread is called, if it is called anything.
-    pub(crate) fn name(&self) -> Option<Name> {
-        let given = self.name.borrow().clone();
-        given.or_else(|| std::thread::current().name().map(Name::from))
-    }
-
-    pub(crate) fn set_name(&self, name: Name) {
-        *self.name.borrow_mut() = Some(name);
-    }
-
-    /// A callback runs on this thread.
-    pub(crate) fn in_callback(&self) -> bool {
-        self.in_callback.get()
-    }
-
-    pub(crate) fn enter_callbacks(&self) -> InCallback<'_> {
-        assert!(
-            !self.in_callback.replace(true),
-            "corelay: callbacks start no callbacks"
-        );
-        InCallback {
-            state: self,
-            _on_thread: on_thread(),
-        }
-    }
-
-    /// Keeps the panic of a callback; a second one is dropped.
-    pub(crate) fn hold(&self, payload: Box<dyn Any + Send>) {
-        let earlier = self.held.borrow().is_some();
-        if earlier {
-            discard_payload(Some(payload));
-        } else {
-            *self.held.borrow_mut() = Some(payload);
-        }
-    }
-
-    /// True where the panic of a callback is held.
-    #[inline]
-    pub(crate) fn has_held(&self) -> bool {
-        self.held.borrow().is_some()
-    }
-
-    /// Goes on with the panic of a callback, if one is held and this is the outermost call.
-    /// While the thread unwinds already, the panic stays held.
-    #[cold]
-    pub(crate) fn raise_held(&self) {
-        if self.in_callback() || std::thread::panicking() {
-            return;
-        }
-        if let Some(payload) = self.take_held() {
-            resume_unwind(payload);
-        }
-    }
-
-    fn discard_held(&self) {
-        discard_payload(self.take_held());
-    }
-
-    /// Takes the panic of a callback that is held.
-    pub(crate) fn take_held(&self) -> Option<Box<dyn Any + Send>> {
-        self.held.borrow_mut().take()
-    }
-
-    /// True where one more callback may be left to be run.
-    pub(crate) fn may_leave_callback(&self, most: u32) -> bool {
-        self.left.borrow().len() < most as usize
-    }
-
-    /// Leaves a callback to be run when the present one has ended.
-    pub(crate) fn leave_callback(&self, callback: Callback) {
-        self.left.borrow_mut().push_back(callback);
-    }
-
-    /// Runs `callback`, and those that have been left so far. Their panics are held.
-    #[inline]
-    pub(crate) fn run_callback(&self, callback: impl FnOnce()) {
-        let _in_callback = self.enter_callbacks();
-        let mut callback = Some(callback);
-        while let Err(payload) = guarded(|| {
-            if let Some(callback) = callback.take() {
-                callback();
-            }
-            if self.has_left_callbacks() {
-                self.run_left_callbacks();
-            }
-        }) {
-            self.hold(payload);
-        }
-    }
-
-    /// A request of this thread to itself, that nobody waits for, went wrong.
-    pub(crate) fn report_own_fault(&self, payload: Box<dyn Any + Send>) {
-        let fault = BarrierError::new(payload, 1);
-        let earlier = self.own_faults.take();
-        let all = match earlier {
-            None => fault,
-            Some(earlier) => earlier.merge(fault),
-        };
-        self.own_faults.replace(Some(all));
-    }
-
-    /// What has gone wrong with such requests since it was last asked.
-    pub(crate) fn take_own_faults(&self) -> Option<BarrierError> {
-        self.own_faults.take()
-    }
-
-    /// Runs the callbacks that have been left so far. Those that they leave in turn are for
-    /// the next time: first the ring's answers are reaped, which makes room.
-    pub(crate) fn run_left_callbacks(&self) {
-        let now = self.left.borrow().len();
-        for _ in 0..now {
-            let Some(callback) = self.left.borrow_mut().pop_front() else {
-                return;
-            };
-            callback();
-        }
-    }
-
-    /// True where callbacks have been left to be run.
-    pub(crate) fn has_left_callbacks(&self) -> bool {
-        !self.left.borrow().is_empty()
-    }
-
-    /// Keeps a client whose last session ended inside a callback: it is finished by the
-    /// next barrier.
-    pub(crate) fn adopt_orphan(&self, client: Rc<Client>) {
-        self.orphans.borrow_mut().push(client);
-    }
-
-    /// Takes a client whose last session ended inside a callback.
-    pub(crate) fn take_orphan(&self) -> Option<Rc<Client>> {
-        self.orphans.borrow_mut().pop()
+        // SAFETY: dropped here only, and by nobody used later: nothing points at it any more.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }

@@ -89,20 +89,26 @@ impl<T> Trust<T> {
     }
 
     /// The client of this thread for the object's trustee, if it has one.
+    ///
+    /// # Safety
+    /// As [`lookup`]'s.
     #[inline(always)]
-    pub(crate) fn known_client(&self) -> Option<&Client> {
-        lookup(self.slot)
+    pub(crate) unsafe fn known_client(&self) -> Option<&Client> {
+        // SAFETY: the caller's duty, which is the same.
+        unsafe { lookup(self.slot) }
     }
 
     /// Runs `call` with this thread's client for the object's trustee, or gives the request
-    /// back where there is none.
+    /// back where there is none. `call` is a method of the client, which enters the thread's
+    /// [`Activity`](crate::thread::Activity) before it runs user code.
     #[inline(always)]
     pub(crate) fn with_client<Q, A>(
         &self,
         request: Q,
         call: impl FnOnce(&Client, Q) -> A,
     ) -> Result<A, (NoClient, Q)> {
-        match self.known_client() {
+        // SAFETY: used inside `call` only, see above.
+        match unsafe { self.known_client() } {
             Some(client) => Ok(call(client, request)),
             None => self.with_new_client(request, call),
         }
@@ -138,11 +144,15 @@ impl<T> Trust<T> {
     }
 
     /// A client that this thread keeps; `None` where it can have none, or none that lasts.
+    ///
+    /// # Safety
+    /// As [`lookup`]'s.
     #[cold]
     #[inline(never)]
-    fn connect_to_last(&self) -> Option<&Client> {
+    unsafe fn connect_to_last(&self) -> Option<&Client> {
         let _ = self.connect().ok()?;
-        self.known_client()
+        // SAFETY: the caller's duty, which is the same.
+        unsafe { self.known_client() }
     }
 
     /// Calls `f` and waits, as the code that runs here waits; gives `f` back where it cannot run.
@@ -152,8 +162,10 @@ impl<T> Trust<T> {
     where
         F: FnOnce(&mut T) -> R,
     {
-        if let (Some(here), client) = stand(self.slot)
-            && let Some(client) = client.or_else(|| self.connect_to_last())
+        // SAFETY: used by `call_suspending` until it suspends the coroutine, as `lookup` asks.
+        if let (Some(here), client) = unsafe { stand(self.slot) }
+            // SAFETY: as above.
+            && let Some(client) = client.or_else(|| unsafe { self.connect_to_last() })
         {
             // SAFETY: this handle keeps the object; the call waits; nothing has suspended it.
             let answer = unsafe { client.call_suspending(here, self.header(), f) };

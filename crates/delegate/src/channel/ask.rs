@@ -200,6 +200,7 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
+        let _call = self.thread.enter_call();
         let Some(label) = Ask::<T, F, R>::label(object) else {
             // SAFETY: the caller's duties.
             return unsafe { self.ask_by_call(object, f) };

@@ -12,6 +12,7 @@ use super::request::{Call, Callback, Post, Then};
 use super::ring::{FIRST_UNITS, Rings, View};
 use super::room::Room;
 use super::word::{Mail, Position, is_past, step};
+use crate::discard::discard;
 use crate::flat::member;
 use crate::object::Header;
 use crate::report::observer::Observer;
@@ -280,6 +281,7 @@ impl Client {
         F: FnOnce(&mut T) -> R,
         C: FnOnce(R),
     {
+        let _call = self.thread.enter_call();
         let Some(label) = Then::<T, F, R>::label(object) else {
             // SAFETY: the caller's duties.
             return unsafe { self.issue_by_call(object, f, then, patience) };
@@ -411,6 +413,7 @@ impl Client {
     where
         F: FnOnce(&mut T),
     {
+        let _call = self.thread.enter_call();
         let Some(label) = Post::<T, F>::label(object) else {
             // SAFETY: the caller's duties.
             return unsafe { self.post_by_call(object, f) };
@@ -582,7 +585,7 @@ impl Drop for Client {
         self.leave();
         self.mark_end();
         let unclaimed = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
-        crate::error::discard_payload(unclaimed.first);
+        discard(unclaimed);
         self.reaper.free_rings();
         if self.never_announced.get() {
             return;

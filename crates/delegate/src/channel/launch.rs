@@ -13,6 +13,7 @@ use super::lane::Lane;
 use super::request::{Cursors, Vtable, read_label, write_label};
 use super::room::Room;
 use super::word::step;
+use crate::discard::discard;
 use crate::future::{ApplyFuture, Kept, SlotPtr};
 use crate::held::circle::{self, Number};
 use crate::held::launched::{Launch as Body, Request, Ticket, Typed};
@@ -169,6 +170,7 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
+        let _call = self.thread.enter_call();
         let label = Label::new(Launch::<T, F, R>::VTABLE, object);
         let has_room = match self.make_room(Launch::<T, F, R>::UNITS, false, patience) {
             Room::Here => true,
@@ -257,7 +259,7 @@ impl Client {
         match unsafe { self.call::<T, _, ()>(object, call) }.map_err(drop) {
             Ok(Ok(())) => None,
             Ok(Err(payload)) => {
-                drop(request);
+                discard(request);
                 // SAFETY: its own slot, once: it has not begun.
                 unsafe { Kept::<R>::fail(slot, payload) };
                 None

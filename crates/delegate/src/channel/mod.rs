@@ -50,6 +50,8 @@ mod room;
 pub(crate) mod suspend;
 pub(crate) mod word;
 
+use crate::discard::discard;
+use crate::error::Faults;
 use crate::held::circle::Number;
 use crate::inbox::{Kind, Node};
 use corelay_sync::facade::Shadow;
@@ -87,13 +89,6 @@ pub(crate) struct TailLine {
     pub(crate) position: AtomicU64,
     /// Advanced before `position` for every request that faulted.
     pub(crate) faults: AtomicU32,
-}
-
-/// What went wrong with requests that nobody waits for.
-#[derive(Default)]
-pub(crate) struct Faults {
-    pub(crate) first: Option<Box<dyn Any + Send>>,
-    pub(crate) count: u64,
 }
 
 /// What client and trustee share.
@@ -202,14 +197,11 @@ impl Channel {
     /// Keeps what went wrong with a request that nobody waits for: the payload of the one
     /// that says it `is_first`, or else of the earliest. Others are dropped here.
     pub(crate) fn report_fault(&self, payload: Box<dyn Any + Send>, is_first: bool) {
-        let late = {
-            let mut faults = self.faults.lock().expect("never poisoned");
-            faults.count += 1;
-            match faults.first {
-                Some(_) if !is_first => Some(payload),
-                _ => faults.first.replace(payload),
-            }
-        };
-        crate::error::discard_payload(late);
+        let late = self
+            .faults
+            .lock()
+            .expect("never poisoned")
+            .add(payload, is_first);
+        discard(late);
     }
 }

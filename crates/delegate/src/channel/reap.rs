@@ -7,7 +7,7 @@ use super::mark;
 use super::request::{Outcome, Reap, read_label};
 use super::ring::{Rings, View};
 use super::word::{Position, is_past};
-use crate::error::{BarrierError, Poisoned};
+use crate::error::BarrierError;
 use crate::serving::guarded;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::{prefetch_read, trace};
@@ -171,6 +171,7 @@ impl Client {
 
     /// Publishes what has been issued, and reaps where there is something to.
     pub(crate) fn catch_up(&self) {
+        let _call = self.thread.enter_call();
         self.flush();
         if self.thread.has_left_callbacks() || (self.has_callbacks() && !self.is_lone_unanswered())
         {
@@ -288,6 +289,7 @@ impl Client {
     /// Waits until everything issued has been executed and its callbacks have run. Panics
     /// of callbacks are held by the thread.
     pub(crate) fn finish(&self) {
+        let _call = self.thread.enter_call();
         loop {
             self.flush();
             self.reap();
@@ -349,7 +351,6 @@ impl Client {
             return None;
         }
         let taken = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
-        let first = taken.first.unwrap_or_else(|| Box::new(Poisoned));
-        (taken.count > 0).then(|| BarrierError::new(first, taken.count))
+        taken.into_error()
     }
 }

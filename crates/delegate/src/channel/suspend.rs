@@ -252,9 +252,13 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
 /// a member's serves while it waits, and a scheduler that is idle would not.
 ///
 /// Not inlined, as [`here`](wait::here) asks for; in two registers.
+///
+/// # Safety
+/// As [`lookup`]'s: the client is used until the coroutine is suspended, or a call on it returns.
 #[inline(never)]
-pub(crate) fn stand<'a>(slot: u32) -> (Option<Here>, Option<&'a Client>) {
-    (suspendable(), lookup(slot))
+pub(crate) unsafe fn stand<'a>(slot: u32) -> (Option<Here>, Option<&'a Client>) {
+    // SAFETY: the caller's duty, which is the same.
+    (suspendable(), unsafe { lookup(slot) })
 }
 
 /// As [`stand`], for who knows the client.

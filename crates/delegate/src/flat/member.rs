@@ -3,7 +3,7 @@
 use super::policy::{Chosen, Schedule};
 use super::seat::Job;
 use crate::client::finish_clients;
-use crate::error::discard_payload;
+use crate::discard::discard;
 use crate::held::launched::suspend_until;
 use crate::serving::{Serving, guarded};
 use crate::thread::{in_leaf, in_turn};
@@ -138,7 +138,7 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     });
     if ended.is_err() {
         // The panic above counts, not what is found now.
-        discard_payload(guarded(finish_clients).err());
+        discard(guarded(finish_clients).err());
     }
     MEMBER.with(|m| m.set(std::ptr::null()));
     let mut trustee = member.trustee.into_inner();

@@ -147,7 +147,7 @@ impl Round {
         let mut first = self.panic.lock().expect("never poisoned");
         if first.is_some() {
             drop(first);
-            crate::error::discard_payload(Some(payload));
+            crate::discard::discard(payload);
         } else {
             *first = Some(payload);
         }

@@ -11,11 +11,10 @@
 pub(crate) mod pool;
 mod slot;
 
-use crate::channel::client::Client;
 use crate::channel::request::Packed;
 use crate::error::{AsyncError, Poisoned};
 use crate::flat::member::serve_once;
-use crate::thread::for_each_client;
+use crate::thread::flush_clients;
 use pool::{Class, LARGE_WORDS, Pools};
 pub(crate) use slot::SlotPtr;
 use slot::{DONE, FAULTED, Waiter};
@@ -196,7 +195,7 @@ impl<R> Future for ApplyFuture<R> {
 /// trustee would find it by itself, a little later. And a member may have been asked itself.
 #[inline(never)]
 fn hurry() {
-    for_each_client(Client::flush);
+    flush_clients();
     serve_once();
 }
 

@@ -26,7 +26,7 @@
 //! then, the poll takes it.
 
 use super::pool;
-use crate::error::discard_payload;
+use crate::discard::discard;
 use crate::serving::{Serving, guarded};
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
@@ -158,7 +158,7 @@ impl SlotPtr {
     /// # Safety
     /// As [`complete`](Self::complete), which has found `before`.
     #[inline(never)]
-    unsafe fn settle(self, before: usize, state: usize, discard: unsafe fn(*mut u64)) {
+    unsafe fn settle(self, before: usize, state: usize, drop_result: unsafe fn(*mut u64)) {
         let result = if before == WAITING {
             self.shadow().read(WAKER, 1);
             // SAFETY: the future has left it, and does not touch it before TAKEN.
@@ -170,14 +170,14 @@ impl SlotPtr {
         } else {
             debug_assert_eq!(before, ABANDONED);
             // SAFETY: the caller's duty; the future is gone.
-            let result = guarded(|| unsafe { discard(self.words()) });
+            let result = guarded(|| unsafe { drop_result(self.words()) });
             // SAFETY: the future is gone.
             unsafe { pool::give_back(self) };
             result
         };
         if let Err(payload) = result {
             Serving::with_current(Serving::count_panic);
-            discard_payload(Some(payload));
+            discard(payload);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Waiter;
 use super::circle::{self, Number};
 use crate::channel::Channel;
-use crate::error::discard_payload;
+use crate::discard::discard;
 use crate::future::{Kept, SlotPtr};
 use crate::object::{Header, Object};
 use crate::serving::{Serving, guarded};
@@ -115,7 +115,7 @@ impl Serving {
             unsafe { serving.live(object, launch) };
         };
         if let Err(task) = wait::spawn(Box::new(task)) {
-            discard_payload(guarded(|| drop(task)).err());
+            discard(task);
             return Err("corelay: no memory for the stack of a launched closure");
         }
         let holds = &self.holds;
@@ -142,7 +142,7 @@ impl Serving {
         holds.ended.borrow_mut().push(object);
         drop(ticket);
         // What it has asked for as a client, as at a thread's end.
-        discard_payload(guarded(|| me.owner.finish()).err());
+        discard(guarded(|| me.owner.finish()).err());
         holds
             .running
             .borrow_mut()

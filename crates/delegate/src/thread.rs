@@ -10,7 +10,11 @@
 //! inside a call, and outside of all calls. Clients are freed in the third only: whatever frees
 //! them asks for the thread's [`Activity`] first. The fast paths need not say that they use a
 //! client, because they run no user code before they are done with it.
+//!
+//! **Exit.** `exit` drops the thread-locals of the thread that calls it, in the middle of a
+//! closure or a callback perhaps. Nothing is finished then: see [`Ending`].
 
+mod exit;
 mod state;
 
 pub(crate) use self::state::{Activity, ThreadState};
@@ -278,10 +282,10 @@ pub(crate) fn run_user_code<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Ends this thread's clients now, as at its end. Does nothing while a call of this crate is
-/// under way on this thread.
+/// under way on this thread, or the process exits.
 pub(crate) fn retire_clients() {
     with_owner(|owner| {
-        if activity() == Activity::Idle {
+        if owner.may_finish() {
             owner.finish();
         }
     });
@@ -432,6 +436,17 @@ impl Owner {
         }
     }
 
+    /// Whether no call uses the clients, and whatever they wait for will come. If the process
+    /// exits, the frames of whatever called `exit` are still there, and a closure that this
+    /// thread waits for may never end.
+    fn may_finish(&self) -> bool {
+        if activity() != Activity::Idle {
+            return false;
+        }
+        let clients = self.clients.borrow();
+        clients.iter().flatten().all(|kept| kept.client.is_idle()) || !exit::is_under_way()
+    }
+
     /// Finishes all clients and lets go of those that no session uses. Callbacks and destructors
     /// may make new ones meanwhile.
     pub(crate) fn finish(&self) {
@@ -470,8 +485,13 @@ impl Owner {
 }
 
 impl Drop for Ending {
+    /// Finishes the clients if the thread ends. If the process exits instead, the clients stay as
+    /// they are, and so does the owner, for later destructors.
     fn drop(&mut self) {
         let _ = ENDING.try_with(|ending| ending.set(&raw const *self.0));
+        if !self.0.may_finish() {
+            return;
+        }
         self.0.finish();
         show_table(NO_TABLE);
         let _ = ENDING.try_with(|ending| ending.set(std::ptr::null()));

@@ -28,6 +28,17 @@ pub(crate) const PROGRAMS: &[Program] = &[
         runs: &[(&[], 0, " checks, 0 failures")],
     },
     Program {
+        name: "exit",
+        source: "tests/c/exit.c",
+        runs: &[
+            (&["callback"], 37, "exits"),
+            (&["function"], 37, "exits"),
+            (&["thread"], 37, "exits"),
+            (&["main"], 37, "exits"),
+            (&["return"], 0, "returns"),
+        ],
+    },
+    Program {
         name: "guide",
         source: "../../docs/guide/from-c.md",
         runs: &[(&[], 0, "4000 hits")],

@@ -1,0 +1,68 @@
+//! Whether this thread's destructors run because the process exits.
+//!
+//! `exit` of the C library, which `std::process::exit` and the end of `main` call, drops the
+//! thread-locals of the thread that calls it, on top of that thread's frames. A destructor cannot
+//! tell this from the thread's end, except by the frames below it: `exit` is one of them.
+
+/// Whether `exit` is a frame of this thread's stack. False on platforms where that is not known.
+pub(super) fn is_under_way() -> bool {
+    frames::has_exit()
+}
+
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod frames {
+    use std::ffi::{c_int, c_void};
+
+    /// The unwinder's description of one frame.
+    #[repr(C)]
+    struct Frame {
+        _opaque: [u8; 0],
+    }
+
+    type Visit = extern "C" fn(frame: *mut Frame, found: *mut c_void) -> c_int;
+
+    // The unwinder that `std` itself links for panics: the "Itanium C++ ABI: Exception Handling",
+    // section 1, and its extension by GCC and LLVM, `_Unwind_Backtrace`.
+    unsafe extern "C" {
+        fn _Unwind_Backtrace(visit: Visit, found: *mut c_void) -> c_int;
+        fn _Unwind_GetRegionStart(frame: *mut Frame) -> usize;
+        fn exit(code: c_int) -> !;
+    }
+
+    const GO_ON: c_int = 0;
+    /// `_URC_END_OF_STACK`: any value but `GO_ON` ends the walk.
+    const STOP: c_int = 5;
+
+    extern "C" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
+        // SAFETY: the unwinder has passed the frame that it visits.
+        let function = unsafe { _Unwind_GetRegionStart(frame) };
+        if function != exit as *const () as usize {
+            return GO_ON;
+        }
+        // SAFETY: the `bool` of `has_exit`, which waits for the walk.
+        unsafe { found.cast::<bool>().write(true) };
+        STOP
+    }
+
+    pub(super) fn has_exit() -> bool {
+        let mut found = false;
+        // SAFETY: `visit` writes to nothing but `found`, and does not unwind.
+        unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
+        found
+    }
+}
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+mod frames {
+    pub(super) fn has_exit() -> bool {
+        false
+    }
+}

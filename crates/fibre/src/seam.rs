@@ -96,8 +96,7 @@ fn spawn_here(processor: &Processor, task: Task) -> Result<(), Task> {
 fn wait(token: &Token) {
     block_surely("a call of another crate", |waiter| {
         let woken = Arc::new(Woken(AtomicPtr::new(waiter.into_word())));
-        // SAFETY: this fibre is the one waiter, and keeps the token until it is set.
-        let subscribed = unsafe { token.subscribe(Waker::from(Arc::clone(&woken))) };
+        let subscribed = token.subscribe(Waker::from(Arc::clone(&woken)));
         if subscribed { None } else { woken.take() }
     });
 }

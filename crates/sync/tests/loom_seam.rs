@@ -10,10 +10,11 @@
 
 use corelay_sync::facade::atomic::{AtomicU32, Ordering};
 use corelay_sync::facade::cell::UnsafeCell;
-use corelay_sync::wait::{Sleeper, Token, wait};
+use corelay_sync::wait::{Sleeper, Token, wait, wait_until};
 use corelay_sync::{Futex, barrier};
 use loom::sync::Arc;
 use loom::thread;
+use std::time::Instant;
 
 /// At most two preemptions, where `LOOM_MAX_PREEMPTIONS` does not say.
 fn model(f: impl Fn() + Sync + Send + 'static) {
@@ -81,6 +82,87 @@ fn either_of_two_notifiers_wakes() {
         for notifier in notifiers {
             notifier.join().unwrap();
         }
+    });
+}
+
+/// Each takes what the notifier has left, and none waits for ever.
+#[test]
+fn two_waiters_on_one_token_are_both_woken() {
+    model(|| {
+        let shared = Arc::new((Token::new(), Parcel::new()));
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    wait(&shared.0);
+                    assert_eq!(shared.1.get(), 7);
+                })
+            })
+            .collect();
+        shared.1.put(7);
+        shared.0.notify();
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// The one that gives up has the other's subscription in its hands meanwhile.
+#[test]
+fn a_waiter_that_gives_up_does_not_forget_the_other() {
+    model(|| {
+        let shared = Arc::new((Token::new(), Parcel::new()));
+        let gives_up = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                if wait_until(&shared.0, Instant::now()) {
+                    assert_eq!(shared.1.get(), 7);
+                }
+            }
+        });
+        let notifier = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.1.put(7);
+                shared.0.notify();
+            }
+        });
+        wait(&shared.0);
+        assert_eq!(shared.1.get(), 7);
+        gives_up.join().unwrap();
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn two_waiters_give_up_at_once() {
+    model(|| {
+        let token = Arc::new(Token::new());
+        let other = thread::spawn({
+            let token = Arc::clone(&token);
+            move || wait_until(&token, Instant::now())
+        });
+        assert!(!wait_until(&token, Instant::now()));
+        assert!(!other.join().unwrap());
+    });
+}
+
+/// Also one that does not look whether the token is set.
+#[test]
+fn a_subscription_that_comes_too_late_sees_what_was_done_before() {
+    model(|| {
+        let shared = Arc::new((Token::new(), Parcel::new()));
+        let notifier = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                shared.1.put(7);
+                shared.0.notify();
+            }
+        });
+        if !shared.0.subscribe(Sleeper::current().waker()) {
+            assert_eq!(shared.1.get(), 7);
+        }
+        notifier.join().unwrap();
     });
 }
 

@@ -3,12 +3,14 @@
 
 mod toy;
 
-use corelay_sync::wait::{self, NoSwitch, Source, Spot, Token, register};
+use corelay_sync::wait::{self, NoSwitch, Sleeper, Source, Spot, Token, register};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+use std::time::Instant;
 use toy::Toy;
 
 #[test]
@@ -42,6 +44,112 @@ fn many_tokens_are_set_and_freed_at_once() {
     }
     drop(send);
     notifier.join().unwrap();
+}
+
+/// A waker that counts how often it was woken.
+#[derive(Default)]
+struct Alarm {
+    rung: AtomicUsize,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.rung.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn many_threads_wait_for_one_token() {
+    for round in 0..200 {
+        let token = Token::new();
+        let waiting = AtomicUsize::new(0);
+        std::thread::scope(|s| {
+            for waiter in 0..8 {
+                let (token, waiting) = (&token, &waiting);
+                s.spawn(move || {
+                    waiting.fetch_add(1, Ordering::Relaxed);
+                    if waiter % 2 == 0 {
+                        wait::wait_until(token, Instant::now());
+                    }
+                    wait::wait(token);
+                    assert!(token.is_set());
+                });
+            }
+            // At another moment each time.
+            while waiting.load(Ordering::Relaxed) < round % 9 {
+                std::thread::yield_now();
+            }
+            token.notify();
+        });
+    }
+}
+
+#[test]
+fn a_wait_that_times_out_leaves_no_subscription() {
+    let alarm = Arc::new(Alarm::default());
+    let token = Token::new();
+    assert!(token.subscribe(Waker::from(Arc::clone(&alarm))));
+    for _ in 0..10_000 {
+        assert!(!wait::wait_until(&token, Instant::now()));
+    }
+    // The other's is there still, once.
+    assert_eq!(Arc::strong_count(&alarm), 2);
+    let mine = Sleeper::current();
+    assert_eq!(Arc::strong_count(&mine), 2, "the thread's own, and this");
+    token.notify();
+    assert_eq!(alarm.rung.load(Ordering::Relaxed), 1);
+    assert!(wait::wait_until(&token, Instant::now()));
+    assert!(!token.subscribe(Waker::from(Arc::clone(&alarm))));
+    assert_eq!(Arc::strong_count(&alarm), 1);
+}
+
+#[test]
+fn a_token_that_is_dropped_unset_keeps_no_waker() {
+    let alarm = Arc::new(Alarm::default());
+    let token = Token::new();
+    for _ in 0..3 {
+        assert!(token.subscribe(Waker::from(Arc::clone(&alarm))));
+    }
+    drop(token);
+    assert_eq!(alarm.rung.load(Ordering::Relaxed), 3);
+    assert_eq!(Arc::strong_count(&alarm), 1);
+}
+
+#[test]
+fn a_waker_that_unwinds_keeps_no_other_from_being_woken() {
+    struct Unwinds;
+    impl Wake for Unwinds {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker unwinds");
+        }
+    }
+    let alarm = Arc::new(Alarm::default());
+    let token = Token::new();
+    assert!(token.subscribe(Waker::from(Arc::clone(&alarm))));
+    assert!(token.subscribe(Waker::from(Arc::new(Unwinds))));
+    assert!(token.subscribe(Waker::from(Arc::clone(&alarm))));
+    catch_unwind(AssertUnwindSafe(|| token.notify())).unwrap_err();
+    assert!(token.is_set());
+    assert_eq!(alarm.rung.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn coroutines_and_a_thread_wait_for_one_token() {
+    let token = Arc::new(Token::new());
+    let thread = std::thread::spawn({
+        let token = Arc::clone(&token);
+        move || wait::wait(&token)
+    });
+    let toy = Toy::new();
+    for _ in 0..3 {
+        let token = Arc::clone(&token);
+        toy.add(move || wait::wait(&token));
+    }
+    let theirs = Arc::clone(&token);
+    toy.add(move || theirs.notify());
+    toy.run();
+    thread.join().unwrap();
+    assert_eq!(toy.suspensions.get(), 3);
 }
 
 #[test]

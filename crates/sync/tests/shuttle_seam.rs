@@ -12,11 +12,12 @@
 mod schedules;
 
 use corelay_sync::Futex;
-use corelay_sync::wait::{Sleeper, Token, wait};
+use corelay_sync::wait::{Sleeper, Token, wait, wait_until};
 use schedules::model;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
+use std::time::Instant;
 
 /// Schedules per test, where the environment does not say.
 const SCHEDULES: usize = 5_000;
@@ -56,6 +57,30 @@ fn every_waiter_has_its_token_set() {
             .collect();
         for thread in notifiers.into_iter().chain(waiters) {
             thread.join().unwrap();
+        }
+    });
+}
+
+/// Some of them give up, each time with the others' subscriptions in their hands.
+#[test]
+fn every_waiter_on_one_token_is_woken() {
+    model(SCHEDULES, || {
+        let token = Arc::new(Token::new());
+        let waiters: Vec<_> = (0..5)
+            .map(|waiter| {
+                let token = Arc::clone(&token);
+                thread::spawn(move || {
+                    if waiter < 2 {
+                        wait_until(&token, Instant::now());
+                    } else {
+                        wait(&token);
+                    }
+                })
+            })
+            .collect();
+        token.notify();
+        for waiter in waiters {
+            waiter.join().unwrap();
         }
     });
 }

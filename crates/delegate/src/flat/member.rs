@@ -103,8 +103,7 @@ pub(crate) fn wait_for_end(trustee: &Shared) -> bool {
     if !is_member() {
         return false;
     }
-    // SAFETY: only one thread ends a trustee, and it stays here until the token is set.
-    unsafe { trustee.ended.subscribe(Sleeper::current().waker()) };
+    trustee.ended.subscribe(Sleeper::current().waker());
     wait_until(trustee, &mut || trustee.ended.is_set())
 }
 

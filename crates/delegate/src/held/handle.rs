@@ -66,8 +66,7 @@ impl<R> LaunchHandle<R> {
 
     fn wait(&self, ended: &Token) {
         if is_member() {
-            // SAFETY: the one waiter, which stays until the token is set.
-            unsafe { ended.subscribe(Sleeper::current().waker()) };
+            ended.subscribe(Sleeper::current().waker());
             wait_until(&self.trustee, &mut || ended.is_set());
         }
         // Again where the thread could not do anything else meanwhile.

@@ -112,16 +112,18 @@ pub fn wait(token: &Token) {
     wait_on_thread(token);
 }
 
-/// Blocks this thread until `token` is set or the time has come; true where it is set.
+/// Blocks this thread until `token` is set or the time has come; true if it is set. After a
+/// false nothing of this wait is left in the token.
 pub fn wait_until(token: &Token, deadline: Instant) -> bool {
     let sleeper = Sleeper::current();
-    // SAFETY: this thread is the one waiter, and keeps the token until it is set: the caller's
-    // last wait, or it is never set.
-    unsafe { token.subscribe(sleeper.waker()) };
+    let Some(subscribed) = token.add(sleeper.waker()) else {
+        return true;
+    };
     while !token.is_set() {
         poll_sources();
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
+            token.remove(subscribed);
             break;
         }
         sleeper.sleep(Some(left), || token.is_set());
@@ -206,8 +208,7 @@ fn wait_on_thread(token: &Token) {
         poll_sources();
         if backoff.is_spent() {
             if !subscribed {
-                // SAFETY: this thread is the one waiter, and it stays until the token is set.
-                unsafe { token.subscribe(sleeper.waker()) };
+                token.subscribe(sleeper.waker());
                 subscribed = true;
                 continue;
             }

@@ -1,51 +1,69 @@
-//! One event, one waiter.
+//! One event, any number of waiters.
 //!
 //! ```text
-//!   EMPTY ──subscribe──► WAITING ──notify──► TAKING ──► SET
-//!     └───────────────────notify──────────────────────────┘
+//!   null ── push ──► waiters ── push ──► waiters …
+//!    │ ▲              │   │
+//!    │ └─── remove ───┘   │
+//!    └────── notify ──────┴──► SET
 //! ```
-//! The notifier takes the waker out (TAKING) before it says SET, and touches only that
-//! waker afterwards: the waiter may free the token as soon as it sees SET.
+//! The whole state is one word: SET, or the waiter that subscribed last, which knows the one
+//! before it. A waiter is a waker in a box of its own.
+//!
+//! * **Who has a waiter.** The subscriber publishes it by an exchange of the word, and has no
+//!   access to it afterwards. Whoever exchanges the word for SET or for null has all waiters that
+//!   were in it, alone: no two threads meet in one.
+//! * **The token may go as soon as it is set.** `notify` exchanges the word once and touches the
+//!   token no more; the waiters that it wakes then lie elsewhere.
+//! * **Nobody is forgotten.** SET is never left, so a subscriber finds it, or its waiter is in the
+//!   word when `notify` takes them. A waiter that gives up takes all waiters out, leaves its own
+//!   out, and subscribes the others again; it wakes those that find the token set meanwhile.
 
-use crate::facade::atomic::{AtomicU32, Ordering};
-use crate::facade::cell::UnsafeCell;
+use crate::Backoff;
+use crate::facade::Shadow;
+use crate::facade::atomic::{AtomicPtr, Ordering};
+use std::ptr;
 use std::task::Waker;
 
-const EMPTY: u32 = 0;
-const WAITING: u32 = 1;
-const TAKING: u32 = 2;
-const SET: u32 = 3;
-
-/// Set once, by any thread; waited for by one thread or fibre. May live on the waiter's
-/// stack.
+/// Set once, by any thread; waited for by any number of threads and fibres. May live on a
+/// waiter's stack: the notifier does not touch it once it is set.
 ///
 /// ```
 /// use corelay_sync::wait::{self, Token};
 /// let token = Token::new();
 /// std::thread::scope(|s| {
 ///     s.spawn(|| token.notify());
+///     s.spawn(|| wait::wait(&token));
 ///     wait::wait(&token);
 /// });
 /// assert!(token.is_set());
 /// ```
 #[derive(Debug)]
 pub struct Token {
-    state: AtomicU32,
-    waker: UnsafeCell<Option<Waker>>,
+    /// [`SET`], or the waiter that came last; null where there is none.
+    last: AtomicPtr<Waiter>,
 }
 
-// SAFETY: the waker is written by the waiter while EMPTY and taken by the notifier while
-// TAKING; the state hands it over.
-unsafe impl Send for Token {}
-// SAFETY: as above; `subscribe` is for the one waiter.
-unsafe impl Sync for Token {}
+/// No waiter: the token is set.
+const SET: *mut Waiter = ptr::without_provenance_mut(1);
+
+/// A waker in the list of those who wait.
+#[derive(Debug)]
+struct Waiter {
+    waker: Waker,
+    /// The waiter that came before; null where there is none.
+    before: *mut Waiter,
+    /// Of both.
+    shadow: Shadow,
+}
+
+/// A subscription that its waiter can take back: an address to compare with.
+pub(super) struct Subscribed(*const Waiter);
 
 impl Token {
-    /// Not set.
+    /// A token that is not set.
     pub fn new() -> Self {
         Self {
-            state: AtomicU32::new(EMPTY),
-            waker: UnsafeCell::new(None),
+            last: AtomicPtr::new(ptr::null_mut()),
         }
     }
 
@@ -53,65 +71,148 @@ impl Token {
     #[inline]
     pub fn is_set(&self) -> bool {
         // Acquire: pairs with the Release of `notify`.
-        self.state.load(Ordering::Acquire) == SET
+        self.last.load(Ordering::Acquire) == SET
     }
 
-    /// Has `waker` woken when the token is set; false where it is set already, and true
-    /// without another subscription where there is one. For contexts; the rest call
+    /// Has `waker` woken when the token is set. False if it is set already: then `waker` is
+    /// dropped, and what the notifier did is visible. For contexts; the rest call
     /// [`wait`](super::wait).
     ///
-    /// # Safety
-    /// Only one thread or fibre subscribes, and it keeps the token until [`is_set`](Self::is_set).
-    pub unsafe fn subscribe(&self, waker: Waker) -> bool {
-        // Relaxed: only this side leaves EMPTY for WAITING.
-        match self.state.load(Ordering::Relaxed) {
-            EMPTY => {}
-            SET => return false,
-            _ => return true,
-        }
-        // SAFETY: EMPTY, and only one subscriber: nobody else looks at the waker.
-        self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
-        // Release: pairs with the Acquire of `notify`; hands the waker over. Acquire where
-        // it fails: the token is set.
-        let handed =
-            self.state
-                .compare_exchange(EMPTY, WAITING, Ordering::Release, Ordering::Acquire);
-        if handed.is_err() {
-            // SAFETY: set while EMPTY: the notifier does not look at the waker.
-            self.waker.with_mut(|slot| unsafe { *slot = None });
-        }
-        handed.is_ok()
+    /// A token that is dropped unset wakes too.
+    pub fn subscribe(&self, waker: Waker) -> bool {
+        self.add(waker).is_some()
     }
 
-    /// Sets the token and wakes its waiter. Once set, it does nothing.
-    pub fn notify(&self) {
-        // Release: publishes what was done before to `is_set`. Acquire where it fails:
-        // pairs with the Release of `subscribe`.
-        let set = self
-            .state
-            .compare_exchange(EMPTY, SET, Ordering::Release, Ordering::Acquire);
-        if set.is_ok() {
-            return;
-        }
-        // Acquire: as above. Whoever makes this step has the waker to itself; another
-        // notifier finds TAKING or SET and leaves.
-        let taken =
-            self.state
-                .compare_exchange(WAITING, TAKING, Ordering::Acquire, Ordering::Relaxed);
-        if taken.is_ok() {
-            // SAFETY: handed over by WAITING, kept from others by TAKING.
-            let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
-            // Release: as above. The token may be gone after this.
-            self.state.store(SET, Ordering::Release);
-            if let Some(waker) = waker {
-                waker.wake();
+    /// As [`subscribe`](Self::subscribe), for a waiter that may give up.
+    pub(super) fn add(&self, waker: Waker) -> Option<Subscribed> {
+        let waiter = Box::new(Waiter {
+            waker,
+            before: ptr::null_mut(),
+            shadow: Shadow::new(1),
+        });
+        self.push(waiter).ok()
+    }
+
+    /// Publishes a waiter; gives it back if the token is set.
+    fn push(&self, waiter: Box<Waiter>) -> Result<Subscribed, Box<Waiter>> {
+        waiter.shadow.write(0, 1);
+        let waiter = Box::into_raw(waiter);
+        // Acquire, here as where the exchange fails: pairs with the Release of `notify`, where
+        // the token is set.
+        let mut last = self.last.load(Ordering::Acquire);
+        while last != SET {
+            // SAFETY: from the box above; not published yet, so this call alone has it.
+            unsafe { (*waiter).before = last };
+            // Release: pairs with the Acquire of `notify` and `remove`; hands the waiter over.
+            match self
+                .last
+                .compare_exchange(last, waiter, Ordering::Release, Ordering::Acquire)
+            {
+                Ok(_) => return Ok(Subscribed(waiter)),
+                Err(now) => last = now,
             }
         }
+        // SAFETY: from the box above; never published.
+        Err(unsafe { Box::from_raw(waiter) })
+    }
+
+    /// Takes a subscription back. Nothing of it is left in the token, or the token is set.
+    pub(super) fn remove(&self, subscribed: Subscribed) {
+        let mut backoff = Backoff::new();
+        while !self.try_remove(&subscribed) {
+            // Another waiter that gives up has it, and is about to subscribe it again.
+            backoff.wait();
+        }
+    }
+
+    /// False if the token is not set and the waiter was not there.
+    fn try_remove(&self, &Subscribed(mine): &Subscribed) -> bool {
+        // Relaxed, here as where the exchange fails: nothing is read of what is found.
+        let mut last = self.last.load(Ordering::Relaxed);
+        loop {
+            if last == SET {
+                return true;
+            }
+            // Acquire: pairs with the Release of `push`; hands the waiters over.
+            match self.last.compare_exchange(
+                last,
+                ptr::null_mut(),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => last = now,
+            }
+        }
+        let (mut all, mut late) = (Waiters(last), Waiters(ptr::null_mut()));
+        let mut is_removed = false;
+        while let Some(waiter) = all.take() {
+            if ptr::eq(&raw const *waiter, mine) {
+                is_removed = true;
+            } else if let Err(waiter) = self.push(waiter) {
+                late.put(waiter);
+            }
+        }
+        late.wake_all();
+        is_removed
+    }
+
+    /// Sets the token and wakes its waiters. Once set, it does nothing.
+    ///
+    /// A waker that unwinds leaves by here, after the others have been woken.
+    pub fn notify(&self) {
+        // Release: publishes what was done before, to `is_set`. Acquire: pairs with the Release of
+        // `push`; hands the waiters over. The token may be gone after this.
+        let last = self.last.swap(SET, Ordering::AcqRel);
+        Waiters(last).wake_all();
     }
 }
 
 impl Default for Token {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        // Nobody waits, for nobody has the token; but a subscription may be left.
+        self.notify();
+    }
+}
+
+/// Waiters that are in no token any more: the last of them, [`SET`] or null where there are none.
+/// Those that are left when it is dropped are woken.
+struct Waiters(*mut Waiter);
+
+impl Waiters {
+    fn take(&mut self) -> Option<Box<Waiter>> {
+        if self.0.is_null() || self.0 == SET {
+            return None;
+        }
+        // SAFETY: from the box of `push` or `put`, and taken out of the token, or never in it: so it
+        // is ours.
+        let waiter = unsafe { Box::from_raw(self.0) };
+        waiter.shadow.write(0, 1);
+        self.0 = waiter.before;
+        Some(waiter)
+    }
+
+    fn put(&mut self, mut waiter: Box<Waiter>) {
+        waiter.before = self.0;
+        self.0 = Box::into_raw(waiter);
+    }
+
+    fn wake_all(&mut self) {
+        while let Some(waiter) = self.take() {
+            waiter.waker.wake();
+        }
+    }
+}
+
+impl Drop for Waiters {
+    fn drop(&mut self) {
+        // Some are left only where a waker has unwound.
+        self.wake_all();
     }
 }

@@ -157,8 +157,7 @@ impl Toy {
 // by its token.
 unsafe impl Context for Toy {
     fn wait(&self, token: &Token) {
-        // SAFETY: this coroutine is the one waiter, and resumes only when the token is set.
-        if !unsafe { token.subscribe(Sleeper::current().waker()) } {
+        if !token.subscribe(Sleeper::current().waker()) {
             return;
         }
         let token = std::ptr::from_ref(token);

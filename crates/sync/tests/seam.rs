@@ -268,6 +268,50 @@ fn a_waiting_thread_polls_its_sources() {
     thread.join().unwrap();
 }
 
+/// The poll lets go of the source's last owner, so that its destructor runs below a wait.
+#[test]
+fn a_source_whose_destructor_unwinds_ends_the_process() {
+    const NAME: &str = "a_source_whose_destructor_unwinds_ends_the_process";
+    const IN_CHILD: &str = "CORELAY_TEST_UNWINDING_SOURCE";
+    struct Last(RefCell<Option<Rc<Self>>>);
+    impl Source for Last {
+        fn poll(&self) -> bool {
+            self.0.take().is_some()
+        }
+    }
+    impl Drop for Last {
+        fn drop(&mut self) {
+            panic!("a destructor unwinds");
+        }
+    }
+    if std::env::var_os(IN_CHILD).is_some() {
+        let source = Rc::new(Last(RefCell::default()));
+        *source.0.borrow_mut() = Some(Rc::clone(&source));
+        let registration = register(&source);
+        drop(source);
+        let _ = catch_unwind(wait::poll_sources);
+        std::mem::forget(registration);
+        return;
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([NAME, "--exact", "--nocapture"])
+        .env(IN_CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(!child.status.success(), "it has gone on: {said}");
+    assert!(said.contains("a source has unwound"), "{said}");
+}
+
+#[test]
+fn a_sleeper_is_for_its_own_thread() {
+    let sleeper = Sleeper::current();
+    let other = std::thread::spawn(move || sleeper.sleep(None, || true));
+    let refused = other.join().unwrap_err();
+    let message = refused.downcast_ref::<&str>().unwrap();
+    assert!(message.contains("another one's sleeper"), "{message}");
+}
+
 #[test]
 fn a_forbidden_wait_is_a_named_panic() {
     let name = "the order book";

@@ -5,6 +5,7 @@ use crate::facade::thread_local;
 use crate::{CachePadded, Futex, barrier};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 const AWAKE: u32 = 0;
@@ -14,6 +15,8 @@ const ASLEEP: u32 = 1;
 /// token, a time. It outlives its thread where wakers hold it, so a waker never touches
 /// memory that is gone.
 ///
+/// Its thread alone sleeps in it; any thread wakes.
+///
 /// Waking is cheap where nobody sleeps: after making the event visible,
 /// [`wake_if_asleep`](Self::wake_if_asleep) reads one word. The sleeper pays: it says that
 /// it sleeps, passes the heavy barrier, and looks at its events once more.
@@ -22,6 +25,8 @@ pub struct Sleeper {
     /// On lines of its own: wakers read it all the time, and the thread's other memory,
     /// which it writes all the time, would travel with it.
     state: CachePadded<Futex>,
+    /// The thread that sleeps here. In the models all threads have one.
+    owner: ThreadId,
 }
 
 thread_local! {
@@ -32,6 +37,7 @@ impl Sleeper {
     fn new() -> Self {
         Self {
             state: CachePadded::new(Futex::new(AWAKE)),
+            owner: std::thread::current().id(),
         }
     }
 
@@ -43,7 +49,15 @@ impl Sleeper {
 
     /// Sleeps until woken, or for `timeout` at most, unless `ready`. May return early: look
     /// at the events again.
+    ///
+    /// # Panics
+    /// On another thread than the sleeper's own.
     pub fn sleep(&self, timeout: Option<Duration>, ready: impl FnOnce() -> bool) {
+        assert!(
+            self.owner == std::thread::current().id(),
+            "corelay: a thread sleeps in another one's sleeper, where wake-ups are for one: ask \
+             Sleeper::current() on the thread that sleeps"
+        );
         // Relaxed: ordered by the barrier. An exchange, so that it continues the order of
         // the word's changes.
         self.state.word().swap(ASLEEP, Ordering::Relaxed);

@@ -9,7 +9,8 @@ pub trait Source {
     /// Takes what there is, without waiting: runs callbacks, sets tokens and spots. True where
     /// more is to come.
     ///
-    /// One that unwinds ends the process: waits whose tokens lie in their frames poll it.
+    /// One that unwinds ends the process, and so does its destructor if its last owner goes away
+    /// meanwhile: waits whose tokens lie in their frames poll it.
     fn poll(&self) -> bool;
 }
 
@@ -56,6 +57,8 @@ pub fn poll_sources() -> bool {
         if let Some(source) = source.upgrade() {
             let bomb = AbortOnUnwind;
             more |= source.poll();
+            // Perhaps the last owner's: its destructor must not unwind either.
+            drop(source);
             std::mem::forget(bomb);
         }
         next += 1;
@@ -66,7 +69,7 @@ struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        eprintln!("corelay: a source has unwound out of its poll");
+        eprintln!("corelay: a source has unwound out of its poll, or its destructor has");
         std::process::abort();
     }
 }

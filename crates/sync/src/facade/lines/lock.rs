@@ -7,6 +7,7 @@ use super::atomic::AtomicBool;
 use super::cell::UnsafeCell;
 use corelay_coherence::{pause, sleep, wake_all, wake_one};
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::LockResult;
 use std::sync::atomic::Ordering;
@@ -22,8 +23,9 @@ pub struct Mutex<T> {
 // SAFETY: one thread at a time has the value (`held`), which may be any.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
-/// The mutex is held while this lives.
-pub struct MutexGuard<'a, T>(&'a Mutex<T>);
+/// The mutex is held while this lives, on its thread: a value that may be sent need not be one that
+/// may be shared.
+pub struct MutexGuard<'a, T>(&'a Mutex<T>, PhantomData<*const ()>);
 
 impl<T> Mutex<T> {
     /// Wraps `value`.
@@ -39,11 +41,11 @@ impl<T> Mutex<T> {
     /// # Errors
     /// None; the type is that of `std`.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        // Relaxed, here and below: threads take turns.
-        while self.held.swap(true, Ordering::Relaxed) {
+        // Acquire: pairs with the Release of the guard's drop; the value as its last owner left it.
+        while self.held.swap(true, Ordering::Acquire) {
             sleep(self.key());
         }
-        Ok(MutexGuard(self))
+        Ok(MutexGuard(self, PhantomData))
     }
 
     /// By which those who wait sleep.
@@ -70,7 +72,8 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 
 impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
-        self.0.held.store(false, Ordering::Relaxed);
+        // Release: pairs with the Acquire of `lock`.
+        self.0.held.store(false, Ordering::Release);
         wake_one(self.0.key());
     }
 }

@@ -238,7 +238,8 @@ impl<'a> Builder<'a> {
         let shared = self.shared;
         let stack =
             stack::take(Kind::new(self.stack_size, self.guards)).map_err(SpawnError::Stack)?;
-        Stand::prepare(stack.extent());
+        // SAFETY: just taken, ours alone.
+        unsafe { Stand::prepare(stack.extent()) };
         let id = shared.new_id();
         let colour = (id as usize % COLOURS) * 64;
         let at =
@@ -254,7 +255,9 @@ impl<'a> Builder<'a> {
             // SAFETY: its own header, which is written before it runs.
             after(unsafe { root(place, yielder, f) });
             // SAFETY: alive while the fibre runs.
-            unsafe { place.as_ref() }.stand.end();
+            let header = unsafe { place.as_ref() };
+            // SAFETY: the last thing that it does.
+            unsafe { header.stand.end() };
         };
         // SAFETY: it never unwinds through the switch, and ends before its stack is used again.
         let suspended = unsafe { Suspended::with_stack_unchecked(base, body) };

@@ -512,7 +512,7 @@ impl Processor {
     pub(crate) fn run(&self) {
         self.become_sleeper();
         run_here(self);
-        wait::enter(&Seam(self), || {
+        let turns = || {
             loop {
                 match self.next() {
                     Some(fibre) => self.run_fibre(fibre),
@@ -521,7 +521,10 @@ impl Processor {
                     None => break,
                 }
             }
-        });
+        };
+        // SAFETY: the thread's own stack, or that of whoever lends the thread: no fibre's, so nothing
+        // suspends it.
+        unsafe { wait::enter(&Seam(self), turns) };
         self.leave();
     }
 

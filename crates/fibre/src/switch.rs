@@ -76,9 +76,9 @@ pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<()
     // SAFETY: it is ours, so nobody else uses its coroutine.
     let suspended = unsafe { &mut *place_of(&fibre.suspended) };
     fibre.memory.write(FRAMES, 1);
-    let result = fibre
-        .stand
-        .during(fibre.stack.extent(), || suspended.resume(()));
+    let switch = || suspended.resume(());
+    // SAFETY: it was ready, so it runs nowhere.
+    let result = unsafe { fibre.stand.during(fibre.stack.extent(), switch) };
     fibre.memory.write(FRAMES, 1);
     match result {
         CoroutineResult::Yield(stop) => {
@@ -87,7 +87,8 @@ pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<()
             Ok(())
         }
         CoroutineResult::Return(()) => {
-            fibre.stand.ended();
+            // SAFETY: just now.
+            unsafe { fibre.stand.ended() };
             // SAFETY: it has ended.
             Err(unsafe { Runnable::new(header) })
         }

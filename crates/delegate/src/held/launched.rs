@@ -184,7 +184,7 @@ pub(crate) fn suspend_until(target: &Shared, is_over: &mut dyn FnMut() -> bool) 
     let is_over = unsafe {
         std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)
     };
-    let is_suspended = wait::off_thread(|| {
+    let suspend = || {
         let Some(here) = wait::here() else {
             return false;
         };
@@ -196,7 +196,10 @@ pub(crate) fn suspend_until(target: &Shared, is_over: &mut dyn FnMut() -> bool) 
         // SAFETY: just asked; the spot is this call's.
         unsafe { here.wait(&spot) };
         true
-    });
+    };
+    // SAFETY: a launched closure stays on its trustee's thread. A guard that lives is of a callback
+    // that it runs as a client, and what that client keeps is the closure's own.
+    let is_suspended = unsafe { wait::off_thread(suspend) };
     if !is_suspended && Serving::with_current(|serving| serving.owns(target)) == Some(true) {
         eprintln!(
             "corelay: a launched closure unwinds, and a destructor waits for its own trustee, \

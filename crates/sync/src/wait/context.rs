@@ -19,8 +19,12 @@ pub type Host = fn(body: Task);
 /// What a scheduler of fibres or coroutines offers to the code that runs on it.
 ///
 /// # Safety
-/// [`running`](Self::running) tells the truth; a coroutine that has stopped for a
-/// [`Spot`](super::Spot) goes on behind its [`Stand`]'s `go_on`, and not before.
+/// * [`running`](Self::running) tells the truth, and the stand lives until its coroutine has ended.
+/// * A coroutine that has stopped for a [`Spot`](super::Spot) goes on after its [`Stand`]'s `go_on`
+///   has been called, and not before.
+/// * [`wait`](Self::wait) does not unwind: whoever sets the token, or writes an answer first, may
+///   write into the frames that wait.
+/// * [`spawn`](Self::spawn) runs the task on this thread, or gives it back.
 pub unsafe trait Context {
     /// Suspends the code that calls, and returns when `token` is set; others run meanwhile.
     /// The scheduler [subscribes](Token::subscribe) to the token.
@@ -71,7 +75,11 @@ pub fn is_blocking() -> bool {
 
 /// Runs `f` with `context` as what waits on this thread go to. A scheduler calls it around
 /// its loop; the code that it resumes inside sees the context.
-pub fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
+///
+/// # Safety
+/// No other scheduler suspends the code that calls while `f` runs. Its thread would go on with a
+/// context in a frame that is not its own any more, and another thread would take the context away.
+pub unsafe fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<NonNull<dyn Context>>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -79,7 +87,7 @@ pub fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
         }
     }
     // SAFETY: only the lifetime changes; `Restore` takes the pointer away before `context`
-    // ends, also when `f` unwinds.
+    // ends, also when `f` unwinds: on this thread, by the caller's duty.
     let context = unsafe {
         std::mem::transmute::<NonNull<dyn Context + '_>, NonNull<dyn Context>>(NonNull::from(
             context,
@@ -133,6 +141,12 @@ pub fn wait_until(token: &Token, deadline: Instant) -> bool {
 
 /// While it lives, waits on this thread block the thread, whatever context there is: for code
 /// that runs between fibres, such as callbacks. A forgotten guard only goes on blocking.
+///
+/// It stays on its thread:
+/// ```compile_fail,E0277
+/// let guard = corelay_sync::wait::on_thread();
+/// std::thread::spawn(move || drop(guard));
+/// ```
 #[derive(Debug)]
 #[must_use = "waits suspend again when the guard is dropped"]
 pub struct OnThread {
@@ -187,9 +201,15 @@ pub fn running() -> Option<NonNull<Stand>> {
     unsafe { context.as_ref() }.running()
 }
 
-/// Runs `f` as if no guard of [`on_thread`] lived: for a wait that suspends a coroutine of which it is
-/// known that nobody else waits for the call that holds the guard.
-pub fn off_thread<R>(f: impl FnOnce() -> R) -> R {
+/// Runs `f` as if no guard of [`on_thread`] lived: for a wait that suspends a coroutine inside a call
+/// that holds such a guard.
+///
+/// # Safety
+/// * Each call that holds a guard here may be suspended where it is: it lends nothing of its thread
+///   that others use meanwhile, and nobody waits for it to return.
+/// * The coroutine goes on on this thread.
+/// * No guard that was made before is dropped inside `f`.
+pub unsafe fn off_thread<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(usize);
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -135,26 +135,39 @@ impl Stand {
 
     /// Memory is a coroutine's stack from now on: its bottom and size in bytes. For sanitizers, here
     /// as below; call it before anything is written there.
+    ///
+    /// # Safety
+    /// The memory is the caller's, and nothing lies there.
     #[inline(always)]
-    pub fn prepare(stack: (usize, usize)) {
+    pub unsafe fn prepare(stack: (usize, usize)) {
         sanitizer::forget_frames(stack);
     }
 
     /// Runs `switch`, which runs the coroutine on `stack` until it stops or ends.
+    ///
+    /// # Safety
+    /// `switch` does that and no more; the coroutine has [ended](Self::ended) not yet, and runs
+    /// nowhere.
     #[inline(always)]
-    pub fn during<R>(&self, stack: (usize, usize), switch: impl FnOnce() -> R) -> R {
+    pub unsafe fn during<R>(&self, stack: (usize, usize), switch: impl FnOnce() -> R) -> R {
         self.context.during(stack, switch)
     }
 
     /// It runs no more, but for the switch to its scheduler: the last that it does itself.
+    ///
+    /// # Safety
+    /// It calls this itself, and nothing else afterwards.
     #[inline(always)]
-    pub fn end(&self) {
+    pub unsafe fn end(&self) {
         self.context.end();
     }
 
     /// It has ended; said by its scheduler.
+    ///
+    /// # Safety
+    /// It has, and this is said once.
     #[inline(always)]
-    pub fn ended(&self) {
+    pub unsafe fn ended(&self) {
         self.context.ended();
     }
 
@@ -212,7 +225,10 @@ impl Here {
     /// it runs others. It may go on on another thread.
     ///
     /// # Safety
-    /// It runs here: nothing has suspended it since [`here`]. Nobody has waited for `spot`.
+    /// * It runs here: nothing has suspended it since [`here`].
+    /// * Nobody has waited for `spot`.
+    /// * Once the spot is set, it belongs to the waiter, which may have gone to another thread: nobody
+    ///   else uses it then.
     #[track_caller]
     #[inline(always)]
     pub unsafe fn wait(self, spot: &Spot) {
@@ -251,7 +267,7 @@ fn gone_on_too_early() -> ! {
     std::process::abort();
 }
 
-/// An event that the waiter's own thread tells it of. In the frame of who waits.
+/// An event that the waiter's own thread tells it of. In the frame of the waiter.
 ///
 /// ```
 /// use corelay_sync::wait::Spot;
@@ -260,6 +276,12 @@ fn gone_on_too_early() -> ! {
 /// assert!(!spot.is_set());
 /// spot.set();
 /// assert!(spot.is_set()); // a wait would return at once
+/// ```
+///
+/// No other thread sets it:
+/// ```compile_fail,E0277
+/// let spot = corelay_sync::wait::Spot::new();
+/// std::thread::scope(|s| s.spawn(|| spot.set()));
 /// ```
 #[derive(Debug, Default)]
 pub struct Spot {

@@ -60,7 +60,8 @@ impl Toy {
         let room = DefaultStack::default();
         let bottom = room.limit().get();
         let stack = (bottom, room.base().get() - bottom);
-        Stand::prepare(stack);
+        // SAFETY: of `room`, which nobody has used.
+        unsafe { Stand::prepare(stack) };
         let coroutine = Coroutine::with_stack(room, move |yielder: &Yielder, ()| {
             // SAFETY: coroutines run inside `Toy::run` alone.
             let stand = unsafe { &*toy }.running.get().expect("it runs");
@@ -69,7 +70,8 @@ impl Toy {
             // SAFETY: its own.
             unsafe { stand.begin(yielder) };
             task();
-            stand.end();
+            // SAFETY: the last thing that it does.
+            unsafe { stand.end() };
         });
         self.ready.borrow_mut().push_back(Rc::new(Body {
             // SAFETY: it makes ready this one, which has stopped.
@@ -83,7 +85,7 @@ impl Toy {
     /// Runs until every coroutine has ended.
     pub(crate) fn run(&self) {
         let sleeper = Sleeper::current();
-        enter(self, || {
+        let turns = || {
             loop {
                 let next = self.ready.borrow_mut().pop_front();
                 if let Some(body) = next {
@@ -94,17 +96,21 @@ impl Toy {
                     sleeper.sleep(None, || self.collect());
                 }
             }
-        });
+        };
+        // SAFETY: tests run it on a thread, which nothing suspends.
+        unsafe { enter(self, turns) };
     }
 
     fn resume(&self, body: Rc<Body>) {
         let who = NonNull::from(&*body).cast::<Stand>();
         self.running.set(Some(who));
         let resume = || body.coroutine.borrow_mut().resume(());
-        let stop = body.stand.during(body.stack, resume);
+        // SAFETY: it was ready, so it has stopped or not run yet.
+        let stop = unsafe { body.stand.during(body.stack, resume) };
         self.running.set(None);
         match stop {
-            CoroutineResult::Return(()) => body.stand.ended(),
+            // SAFETY: just now.
+            CoroutineResult::Return(()) => unsafe { body.stand.ended() },
             CoroutineResult::Yield(stop) => {
                 self.suspensions.set(self.suspensions.get() + 1);
                 self.stopped.borrow_mut().push(body);

@@ -9,7 +9,7 @@
 //! operation, and the captures become words.
 
 use corelay_sync::facade::cell::UnsafeCell;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 
 /// A word that travels: what an operation does not fill stays as it is.
 pub(crate) type Word = MaybeUninit<u64>;
@@ -65,6 +65,51 @@ impl Request {
         // SAFETY: `new` put them together; the rest is our caller's duty.
         unsafe { (self.function)(object, a, b, c, d, e) }
     }
+}
+
+/// A request that no server knows of: it owns its operation.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    request: Request,
+    /// Drops the operation.
+    discard: unsafe fn(&mut [Word; 5]),
+}
+
+impl Unsent {
+    /// As [`Request::new`].
+    #[inline(always)]
+    pub(crate) fn new<T, O>(object: &UnsafeCell<T>, operation: O) -> Self
+    where
+        O: FnOnce(&mut T) -> u64 + Send,
+    {
+        Self {
+            request: Request::new(object, operation),
+            discard: discard::<O>,
+        }
+    }
+
+    /// The request, for a line: whoever runs it takes the operation.
+    #[inline(always)]
+    pub(crate) fn send(self) -> Request {
+        ManuallyDrop::new(self).request
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        let [_, captures @ ..] = &mut self.request.arguments;
+        // SAFETY: `new` put them together, and nobody has had the request.
+        unsafe { (self.discard)(captures) };
+    }
+}
+
+/// Drops the operation of a request.
+///
+/// # Safety
+/// There is an `O` in `captures`, which nobody uses afterwards.
+unsafe fn discard<O>(captures: &mut [Word; 5]) {
+    // SAFETY: the caller's duty.
+    unsafe { captures.as_mut_ptr().cast::<O>().drop_in_place() };
 }
 
 /// The function of a request for an `O` on a `T`.

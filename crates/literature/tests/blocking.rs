@@ -7,6 +7,7 @@ mod support;
 
 use common::{add, for_all_protocols};
 use corelay_literature::{Blocking, Busy, Delegation, Served, Server};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -21,6 +22,7 @@ for_all_protocols!({
     a_server_that_is_stopped_serves_what_was_asked,
     captures_and_borrows_travel,
     objects_are_dropped_once,
+    operations_are_dropped_once,
 });
 
 /// Runs `clients` while servers serve; returns what they have counted.
@@ -229,4 +231,25 @@ fn objects_are_dropped_once<P: Blocking>() {
     assert_eq!(dropped(), 1, "a client keeps the objects");
     drop(client);
     assert_eq!(dropped(), 6);
+}
+
+/// No code of a user runs while a client waits, so that nothing unwinds there; an object that is not
+/// there is refused before.
+fn operations_are_dropped_once<P: Blocking>() {
+    let (hits, servers) = Delegation::<P, u64>::new(1, 1, [0]);
+    let held = Arc::new(());
+    served(servers, || {
+        let mut client = hits.client(0).unwrap();
+        for var in [0, 1, 0] {
+            let held = Arc::clone(&held);
+            let add = move |hits: &mut u64| {
+                *hits += Arc::strong_count(&held) as u64;
+                0
+            };
+            let applied = catch_unwind(AssertUnwindSafe(|| client.apply(var, add)));
+            assert_eq!(applied.is_ok(), var == 0);
+        }
+        assert_eq!(Arc::strong_count(&held), 1);
+    });
+    hits.inspect(|hits| assert_eq!(*hits, 2 * 2)).unwrap();
 }

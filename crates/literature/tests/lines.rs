@@ -8,6 +8,7 @@ use corelay_literature::{Asked, AsyncLines, Busy, Client, PairLines, Server, Sha
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use support::{Stop, stressed};
@@ -273,6 +274,68 @@ fn a_callback_that_panics_has_had_its_turn() {
         client.barrier();
         assert_eq!((ran.get(), servers[0].served().requests), (4, 4));
     }
+}
+
+/// An operation that holds `held`, and a callback that unwinds.
+fn issue_unwinding(client: &mut Client<PairLines<Then>, u64>, held: &Arc<()>, unwinds: bool) {
+    let held = Arc::clone(held);
+    let add = move |hits: &mut u64| {
+        *hits += 1;
+        drop(held);
+        0
+    };
+    let then = move |_| {
+        if unwinds {
+            std::panic::resume_unwind(Box::new("by design"));
+        }
+    };
+    client.issue(0, add, Box::new(then));
+}
+
+#[test]
+fn an_operation_is_dropped_when_another_callback_unwinds_out_of_its_issue() {
+    for shape in [Shape::queue(1, 1).unwrap(), Shape::direct(1).unwrap()] {
+        let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
+        let mut client = hits.client(0).unwrap();
+        let held = Arc::new(());
+        issue_unwinding(&mut client, &held, true);
+        if shape.pending().is_some() {
+            // Makes the first travel, and fills the queue.
+            issue_unwinding(&mut client, &held, false);
+        }
+        servers[0].pass();
+        let waiting = Arc::strong_count(&held);
+        let issue = AssertUnwindSafe(|| issue_unwinding(&mut client, &held, false));
+        let caught = catch_unwind(issue);
+        let after = Arc::strong_count(&held);
+        // Before anything is asserted: a client that goes waits for its server.
+        client.flush();
+        servers[0].pass();
+        drop(client);
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"by design"));
+        assert_eq!(after, waiting, "{shape:?}");
+        assert_eq!(Arc::strong_count(&held), 1, "{shape:?}");
+        let asked = 1 + shape.pending().map_or(0, |_| 1);
+        hits.inspect(|hits| assert_eq!(*hits, asked)).unwrap();
+    }
+}
+
+/// What waits in its queue is not executed, for nobody puts it on a line any more.
+#[test]
+fn operations_in_the_queue_are_dropped_with_a_client_whose_callback_unwinds() {
+    let shape = Shape::queue(1, 4).unwrap();
+    let (hits, mut servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
+    let mut client = hits.client(0).unwrap();
+    let held = Arc::new(());
+    for number in 0..4 {
+        issue_unwinding(&mut client, &held, number == 0);
+    }
+    client.flush();
+    servers[0].pass();
+    assert_eq!(Arc::strong_count(&held), 4);
+    catch_unwind(AssertUnwindSafe(|| drop(client))).unwrap_err();
+    assert_eq!(Arc::strong_count(&held), 1);
+    hits.inspect(|hits| assert_eq!(*hits, 1)).unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::queue::Queue;
 use super::{PairLines, Shape};
 use crate::delegation::Client;
 use crate::line::RequestLine;
-use crate::request::Request;
+use crate::request::Unsent;
 use crate::wait::Wait;
 use corelay_sync::CachePadded;
 use std::ops::AddAssign;
@@ -67,7 +67,7 @@ pub struct LinesClient<C> {
     toggles: Box<[u64]>,
     /// By line: what is to be done with its answer.
     in_flight: Box<[Option<InFlight<C>>]>,
-    pending: Queue<(Request, InFlight<C>)>,
+    pending: Queue<(Unsent, InFlight<C>)>,
     /// Written directly: the line of the next request.
     next: usize,
     issued: u64,
@@ -90,7 +90,7 @@ impl<C: FnOnce(u64)> LinesClient<C> {
     /// What such a state takes, with its queue and its array.
     pub(super) fn bytes(shape: Shape) -> usize {
         let line = size_of::<u64>() + size_of::<Option<InFlight<C>>>();
-        let pending = Queue::<(Request, InFlight<C>)>::bytes(shape.pending().unwrap_or(0));
+        let pending = Queue::<(Unsent, InFlight<C>)>::bytes(shape.pending().unwrap_or(0));
         size_of::<CachePadded<Self>>() + shape.lines() * line + pending
     }
 
@@ -139,12 +139,12 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         &mut self,
         lines: &PairLines<C>,
         line: usize,
-        (request, in_flight): (Request, InFlight<C>),
+        (request, in_flight): (Unsent, InFlight<C>),
     ) {
         self.in_flight[line] = Some(in_flight);
         self.toggles[line] ^= 1;
         // SAFETY: we are its client, and the line is free (our caller).
-        unsafe { lines.requests(self.index)[line].ask(request, self.toggles[line]) };
+        unsafe { lines.requests(self.index)[line].ask(request.send(), self.toggles[line]) };
     }
 
     /// Looks at every line once: takes what is answered, and gives free lines requests from
@@ -216,7 +216,7 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
     /// # Panics
     /// Where there is no object of that number. With the panic of a callback, which may be
     /// another request's; what was asked for stays asked for, but the request of a call that
-    /// panics is not. A panic of the operation aborts the process.
+    /// panics is not: its operation is dropped. A panic of the operation aborts the process.
     #[inline]
     pub fn issue<O>(&mut self, var: usize, operation: O, then: C)
     where
@@ -225,7 +225,7 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
         let (lines, states, objects) = self.parts();
         let (server, object) = objects.at(var);
         let state = &mut states[server];
-        let mut item = (Request::new(object, operation), state.track(then));
+        let mut item = (Unsent::new(object, operation), state.track(then));
         let mut wait = None;
         if lines[server].shape.pending().is_none() {
             let line = state.next;

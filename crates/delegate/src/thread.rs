@@ -356,6 +356,10 @@ impl Owner {
     /// As the fast path reads it.
     fn table(&self) -> Table {
         let pointers = self.pointers.borrow();
+        if pointers.is_empty() {
+            // The address of an empty vector is the one that stands for a leaf.
+            return NO_TABLE;
+        }
         Table {
             clients: pointers.as_ptr(),
             len: pointers.len(),

@@ -41,6 +41,25 @@ impl Door {
     }
 }
 
+/// A closure that was not launched may not wait, and what it asks for is sent when it has ended.
+#[test]
+fn a_plain_closure_of_a_hosted_trustee_asks_another_one() {
+    let _watch = watchdog();
+    let trustees = start(hosted(2));
+    let (here, there) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
+    let (tell, told) = mpsc::channel();
+    let asked = there.clone();
+    here.apply(move |_| {
+        let posted = tell.clone();
+        asked.post(move |n| {
+            *n += 1;
+            posted.send(*n).unwrap();
+        });
+        asked.apply_then(|n| *n + 1, move |n| tell.send(n).unwrap());
+    });
+    assert_eq!(told.iter().collect::<Vec<_>>(), [1, 2]);
+}
+
 #[test]
 fn a_closure_waits_and_others_are_served() {
     let _watch = watchdog();

@@ -94,7 +94,9 @@ pub use corelay_clock as clock;
 /// use corelay::{Trustees, fibre};
 /// use std::time::Duration;
 ///
-/// let trustees = Trustees::dedicated(1).host(fibre::host).start()?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let host = unsafe { fibre::host() };
+/// let trustees = Trustees::dedicated(1).host(host).start()?;
 /// let (stock, log) = (trustees.entrust(3u32), trustees.entrust(Vec::new()));
 /// let theirs = log.clone();
 /// let sold = stock.launch(move |stock| {

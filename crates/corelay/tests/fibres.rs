@@ -1,5 +1,8 @@
 //! Delegation from fibres: the two know each other only here, where both meet.
 
+#[path = "../../fibre/tests/promise/mod.rs"]
+mod promise;
+
 use corelay::fibre::{
     Cancelled, Cluster, Interrupted, JoinHandle, State, is_cancelled, sleep, yield_now,
 };
@@ -18,7 +21,7 @@ fn trustees(window: usize) -> Trustees {
 }
 
 fn cluster(processors: usize) -> Cluster {
-    Cluster::start(processors).expect("there are threads")
+    promise::cluster(processors)
 }
 
 /// Starts `f` in a fibre that may migrate, or may not.

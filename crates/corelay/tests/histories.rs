@@ -3,6 +3,9 @@
 //!
 //! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
 
+#[path = "../../fibre/tests/promise/mod.rs"]
+mod promise;
+
 use corelay::locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay::{Policy, Session, Shared, Team, Trustees};
 use corelay_history::model::{counter, map};
@@ -82,7 +85,6 @@ mod flat {
 /// Fibres make the calls: many on each processor, which are on their way together.
 mod fibres {
     use super::*;
-    use corelay::fibre::Cluster;
     use corelay::{Trust, Trustees};
     use counter::{Operation as Add, Output};
     use map::Operation::{self, Get, Insert, Remove};
@@ -96,7 +98,7 @@ mod fibres {
         (processors, fibres): (usize, u64),
         call: fn(&Trust<T>, &mut Recorder<O, R>, u64),
     ) -> History<O, R> {
-        let cluster = Cluster::start(processors).expect("threads");
+        let cluster = promise::cluster(processors);
         let fibre = |number: u64| {
             let shared = shared.clone();
             cluster.spawn(move || {

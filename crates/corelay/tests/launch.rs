@@ -1,14 +1,19 @@
 //! Closures that wait on their trustee, in fibres: delegation and fibres know each other only here,
 //! where both meet.
 
-use corelay::fibre::{self, Cluster, Mutex, Semaphore, sleep, yield_now};
+#[path = "../../fibre/tests/promise/mod.rs"]
+mod promise;
+
+use corelay::fibre::{self, Mutex, Semaphore, sleep, yield_now};
 use corelay::{AsyncError, CircularWait, Trust, Trustees, TryApplyError, barrier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 fn hosted(n: usize) -> Trustees {
-    let builder = Trustees::dedicated(n).host(fibre::host);
+    // SAFETY: the tests wait nowhere inside a thread-local's initialiser, destructor or scope.
+    let host = unsafe { fibre::host() };
+    let builder = Trustees::dedicated(n).host(host);
     builder.start().expect("there are threads")
 }
 
@@ -50,7 +55,7 @@ fn a_closure_sleeps_and_its_trustee_too() {
     });
     assert_eq!(launch.join().unwrap(), 2);
     // And for a fibre of somebody else's cluster.
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let theirs = a.clone();
     let joined = cluster.spawn(move || {
         theirs
@@ -172,7 +177,7 @@ fn rings_are_refused_and_named() {
 #[test]
 fn everything_at_once() {
     let trustees = hosted(2);
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let objects: Vec<Trust<u64>> = (0..4).map(|i| trustees.entrust_on(i % 2, 0)).collect();
     let asked = Arc::new(AtomicU64::new(0));
     let add = |asked: &AtomicU64| asked.fetch_add(1, Ordering::Relaxed);

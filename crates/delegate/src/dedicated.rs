@@ -299,7 +299,8 @@ impl Builder {
 
     /// Runs the trustees' loops as coroutines of `host`, so that closures that wait can run beside
     /// them: see [`Trust::launch`](crate::Trust::launch). With corelay's fibres it is
-    /// `corelay::fibre::host`. Closures then run on the stacks that the host gives.
+    /// `unsafe { corelay::fibre::host() }`, whose caller promises something for all closures that are
+    /// launched there. Closures then run on the stacks that the host gives.
     ///
     /// Ordinarily there is none, and launches are refused. Members of a flat team have none.
     pub fn host(mut self, host: Host) -> Self {

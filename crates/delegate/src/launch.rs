@@ -60,7 +60,7 @@ pub(crate) fn spawn(
 pub(crate) fn host(host: Host, run: impl FnOnce() + 'static) {
     let has_ended = Rc::new(Cell::new(false));
     let end = Rc::clone(&has_ended);
-    host(Box::new(move || {
+    host.run(Box::new(move || {
         run();
         end.set(true);
     }));

@@ -18,7 +18,7 @@ fn run(f: impl Fn(&Trust<u64>, &Trust<u64>) + Sync + Send + 'static) {
     long_excerpt(move || {
         let trustees = Trustees::dedicated(1)
             .window(4)
-            .host(inline::host)
+            .host(inline::host())
             .start()
             .unwrap();
         let (held, free) = (trustees.entrust(0u64), trustees.entrust(0u64));

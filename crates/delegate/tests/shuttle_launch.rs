@@ -18,7 +18,7 @@ fn order_behind_held_objects() {
     model(SCHEDULES, || {
         let trustees = Trustees::dedicated(1)
             .window(3)
-            .host(inline::host)
+            .host(inline::host())
             .start()
             .unwrap();
         let objects: Vec<Trust<[u64; 3]>> = (0..2).map(|_| trustees.entrust([0; 3])).collect();

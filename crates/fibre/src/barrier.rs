@@ -17,7 +17,8 @@ use std::time::Instant;
 /// use corelay_fibre::{Barrier, Cluster};
 /// use std::sync::Arc;
 ///
-/// let cluster = Cluster::start(2)?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let cluster = unsafe { Cluster::start(2) }?;
 /// let barrier = Arc::new(Barrier::new(3));
 /// let fibres: Vec<_> = (0..3)
 ///     .map(|_| {

@@ -52,7 +52,10 @@ impl ClusterBuilder {
     /// # Errors
     /// A number of processors out of range; the system refuses a thread, its CPU or its signal
     /// stack.
-    pub fn start(self) -> Result<Cluster, StartError> {
+    ///
+    /// # Safety
+    /// As [`Cluster::start`].
+    pub unsafe fn start(self) -> Result<Cluster, StartError> {
         if !(1..usize::from(NOWHERE)).contains(&self.processors) {
             return Err(StartError::Processors(self.processors));
         }
@@ -159,7 +162,8 @@ impl<'a> Builder<'a> {
     /// Lets it go on on another processor than before, after any wait.
     ///
     /// # Safety
-    /// What the fibre runs, the libraries that it calls included:
+    /// Beyond the duties of [`Cluster::start`], what the fibre runs, the libraries that it calls
+    /// included:
     ///
     /// * holds nothing over a wait that must stay on its thread (no value that is not `Send`);
     /// * keeps no reference to a thread-local over a wait.

@@ -210,12 +210,49 @@ impl Shared {
 }
 
 impl Cluster {
-    /// Starts one with so many processors.
+    /// Starts a cluster of so many processors.
+    ///
+    /// ```
+    /// use corelay_fibre::Cluster;
+    ///
+    /// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+    /// let cluster = unsafe { Cluster::start(2) }?;
+    /// assert_eq!(cluster.spawn(|| 42).join().unwrap(), 42); // everything from here on is safe
+    /// # Ok::<(), corelay_fibre::StartError>(())
+    /// ```
+    ///
+    /// Without the promise that is listed below there is none:
+    ///
+    /// ```compile_fail,E0133
+    /// let cluster = corelay_fibre::Cluster::start(2);
+    /// ```
     ///
     /// # Errors
     /// As [`ClusterBuilder::start`](crate::ClusterBuilder::start).
-    pub fn start(processors: usize) -> Result<Self, StartError> {
-        Self::builder().processors(processors).start()
+    ///
+    /// # Safety
+    /// The fibres of a processor share the thread-locals of its thread. The standard library and
+    /// others rely on a thread that ends what it has begun before it does the same again; where a
+    /// fibre waits in the middle of it, another fibre does the same again. So no code that fibres of
+    /// this cluster run, libraries included, waits
+    ///
+    /// * inside the initialiser of a value that each thread has of its own, a `thread_local!` or what
+    ///   a library keeps by threads: a second fibre would initialise it too, and the first value be
+    ///   dropped while a fibre borrows it;
+    /// * inside the destructor of such a value;
+    /// * inside a call for whose time a thread-local points to something, such as `ScopedKey::set` of
+    ///   the crate `scoped-tls`: another fibre would follow the pointer after the call has returned.
+    ///
+    /// A wait is each call that may suspend a fibre: of this crate, [`yield_now`](crate::yield_now)
+    /// included, of trustees, and of whatever else waits by the seam of `corelay-sync`. What blocks
+    /// its thread, such as a `std::sync::Mutex`, suspends no fibre.
+    ///
+    /// Nothing else is asked of safe code. Neither the compiler nor corelay can find out whether the
+    /// promise is kept; see `docs/guide/fibres.md` for how to keep it, and for well-known crates that
+    /// were tried.
+    pub unsafe fn start(processors: usize) -> Result<Self, StartError> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::builder().processors(processors).start() }
     }
 
     pub(crate) fn launch(

@@ -23,7 +23,8 @@ use std::time::Instant;
 /// use corelay_fibre::{Cluster, Condition, Mutex};
 /// use std::sync::Arc;
 ///
-/// let cluster = Cluster::start(2)?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let cluster = unsafe { Cluster::start(2) }?;
 /// let door = Arc::new((Mutex::new(false), Condition::new()));
 /// let guest = cluster.spawn({
 ///     let door = Arc::clone(&door);

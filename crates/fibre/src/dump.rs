@@ -12,7 +12,8 @@ use std::panic::Location;
 /// ```
 /// use corelay_fibre::{Cluster, State, park};
 ///
-/// let cluster = Cluster::start(1)?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let cluster = unsafe { Cluster::start(1) }?;
 /// let sitter = cluster.fibre().name("sitter").spawn(park)?;
 /// // It takes a moment until it parks.
 /// while !matches!(cluster.dump().fibres[0].state, State::Waiting { call: "park", .. }) {

@@ -5,7 +5,7 @@ use crate::builder::Builder;
 use crate::cluster::{Cluster, Shared};
 use crate::processor;
 use crate::stack::StackSize;
-use corelay_sync::wait::Task;
+use corelay_sync::wait::{Host, Task};
 use std::panic::resume_unwind;
 
 /// Bytes of the stack that the body has in place of its thread's: as many as `std` gives threads.
@@ -14,19 +14,21 @@ const BODY_STACK: usize = 2 << 20;
 /// Of what it spawns: closures of users, which may panic with a backtrace.
 const STACK: usize = 256 << 10;
 
-/// Runs `body` as a fibre of a cluster of one processor, which is the calling thread, and returns
-/// when it and all fibres of that cluster have ended. A [`Host`](corelay_sync::wait::Host), for
-/// trustees that are to run closures that wait.
+/// The host for trustees that are to run closures that wait.
 ///
-/// The body's stack has 2 MiB, those of other fibres there 256 KiB. Beside the calling thread there
-/// is one more, which looks after deadlines and sleeps otherwise.
+/// [`Host::run`] runs its body as a fibre of a cluster of one processor, which is the calling thread,
+/// and returns when it and all fibres of that cluster have ended. The body's stack has 2 MiB, those of
+/// other fibres there 256 KiB. Beside the calling thread there is one more, which looks after
+/// deadlines and sleeps otherwise.
 ///
 /// ```
 /// use corelay_fibre::{host, spawn, yield_now};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// static RAN: AtomicU32 = AtomicU32::new(0);
-/// host(Box::new(|| {
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let host = unsafe { host() };
+/// host.run(Box::new(|| {
 ///     spawn(|| RAN.fetch_add(1, Ordering::Relaxed));
 ///     yield_now(); // the other one runs, on this thread
 ///     RAN.fetch_add(1, Ordering::Relaxed);
@@ -35,9 +37,18 @@ const STACK: usize = 256 << 10;
 /// ```
 ///
 /// # Panics
-/// With the panic of the body; on a thread that is a processor already; where the system has no
-/// thread or no memory for it.
-pub fn host(body: Task) {
+/// `Host::run` panics with the panic of the body; on a thread that is a processor already; and if the
+/// system has no thread or no memory for it.
+///
+/// # Safety
+/// The duties of [`Cluster::start`], for every fibre that runs there: the body, each closure that is
+/// launched on such a trustee, and what they spawn.
+pub unsafe fn host() -> Host {
+    // SAFETY: `run` ends after its fibres; where they do not wait is the caller's promise.
+    unsafe { Host::new(run) }
+}
+
+fn run(body: Task) {
     assert!(
         processor::here().is_null(),
         "corelay: this thread is a processor already, and cannot be another one's"

@@ -8,7 +8,8 @@
 //! use corelay_fibre::{Cluster, Semaphore, yield_now};
 //! use std::sync::Arc;
 //!
-//! let cluster = Cluster::start(2)?; // two processors: threads that run fibres
+//! // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+//! let cluster = unsafe { Cluster::start(2) }?; // two processors: threads that run fibres
 //! let doors = Arc::new(Semaphore::new(3));
 //! let visitors: Vec<_> = (0..1_000)
 //!     .map(|i| {
@@ -32,10 +33,13 @@
 //! that stay there. Code that is written as futures already.
 //!
 //! # Guarantees
-//! * **Soundness.** A fibre of [`Cluster::spawn`] may be taken by any processor until it first runs,
-//!   and stays on that thread then: thread-locals, `Rc` and guards mean what they mean on a thread.
-//!   [`Builder::migrating`] lets a fibre go on elsewhere after each wait; it is `unsafe`, and lists
-//!   what its code owes.
+//! * **Soundness.** Fibres of a processor share the thread-locals of its thread. Whoever
+//!   [starts a cluster](Cluster::start) or takes a [`host`] promises, by one `unsafe`, that nothing
+//!   waits inside a thread-local's initialiser or destructor, or inside a call scoped by one;
+//!   everything beyond that is safe. A fibre of [`Cluster::spawn`] may be taken by any processor until
+//!   it first runs, and stays on that thread then, with its `Rc`s, guards and references to
+//!   thread-locals. [`Builder::migrating`] lets a fibre go on elsewhere after each wait; it is a second,
+//!   larger promise.
 //! * **Fairness.** Fibres are not interrupted. Those that are ready on a processor run in order; of
 //!   its two kinds, those that stay and those that may go, one of each in turn. A fibre that may run
 //!   elsewhere (it is `migrating`, or has not begun) does not wait for a processor that is stuck in

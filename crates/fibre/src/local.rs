@@ -23,7 +23,8 @@ use std::sync::OnceLock;
 ///     static STEPS: Cell<u32> = Cell::new(0);
 /// }
 ///
-/// let cluster = Cluster::start(2)?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let cluster = unsafe { Cluster::start(2) }?;
 /// let fibres: Vec<_> = (1..=3)
 ///     .map(|n| {
 ///         cluster.spawn(move || {

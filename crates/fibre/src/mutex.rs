@@ -49,7 +49,8 @@ struct Turn {
 /// use corelay_fibre::{Cluster, Mutex, yield_now};
 /// use std::sync::Arc;
 ///
-/// let cluster = Cluster::start(2)?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let cluster = unsafe { Cluster::start(2) }?;
 /// let sum = Arc::new(Mutex::new(0));
 /// let fibres: Vec<_> = (1..=10)
 ///     .map(|i| {

@@ -44,7 +44,8 @@ struct Crew {
 /// ```
 /// use corelay_fibre::{Cluster, scope};
 ///
-/// let cluster = Cluster::start(2)?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let cluster = unsafe { Cluster::start(2) }?;
 /// let total = cluster.spawn(|| {
 ///     let numbers = [1, 2, 3, 4];
 ///     let (low, high) = numbers.split_at(2);
@@ -78,7 +79,8 @@ impl Cluster {
     ///
     /// ```
     /// # use corelay_fibre::Cluster;
-    /// let cluster = Cluster::start(2)?;
+    /// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+    /// let cluster = unsafe { Cluster::start(2) }?;
     /// let mut words = vec!["fair", "cheap"];
     /// cluster.scope(|s| {
     ///     for word in &mut words {
@@ -188,7 +190,8 @@ impl Builder<'_> {
     ///
     /// ```
     /// # use corelay_fibre::Cluster;
-    /// let cluster = Cluster::start(2)?;
+    /// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+    /// let cluster = unsafe { Cluster::start(2) }?;
     /// let text = String::from("borrowed");
     /// let length = cluster.scope(|s| {
     ///     let fibre = cluster.fibre().name("counter").spawn_scoped(s, || text.len());

@@ -1,6 +1,7 @@
 //! Cancellation ends every wait.
 
 mod common;
+mod promise;
 
 use common::{KINDS, Kind};
 use corelay_fibre::{
@@ -49,7 +50,7 @@ fn waiters(kind: Kind, cluster: &Cluster, permits: &Arc<Semaphore>) -> Vec<JoinH
 #[test]
 fn a_wait_of_any_kind_ends() {
     for kind in KINDS {
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let permits = Arc::new(Semaphore::new(0));
         for round in 0..100 {
             let waiters = waiters(kind, &cluster, &permits);
@@ -73,7 +74,7 @@ fn a_wait_of_any_kind_ends() {
 /// A time that no clock can say is waited for, too.
 #[test]
 fn a_sleep_without_an_end() {
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let sleeper = cluster.spawn(|| sleep(Duration::MAX));
     for _ in 0..10 {
         std::thread::yield_now();
@@ -84,7 +85,7 @@ fn a_sleep_without_an_end() {
 
 #[test]
 fn one_that_does_not_wait_goes_on() {
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let busy = cluster.spawn(|| {
         current().unwrap().cancel();
         for _ in 0..10 {

@@ -1,10 +1,11 @@
 //! The channel, on fibres and threads.
 
 mod places;
+mod promise;
 
 use corelay_fibre::{
-    Cancelled, Closed, Cluster, Interrupted, RecvUntilError, SendError, SendUntilError,
-    TryRecvError, TrySendError, channel, yield_now,
+    Cancelled, Closed, Interrupted, RecvUntilError, SendError, SendUntilError, TryRecvError,
+    TrySendError, channel, yield_now,
 };
 use places::{Dice, Running, everywhere, late, rounds, run, soon, spawn};
 use std::sync::Arc;
@@ -248,7 +249,7 @@ fn rendezvous() {
 /// A cancelled sender's value is dropped or comes back; a cancelled receiver takes none.
 #[test]
 fn cancelled() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for _ in 0..rounds(100) {
         let count = Count::default();
         let (sender, receiver) = channel(1);

@@ -1,8 +1,9 @@
 //! Condition and barrier, on fibres and threads.
 
 mod places;
+mod promise;
 
-use corelay_fibre::{Barrier, Cancelled, Cluster, Condition, Interrupted, Mutex, yield_now};
+use corelay_fibre::{Barrier, Cancelled, Condition, Interrupted, Mutex, yield_now};
 use places::{Running, everywhere, late, rounds, run, soon, spawn};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -126,7 +127,7 @@ fn all_are_notified() {
 /// First come, first notified.
 #[test]
 fn in_order_of_arrival() {
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let order = cluster.spawn(|| {
         let shared = Arc::new((Mutex::new(Vec::new()), Condition::new()));
         let waiting: Vec<_> = (0..5)
@@ -151,7 +152,7 @@ fn in_order_of_arrival() {
 /// Cancelled while it waits: the plain form unwinds without the mutex, the other one has it again.
 #[test]
 fn cancelled() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for _ in 0..rounds(100) {
         let shared = Arc::new((Mutex::new(0), Condition::new()));
         let plain = cluster.spawn({
@@ -220,7 +221,7 @@ fn a_barrier_waits_for_another_one() {
         });
         assert_eq!(leaders.into_iter().filter(|leads| *leads).count(), 1);
     });
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     let barrier = Arc::new(Barrier::new(2));
     let cancelled = cluster.spawn({
         let barrier = Arc::clone(&barrier);

@@ -1,9 +1,10 @@
 //! No fibre starves.
 
 mod common;
+mod promise;
 
 use common::KINDS;
-use corelay_fibre::{Cluster, State, park, processor, spawn, yield_now};
+use corelay_fibre::{State, park, processor, spawn, yield_now};
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// One that never yields keeps its processor; what lies ready there runs on the other one.
 #[test]
 fn those_behind_one_that_never_yields_run() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for kind in KINDS {
         let ran = Arc::new(AtomicUsize::new(0));
         let seen = ran.clone();
@@ -37,7 +38,7 @@ fn those_behind_one_that_never_yields_run() {
 #[test]
 fn those_that_yield_take_turns() {
     for kind in KINDS {
-        let cluster = Cluster::start(1).unwrap();
+        let cluster = promise::cluster(1);
         let turns: Arc<Vec<_>> = Arc::new((0..40).map(|_| AtomicUsize::new(0)).collect());
         let stop = Arc::new(AtomicBool::new(false));
         let there = Arc::new(AtomicUsize::new(0));
@@ -68,7 +69,7 @@ fn those_that_yield_take_turns() {
 
 #[test]
 fn one_that_may_not_migrate_stays() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     let all: Vec<_> = (0..40)
         .map(|_| {
             cluster.spawn(|| {
@@ -85,7 +86,7 @@ fn one_that_may_not_migrate_stays() {
 
 #[test]
 fn a_dump_says_what_each_waits_for() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     let sit = || {
         park();
     };

@@ -1,6 +1,7 @@
 //! Fibres are made, run, and end.
 
 mod common;
+mod promise;
 
 use common::KINDS;
 use corelay_fibre::{Cluster, StackSize, StartError, current, processor, spawn, yield_now};
@@ -12,7 +13,7 @@ fn results_and_panics_reach_who_joins() {
     for kind in KINDS {
         // A backtrace wants some tens of KiB, and more under a sanitizer.
         let size = StackSize::new(1 << 20).unwrap();
-        let cluster = Cluster::builder().stack_size(size).start().unwrap();
+        let cluster = promise::start(Cluster::builder().stack_size(size)).unwrap();
         let doubled: Vec<_> = (0..100)
             .map(|i| kind.spawn(&cluster, move || 2 * i))
             .collect();
@@ -26,7 +27,7 @@ fn results_and_panics_reach_who_joins() {
 
 #[test]
 fn fibres_make_fibres_and_join_them() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     let outer = cluster.spawn(|| {
         let inner: Vec<_> = (0..10)
             .map(|i| spawn(move || (i, processor().is_some())))
@@ -44,11 +45,8 @@ fn fibres_make_fibres_and_join_them() {
 #[test]
 #[cfg_attr(corelay_asan, ignore = "the sanitizer makes frames larger")]
 fn large_closures_and_results_fit_into_small_stacks() {
-    let cluster = Cluster::builder()
-        .processors(1)
-        .stack_size(StackSize::MIN)
-        .start()
-        .unwrap();
+    let builder = Cluster::builder().processors(1);
+    let cluster = promise::start(builder.stack_size(StackSize::MIN)).unwrap();
     let large = [7_u8; 50_000];
     let len = cluster.spawn(move || large.len());
     assert_eq!(len.join().unwrap(), 50_000);
@@ -77,7 +75,7 @@ fn a_result_that_nobody_joins_is_dropped() {
         live.fetch_add(1, Ordering::Relaxed);
         Counted(live.clone())
     };
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for early in [false, true] {
         for _ in 0..100 {
             let counted = make(&live);
@@ -100,7 +98,7 @@ fn a_result_that_nobody_joins_is_dropped() {
 
 #[test]
 fn a_cluster_dropped_by_its_own_fibre_ends_later() {
-    let cluster = Arc::new(Cluster::start(2).unwrap());
+    let cluster = Arc::new(promise::cluster(2));
     let own = cluster.clone();
     let (tell, told) = std::sync::mpsc::channel();
     drop(cluster.spawn(move || {
@@ -119,7 +117,7 @@ fn a_cluster_dropped_by_its_own_fibre_ends_later() {
 fn closures_of_every_size() {
     #[repr(align(128))]
     struct Aligned;
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     fn sum<const N: usize>(cluster: &Cluster) {
         let bytes = [1_u8; N];
         let sum = move || bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>();
@@ -144,7 +142,7 @@ fn closures_of_every_size() {
 #[test]
 fn no_processors_are_refused() {
     for n in [0, 65_535, usize::MAX] {
-        let error = Cluster::start(n).unwrap_err();
+        let error = promise::start(Cluster::builder().processors(n)).unwrap_err();
         assert!(matches!(error, StartError::Processors(m) if m == n));
         assert_eq!(
             error.to_string(),

@@ -1,8 +1,9 @@
 //! Fibre-locals.
 
 mod places;
+mod promise;
 
-use corelay_fibre::{Cluster, fibre_local, yield_now};
+use corelay_fibre::{fibre_local, yield_now};
 use places::{everywhere, run};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +84,7 @@ impl Drop for AtTheEnd {
 /// A drop may use others, and its panic is the fibre's.
 #[test]
 fn drops_may_wait_and_panic() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     let end = cluster.spawn(|| LATE.with(|late| *late.borrow_mut() = Some(AtTheEnd)));
     let payload = end.join().unwrap_err();
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"from a drop"));

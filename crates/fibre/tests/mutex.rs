@@ -1,8 +1,9 @@
 //! The mutex, on fibres and threads.
 
 mod places;
+mod promise;
 
-use corelay_fibre::{Cancelled, Cluster, Interrupted, Mutex, yield_now};
+use corelay_fibre::{Cancelled, Interrupted, Mutex, yield_now};
 use places::{Dice, everywhere, late, rounds, run, soon, spawn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -90,7 +91,7 @@ fn a_deadline_ends_the_wait() {
 /// One that waits is cancelled; the one behind it gets the mutex.
 #[test]
 fn a_cancelled_one_leaves_the_line() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for _ in 0..rounds(200) {
         let mutex = Arc::new(Mutex::new(0));
         let guard = mutex.lock();
@@ -122,7 +123,7 @@ fn a_cancelled_one_leaves_the_line() {
 /// leaving, whatever the one inside does.
 #[test]
 fn a_waiter_is_overtaken_seldom() {
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let mutex = Arc::new(Mutex::new(0));
     let greedy = cluster.spawn({
         let mutex = Arc::clone(&mutex);

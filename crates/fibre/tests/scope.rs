@@ -1,6 +1,8 @@
 //! Scopes.
 
-use corelay_fibre::{Cancelled, Cluster, Seat, Semaphore, State, is_cancelled, scope, yield_now};
+mod promise;
+
+use corelay_fibre::{Cancelled, Seat, Semaphore, State, is_cancelled, scope, yield_now};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +22,7 @@ fn text(payload: &(dyn std::any::Any + Send)) -> &str {
 #[test]
 fn borrows_from_a_thread_and_from_a_fibre() {
     for processors in [1, 2] {
-        let cluster = Cluster::start(processors).unwrap();
+        let cluster = promise::cluster(processors);
         let mut parts = vec![0; 20];
         cluster.scope(|s| {
             for (i, part) in parts.iter_mut().enumerate() {
@@ -53,7 +55,7 @@ fn borrows_from_a_thread_and_from_a_fibre() {
 /// Results that borrow are dropped before the scope ends, joined or not.
 #[test]
 fn results_end_with_the_scope() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for _ in 0..200 {
         let rung = AtomicUsize::new(0);
         cluster.scope(|s| {
@@ -71,7 +73,7 @@ fn results_end_with_the_scope() {
 /// It waits for all also where it unwinds.
 #[test]
 fn a_panic_waits() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     let ended = AtomicUsize::new(0);
     let payload = catch_unwind(AssertUnwindSafe(|| {
         cluster.scope(|s| {
@@ -93,7 +95,7 @@ fn a_panic_waits() {
 /// A fibre's panic is the scope's, unless somebody has joined it.
 #[test]
 fn a_panic_of_a_fibre() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for _ in 0..100 {
         let unheard = catch_unwind(AssertUnwindSafe(|| {
             cluster.scope(|s| drop(s.spawn(|| std::panic::resume_unwind(Box::new("boom")))))
@@ -116,7 +118,7 @@ fn a_panic_of_a_fibre() {
 #[test]
 fn cancelled() {
     for processors in [1, 2] {
-        let cluster = Cluster::start(processors).unwrap();
+        let cluster = promise::cluster(processors);
         for _ in 0..100 {
             let (go, ended) = (Semaphore::new(0), AtomicUsize::new(0));
             let after = AtomicUsize::new(0);

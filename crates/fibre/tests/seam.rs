@@ -2,6 +2,7 @@
 //! affairs alone.
 
 mod common;
+mod promise;
 
 use common::KINDS;
 use corelay_fibre::{
@@ -17,7 +18,7 @@ use std::time::Duration;
 #[test]
 fn a_cancellation_does_not_end_it_nor_block_the_thread() {
     for kind in KINDS {
-        let cluster = Cluster::start(1).unwrap();
+        let cluster = promise::cluster(1);
         let token = Arc::new(Token::new());
         let theirs = Arc::clone(&token);
         let waiter = kind.spawn(&cluster, move || {
@@ -40,7 +41,7 @@ fn a_cancellation_does_not_end_it_nor_block_the_thread() {
 #[test]
 fn an_unpark_that_comes_meanwhile_is_kept() {
     for kind in KINDS {
-        let cluster = Cluster::start(1).unwrap();
+        let cluster = promise::cluster(1);
         let token = Arc::new(Token::new());
         let began = Arc::new(AtomicBool::new(false));
         let (theirs, begins) = (Arc::clone(&token), Arc::clone(&began));
@@ -66,7 +67,7 @@ fn an_unpark_that_comes_meanwhile_is_kept() {
 
 #[test]
 fn the_dump_says_that_it_waits() {
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let token = Arc::new(Token::new());
     let theirs = Arc::clone(&token);
     let waiter = cluster.spawn(move || wait(&theirs));
@@ -95,7 +96,7 @@ fn between_fibres_a_wait_blocks_the_thread() {
             false
         }
     }
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let bread = Arc::new(Semaphore::new(0));
     let theirs = Arc::clone(&bread);
     let eater = cluster.spawn(move || {
@@ -115,11 +116,8 @@ fn between_fibres_a_wait_blocks_the_thread() {
 
 #[test]
 fn a_cpu_that_is_not_there_is_said() {
-    let refused = Cluster::builder()
-        .processors(2)
-        .cpus(vec![0, 1 << 20])
-        .start();
-    let why = refused.unwrap_err();
+    let builder = Cluster::builder().processors(2).cpus(vec![0, 1 << 20]);
+    let why = promise::start(builder).unwrap_err();
     assert!(
         matches!(why, StartError::Pin { cpu, .. } if cpu == 1 << 20),
         "{why}"

@@ -1,9 +1,10 @@
 //! Semaphores, between fibres and threads.
 
 mod common;
+mod promise;
 
 use common::KINDS;
-use corelay_fibre::{BinarySemaphore, Cluster, Interrupted, Semaphore, sleep, yield_now};
+use corelay_fibre::{BinarySemaphore, Interrupted, Semaphore, sleep, yield_now};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ fn a_token_goes_around_a_ring() {
     const SEATS: usize = 50;
     const ROUNDS: usize = 500;
     for kind in KINDS {
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let seats: Vec<_> = (0..SEATS).map(|i| BinarySemaphore::new(i == 0)).collect();
         let (seats, passed) = (Arc::new(seats), Arc::new(AtomicUsize::new(0)));
         let sitters: Vec<_> = (0..SEATS)
@@ -37,7 +38,7 @@ fn a_token_goes_around_a_ring() {
 #[test]
 fn so_many_are_inside_and_no_more() {
     for kind in KINDS {
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let permits = Arc::new(Semaphore::new(3));
         let inside = Arc::new(AtomicUsize::new(0));
         let visit = {
@@ -93,7 +94,7 @@ fn a_second_waiter_is_refused() {
 
 #[test]
 fn no_permit_is_lost_when_times_run_out() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     let permits = Arc::new(Semaphore::new(0));
     let waiters: Vec<_> = (0..1_000)
         .map(|i| {

@@ -10,6 +10,8 @@
 
 #![cfg(corelay_shuttle)]
 
+mod promise;
+
 #[path = "../../sync/tests/schedules/mod.rs"]
 mod schedules;
 
@@ -45,7 +47,7 @@ fn both(model: impl Fn(bool) + Send + Sync + Copy + 'static) {
 #[test]
 fn spawned_by_fibres() {
     both(|migrating| {
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let handles: Vec<_> = (0..3)
             .map(|n| {
                 spawn(&cluster, migrating, move || {
@@ -65,7 +67,7 @@ fn spawned_by_fibres() {
 fn handed_around() {
     both(|migrating| {
         const FIBRES: usize = 3;
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let seats: Arc<[_; FIBRES]> =
             Arc::new(std::array::from_fn(|i| BinarySemaphore::new(i == 0)));
         let turn = Arc::new(AtomicUsize::new(0));
@@ -90,7 +92,7 @@ fn handed_around() {
 #[test]
 fn permits_are_kept() {
     both(|migrating| {
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let shared = Arc::new((Semaphore::new(2), AtomicUsize::new(0)));
         let work = |shared: &(Semaphore, AtomicUsize)| {
             for _ in 0..2 {
@@ -117,7 +119,7 @@ fn permits_are_kept() {
 #[test]
 fn cancelled_while_permits_come() {
     both(|migrating| {
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let permits = Arc::new(Semaphore::new(0));
         let handles: Vec<_> = (0..3)
             .map(|_| {
@@ -139,7 +141,7 @@ fn cancelled_while_permits_come() {
 #[test]
 fn parked_again_and_again() {
     both(|migrating| {
-        let cluster = Cluster::start(2).unwrap();
+        let cluster = promise::cluster(2);
         let (asked, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let handle = spawn(&cluster, migrating, {
             let (asked, answered) = (Arc::clone(&asked), Arc::clone(&answered));

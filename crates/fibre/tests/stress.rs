@@ -1,6 +1,8 @@
 //! Storms of fibres on hardware: millions with `CORELAY_STRESS=100 cargo test …`, which runs a
 //! hundred times as many.
 
+mod promise;
+
 use corelay_fibre::{
     BinarySemaphore, Cancelled, Cluster, Fibre, Interrupted, JoinHandle, Semaphore, current, park,
     sleep, spawn, yield_now,
@@ -78,7 +80,7 @@ impl Drop for Alive {
 fn each_end() {
     silence();
     let alive = Arc::new(AtomicUsize::new(0));
-    let cluster = Cluster::start(3).unwrap();
+    let cluster = promise::cluster(3);
     let permits = Arc::new(Semaphore::new(0));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut open: VecDeque<(u64, bool, JoinHandle<Alive>)> = VecDeque::new();
@@ -141,7 +143,7 @@ fn each_end() {
 /// each permit is one's, or is there.
 #[test]
 fn permits_are_kept() {
-    let cluster = Cluster::start(3).unwrap();
+    let cluster = promise::cluster(3);
     let mut random = Random(42);
     for round in 0..times(300) {
         let permits = Arc::new(Semaphore::new(0));
@@ -183,7 +185,7 @@ fn permits_are_kept() {
 /// its places while it goes on pushing, and each runs once.
 #[test]
 fn taken_from_one_that_pushes() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for round in 0..times(60) {
         let ran = Arc::new(AtomicUsize::new(0));
         let handle = start(&cluster, round % 2 == 0, {
@@ -226,7 +228,7 @@ fn taken_from_one_that_pushes() {
 /// lost or runs twice at once.
 #[test]
 fn taken_from_one_that_pops() {
-    let cluster = Cluster::start(3).unwrap();
+    let cluster = promise::cluster(3);
     let end = Arc::new(AtomicBool::new(false));
     let turns = Arc::new(AtomicUsize::new(0));
     let rounds = times(2_000);
@@ -260,7 +262,7 @@ fn taken_from_one_that_pops() {
 #[test]
 fn both_kinds_take_turns() {
     const STEPS: usize = 1_000;
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let begin = Arc::new(AtomicBool::new(false));
     let steps: Arc<[AtomicUsize; 4]> = Arc::new(std::array::from_fn(|_| AtomicUsize::new(0)));
     let handles: Vec<_> = (0..4)
@@ -293,7 +295,7 @@ fn both_kinds_take_turns() {
 /// Behind fibres that never stop on all processors but one, the rest gets its turns.
 #[test]
 fn one_that_never_yields() {
-    let cluster = Cluster::start(2).unwrap();
+    let cluster = promise::cluster(2);
     for migrating in [false, true] {
         let end = Arc::new(AtomicBool::new(false));
         let stuck = start(&cluster, migrating, {
@@ -322,7 +324,7 @@ fn one_that_never_yields() {
 /// Two clusters and a thread hand a token around: each wake-up comes from outside.
 #[test]
 fn across_clusters() {
-    let clusters = [Cluster::start(1).unwrap(), Cluster::start(2).unwrap()];
+    let clusters = [promise::cluster(1), promise::cluster(2)];
     let seats: Arc<[_; 3]> = Arc::new(std::array::from_fn(|_| BinarySemaphore::new(false)));
     let rounds = times(2_000);
     let handles: Vec<_> = (0..2)
@@ -347,7 +349,7 @@ fn across_clusters() {
 /// second go on.
 #[test]
 fn a_stale_handle_wakes_nobody() {
-    let cluster = Cluster::start(1).unwrap();
+    let cluster = promise::cluster(1);
     let mut stale: Vec<Fibre> = Vec::new();
     for _ in 0..times(500) {
         let may_go = Arc::new(AtomicBool::new(false));

@@ -24,6 +24,7 @@
 #![deny(unsafe_code)]
 
 pub mod cli;
+mod cluster;
 mod columns;
 pub mod comparison;
 pub mod course;

@@ -5,6 +5,8 @@
 
 #[path = "oplog/fibres.rs"]
 mod fibres;
+#[path = "../../fibre/tests/promise/mod.rs"]
+mod promise;
 #[path = "oplog/uncertain.rs"]
 mod uncertain;
 

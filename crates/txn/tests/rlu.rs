@@ -14,6 +14,8 @@ mod numbers;
 mod panics;
 #[path = "rlu/progress.rs"]
 mod progress;
+#[path = "../../fibre/tests/promise/mod.rs"]
+mod promise;
 #[path = "rlu/sections.rs"]
 mod sections;
 #[path = "rlu/snapshots.rs"]

@@ -14,6 +14,8 @@ mod message;
 mod panics;
 #[path = "tl2/progress.rs"]
 mod progress;
+#[path = "../../fibre/tests/promise/mod.rs"]
+mod promise;
 #[path = "tl2/sleep.rs"]
 mod sleep;
 #[path = "tl2/snapshots.rs"]

@@ -19,7 +19,8 @@ impl<T> Trust<T> {
     /// trustee. It is a client of its own. When [`barrier`](crate::barrier) returns, the closures
     /// that this thread has launched have ended.
     ///
-    /// The trustee needs a [host](crate::Builder::host), which has coroutines: `corelay::fibre::host`.
+    /// The trustee needs a [host](crate::Builder::host), which has coroutines, such as
+    /// `corelay::fibre::host`; whoever starts it promises where launched closures do not wait.
     ///
     /// Answers to one client come in order, those of [`apply_then`](Self::apply_then) and of calls of
     /// fibres: behind a request that waits for a held value they wait too, and where the window
@@ -51,7 +52,7 @@ impl<T> Trust<T> {
             }
             Err(TryLaunchError::Unhosted(_)) => panic!(
                 "corelay: Trust::launch of {} at {}: {} has no host, so nothing can wait on its \
-                 thread; start it with Trustees::dedicated(n).host(corelay::fibre::host)",
+                 thread; start it with Trustees::dedicated(n).host(unsafe {{ corelay::fibre::host() }})",
                 type_name::<F>(),
                 Location::caller(),
                 self.trustee().name,

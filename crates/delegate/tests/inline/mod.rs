@@ -2,7 +2,7 @@
 //! stack of the body, when that gives a turn. So such a closure must not wait; all else of a launch
 //! is as shipped: the object is held in between, and what reaches it is deferred.
 
-use corelay_sync::wait::{Context, Stand, Task, Token, enter};
+use corelay_sync::wait::{Context, Host, Stand, Task, Token, enter};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -15,8 +15,13 @@ struct Inline {
     has_waited: Cell<bool>,
 }
 
-/// A [`Host`](corelay_sync::wait::Host).
-pub(crate) fn host(body: Task) {
+/// The host of such tasks.
+pub(crate) fn host() -> Host {
+    // SAFETY: no coroutine stops.
+    unsafe { Host::new(run) }
+}
+
+fn run(body: Task) {
     /// # Safety
     /// None: nobody stops.
     unsafe fn go_on(_: NonNull<Stand>) {

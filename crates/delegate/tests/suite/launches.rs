@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 fn hosted(n: usize) -> Builder {
-    Trustees::dedicated(n).host(toy::host)
+    Trustees::dedicated(n).host(toy::host())
 }
 
 /// A launched closure waits until it is opened, others run meanwhile.

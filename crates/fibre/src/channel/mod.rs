@@ -25,7 +25,8 @@ use std::time::Instant;
 /// ```
 /// use corelay_fibre::{Cluster, channel};
 ///
-/// let cluster = Cluster::start(2)?;
+/// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+/// let cluster = unsafe { Cluster::start(2) }?;
 /// let (sender, receiver) = channel(4);
 /// let producers: Vec<_> = (0..3)
 ///     .map(|i| {

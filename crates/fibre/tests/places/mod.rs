@@ -70,7 +70,7 @@ pub const CREWS: [fn(usize) -> Place; 4] = [
 /// Runs `test` with each crew, on one processor and on two.
 pub fn everywhere(test: impl Fn(&Cluster, fn(usize) -> Place)) {
     for processors in [1, 2] {
-        let cluster = Cluster::start(processors).unwrap();
+        let cluster = crate::promise::cluster(processors);
         for crew in CREWS {
             test(&cluster, crew);
         }

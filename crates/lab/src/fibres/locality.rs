@@ -214,7 +214,7 @@ mod tests {
         };
         let work = Locality::new(&spec, spots, words, touches, share);
         let shared = Arc::new((work, End::by_time()));
-        let cluster = fibre::Cluster::start(2).unwrap();
+        let cluster = crate::cluster::start(2).unwrap();
         let spawn = |me| {
             let shared = Arc::clone(&shared);
             cluster.spawn(move || shared.0.fibre(me, &shared.1))

@@ -10,6 +10,7 @@
 use super::fibre::{self, BinarySemaphore, Cluster, JoinHandle};
 use super::migrate::Mobility;
 use super::spec::{Length, Outcome, PerFibre, Spec};
+use crate::cluster;
 use crate::measure::cpu::process_cpu_s;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -172,7 +173,7 @@ pub(super) fn run<W: Work>(
     interrupted: &AtomicBool,
     work: W,
 ) -> Result<Outcome, String> {
-    let cluster = Cluster::start(spec.processors).map_err(|error| {
+    let cluster = cluster::start(spec.processors).map_err(|error| {
         format!(
             "a cluster of {} processors cannot be had: {error}",
             spec.processors

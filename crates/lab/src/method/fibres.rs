@@ -7,6 +7,7 @@
 
 use super::trust::{bytes_per_var, entrusted, total};
 use super::{Contender, Kind, Method, Patience};
+use crate::cluster;
 use crate::method::trust::Variables;
 use crate::schema::Trustee;
 use crate::workload::operation::{Answer, Line, Workload};
@@ -84,7 +85,7 @@ impl Crew {
             let place = point.placement.get(client).copied().flatten();
             let cluster = Cluster::builder().processors(1);
             let cluster = cluster.cpus(place.into_iter().collect());
-            let cluster = cluster.name(NAME).start();
+            let cluster = cluster::build(cluster.name(NAME));
             cluster.map_err(|error| format!("a processor of fibres cannot be had: {error}"))
         };
         Ok(Self {

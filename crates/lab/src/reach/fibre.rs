@@ -6,13 +6,14 @@
 use super::Bound::{AtLeast, AtMost};
 use super::Figure::{Mops, Ns, NsOfBoth};
 use super::{Area, Outcome, Target, judge};
+use crate::cluster;
 use crate::fibres::method::Method;
 use crate::fibres::spec::{Bench, Flavour, Length, RING, Spec};
 use crate::measure::cpu::process_cpu_s;
 use crate::measure::memory::resident_bytes;
 use crate::method::{fibres, lock, trust};
 use crate::schema::Run;
-use corelay::fibre::{Cluster, Semaphore, SpawnError, processor, spawn, yield_now};
+use corelay::fibre::{Semaphore, SpawnError, processor, spawn, yield_now};
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -167,7 +168,7 @@ pub fn transfers() -> Result<Vec<(Flavour, bool)>, String> {
 /// # Errors
 /// There is no memory for so many.
 pub fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
-    let Ok(cluster) = Cluster::start(1) else {
+    let Ok(cluster) = cluster::start(1) else {
         return Ok(None);
     };
     let door = Arc::new(Semaphore::new(0));
@@ -194,7 +195,7 @@ pub fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
 
 /// Share of a CPU that a cluster takes which has nothing to do.
 pub fn idle(time: Duration) -> Option<f64> {
-    let cluster = Cluster::start(2).ok()?;
+    let cluster = cluster::start(2).ok()?;
     let _ = cluster.spawn(yield_now).join();
     // It looks around first.
     std::thread::sleep(Duration::from_millis(50));
@@ -209,7 +210,7 @@ pub fn starved(tries: u32) -> Option<f64> {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return None;
     }
-    let cluster = Cluster::start(2).ok()?;
+    let cluster = cluster::start(2).ok()?;
     let stop = Arc::new(AtomicBool::new(false));
     let busy = Arc::clone(&stop);
     let sliced = cluster.spawn(move || {

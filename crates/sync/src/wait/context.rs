@@ -11,10 +11,26 @@ use std::time::Instant;
 /// Work for a fresh fibre.
 pub type Task = Box<dyn FnOnce()>;
 
-/// A scheduler that lends itself to a thread: runs the body as a coroutine on the calling thread, in
-/// a [`Context`] that can [`spawn`](Context::spawn), and returns when the body and all that it has
-/// spawned have ended.
-pub type Host = fn(body: Task);
+/// A scheduler that lends itself to threads, by [`run`](Self::run).
+#[derive(Clone, Copy, Debug)]
+pub struct Host(fn(body: Task));
+
+impl Host {
+    /// A host that runs its bodies by `run`.
+    ///
+    /// # Safety
+    /// * `run` does what [`run`](Self::run) says.
+    /// * Its coroutines stop only where those of a [`Context`] may.
+    pub const unsafe fn new(run: fn(body: Task)) -> Self {
+        Self(run)
+    }
+
+    /// Runs `body` as a coroutine on the calling thread, in a [`Context`] that can
+    /// [`spawn`](Context::spawn), and returns when the body and all that it has spawned have ended.
+    pub fn run(self, body: Task) {
+        (self.0)(body);
+    }
+}
 
 /// What a scheduler of fibres or coroutines offers to the code that runs on it.
 ///
@@ -25,6 +41,10 @@ pub type Host = fn(body: Task);
 /// * [`wait`](Self::wait) does not unwind: whoever sets the token, or writes an answer first, may
 ///   write into the frames that wait.
 /// * [`spawn`](Self::spawn) runs the task on this thread, or gives it back.
+/// * No coroutine stops inside the initialiser or the destructor of a thread-local, nor inside a call
+///   for whose time a thread-local points to something: the others of its thread would find it
+///   there. A scheduler does not see that, so it is created by an `unsafe` function, whose callers
+///   promise it for all code that they run.
 pub unsafe trait Context {
     /// Suspends the code that calls, and returns when `token` is set; others run meanwhile.
     /// The scheduler [subscribes](Token::subscribe) to the token.

@@ -2,7 +2,7 @@
 //! runtime does with the waiting seam, without the runtime.
 
 use corelay_sync::wait::{
-    Context, Errand, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
+    Context, Errand, Host, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
 };
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
@@ -21,9 +21,14 @@ struct Body {
     coroutine: RefCell<Coroutine<(), Stop, ()>>,
 }
 
-/// A [`Host`](corelay_sync::wait::Host): runs `body` as a coroutine of a toy of its own.
+/// The host that runs a body as a coroutine of a toy of its own.
 #[allow(dead_code, reason = "not every test has a host")]
-pub(crate) fn host(body: Task) {
+pub(crate) fn host() -> Host {
+    // SAFETY: the tests wait nowhere inside a thread-local's initialiser, destructor or scope.
+    unsafe { Host::new(run) }
+}
+
+fn run(body: Task) {
     let toy = Toy::new();
     toy.add(body);
     toy.run();

@@ -2,6 +2,7 @@
 //! fibres that go on on another thread; and reads of fibres, with a session and without.
 
 use super::{Nth, panic_of, stressed};
+use crate::promise;
 use corelay_clock::{Clock, Logical, Ordo, Skewed, SkewedBuilder};
 use corelay_fibre::{Cluster, Semaphore, StackSize, yield_now};
 use corelay_txn::oplog::{Add, OpLog};
@@ -37,7 +38,7 @@ fn on_each_cluster<C: Clock + 'static>(
     end: impl Fn(&State),
 ) {
     for (processors, migrating) in [(1, false), (1, true), (2, false), (2, true)] {
-        let cluster = Cluster::start(processors).unwrap();
+        let cluster = promise::cluster(processors);
         let state = (0, vec![0; FIBRES]);
         // Logs fill up now and then, and fibres merge what others have left.
         let ring = Arc::new(Ring {
@@ -152,7 +153,7 @@ fn updates() -> usize {
 fn a_fibre_may_not_be_suspended_in_a_read() {
     // A panic that is built with a sanitizer takes more than the usual.
     let room = StackSize::new(1 << 20).unwrap();
-    let cluster = Cluster::builder().stack_size(room).start().unwrap();
+    let cluster = promise::start(Cluster::builder().stack_size(room)).unwrap();
     let fibre = cluster.spawn(|| {
         let log = OpLog::new(0, Logical::new());
         log.session().update(Add(1));

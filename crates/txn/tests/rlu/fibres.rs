@@ -2,6 +2,7 @@
 //! another thread.
 
 use super::{Body, Random, on_every_clock, scaled};
+use crate::promise;
 use corelay_clock::{Clock, Logical};
 use corelay_fibre::{Cluster, StackSize, yield_now};
 use corelay_txn::rlu::{Domain, RluList};
@@ -14,7 +15,7 @@ fn fibres_are_as_good_as_threads() {
     impl Body for Fibres {
         fn run<C: Clock + 'static>(&self, name: &str, make: impl Fn() -> C) {
             for (processors, deferral) in [(1, 1), (1, 4), (2, 1), (2, 4)] {
-                let cluster = Cluster::start(processors).unwrap();
+                let cluster = promise::cluster(processors);
                 let domain = Domain::with_deferral(make(), deferral);
                 let list: Arc<RluList<C>> = Arc::new(RluList::new_in(&domain));
                 let inside = Arc::new(AtomicU64::new(0));
@@ -64,7 +65,7 @@ fn work<C: Clock>(list: &RluList<C>, id: u64, inside: &AtomicU64) {
 fn a_fibre_may_not_be_suspended_in_a_section() {
     // A panic that is built with a sanitizer takes more than the usual.
     let room = StackSize::new(1 << 20).unwrap();
-    let cluster = Cluster::builder().stack_size(room).start().unwrap();
+    let cluster = promise::start(Cluster::builder().stack_size(room)).unwrap();
     let fibre = cluster.spawn(|| {
         let domain = Domain::new(Logical::new());
         let gate = corelay_fibre::Semaphore::new(0);

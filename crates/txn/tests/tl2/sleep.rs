@@ -40,7 +40,7 @@ fn a_queue_of_one_passes_everything_on() {
 #[test]
 fn fibres_sleep_in_retry_and_transactions_may_wait() {
     const FIBRES: usize = 40;
-    let cluster = corelay_fibre::Cluster::start(2).unwrap();
+    let cluster = crate::promise::cluster(2);
     let stm: Arc<Stm> = Arc::default();
     let turn = Arc::new(TVar::new(0_usize));
     let fibres: Vec<_> = (0..FIBRES)

@@ -1,0 +1,18 @@
+//! Starting clusters of fibres: the one place that promises where their fibres do not wait.
+
+#![allow(unsafe_code, reason = "a cluster is started with a promise")]
+
+use corelay::fibre::{Cluster, ClusterBuilder, StartError};
+
+/// Starts a cluster of so many processors.
+pub(crate) fn start(processors: usize) -> Result<Cluster, StartError> {
+    build(Cluster::builder().processors(processors))
+}
+
+/// Starts a cluster as `builder` says.
+pub(crate) fn build(builder: ClusterBuilder) -> Result<Cluster, StartError> {
+    // SAFETY: fibres run the lab's own loops, which use no thread-locals of their own, and wait in
+    // semaphores, yields and calls of trustees, none of them inside a thread-local's initialiser,
+    // destructor or scope. Closures of a user's own comparison do not run on fibres.
+    unsafe { builder.start() }
+}

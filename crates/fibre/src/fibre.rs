@@ -30,6 +30,12 @@ impl Fibre {
     /// it waits for. Calls that can say so return [`Interrupted`](crate::Interrupted); the others
     /// unwind the fibre, whose join then has [`Cancelled`](crate::Cancelled) as its error. A fibre
     /// that does not wait goes on until it does, or asks [`is_cancelled`].
+    ///
+    /// A frame of C cannot be unwound. Where the fibre waits in Rust that C has called, by an
+    /// `extern "C"` function, a wait that unwinds it ends the process there. In such functions use
+    /// waits that return an error, such as
+    /// [`Semaphore::acquire_until`](crate::Semaphore::acquire_until), or catch the panic in them and
+    /// have C return; or do not cancel the fibre.
     pub fn cancel(&self) {
         wait::cancel(&self.0);
     }

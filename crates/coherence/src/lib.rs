@@ -12,7 +12,7 @@
 //!
 //! // Two cores add to one word in turn, 100 times each. The machine is told of the word only.
 //! let machine = Machine::new(1, 2, 1).unwrap();
-//! let counted = run(machine, vec![0, 1], || {
+//! let main = || {
 //!     let word = Rc::new(Cell::new(0));
 //!     let add = |word: Rc<Cell<u64>>| {
 //!         move || {
@@ -28,7 +28,9 @@
 //!     threads.map(|thread| thread.join().unwrap());
 //!     assert_eq!(word.get(), 200);
 //!     counts()
-//! });
+//! };
+//! // SAFETY: nothing there uses a thread-local of `std`.
+//! let counted = unsafe { run(machine, vec![0, 1], main) };
 //! // Each addition moves the line, but for the first, which finds it in no cache.
 //! assert_eq!(counted[0].lines() + counted[1].lines(), 199);
 //! ```

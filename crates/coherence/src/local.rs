@@ -16,11 +16,13 @@ use std::rc::Rc;
 /// use std::cell::Cell;
 ///
 /// static NUMBER: LocalKey<Cell<u64>> = LocalKey::new(|| Cell::new(1));
-/// run(Machine::new(1, 2, 1).unwrap(), vec![0, 1], || {
+/// let main = || {
 ///     NUMBER.with(|number| number.set(2));
 ///     spawn(|| NUMBER.with(|number| assert_eq!(number.get(), 1))).join().unwrap();
 ///     NUMBER.with(|number| assert_eq!(number.get(), 2));
-/// });
+/// };
+/// // SAFETY: nothing there uses a thread-local of `std`.
+/// unsafe { run(Machine::new(1, 2, 1).unwrap(), vec![0, 1], main) };
 /// ```
 pub struct LocalKey<T: 'static> {
     init: fn() -> T,

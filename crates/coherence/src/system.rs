@@ -99,7 +99,18 @@ fn with<R>(f: impl FnOnce(&mut System) -> R) -> Option<R> {
 /// # Panics
 /// With the panic of a thread that nobody joins; where every thread sleeps; inside another machine;
 /// where a place is not of this machine.
-pub fn run<R: 'static>(
+///
+/// # Safety
+/// All threads of the machine are coroutines of the calling thread, and share the thread-locals of
+/// `std`, which rely on a thread that ends what it has begun. So nothing that the machine runs calls a
+/// function of this crate
+///
+/// * inside the initialiser or the destructor of such a thread-local;
+/// * inside a call for whose time such a thread-local points to something.
+///
+/// [`LocalKey`](crate::LocalKey) is each thread's own, and asks for nothing.
+#[allow(unsafe_code)]
+pub unsafe fn run<R: 'static>(
     machine: Machine,
     places: Vec<usize>,
     main: impl FnOnce() -> R + 'static,
@@ -447,6 +458,16 @@ pub(crate) fn locals() -> Option<Rc<Locals>> {
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    #[allow(unsafe_code)]
+    fn run<R: 'static>(
+        machine: Machine,
+        places: Vec<usize>,
+        main: impl FnOnce() -> R + 'static,
+    ) -> R {
+        // SAFETY: the tests use no thread-locals.
+        unsafe { super::run(machine, places, main) }
+    }
 
     fn two() -> Machine {
         Machine::new(1, 2, 1).unwrap()

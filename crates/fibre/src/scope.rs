@@ -1,8 +1,9 @@
 //! Fibres that borrow: all have ended before what they borrow does.
 //!
 //! A scope counts its fibres; who opened it waits for the last, whatever comes: a panic is caught and
-//! goes on afterwards, a cancellation stays until then. The last touch of the count by a fibre is the
-//! unlocking after its result has been written or dropped, so neither outlives what it borrows.
+//! goes on afterwards, a cancellation stays until then. Where it cannot wait, the process ends. The
+//! last touch of the count by a fibre is the unlocking after its result has been written or dropped,
+//! so neither outlives what it borrows.
 
 use crate::builder::{Builder, SpawnError};
 use crate::cluster::{Cluster, Shared};
@@ -62,7 +63,8 @@ struct Crew {
 /// # Panics
 /// On a thread, which belongs to no cluster: call [`Cluster::scope`]. Where a fibre of the scope has
 /// panicked and nobody has joined it. Where nothing may wait: see
-/// [`NoSwitch`](corelay_sync::wait::NoSwitch).
+/// [`NoSwitch`](corelay_sync::wait::NoSwitch). Where something in `f` has forbidden waits from then on,
+/// and fibres run yet, the process ends.
 #[track_caller]
 pub fn scope<'env, F, R>(f: F) -> R
 where
@@ -119,6 +121,7 @@ where
         _scope: PhantomData,
         _env: PhantomData,
     };
+    let _open = Open(&scope.crew);
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
     let has_waited = scope.close();
     let result = result.unwrap_or_else(|payload| resume_unwind(payload));
@@ -129,6 +132,22 @@ where
         unwind(Interrupted::Cancelled);
     }
     result
+}
+
+/// Ends the process where a scope is left while its fibres run, whatever the reason: they borrow from
+/// the frames that would go.
+struct Open<'a>(&'a Spin<Crew>);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let running = self.0.with(|crew| crew.running);
+        if running > 0 {
+            eprintln!(
+                "corelay: a scope could not wait for its fibres, which borrow; running yet: {running}"
+            );
+            std::process::abort();
+        }
+    }
 }
 
 impl<'scope> Scope<'scope, '_> {

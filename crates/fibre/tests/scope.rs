@@ -2,8 +2,11 @@
 
 mod promise;
 
-use corelay_fibre::{Cancelled, Seat, Semaphore, State, is_cancelled, scope, yield_now};
+use corelay_fibre::{Cancelled, Cluster, Seat, Semaphore, State, is_cancelled, scope, yield_now};
+use corelay_sync::wait::NoSwitch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Says when it is dropped.
@@ -147,6 +150,56 @@ fn cancelled() {
                 assert_eq!(ended.load(Ordering::Relaxed), 5);
             });
             assert_eq!(after.into_inner(), 0);
+        }
+    }
+}
+
+/// A scope that has fibres must not be left before they end, not even by a panic: they borrow.
+#[test]
+#[cfg_attr(
+    corelay_emulated,
+    ignore = "an emulator keeps memory and processes otherwise"
+)]
+fn a_scope_that_cannot_wait_for_its_fibres_ends_the_process() {
+    const CHILD: &str = "CORELAY_FIBRE_SCOPE";
+    let test = "a_scope_that_cannot_wait_for_its_fibres_ends_the_process";
+    // Leaves something behind that forbids waits, while a fibre of the scope runs.
+    let body = |cluster: &Cluster| {
+        let door = Semaphore::new(0);
+        let text = String::from("borrowed");
+        cluster.scope(|s| {
+            s.spawn(|| {
+                door.acquire();
+                text.len()
+            });
+            // SAFETY: dropped by the end of the body, and the name is a static.
+            unsafe { NoSwitch::enter(&"a section", |name| name) }
+        });
+    };
+    match std::env::var(CHILD).as_deref() {
+        Ok("thread") => {
+            let cluster = promise::cluster(1);
+            let _ = catch_unwind(AssertUnwindSafe(|| body(&cluster)));
+            std::process::exit(0);
+        }
+        Ok(_) => {
+            let cluster = Arc::new(promise::cluster(1));
+            let own = Arc::clone(&cluster);
+            let _ = cluster.spawn(move || body(&own)).join();
+            std::process::exit(0);
+        }
+        Err(_) => {
+            for place in ["thread", "fibre"] {
+                let output = Command::new(std::env::current_exe().unwrap())
+                    .args([test, "--exact", "--nocapture"])
+                    .env(CHILD, place)
+                    .output()
+                    .unwrap();
+                let text = String::from_utf8_lossy(&output.stderr);
+                assert!(!output.status.success(), "{text}");
+                assert!(text.contains("inside a section"), "{text}");
+                assert!(text.contains("could not wait for its fibres"), "{text}");
+            }
         }
     }
 }

@@ -4,10 +4,12 @@
 //! Busy processors help each other, idle ones look while they spin. What is left: all that are not
 //! stuck sleep, or are in slices so long that they look around too seldom. The clockwork looks
 //! every two milliseconds while any processor runs fibres (more often where one with something ready
-//! goes on slowly), and moves what it finds on a stuck one to the others in turn.
+//! goes on slowly), and moves what it finds on a stuck one to the others in turn. It gives stacks back
+//! to the system, too, where more are free than in use.
 
 use crate::cluster::Shared;
 use crate::dump::dump;
+use crate::stack;
 use crate::switch::Runnable;
 use corelay_sync::barrier;
 use corelay_sync::facade::atomic::Ordering;
@@ -43,22 +45,27 @@ impl Clockwork {
 /// What its thread does, until the cluster closes.
 pub(crate) fn run(shared: &Shared) {
     let sleeper = shared.clockwork.sleeper.get_or_init(Sleeper::current);
+    let _watch = stack::all().watch(sleeper);
     let is_watching = || shared.processors.len() > 1 && !is_quiet(shared);
     let mut seen = vec![Seen::default(); shared.processors.len()];
     let mut due = Instant::now() + PERIOD;
+    let mut spare = Spare::default();
     let mut stuck = Stuck::default();
     while !shared.is_over() {
         shared.timers.run();
         let first = shared.timers.next();
         let look = is_watching().then_some(due);
         let report = stuck.look(shared);
-        let until = first.into_iter().chain(look).chain(report).min();
+        let trim = spare.look();
+        let until = first.into_iter().chain(look).chain(report).chain(trim);
+        let until = until.min();
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_none_or(|left| !left.is_zero()) {
             sleeper.sleep(left, || {
                 shared.timers.next() != first
                     || look.is_none() && is_watching()
                     || shared.is_over()
+                    || trim.is_none() && stack::all().has_spare()
                     || report.is_none() && shared.is_stuck() && !stuck.is_reported
             });
         }
@@ -66,6 +73,34 @@ pub(crate) fn run(shared: &Shared) {
         if look.is_some_and(|look| look <= now) {
             due = now + relieve(shared, &mut seen, now);
         }
+    }
+}
+
+/// Between two steps of giving stacks back.
+const STEP: Duration = Duration::from_millis(10);
+/// Before the first one.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// Gives stacks back to the system that nobody needs, by and by.
+#[derive(Default)]
+struct Spare {
+    due: Option<Instant>,
+}
+
+impl Spare {
+    /// When to look again, if there are some.
+    fn look(&mut self) -> Option<Instant> {
+        if !stack::all().has_spare() {
+            self.due = None;
+            return None;
+        }
+        let now = Instant::now();
+        let due = self.due.get_or_insert(now + LINGER);
+        if *due <= now {
+            stack::all().trim_some();
+            *due = now + STEP;
+        }
+        self.due
     }
 }
 

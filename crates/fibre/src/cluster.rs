@@ -8,7 +8,7 @@ use crate::idle::Idle;
 use crate::join::JoinHandle;
 use crate::processor::{self, Processor};
 use crate::registry::Registry;
-use crate::stack::StackSize;
+use crate::stack::{self, StackSize};
 use crate::switch::Runnable;
 use crate::timers::Timers;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -84,6 +84,7 @@ impl std::error::Error for StartError {}
 impl Shared {
     /// Processors that no thread runs yet.
     pub(crate) fn new(processors: usize, stack_size: StackSize) -> Arc<Self> {
+        stack::all().begin_cluster();
         let shared = Arc::new(Self {
             processors: (0..processors)
                 .map(|number| CachePadded::new(Processor::new(number, processors)))
@@ -206,6 +207,13 @@ impl Shared {
         // Release: pairs with the Acquire of `is_over`: fibres made before are counted.
         self.closing.store(true, Ordering::Release);
         self.wake_all();
+    }
+}
+
+impl Drop for Shared {
+    /// Its threads have left it. Handles to its fibres may live on.
+    fn drop(&mut self) {
+        stack::all().end_cluster();
     }
 }
 

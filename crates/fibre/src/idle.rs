@@ -11,7 +11,6 @@
 //! asymmetric, and the light side no instruction.
 
 use crate::processor::Processor;
-use crate::stack;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::facade::hint;
 use corelay_sync::wait;
@@ -146,7 +145,6 @@ impl Processor {
                 }
                 hint::spin_loop();
             }
-            stack::trim();
             shared.idle.set(self.number);
             let mut found = false;
             self.counters.sleeps.add(1);

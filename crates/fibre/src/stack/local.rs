@@ -1,7 +1,7 @@
 //! The free stacks of this thread.
 //!
-//! All clusters share their stacks, for good: a handle to a fibre may outlive its cluster, and the
-//! fibre's record lies on its stack.
+//! All clusters share their stacks, which do not end with one: a handle to a fibre may outlive its
+//! cluster, and the fibre's record lies on its stack.
 
 use super::pool::{LocalStacks, Stacks};
 use super::{Kind, Stack, StackError};
@@ -39,10 +39,143 @@ pub(crate) unsafe fn give(stack: Stack) {
     with_local(|local| unsafe { local.give(stack) });
 }
 
-/// Gives memory of free stacks back to the system, for a processor that has nothing else to do.
-pub(crate) fn trim() {
-    STACKS.trim(KEEP);
+/// The stacks of all clusters.
+pub(crate) fn all() -> &'static Stacks {
+    &STACKS
 }
 
-/// Free stacks of each kind whose memory is kept.
-const KEEP: usize = 1024;
+#[cfg(test)]
+mod tests {
+    use super::super::pool::KEEP;
+    use super::super::testing::*;
+    use super::*;
+    use crate::{Cluster, Fibre, JoinHandle, Semaphore, yield_now};
+    use corelay_sync::facade::atomic::{AtomicBool, Ordering};
+
+    const FIBRES: usize = 3_000;
+
+    /// More than this many stacks that are in use, or free with memory, are too many: what this thread
+    /// keeps of them, and another two.
+    const KEPT: usize = 3 * 64;
+
+    fn cluster() -> Cluster {
+        // SAFETY: the fibres below use no thread-locals.
+        unsafe { Cluster::start(2) }.unwrap()
+    }
+
+    /// Fibres that have all waited at a time, and have ended.
+    fn ended(cluster: &Cluster) -> Vec<Fibre> {
+        let door = Arc::new(Semaphore::new(0));
+        let fibres: Vec<JoinHandle<()>> = (0..FIBRES)
+            .map(|_| {
+                let door = Arc::clone(&door);
+                cluster.spawn(move || door.acquire())
+            })
+            .collect();
+        door.release_many(FIBRES as u32);
+        let end = |fibre: JoinHandle<()>| {
+            let handle = fibre.fibre().clone();
+            fibre.join().unwrap();
+            handle
+        };
+        fibres.into_iter().map(end).collect()
+    }
+
+    /// In processes of their own, for they count the stacks of all clusters.
+    fn alone(test: &str, body: impl FnOnce()) {
+        if role().is_some() {
+            return body();
+        }
+        let output = child(module_path!(), test, "alone", &[]);
+        assert!(output.status.success(), "{}", errors(&output));
+    }
+
+    #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
+    fn the_last_cluster_leaves_no_stacks_behind() {
+        alone("the_last_cluster_leaves_no_stacks_behind", || {
+            for _ in 0..3 {
+                let cluster = cluster();
+                let handles = ended(&cluster);
+                drop(cluster);
+                // Their records lie there.
+                assert!(all().with_memory() >= FIBRES);
+                drop(handles);
+                assert!(all().with_memory() <= KEPT, "{}", all().with_memory());
+            }
+            let cluster = cluster();
+            drop(ended(&cluster));
+            drop(cluster);
+            assert!(all().with_memory() <= KEPT, "{}", all().with_memory());
+        });
+    }
+
+    #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
+    fn a_cluster_that_ends_leaves_some_to_others() {
+        alone("a_cluster_that_ends_leaves_some_to_others", || {
+            let (first, other) = (cluster(), cluster());
+            drop(ended(&first));
+            drop(first);
+            assert!(
+                all().with_memory() <= KEEP + KEPT,
+                "{}",
+                all().with_memory()
+            );
+            drop(other);
+            assert!(all().with_memory() <= KEPT, "{}", all().with_memory());
+        });
+    }
+
+    #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
+    fn clusters_that_rest_give_stacks_back() {
+        alone("clusters_that_rest_give_stacks_back", || {
+            let cluster = cluster();
+            drop(ended(&cluster));
+            // Or never, where it does not work.
+            while all().with_memory() > KEEP + KEPT {
+                std::thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    #[cfg_attr(
+        corelay_emulated,
+        ignore = "an emulator keeps memory and processes otherwise"
+    )]
+    fn busy_clusters_give_back_what_they_do_not_use() {
+        alone("busy_clusters_give_back_what_they_do_not_use", || {
+            let cluster = cluster();
+            let over = Arc::new(AtomicBool::new(false));
+            // Two for each processor, so that neither rests.
+            let busy = [(); 4].map(|()| {
+                let over = Arc::clone(&over);
+                cluster.spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        yield_now();
+                    }
+                })
+            });
+            drop(ended(&cluster));
+            // As above.
+            while all().with_memory() > KEEP + KEPT {
+                std::thread::yield_now();
+            }
+            over.store(true, Ordering::Relaxed);
+            for fibre in busy {
+                fibre.join().unwrap();
+            }
+        });
+    }
+}

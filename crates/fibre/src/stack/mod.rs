@@ -9,7 +9,8 @@
 //! * [`size`]: how large a stack is;
 //! * [`guard`]: the page below it that cannot be touched;
 //! * [`slab`]: many stacks in one mapping;
-//! * [`pool`]: stacks that are free, per kind and thread; [`local`]: this thread's;
+//! * [`pool`]: stacks that are free, per kind and thread; [`shelf`]: those that no thread keeps;
+//!   [`local`]: this thread's;
 //! * [`overflow`]: which fibre it was that ran into its guard.
 //!
 //! **What a blocked fibre costs.** The page that its frames and its record share, and its part
@@ -24,6 +25,7 @@ mod guard;
 mod local;
 mod overflow;
 mod pool;
+mod shelf;
 mod size;
 mod slab;
 
@@ -31,7 +33,7 @@ mod slab;
 mod testing;
 
 pub(crate) use guard::Guards;
-pub(crate) use local::{give, take, trim};
+pub(crate) use local::{all, give, take};
 pub(crate) use overflow::{Label, Labelled, OverflowGuard};
 pub use size::{StackSize, StackSizeError};
 pub use slab::StackError;
@@ -116,7 +118,7 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
-    use super::pool::{LocalStacks, Stacks};
+    use super::pool::LocalStacks;
     use super::size::page_size;
     use super::testing::*;
     use super::*;
@@ -126,7 +128,7 @@ mod tests {
     #[test]
     #[cfg_attr(corelay_asan, ignore = "the sanitizer lays frames elsewhere")]
     fn a_coroutine_runs_below_its_record() {
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let stack = local.take(kind(StackSize::DEFAULT.bytes())).unwrap();
         // SAFETY: in the top page.
@@ -196,7 +198,7 @@ mod tests {
                 let stacks = rest.split(' ').next().unwrap().parse().unwrap();
                 return (stacks, bytes);
             }
-            let stacks = Stacks::new();
+            let stacks = stacks();
             let mut local = LocalStacks::new(stacks.clone());
             let kind = kind(DEFAULT);
             // What the process needs to measure at all.

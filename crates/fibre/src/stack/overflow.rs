@@ -328,7 +328,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pool::{LocalStacks, Stacks};
+    use super::super::pool::LocalStacks;
     use super::super::testing::*;
     use super::*;
     use corosensei::{Coroutine, CoroutineResult};
@@ -384,7 +384,7 @@ mod tests {
 
     /// Runs `main` as fibre `name` on a stack of 64 KiB.
     fn run_fibre<R>(name: &str, main: impl FnOnce() -> R + 'static) {
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let stack = local.take(kind(DEFAULT)).unwrap();
         let label = Label::new(stack, name);

@@ -1,40 +1,51 @@
-//! Stacks that are free, per kind and processor.
+//! Stacks that are free, per kind and thread.
 //!
-//! A processor takes from and gives to lists of its own, without an atomic; batches go between
-//! those and lists that all share, behind a mutex. The stack that was given last is taken first:
-//! its top is in the cache.
+//! A thread takes from and gives to lists of its own, without an atomic; batches go between those
+//! and the [shelves](super::shelf) that all share, behind a mutex. The stack that was given last is
+//! taken first: its top is in the cache.
 //!
-//! **What a stack's memory holds.** Zeros at first. The top page then keeps what its last owner
-//! left, so that a fibre's record can count its owners; the rest is unspecified, because
-//! [`Stacks::trim`] gives it back to the system.
+//! **What goes back to the system.** Free stacks on the shelves: their memory and, where a whole slab
+//! of them is free, their addresses. When the last cluster has ended, all of them. When another one
+//! has, all beyond [`KEEP`] of a kind. While clusters run, those beyond as many as are in use, and
+//! [`KEEP`], are looked after by a cluster's [clockwork](crate::clockwork), some hundred each few
+//! milliseconds: so that fibres which come in bursts find stacks of the last one. Taking and giving
+//! waits for none of that while there is a cluster. What threads keep in lists of their own stays
+//! until they end, [`MOST_KEPT`] of a kind at most.
+//!
+//! **What a stack's memory holds** when it is taken is unspecified.
 
+use super::shelf::Shelf;
 use super::slab::{self, Slab, StackError};
 use super::{Kind, Stack};
-use std::collections::{BTreeMap, VecDeque};
+use corelay_sync::wait::Sleeper;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Stacks that go at once between a processor and the shared lists.
+/// Stacks that go at once between a thread and the shelves.
 const BATCH: usize = 32;
 
-/// Free stacks of a kind that a processor keeps, at most.
+/// Free stacks of a kind that a thread keeps, at most.
 const MOST_KEPT: usize = 2 * BATCH;
 
-/// The stacks of a cluster.
+/// Free stacks of a kind that the shelves keep while there are clusters, at least.
+pub(super) const KEEP: usize = 1024;
+
+/// Stacks that one step of trimming gives back, so that it is over in some 100 µs.
+const STEP: usize = 256;
+
+/// The stacks of all clusters.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
-    shared: Mutex<BTreeMap<Kind, Shared>>,
+    shared: Mutex<Shared>,
 }
 
-/// The shared lists of one kind.
 #[derive(Debug, Default)]
 struct Shared {
-    slabs: Vec<Slab>,
-    /// Free, and with whatever memory their owners touched. Those given first are in front.
-    used: VecDeque<Stack>,
-    /// Free, and with a page of memory at most.
-    fresh: Vec<Stack>,
-    /// Stacks of all slabs, whoever has them.
-    made: usize,
+    shelves: BTreeMap<Kind, Shelf>,
+    /// Clusters that have not ended.
+    clusters: usize,
+    /// To be woken when there are stacks to spare.
+    watchers: Vec<Arc<Sleeper>>,
 }
 
 impl Stacks {
@@ -46,61 +57,108 @@ impl Stacks {
     #[cfg(test)]
     /// How many stacks exist: those in use, and those that are free.
     pub(crate) fn made(&self) -> usize {
-        self.lock().values().map(|shared| shared.made).sum()
+        self.lock().shelves.values().map(Shelf::made).sum()
     }
 
     #[cfg(test)]
-    /// How many stacks lie in the shared lists.
+    /// How many stacks lie on the shelves.
     pub(crate) fn free(&self) -> usize {
-        let lists = self.lock();
-        lists.values().map(|s| s.used.len() + s.fresh.len()).sum()
+        self.lock().shelves.values().map(Shelf::free).sum()
     }
 
-    /// Gives memory of free stacks back to the system: of each kind all but `keep` in the shared
-    /// lists, and all but the top page of each. A system call for each of them, so it is for
-    /// those who have nothing else to do; taking and giving never does it.
-    pub(crate) fn trim(&self, keep: usize) {
-        let kinds: Vec<Kind> = self.lock().keys().copied().collect();
-        for kind in kinds {
-            while self.trim_batch(kind, keep) {}
+    #[cfg(test)]
+    /// How many stacks are in use, or free and not given back.
+    pub(crate) fn with_memory(&self) -> usize {
+        let shelves = &self.lock().shelves;
+        shelves.values().map(|s| s.in_use() + s.warm()).sum()
+    }
+
+    /// A cluster begins, which will want stacks.
+    pub(crate) fn begin_cluster(&self) {
+        self.lock().clusters += 1;
+    }
+
+    /// A cluster that began has ended: gives free stacks back to the system.
+    pub(crate) fn end_cluster(&self) {
+        self.lock().clusters -= 1;
+        self.trim_at_end();
+    }
+
+    fn trim_at_end(&self) {
+        let keep = if self.lock().clusters > 0 { KEEP } else { 0 };
+        self.trim(usize::MAX, |_| keep);
+    }
+
+    /// Whether more stacks are free than are to stay.
+    pub(crate) fn has_spare(&self) -> bool {
+        self.lock().shelves.values().any(Shelf::has_spare)
+    }
+
+    /// Gives some of them back to the system.
+    pub(crate) fn trim_some(&self) {
+        self.trim(STEP, Shelf::to_stay);
+    }
+
+    /// Has `sleeper` woken when there are [stacks to spare](Self::has_spare), until what comes back is
+    /// dropped.
+    pub(crate) fn watch(&self, sleeper: &Arc<Sleeper>) -> impl Drop {
+        struct Watch<'a>(&'a Stacks, Arc<Sleeper>);
+        impl Drop for Watch<'_> {
+            fn drop(&mut self) {
+                let mut shared = self.0.lock();
+                shared.watchers.retain(|other| !Arc::ptr_eq(other, &self.1));
+            }
         }
+        self.lock().watchers.push(Arc::clone(sleeper));
+        Watch(self, Arc::clone(sleeper))
     }
 
-    /// Trims a batch without holding the others up; false where nothing is left to do.
-    fn trim_batch(&self, kind: Kind, keep: usize) -> bool {
-        let batch: Vec<Stack> = {
-            let mut lists = self.lock();
-            let used = &mut lists.entry(kind).or_default().used;
-            let count = used.len().saturating_sub(keep).min(BATCH);
-            used.drain(..count).collect()
-        };
-        for stack in &batch {
-            // SAFETY: it has come out of a free list, so we alone have it; a slab stays while
-            // `self` does.
+    /// Gives stacks of each kind back to the system, those first that have lain longest: all but
+    /// `keep`, and `most` at once. A system call for a slab of them, or for each. False where there
+    /// was nothing to do.
+    fn trim(&self, most: usize, keep: impl Fn(&Shelf) -> usize) -> bool {
+        let mut lists = self.lock();
+        let mut slabs = Vec::new();
+        let mut stacks = Vec::new();
+        for shelf in lists.shelves.values_mut() {
+            shelf.take_unwanted(keep(shelf), most, &mut slabs, &mut stacks);
+        }
+        drop(lists);
+        // Without holding the others up.
+        let some = !(slabs.is_empty() && stacks.is_empty());
+        for stack in &stacks {
+            // SAFETY: off its shelf, so we alone have it; its slab has stacks off the shelf, so it stays.
             unsafe { slab::release(*stack) };
         }
-        let mut lists = self.lock();
-        let shared = lists.entry(kind).or_default();
-        shared.fresh.extend_from_slice(&batch);
-        !batch.is_empty()
-    }
-
-    /// Moves a batch of free stacks to `list`, and makes some where there are none.
-    fn refill(&self, kind: Kind, list: &mut Vec<Stack>) -> Result<(), StackError> {
-        let mut lists = self.lock();
-        let shared = lists.entry(kind).or_default();
-        if shared.used.is_empty() && shared.fresh.is_empty() {
-            shared.grow(kind)?;
+        if !stacks.is_empty() {
+            let mut lists = self.lock();
+            let cold = stacks.into_iter();
+            slabs.extend(cold.filter_map(|stack| lists.shelf(stack.kind()).put_cold(stack)));
         }
-        // `list` is taken from at its end: those that have memory go first, the last given first.
-        let used = shared.used.len().min(BATCH);
-        let fresh = shared.fresh.len().min(BATCH - used);
-        list.extend(shared.fresh.drain(shared.fresh.len() - fresh..));
-        list.extend(shared.used.drain(shared.used.len() - used..));
-        Ok(())
+        drop::<Vec<Slab>>(slabs);
+        some
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, Shared>> {
+    /// Puts stacks on their shelf, and back to the system where there is no cluster any more.
+    fn put(&self, kind: Kind, stacks: impl Iterator<Item = Stack>) {
+        let mut shared = self.lock();
+        let shelf = shared.shelf(kind);
+        let had_spare = shelf.has_spare();
+        shelf.put(stacks);
+        let watchers = if shelf.has_spare() && !had_spare {
+            shared.watchers.clone()
+        } else {
+            Vec::new()
+        };
+        let is_over = shared.clusters == 0;
+        drop(shared);
+        watchers.iter().for_each(|sleeper| sleeper.wake_if_asleep());
+        if is_over {
+            self.trim_at_end();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
         // Stacks move from list to list by calls that either happen or do not: a panic in
         // between, for want of memory, leaves lists that are true.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -108,40 +166,12 @@ impl Stacks {
 }
 
 impl Shared {
-    /// Another slab, as large as all before: 1, 1, 2, 4 … stacks, so that a few fibres do not
-    /// have many stacks, and many fibres few system calls.
-    fn grow(&mut self, kind: Kind) -> Result<(), StackError> {
-        let slab = Slab::map(kind, self.made.clamp(1, Slab::most(kind)))?;
-        self.fresh.extend(slab.stacks());
-        self.made += slab.len();
-        self.slabs.push(slab);
-        Ok(())
+    fn shelf(&mut self, kind: Kind) -> &mut Shelf {
+        self.shelves.entry(kind).or_default()
     }
 }
 
-impl Drop for Shared {
-    /// Unmaps the slabs of which all stacks are back. Others are lost, with whatever still runs
-    /// there.
-    fn drop(&mut self) {
-        let mut free: Vec<usize> = self
-            .used
-            .iter()
-            .chain(&self.fresh)
-            .map(|s| s.bottom())
-            .collect();
-        free.sort_unstable();
-        for slab in self.slabs.drain(..) {
-            let addresses = slab.addresses();
-            let before = free.partition_point(|stack| *stack < addresses.start);
-            let until = free.partition_point(|stack| *stack < addresses.end);
-            if until - before < slab.len() {
-                std::mem::forget(slab);
-            }
-        }
-    }
-}
-
-/// The free stacks of one processor.
+/// The free stacks of one thread.
 #[derive(Debug)]
 pub(crate) struct LocalStacks {
     /// The kind that was asked for last is in front.
@@ -196,7 +226,7 @@ impl LocalStacks {
         let shared = Arc::clone(&self.shared);
         let list = self.front(kind);
         if list.is_empty() {
-            shared.refill(kind, list)?;
+            shared.lock().shelf(kind).fill(kind, list, BATCH)?;
         }
         Ok(list.pop().expect("a refill brings a stack or an error"))
     }
@@ -207,9 +237,7 @@ impl LocalStacks {
         let list = self.front(stack.kind());
         if list.len() >= MOST_KEPT {
             // Those that were given first.
-            let mut lists = shared.lock();
-            let used = &mut lists.entry(stack.kind()).or_default().used;
-            used.extend(list.drain(..BATCH));
+            shared.put(stack.kind(), list.drain(..BATCH));
         }
         list.push(stack);
     }
@@ -229,10 +257,8 @@ impl LocalStacks {
 
 impl Drop for LocalStacks {
     fn drop(&mut self) {
-        let mut lists = self.shared.lock();
         for (kind, list) in &mut self.kept {
-            let used = &mut lists.entry(*kind).or_default().used;
-            used.extend(list.drain(..));
+            self.shared.put(*kind, list.drain(..));
         }
     }
 }
@@ -252,7 +278,7 @@ mod tests {
         ignore = "an emulator keeps memory and processes otherwise"
     )]
     fn stacks_are_apart_and_guarded() {
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let kind = kind(16 << 10);
         let taken: Vec<Stack> = (0..300).map(|_| local.take(kind).unwrap()).collect();
@@ -282,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_last_given_is_the_first_taken_and_nothing_is_made_anew() {
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let kinds = [DEFAULT, 16 << 10, 1 << 20].map(kind);
         for kind in kinds {
@@ -312,7 +338,7 @@ mod tests {
 
     #[test]
     fn slabs_grow_and_end_at_their_bounds() {
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let mut made = Vec::new();
         for _ in 0..200 {
@@ -332,7 +358,7 @@ mod tests {
 
     #[test]
     fn stacks_wander_between_threads_and_are_had_by_one_at_a_time() {
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let kinds = [DEFAULT, 16 << 10].map(kind);
         let (giver, taker) = std::sync::mpsc::sync_channel::<(Stack, u8)>(100);
         let taker = Arc::new(Mutex::new(taker));
@@ -366,12 +392,17 @@ mod tests {
             drop(taker);
         });
         // All are back, each once.
-        let lists = stacks.lock();
-        let free = lists.values().flat_map(|s| s.used.iter().chain(&s.fresh));
-        let places: BTreeSet<usize> = free.map(|stack| stack.bottom()).collect();
-        drop(lists);
-        assert_eq!(places.len(), stacks.made());
         assert_eq!(stacks.free(), stacks.made());
+        let mut local = LocalStacks::new(stacks.clone());
+        let mut places = BTreeSet::new();
+        let made = stacks.made();
+        for kind in kinds {
+            let of_kind = stacks.lock().shelf(kind).made();
+            for _ in 0..of_kind {
+                assert!(places.insert(local.take(kind).unwrap().bottom()));
+            }
+        }
+        assert_eq!(stacks.made(), made);
     }
 
     #[cfg(target_os = "linux")]
@@ -380,36 +411,98 @@ mod tests {
         corelay_emulated,
         ignore = "an emulator keeps memory and processes otherwise"
     )]
-    fn trimming_gives_memory_back_and_keeps_the_top_page() {
-        let stacks = Stacks::new();
+    fn trimming_gives_memory_and_whole_slabs_back() {
+        // By itself, so that nothing else is mapped in a place that has become free.
+        if role().is_none() {
+            let test = "trimming_gives_memory_and_whole_slabs_back";
+            let output = child(module_path!(), test, "alone", &[]);
+            assert!(output.status.success(), "{}", errors(&output));
+            return;
+        }
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
-        let taken: Vec<Stack> = (0..100)
+        let taken: Vec<Stack> = (0..200)
             .map(|_| local.take(kind(DEFAULT)).unwrap())
             .collect();
-        for stack in &taken {
-            for page in (stack.bottom()..stack.top().addr().get()).step_by(page_size()) {
-                write(page, 7);
-            }
-        }
-        assert!(taken.iter().all(|stack| resident(*stack) == DEFAULT));
-        for stack in &taken {
+        let whole = |stack: &Stack| (stack.bottom()..stack.top().addr().get()).step_by(page_size());
+        taken.iter().flat_map(whole).for_each(|page| write(page, 7));
+        let with_memory = || taken.iter().filter(|s| resident(**s) > 0).count();
+        let most = slab::Slab::most(kind(DEFAULT));
+        assert_eq!((stacks.made(), with_memory()), (64 + 3 * most, 200));
+        let (last, others) = taken.split_last().unwrap();
+        for stack in others {
             // SAFETY: taken above.
             unsafe { local.give(*stack) };
         }
         drop(local);
-        stacks.trim(10);
-        let whole = taken.iter().filter(|s| resident(**s) == DEFAULT).count();
-        let trimmed: Vec<&Stack> = taken
-            .iter()
-            .filter(|s| resident(**s) == page_size())
-            .collect();
-        assert_eq!((whole, trimmed.len()), (10, 90));
-        for stack in trimmed {
-            assert_eq!(read(stack.top().addr().get() - page_size()), 7);
-            assert!(!is_readable(stack.bottom() - 1), "guards stay");
+        // The last that were given stay, wherever they lie.
+        assert!(stacks.trim(usize::MAX, |_| 10));
+        assert!((1..=11).contains(&with_memory()));
+        assert!(!stacks.trim(usize::MAX, |_| 10), "nothing is left to do");
+        // Now but one slab, for the sake of the stack that is in use.
+        assert!(stacks.trim(usize::MAX, |_| 0));
+        assert_eq!((stacks.made(), stacks.free()), (most, most - 1));
+        assert_eq!(with_memory(), 1);
+        assert!(whole(last).all(|page| read(page) == 7));
+        assert!(!is_readable(last.limit()) && !is_readable(last.top().addr().get()));
+        // Cold ones serve again, and are guarded.
+        let mut local = LocalStacks::new(stacks.clone());
+        for _ in 0..most - 1 {
+            let stack = local.take(kind(DEFAULT)).unwrap();
+            assert_eq!(read(stack.bottom()), 0);
+            assert!(!is_readable(stack.bottom() - 1));
+            // SAFETY: taken above.
+            unsafe { local.give(stack) };
         }
-        stacks.trim(0);
+        // SAFETY: taken above.
+        unsafe { local.give(*last) };
+        drop(local);
+        assert_eq!(stacks.made(), most);
+        stacks.end_cluster();
+        assert_eq!((stacks.made(), with_memory()), (0, 0));
+    }
+
+    /// Who takes and gives while others trim finds stacks that nobody else has.
+    #[test]
+    fn stacks_are_taken_and_given_while_others_trim() {
+        let stacks = stacks();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|s| {
+            let workers = (1..=2_u8).map(|thread| {
+                let stacks = stacks.clone();
+                s.spawn(move || {
+                    let mut local = LocalStacks::new(stacks);
+                    for round in 0..200 {
+                        let taken: Vec<Stack> = (0..1 + round * 37 % 150)
+                            .map(|_| local.take(kind(16 << 10)).unwrap())
+                            .collect();
+                        for stack in &taken {
+                            write(stack.top().addr().get() - 1, thread);
+                        }
+                        for stack in taken {
+                            assert_eq!(read(stack.top().addr().get() - 1), thread);
+                            // SAFETY: taken above.
+                            unsafe { local.give(stack) };
+                        }
+                    }
+                })
+            });
+            let workers: Vec<_> = workers.collect();
+            for keep in [0, 20] {
+                let (stacks, over) = (&stacks, &over);
+                s.spawn(move || {
+                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                        stacks.trim(50, |_| keep);
+                    }
+                });
+            }
+            let ends: Vec<_> = workers.into_iter().map(|w| w.join()).collect();
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(ends.iter().all(Result::is_ok));
+        });
         assert_eq!(stacks.free(), stacks.made());
+        stacks.end_cluster();
+        assert_eq!(stacks.made(), 0);
     }
 
     #[test]
@@ -425,7 +518,7 @@ mod tests {
             assert!(output.status.success(), "{}", errors(&output));
             return;
         }
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let [lost, back] = [DEFAULT, 16 << 10].map(|bytes| local.take(kind(bytes)).unwrap());
         write(lost.top().addr().get() - 1, 9);
@@ -453,13 +546,13 @@ mod tests {
             return;
         }
         stacks_are_apart_and_guarded();
-        trimming_gives_memory_back_and_keeps_the_top_page();
+        trimming_gives_memory_and_whole_slabs_back();
         let guards = || {
             let maps = fs::read_to_string("/proc/self/maps").unwrap();
             maps.lines().filter(|line| line.contains(" ---p ")).count()
         };
         let before = guards();
-        let mut local = LocalStacks::new(Stacks::new());
+        let mut local = LocalStacks::new(stacks());
         for _ in 0..64 {
             local.take(kind(DEFAULT)).unwrap();
         }

@@ -5,7 +5,7 @@
 //! guards are marks.
 
 use super::guard::{self, Guards};
-use super::size::{StackSize, page_size};
+use super::size::StackSize;
 use super::{Kind, Stack};
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -14,7 +14,7 @@ use std::{fmt, io};
 /// Bytes that a slab is not made larger than, except for a single stack.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Stacks that a slab is not made larger than.
+/// Stacks that a slab is not made larger than: as many as a word has bits.
 const MOST_STACKS: usize = 64;
 
 /// Why there is no stack.
@@ -128,12 +128,17 @@ impl Slab {
         self.stacks
     }
 
-    /// Its stacks, from the lowest.
-    pub(super) fn stacks(&self) -> impl Iterator<Item = Stack> + '_ {
-        (1..=self.stacks).map(|index| Stack {
-            top: self.at(index * self.kind.stride()),
+    /// One of its stacks; the lowest is 0.
+    pub(super) fn stack(&self, index: usize) -> Stack {
+        Stack {
+            top: self.at((index + 1) * self.kind.stride()),
             kind: self.kind,
-        })
+        }
+    }
+
+    /// Which of its stacks this one is.
+    pub(super) fn index_of(&self, stack: Stack) -> usize {
+        (stack.bottom() - self.addresses().start) / self.kind.stride()
     }
 
     /// Where it lies, guards and stacks.
@@ -195,7 +200,7 @@ fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
     Ok(NonNull::new(low.cast()).expect("nothing is mapped at address 0"))
 }
 
-/// Gives the memory of a stack back to the system, except for the top page.
+/// Gives the memory of a stack back to the system.
 ///
 /// # Safety
 ///
@@ -205,13 +210,7 @@ pub(super) unsafe fn release(stack: Stack) {
     // SAFETY: the stack is `bytes` long.
     let bottom = unsafe { stack.top().sub(bytes) };
     // SAFETY: the range is part of a private mapping of ours, and what it holds is not needed.
-    let done = unsafe {
-        libc::madvise(
-            bottom.as_ptr().cast(),
-            bytes - page_size(),
-            libc::MADV_DONTNEED,
-        )
-    };
+    let done = unsafe { libc::madvise(bottom.as_ptr().cast(), bytes, libc::MADV_DONTNEED) };
     // Locked memory cannot be given back, and then it stays.
     debug_assert!(done == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL));
 }
@@ -219,7 +218,6 @@ pub(super) unsafe fn release(stack: Stack) {
 #[cfg(test)]
 mod tests {
     use super::super::pool::LocalStacks;
-    use super::super::pool::Stacks;
     use super::super::testing::*;
     use super::*;
 
@@ -250,7 +248,7 @@ mod tests {
         };
         // SAFETY: it reads the limit.
         unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const most) };
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let large = kind(1 << 30);
         let mut taken = Vec::new();
@@ -297,7 +295,7 @@ mod tests {
             assert!(output.status.success(), "{}", errors(&output));
             return;
         }
-        let stacks = Stacks::new();
+        let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let smallest = StackSize::MIN.bytes();
         let mut count = 0;

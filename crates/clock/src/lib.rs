@@ -162,6 +162,14 @@ pub trait Clock: Send + Sync {
     /// Times that differ by no more than this are uncertain; in the clock's own units.
     fn boundary(&self) -> u64;
 
+    /// Tells the clock that it is wrong: `seen` was drawn before `now`, in real time, and is certainly
+    /// after it. Algorithms call this where they find it out; see `beyond` in their counts.
+    ///
+    /// [`Ordo`] raises its boundary. Does nothing unless overridden.
+    fn met_beyond(&self, seen: Time, now: Time) {
+        let _ = (seen, now);
+    }
+
     /// See [`is_exact`].
     #[doc(hidden)]
     #[inline(always)]
@@ -230,6 +238,9 @@ impl<C: Clock + ?Sized> Clock for &C {
     #[inline(always)]
     fn boundary(&self) -> u64 {
         (**self).boundary()
+    }
+    fn met_beyond(&self, seen: Time, now: Time) {
+        (**self).met_beyond(seen, now);
     }
     #[inline(always)]
     fn exact(&self, ours: sealed::Ours) -> bool {

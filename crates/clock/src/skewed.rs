@@ -30,6 +30,8 @@ corelay_sync::facade::thread_local! {
 pub struct Skewed {
     truth: CachePadded<AtomicU64>,
     with: SkewedBuilder,
+    /// Readings between two steps; see [`stepping`](Self::stepping).
+    every: u64,
 }
 
 /// What is wrong with a [`Skewed`] clock, in readings.
@@ -56,16 +58,41 @@ impl SkewedBuilder {
             // Beyond the boundary, so that ZERO is certainly before every time.
             truth: CachePadded::new(AtomicU64::new(self.boundary + self.step + 1)),
             with: self,
+            every: u64::MAX,
         }
     }
 }
 
 impl Skewed {
+    /// The same, where the threads' clocks step every so many readings: which one is ahead by how much
+    /// goes round. That is what a host does that moves virtual CPUs to cores with other offsets. Two
+    /// clocks never differ by more than the skew, so algorithms pass where they do without steps.
+    ///
+    /// ```
+    /// use corelay_clock::{Clock, SkewedBuilder};
+    ///
+    /// let with = SkewedBuilder { skew: 100, step: 1, boundary: 101, delay: 0 };
+    /// let clock = with.build().stepping(10);
+    /// let times: Vec<u64> = (0..100).map(|_| clock.now().raw()).collect();
+    /// assert!(times.windows(2).any(|two| two[1] + 50 < two[0]), "it steps back, too");
+    /// ```
+    ///
+    /// # Panics
+    /// Where `every` is 0.
+    #[must_use]
+    pub fn stepping(self, every: u64) -> Self {
+        assert!(
+            every > 0,
+            "a step every 0 readings: the clock would not stand still between"
+        );
+        Self { every, ..self }
+    }
+
     fn read(&self) -> Time {
         // AcqRel: as `Logical`; the readings stand in one order, each seeing what was stored before
         // those in front of it. So what goes wrong goes wrong by the values alone.
         let truth = self.truth.fetch_add(1, Ordering::AcqRel);
-        let quarters = SLOT.with(|slot| [0, 4, 2, 1][*slot as usize % 4]);
+        let quarters = SLOT.with(|slot| [0, 4, 2, 1][(slot + truth / self.every) as usize % 4]);
         let skew = self.with.skew * quarters / 4;
         Time::from_raw((truth + skew) / self.with.step * self.with.step)
     }

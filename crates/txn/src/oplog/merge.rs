@@ -6,7 +6,9 @@ use super::error::Poisoned;
 use super::log::{Entry, Taken};
 use super::operation::{Commutes, Operation};
 use super::slots::Slots;
-use corelay_clock::{Clock, Order, is_exact};
+use corelay_clock::{Clock, Time, is_exact};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 /// The state, and room for what is taken out of the logs.
 #[derive(Debug)]
@@ -35,21 +37,20 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         }
     }
 
-    /// Applies what is pending now in any log of `slots`. Answers how many neighbours in the order of
-    /// their times the clock could not tell apart.
+    /// Applies what is pending now in any log of `slots`.
     pub(super) fn merge<C: Clock>(
         &mut self,
         slots: &Slots<Op>,
-        clock: &C,
-    ) -> Result<u64, Poisoned> {
+        times: &Times<'_, C>,
+    ) -> Result<Looks, Poisoned> {
         self.take(slots)?;
         Ok(match Op::COMMUTES {
             Commutes::Always => {
                 self.apply_each();
-                0
+                Looks::default()
             }
-            Commutes::AcrossKeys if self.own() => self.apply_each_but_shared(clock),
-            Commutes::AcrossKeys | Commutes::Never => self.apply_sorted(clock),
+            Commutes::AcrossKeys if self.own() => self.apply_each_but_shared(times),
+            Commutes::AcrossKeys | Commutes::Never => self.apply_sorted(times),
         })
     }
 
@@ -74,7 +75,7 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
     }
 
     /// One log after the other, but what several have of one key in the order of its times.
-    fn apply_each_but_shared<C: Clock>(&mut self, clock: &C) -> u64 {
+    fn apply_each_but_shared<C: Clock>(&mut self, times: &Times<'_, C>) -> Looks {
         for taken in &mut self.taken {
             taken.begin_anew();
             for entry in taken.entries.drain(..) {
@@ -89,37 +90,27 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
                 }
             }
         }
-        self.apply_batch(clock)
+        self.apply_batch(times)
     }
 
     /// All logs in the order of their times.
-    fn apply_sorted<C: Clock>(&mut self, clock: &C) -> u64 {
+    fn apply_sorted<C: Clock>(&mut self, times: &Times<'_, C>) -> Looks {
         for taken in &mut self.taken {
             taken.begin_anew();
             self.batch.append(&mut taken.entries);
         }
-        self.apply_batch(clock)
+        self.apply_batch(times)
     }
 
     /// Equal times stand in the order of the slots, which is the same for all that is taken at once.
-    fn apply_batch<C: Clock>(&mut self, clock: &C) -> u64 {
+    fn apply_batch<C: Clock>(&mut self, times: &Times<'_, C>) -> Looks {
         // The sort finds the runs that the logs are, and merges them; of one alone it does nothing.
         self.batch.sort_by_key(|entry| entry.time);
-        let uncertain = self.uncertain(clock);
+        let looks = times.look(self.batch.iter().map(|entry| entry.time));
         for entry in self.batch.drain(..) {
             entry.op.apply(&mut self.state);
         }
-        uncertain
-    }
-
-    /// Neighbours in the sorted batch of which the clock leaves open who was first.
-    fn uncertain<C: Clock>(&self, clock: &C) -> u64 {
-        if is_exact(clock) {
-            return 0;
-        }
-        let neighbours = self.batch.windows(2);
-        let is_open = |two: &&[Entry<Op>]| clock.cmp(two[0].time, two[1].time) == Order::Uncertain;
-        neighbours.filter(is_open).count() as u64
+        looks
     }
 
     /// Finds out which log each key is of. False where that does not help: where a log has lost the
@@ -148,6 +139,46 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
             }
         }
         true
+    }
+}
+
+/// The clock, as a merge needs it. A clock is anybody's code, and may panic; while a merge is under way
+/// it does nothing that would stop that.
+pub(super) struct Times<'a, C> {
+    clock: &'a C,
+    /// None where nothing is uncertain, and no clock is wrong.
+    boundary: Option<u64>,
+}
+
+/// What the times of a merge have told.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// Neighbours of which the clock leaves open who was first.
+    pub(super) uncertain: u64,
+    /// The newest time of all, and one drawn when that had been seen; or what that panicked with.
+    pub(super) newest: Option<(Time, thread::Result<Time>)>,
+}
+
+impl<'a, C: Clock> Times<'a, C> {
+    pub(super) fn of(clock: &'a C) -> Self {
+        Self {
+            boundary: (!is_exact(clock)).then(|| clock.boundary()),
+            clock,
+        }
+    }
+
+    /// Looks at sorted times.
+    fn look(&self, sorted: impl DoubleEndedIterator<Item = Time> + Clone) -> Looks {
+        let Some((boundary, newest)) = self.boundary.zip(sorted.clone().next_back()) else {
+            return Looks::default();
+        };
+        let pairs = sorted.clone().zip(sorted.skip(1));
+        let uncertain = pairs.filter(|(a, b)| b.raw() - a.raw() <= boundary).count();
+        let now = catch_unwind(AssertUnwindSafe(|| self.clock.read_time()));
+        Looks {
+            uncertain: uncertain as u64,
+            newest: Some((newest, now)),
+        }
     }
 }
 

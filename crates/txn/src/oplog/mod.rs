@@ -39,7 +39,8 @@
 //!   a full log), and *poisons*: the rest of that merge is dropped, every later read and update is
 //!   refused with a message that says so. A panic of a read's closure, or of an operation's `key` or
 //!   `absorb` in an update, reaches its caller and harms nothing; a merge asks for the `key` too, and is
-//!   poisoned by its panic.
+//!   poisoned by its panic. A panic of the clock reaches its caller and poisons nothing: an update has then
+//!   been made, somewhere in the order, or not at all; a read has applied all that was logged, or nothing.
 //! * **Nothing lost, nothing twice.** An operation is applied once, or absorbed, or (where the `OpLog`
 //!   is dropped or poisoned) dropped.
 //! * **Memory.** A log holds up to its capacity; whoever finds its own full merges all of them. Each
@@ -125,10 +126,11 @@ use corelay_sync::wait::NoSwitch;
 use corelay_sync::{Backoff, CachePadded};
 use error::CAPACITIES;
 use locked::{Held, Locked, pause};
-use merge::Merged;
+use merge::{Merged, Times};
 use slots::Slots;
 use stats::Counters;
 use std::fmt;
+use std::panic::resume_unwind;
 
 /// A value that is updated often, on all cores, and seldom read: see [the module](self).
 ///
@@ -274,10 +276,20 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
                 self.0.poison();
             }
         }
+        let times = Times::of(&self.clock);
         let poison = PoisonOnUnwind(&self.slots);
-        let result = merged.merge(&self.slots, &self.clock);
+        let result = merged.merge(&self.slots, &times);
         std::mem::forget(poison);
-        self.counters.add(result?);
+        let looks = result?;
+        self.counters.uncertain(looks.uncertain);
+        if let Some((newest, now)) = looks.newest {
+            // Its panic harms nothing: the state is whole.
+            let now = now.unwrap_or_else(|panic| resume_unwind(panic));
+            if self.clock.is_before(now, newest) {
+                self.counters.beyond();
+                self.clock.met_beyond(newest, now);
+            }
+        }
         Ok(())
     }
 

@@ -125,6 +125,26 @@ mod uncertain {
     }
 }
 
+/// What is read is whole by a clock of whatever boundary.
+mod beyond {
+    use super::{writer_and_reader, wrong};
+
+    #[test]
+    fn one_commit() {
+        writer_and_reader(wrong, 1, 1);
+    }
+
+    #[test]
+    fn two_reads() {
+        writer_and_reader(wrong, 1, 2);
+    }
+
+    #[test]
+    fn three_commits() {
+        writer_and_reader(wrong, 3, 1);
+    }
+}
+
 /// Two writers of one cell: both count.
 fn two_writers<C: Clock + 'static>(make: fn() -> C) {
     model(move || {
@@ -222,8 +242,7 @@ fn writer_and_hasty_reader() -> (Arc<[Rlu<u64, Skewed>; 2]>, Session<Skewed>, Se
     (cells, domain.session(), domain.session())
 }
 
-/// The same, of cells that are copied back: torn it may be, but what a section has read does not
-/// change while it lasts.
+/// The same, of cells that are copied back: what a section has read does not change while it lasts.
 #[test]
 fn written_back_under_a_reader_whose_clock_is_wrong() {
     model(|| {
@@ -245,6 +264,20 @@ fn written_back_under_a_reader_whose_clock_is_wrong() {
         });
         session.sync();
         reader.join().unwrap();
+    });
+}
+
+/// A section whose clock is ahead has read one of two cells before they are written, and then the other.
+#[test]
+fn what_a_hasty_reader_sees_is_whole() {
+    model(|| {
+        let (cells, mut session, mut other) = writer_and_hasty_reader();
+        let reader = {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || read(&mut other, &*cells))
+        };
+        add(&mut session, &*cells);
+        assert!(reader.join().unwrap() <= 1);
     });
 }
 

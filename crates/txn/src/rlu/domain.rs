@@ -5,7 +5,7 @@ use super::session::Session;
 use super::slot::Slots;
 use super::stats::Stats;
 use corelay_clock::Clock;
-use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
+use corelay_sync::facade::atomic::{AtomicBool, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::{Arc, Mutex};
 use std::fmt;
 use std::ptr::NonNull;
@@ -37,6 +37,8 @@ pub(super) struct Inner<C> {
     pub(super) clock: C,
     pub(super) slots: Slots,
     pub(super) deferral: usize,
+    /// True where some section's time is no time of the clock.
+    pub(super) caught: AtomicBool,
     /// How many graves there are.
     graves: AtomicUsize,
     morgue: Mutex<Vec<Grave>>,
@@ -86,6 +88,7 @@ impl<C: Clock> Domain<C> {
             clock,
             slots: Slots::new(),
             deferral: write_sets,
+            caught: AtomicBool::new(false),
             graves: AtomicUsize::new(0),
             morgue: Mutex::new(Vec::new()),
         }))

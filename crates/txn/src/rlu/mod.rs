@@ -29,10 +29,8 @@
 //! assert_eq!((idle, work), (0, Some("tidy up")));
 //! ```
 //!
-//! **Give it a clock that keeps its promise**: [`Logical`](corelay_clock::Logical), or an
-//! [`Ordo`](corelay_clock::Ordo) that was calibrated. With a boundary that is too small, given by
-//! hand for an experiment, snapshots can be torn. Memory does not rest on it: what is read has been
-//! neither written to nor freed, and the structures stay whole.
+//! **Nothing rests on the clock's promise**: neither memory nor snapshots nor their order. One whose boundary
+//! is too small costs waits.
 //!
 //! # When not to use it
 //! Where most sections write, or all write the same object: a mutex is cheaper. Where values are
@@ -85,23 +83,26 @@
 //! numbers, so they cannot disagree, even while the boundary is being raised.
 //!
 //! A commit: announce; draw *w*; (clocks that know uncertainty) raise each session's *horizon* to
-//! *v* and note whose section is not beyond it; say *v*. Later, when no section is left with
+//! *v* and note whose section is inside; if one of those has *l* > *v*, do both again with the largest
+//! such *l* for *v*; say *v*. Later, when no section is left with
 //! *l* ≤ *v*: copy back, unlock, free what was removed. The buffers are used again when the *next*
 //! commit has come as far. "Is left" goes by times on an exact clock; elsewhere by presence alone: each
 //! session that was seen inside has to show another word.
 //!
 //! A section begins on an exact clock: say "inside"; fence; draw *l*; say it. On one that knows
 //! uncertainty: draw *l*, say it by a locked instruction, look at the horizon; if *l* is not beyond
-//! it, draw until it is, and enter anew.
+//! it, draw until it is, and enter anew. Where the clock is certainly before what raised the horizon,
+//! which it cannot be by its promise, *l* is the number behind the horizon instead ([`Stats::beyond`]).
 //!
 //! ## Proof sketch
-//! *Who takes a copy sees all of the commit.* Then *v* < *l*: *w* was drawn before *l*, and the
-//! announcement before *w*. What the section reads, it reads after *l* was drawn, so at each of the
-//! commit's objects it finds the lock, or what was copied back; and in the log it finds at least
-//! the announcement, and waits for *v*. On exact clocks the order is that of the clock's word. On
-//! hardware clocks [`now`](corelay_clock::Clock::now) by itself is in no order; but the locked
-//! instruction that says *l* needs its value, and no later load is performed before a locked
-//! instruction (elsewhere: a store, and a full fence).
+//! *Who takes a copy sees all of the commit*, if *v* < *l*. On an exact clock *w* was drawn before *l*, and
+//! the announcement before *w*; what the section reads, it reads after *l* was drawn. On others the
+//! commit announces, raises the horizon, passes a full fence, and looks; a section says that it is inside,
+//! passes a full fence, and reads. Where the commit's first look does not see the section, the section
+//! sees the announcement. Where it does, *v* is no less than that section's *l*, and *v* < *l* is another
+//! section's. Either way a section with *v* < *l* finds at each of the commit's objects the lock, or what was
+//! copied back, and in the log the announcement, and waits for *v*. What its number *l* has to do with
+//! the time does not matter.
 //!
 //! *Who takes an original is waited for*, if it is later overwritten. The section says that it is
 //! inside, passes a full fence, and looks (at the clock, at its horizon); the commit does its part
@@ -112,7 +113,7 @@
 //! thread may be interrupted between any two. A session that comes into being meanwhile: see
 //! `Slots::catch_up`.
 //!
-//! *A wrong clock tears snapshots and nothing else.* Where the clock is not exact, the horizon and *v*
+//! *A wrong clock breaks nothing.* Where the clock is not exact, the horizon and *v*
 //! are compared as bare numbers, and whom to wait for is not asked of times at all. So who was
 //! seen is waited for, and who was not takes the copies, whatever the numbers mean. Who takes a copy
 //! looks at the header again behind the stage: a record that still locks its object then is of the
@@ -126,7 +127,8 @@
 //! beyond B (and is inside when B looks), and B waits for it; A begins anew behind B.
 //!
 //! *Order.* Horizons are raised before *v* is said. So who sees a commit, or its return, and then
-//! tells somebody, tells a session whose horizon is *v*; what that begins next sees the commit.
+//! tells somebody, tells a session whose horizon is *v*; what that begins next sees the commit. And
+//! what that commits is not visible before *v*, for a commit's *v* is not below its session's horizon.
 //!
 //! *No deadlock.* Who waits for sections is in none; and in sections nothing waits but for a time
 //! that is about to be said.

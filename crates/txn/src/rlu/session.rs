@@ -5,7 +5,7 @@ use super::journal::Journal;
 use super::log::{Object, Record, RecordOf};
 use super::slot::{Service, Slot};
 use super::stats::Stats;
-use super::sync::{Patience, SECTION, is_inside, set_inside};
+use super::sync::{OnDrop, Patience, SECTION, is_inside, set_inside};
 use super::words::Take;
 use corelay_clock::Clock;
 use corelay_sync::Backoff;
@@ -14,7 +14,7 @@ use corelay_sync::facade::hint;
 use corelay_sync::wait::NoSwitch;
 use std::fmt;
 use std::ops::Deref;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
 /// One thread's or fibre's way into a [`Domain`].
@@ -261,12 +261,19 @@ impl<C: Clock> Session<C> {
 
 impl<C: Clock> Drop for Session<C> {
     fn drop(&mut self) {
-        // Inside a section of this thread it cannot wait: the next session of the slot, or who
-        // needs what is locked, does it.
-        if !is_inside() {
+        // In the end, also where the clock panics.
+        let slot = self.slot;
+        // SAFETY: slots live as long as their domain, of which this has a handle.
+        let _release = OnDrop(|| unsafe { slot.as_ref() }.release());
+        if is_inside() {
+            // It cannot wait inside a section of this thread: the next session of the slot, or who
+            // needs what is locked, does it.
+        } else if std::thread::panicking() {
+            // A second panic would end the process. What it leaves undone is done as above.
+            std::mem::forget(catch_unwind(AssertUnwindSafe(|| self.sync())));
+        } else {
             self.sync();
         }
-        self.slot().release();
     }
 }
 

@@ -60,6 +60,12 @@ counters! {
     pending,
     /// Objects freed.
     freed,
+    /// Commits that became visible later than at the time that they had drawn: a section was inside
+    /// with a later time. It began between the draw and the look, or its clock is wrong.
+    postponed,
+    /// Sections that were to be beyond a time that was certainly later than the clock: the clock's
+    /// boundary does not hold. From the first on, the domain's sections do not wait for the clock.
+    beyond,
 }
 
 /// Counts up, by one thread at a time.

@@ -33,10 +33,15 @@ pub(super) fn set_inside(inside: bool) {
     let _ = INSIDE.try_with(|cell| cell.set(inside));
 }
 
-/// Runs where a clock panics; forgotten where it has answered.
-struct OnUnwind<F: Fn()>(F);
+/// Draws after which a section waits no longer for its clock to pass the horizon: a millisecond, far more
+/// than twice the boundary of any calibration.
+const DRAWS: u32 = if MODEL { 16 } else { 1 << 16 };
 
-impl<F: Fn()> Drop for OnUnwind<F> {
+/// Runs at the end of a block, also where a clock panics in it. Forgotten where only a panic counts,
+/// and the clock has answered.
+pub(super) struct OnDrop<F: Fn()>(pub(super) F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
@@ -61,7 +66,7 @@ impl<C: Clock> Inner<C> {
         }
         // In no order to what stands before and after in the program; `enter` makes it earlier
         // than what this section reads, and the horizon makes it late enough.
-        let local = self.clock.now().raw();
+        let local = self.clock.now().raw().min(Time::NEVER.raw());
         slot.enter(Presence::since(local));
         if local <= slot.horizon() {
             return self.enter_beyond(slot);
@@ -69,29 +74,51 @@ impl<C: Clock> Inner<C> {
         local
     }
 
-    /// Enters anew with a local time beyond the horizon: waits for at most twice the boundary.
+    /// Enters anew with a local time beyond the horizon.
     ///
     /// Anew, with a fence: who has looked at the presence before takes the section for another
     /// one, which has seen the horizon that it raised.
     #[cold]
     fn enter_beyond(&self, slot: &Slot) -> u64 {
         // Inside already, and no section yet whose end would say otherwise.
-        let unwind = OnUnwind(|| slot.leave());
+        let unwind = OnDrop(|| slot.leave());
         loop {
-            let horizon = slot.horizon();
-            let local = loop {
-                let local = self.clock.read_time().raw();
-                if local > horizon {
-                    break local;
-                }
-                spin_loop();
-            };
+            let local = self.time_beyond(slot);
             slot.enter(Presence::since(local));
             if local > slot.horizon() {
                 std::mem::forget(unwind);
                 return local;
             }
         }
+    }
+
+    /// A local time beyond the horizon: waits for at most twice the boundary, and for a clock that is
+    /// caught not at all. The times of a domain are compared as numbers, so whatever number is beyond
+    /// the horizon does.
+    fn time_beyond(&self, slot: &Slot) -> u64 {
+        let horizon = slot.horizon();
+        for _ in 0..DRAWS {
+            let local = self.clock.read_time().raw().min(Time::NEVER.raw());
+            // Relaxed: an advice. Who does not know it waits in vain.
+            if local > horizon || self.caught.load(Ordering::Relaxed) {
+                return local.max(horizon + 1);
+            }
+            let (seen, now) = (self.drawn_by(horizon), Time::from_raw(local));
+            if self.clock.is_before(now, seen) {
+                slot.counters.beyond.add(1);
+                self.clock.met_beyond(seen, now);
+                break;
+            }
+            spin_loop();
+        }
+        // Relaxed: as above. From here on horizons say nothing of the clock.
+        self.caught.store(true, Ordering::Relaxed);
+        horizon + 1
+    }
+
+    /// A time at or before one that had been drawn when the horizon was raised.
+    fn drawn_by(&self, horizon: u64) -> Time {
+        Time::from_raw(horizon.saturating_sub(self.clock.boundary()))
     }
 
     /// Makes the collecting log visible.
@@ -102,19 +129,22 @@ impl<C: Clock> Inner<C> {
         let log = volume.log();
         // Announced before the time is drawn: a section that begins after the draw finds it, and
         // waits for what is drawn. Those of local times up to the floor need not.
+        // Nor may it be visible where a commit is not that this session has seen: whatever clocks say,
+        // that has raised this horizon.
         let floor = floor.map_or(0, |local| self.visible_at(local));
+        let floor = floor.max(slot.horizon());
         log.set_stage(Stage::announced(floor));
         // Sections would wait for a time that is not going to be said.
-        let unwind = OnUnwind(|| log.set_stage(Stage::COLLECTING));
+        let unwind = OnDrop(|| log.set_stage(Stage::COLLECTING));
         let drawn = self.clock.commit_time(Time::ZERO);
         // Computed once: readers and syncers compare with the same number, whatever becomes of
         // the boundary; and not before what was announced, whatever became of the clock.
-        let visible = self.visible_at(drawn.raw()).max(floor);
+        let mut visible = self.visible_at(drawn.raw()).max(floor);
         std::mem::forget(unwind);
         journal.readers.clear();
         if !self.is_exact() {
             log.set_stage(Stage::announced(visible));
-            self.raise_horizons(slot, visible, &mut journal.readers);
+            visible = self.raise_horizons(slot, visible, &mut journal.readers);
         }
         log.set_stage(Stage::committed(visible));
         journal.turn(visible, !self.is_exact());
@@ -129,11 +159,27 @@ impl<C: Clock> Inner<C> {
         visible.min(Time::NEVER.raw())
     }
 
-    /// Has all sections that begin from now on be beyond `visible`; `readers` are the others.
-    fn raise_horizons(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) {
+    /// Has all sections that begin from now on be beyond the answer; `readers` are the others. The
+    /// answer is `visible`, or later where a section has a later time that may have begun before the
+    /// commit was announced: it would take copies, and has perhaps taken originals.
+    fn raise_horizons(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
+        let newest = self.raise_to(slot, visible, readers);
+        if newest <= visible {
+            return visible;
+        }
+        slot.counters.postponed.add(1);
+        // Whoever is found now with a time that is later still was not inside at the first look.
+        self.raise_to(slot, newest, readers);
+        newest
+    }
+
+    /// The newest local time of `readers`: who is inside, and may not see the horizon `visible`.
+    fn raise_to(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
+        readers.clear();
         // Our own slot first: see `Slots::catch_up`. And this session is to see what it sees of
         // others' commits as of no earlier than its own.
         slot.raise_horizon(visible);
+        let mut newest = 0;
         for reader in self.slots.iter() {
             if std::ptr::eq(reader, slot) {
                 continue;
@@ -141,9 +187,11 @@ impl<C: Clock> Inner<C> {
             reader.raise_horizon(visible);
             let seen = reader.presence();
             if !seen.is_outside() {
+                newest = newest.max(seen.local());
                 readers.push(Reader::new(reader, seen));
             }
         }
+        newest
     }
 
     /// Copies the published log back if its readers are gone. False where there is one still.

@@ -35,6 +35,12 @@ impl Presence {
         self.0 == 0
     }
 
+    /// The section's local time; 0 while it has none.
+    #[inline(always)]
+    pub(super) const fn local(self) -> u64 {
+        self.0 >> 1
+    }
+
     /// True where no section stands here that takes originals of what is visible from `visible`.
     #[inline(always)]
     pub(super) const fn is_past(self, visible: u64) -> bool {
@@ -121,7 +127,7 @@ mod tests {
     fn presence_keeps_its_fields() {
         for local in [1, 2, 77, 1 << 40, Time::NEVER.raw()] {
             let inside = Presence::since(local);
-            assert!(!inside.is_outside());
+            assert!(!inside.is_outside() && inside.local() == local);
             assert_eq!(Presence::from_bits(inside.bits()), inside);
             assert!(inside.is_past(local - 1));
             assert!(!inside.is_past(local));

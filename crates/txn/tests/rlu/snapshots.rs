@@ -130,21 +130,18 @@ fn a_section_sees_all_of_a_commit_or_nothing() {
     on_every_clock(&Sums);
 }
 
-/// The clocks' skew is what the tests above can see: with more of it than the boundary says, they
-/// do.
+/// Whatever the clock's boundary is worth. (That such clocks are seen to tear where commits do not look at
+/// whom they overtake is in `mutants.toml`.)
 #[test]
-fn beyond_the_boundary_it_is_seen_to_tear() {
+fn beyond_the_boundary_nothing_is_torn_either() {
     let with = SkewedBuilder {
         skew: 3_000,
         step: 1,
         boundary: 4,
         delay: 0,
     };
-    for _ in 0..1_000 {
+    for _ in 0..20 {
         let bank: Bank<Skewed> = Bank::new(with.build(), 1);
-        if bank.run(2_000) > 0 {
-            return;
-        }
+        assert_eq!(bank.run(scaled(2_000)), 0);
     }
-    panic!("no snapshot was torn");
 }

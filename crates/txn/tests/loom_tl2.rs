@@ -282,6 +282,51 @@ fn two_words_belong_together<C: Clock + 'static>(clock: fn() -> C) {
     });
 }
 
+/// Far beyond its boundary; the first thread to read it is the last.
+fn wrong() -> Skewed {
+    SkewedBuilder {
+        skew: 400,
+        step: 1,
+        boundary: 0,
+        delay: 0,
+    }
+    .build()
+}
+
+/// Whoever meets the time of a thread that is ahead catches the clock. What it reads from then on is whole,
+/// although a commit by the clock's time is under way.
+#[test]
+fn behind_a_catch_nothing_is_torn() {
+    model(wrong, |world| {
+        let z = Arc::new(TVar::new(0_u64));
+        world.stm.clock().now();
+        let ahead = {
+            let (world, z) = (Arc::clone(&world), Arc::clone(&z));
+            thread::spawn(move || world.stm.atomically(|tx| tx.write(&z, 1)))
+        };
+        ahead.join().unwrap();
+        let writer = thread::spawn({
+            let world = Arc::clone(&world);
+            move || world.step()
+        });
+        assert_eq!(world.stm.atomically(|tx| tx.read(&z)), 1);
+        world.look(false);
+        writer.join().unwrap();
+        assert_eq!(world.look(true), 1);
+    });
+}
+
+/// Whatever the clock says, and while it is caught.
+#[test]
+fn nothing_is_lost_by_a_wrong_clock() {
+    nothing_is_lost(wrong);
+}
+
+#[test]
+fn no_write_skew_by_a_wrong_clock() {
+    no_write_skew(wrong);
+}
+
 /// Beyond the boundary the same model fails, or it would see nothing.
 #[test]
 #[should_panic(expected = "torn")]

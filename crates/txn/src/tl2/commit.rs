@@ -1,6 +1,7 @@
 //! The commit: lock, draw, validate, write, unlock.
 
 use super::boxes;
+use super::log::Write;
 use super::place::Place;
 use super::stats::Reason;
 use super::tx::{Abort, Looks, Tx};
@@ -29,7 +30,9 @@ impl<C: Clock> Tx<'_, '_, C> {
         // that may run anything, and panic.
         let guard = self.log.writes.has_boxes.then(crossbeam_epoch::pin);
         let newest = self.lock()?;
-        if !self.is_alone && self.stm.serial().is_held() {
+        // A light barrier, too, which the draw needs.
+        let is_held = self.stm.serial().is_held();
+        if is_held && !self.is_alone {
             return Err(self.give_up(Reason::Yielded));
         }
         let time = self.draw(newest);
@@ -108,17 +111,13 @@ impl<C: Clock> Tx<'_, '_, C> {
         }
     }
 
-    /// A time after those of all that is overwritten, so that no variable has one version twice.
-    /// It need not be *certainly* after them: the proof uses of the versions of one variable only
-    /// that they differ, and of the time that it was drawn while the locks were held.
+    /// The time of this commit. A clock is anybody's code: if it panics, nothing stays locked.
     #[inline(always)]
     fn draw(&self, newest: Time) -> Time {
-        loop {
-            let time = self.stm.clock().announced_time(corelay_clock::Time::ZERO);
-            if time > newest {
-                return time;
-            }
-        }
+        let unlock = UnlockOnUnwind(self.log.writes.as_slice());
+        let time = self.stm.times().commit(newest);
+        std::mem::forget(unlock);
+        time
     }
 
     /// What was read is still so, now that what is to be written is locked.
@@ -208,9 +207,22 @@ impl<C: Clock> Tx<'_, '_, C> {
     /// Gives the first `count` locks back, as they were.
     #[cold]
     fn unlock(&mut self, count: usize) {
-        for write in &self.log.writes.as_slice()[..count] {
-            write.place.unlock(write.old);
-        }
+        give_back(&self.log.writes.as_slice()[..count]);
+    }
+}
+
+fn give_back(locked: &[Write]) {
+    for write in locked {
+        write.place.unlock(write.old);
+    }
+}
+
+/// Gives the locks back, as they were; forgotten where the commit goes on.
+struct UnlockOnUnwind<'a>(&'a [Write]);
+
+impl Drop for UnlockOnUnwind<'_> {
+    fn drop(&mut self) {
+        give_back(self.0);
     }
 }
 

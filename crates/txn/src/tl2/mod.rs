@@ -47,7 +47,9 @@
 //! * **Nesting.** [`Tx::or_else`] nests; what an alternative has written is taken back with it. A
 //!   transaction inside another of the same domain panics (but see [`Session`]); pass `tx` on
 //!   instead. One of another domain inside is a transaction of its own.
-//! * **Panic.** A panic of the closure writes nothing, releases everything and goes on.
+//! * **Panic.** A panic of the closure writes nothing, releases everything and goes on. So does a panic
+//!   of the clock, at whichever call.
+//! * **A wrong clock** loses no update; see [below](#a-clock-that-is-wrong) what else it may do.
 //! * **Fibres.** A closure may wait; nothing is locked while it runs, unless it runs alone.
 //! * **Memory.** A variable takes 32 bytes; a thread keeps a log of at most 4,096 reads and 1,024
 //!   writes between transactions. A log grows with the variables that are read, not with the reads.
@@ -66,7 +68,7 @@
 //! | write | into the write set | |
 //! | commit 1 | lock the write set; what was read before only if its word is still so | *locked*, *validation* |
 //! | 2 | nobody runs alone? | *yielded* |
-//! | 3 | draw the time of the commit | |
+//! | 3 | draw the time of the commit, later than what it overwrites | |
 //! | 4 | look at the words of the read set again | *validation* |
 //! | 5 | write each value, unlock its word with the time | |
 //!
@@ -104,11 +106,27 @@
 //! of one variable only have to differ: hence "later than those overwritten" in step 3, not
 //! "certainly later". The boundary is never waited out.
 //!
+//! # A clock that is wrong
+//! Some hosts move virtual CPUs to cores with other offsets, by more than was measured. Then:
+//!
+//! * **No update is lost, and no transaction that commits a write has seen anything torn**, whatever the
+//!   clock says. The proof for commits compares words, never times.
+//! * **The clock is caught** as soon as a version is met that is certainly later than a time drawn
+//!   afterwards ([`Stats::beyond`]). From then on the domain draws from a counter of its own, and
+//!   everything holds again. So it does where a clock stands still or says what no clock does. The
+//!   [clock is told](corelay_clock::Clock::met_beyond).
+//! * **Until then** a transaction that only reads, and an attempt that will be aborted, may see a part of a
+//!   commit. It takes a thread whose counter is ahead by more than the boundary, a time drawn there, and a
+//!   commit within as much of it as exceeds the boundary, by a thread that is not ahead. Where that other
+//!   thread never meets a time of the first one, nobody can notice. A program for which that is too much
+//!   uses [`Logical`](corelay_clock::Logical), or has a [`Watchdog`](corelay_clock::Watchdog) look.
+//!
 //! Step 3 needs the locks to be seen before the draw, and no more: see
 //! [`announced_time`](corelay_clock::Clock::announced_time), `lfence; rdtsc` on x86-64. The looks of
 //! step 4 may come before the draw, for *L* is not the draw but the last lock.
 //!
-//! The token of who runs alone is in `serial.rs`, the sleepers in `sleepers.rs`, each with its argument.
+//! The token of who runs alone is in `serial.rs`, the sleepers in `sleepers.rs`, the change from the clock
+//! to the counter in `times.rs`, each with its argument.
 
 mod boxes;
 mod commit;
@@ -119,6 +137,7 @@ mod serial;
 mod sleepers;
 mod stats;
 mod stm;
+mod times;
 mod tvar;
 mod tx;
 mod value;

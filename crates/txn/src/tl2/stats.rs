@@ -45,6 +45,9 @@ pub struct Stats {
     /// Of those, because the clock could not say whether a variable was written after the time that
     /// there was.
     pub resampled_uncertain: u64,
+    /// Versions met that were certainly later than a time drawn afterwards: the clock's boundary does
+    /// not hold. The domain then goes on with [a counter of its own](crate::tl2#a-clock-that-is-wrong).
+    pub beyond: u64,
 }
 
 impl Stats {
@@ -96,6 +99,7 @@ impl Counters {
             fallback: sum(Reason::Fallback),
             resampled: sum(Reason::Resampled) + sum(Reason::ResampledUncertain),
             resampled_uncertain: sum(Reason::ResampledUncertain),
+            beyond: 0,
         }
     }
 }

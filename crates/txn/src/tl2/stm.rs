@@ -6,6 +6,7 @@ use super::pool::{self, Lease};
 use super::serial::Serial;
 use super::sleepers::Sleepers;
 use super::stats::{Counters, Reason, Stats};
+use super::times::Times;
 use super::tx::{Abort, Result, Tx, Why};
 use corelay_clock::{Clock, Logical};
 use corelay_sync::facade::MODEL;
@@ -45,7 +46,7 @@ const ATTEMPTS: u32 = if MODEL { 2 } else { 64 };
 /// ```
 #[derive(Debug)]
 pub struct Stm<C: Clock = Logical> {
-    clock: C,
+    times: Times<C>,
     domain: u64,
     attempts: u32,
     serial: Serial,
@@ -57,7 +58,7 @@ impl<C: Clock> Stm<C> {
     /// A domain ordered by `clock`.
     pub fn new(clock: C) -> Self {
         Self {
-            clock,
+            times: Times::new(clock),
             // Relaxed: only has to be unique.
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
             attempts: ATTEMPTS,
@@ -97,13 +98,21 @@ impl<C: Clock> Stm<C> {
 
     /// Aborts and fall-backs so far, by reason.
     pub fn stats(&self) -> Stats {
-        self.counters.sum()
+        Stats {
+            beyond: self.times.beyond(),
+            ..self.counters.sum()
+        }
     }
 
     /// The clock that orders this domain.
     #[inline(always)]
     pub fn clock(&self) -> &C {
-        &self.clock
+        self.times.clock()
+    }
+
+    #[inline(always)]
+    pub(super) fn times(&self) -> &Times<C> {
+        &self.times
     }
 
     /// Variables that are slept on, once for each sleeping transaction.

@@ -95,7 +95,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
     pub(super) fn begin(stm: &'t Stm<C>, log: &'t mut Log) -> Self {
         Self {
             stm,
-            horizon: stm.clock().horizon(log.time),
+            horizon: stm.times().horizon(log.time),
             log,
             doomed: false,
             is_alone: false,
@@ -316,12 +316,12 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
             let word = place.word();
             if !word.is_locked() {
                 self.stm.check_owner(place);
-                match self.stm.clock().cmp(word.time(), self.log.time) {
+                match self.stm.times().cmp(word.time(), self.log.time) {
                     Order::Before => {}
-                    Order::Uncertain => self.resample(Reason::Uncertain)?,
+                    Order::Uncertain => self.resample(Reason::Uncertain, word.time())?,
                     // The word was read before the time was drawn, so what it tells of was before
                     // in real time: no comparison is needed.
-                    Order::After => self.resample(Reason::Version)?,
+                    Order::After => self.resample(Reason::Version, word.time())?,
                 }
                 let value = place.value(words);
                 if place.word_again().is_still(word) {
@@ -335,9 +335,10 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         }
     }
 
-    /// Draws a new time, if all that was read is still so.
-    fn resample(&mut self, reason: Reason) -> Result<()> {
-        let now = self.stm.clock().read_time();
+    /// Draws a new time, if all that was read is still so. The version `seen` was seen before.
+    fn resample(&mut self, reason: Reason, seen: Time) -> Result<()> {
+        let now = self.stm.times().read(seen);
+        let horizon = self.stm.times().horizon(now);
         let mut looks = Looks::new(self.is_alone);
         let is_still = |(place, read): (&Place, Word)| {
             loop {
@@ -359,7 +360,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         };
         self.stm.count(super::pool::who_is_here(), resampled);
         self.log.time = now;
-        self.horizon = self.stm.clock().horizon(now);
+        self.horizon = horizon;
         Ok(())
     }
 

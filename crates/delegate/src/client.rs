@@ -59,8 +59,8 @@ pub fn poll() {
 /// ```
 ///
 /// # Errors
-/// Requests without an answer that panicked or reached a poisoned object, since the last
-/// barrier: how many, and the first one's payload.
+/// Requests without an answer that panicked, reached a poisoned object or were refused as part of a
+/// ring of launched closures, since the last barrier: how many, and the first one's payload.
 ///
 /// # Panics
 /// Inside a delegated closure or a callback. With the panic of a callback, after all have

@@ -4,6 +4,7 @@ use crate::channel::ring::FIRST_UNITS;
 use crate::channel::word::Position;
 use crate::flat::member::wait_for_end;
 use crate::flat::policy::{MAX_BOUND, Policy};
+use crate::held::circle::CircularWait;
 use crate::metrics::Metrics;
 use crate::object::{Header, Object};
 use crate::serving::Serving;
@@ -106,7 +107,8 @@ impl Trustees {
     /// ```
     ///
     /// # Panics
-    /// Inside a delegated closure, and in one launched on one of these trustees.
+    /// Inside a delegated closure, and in one launched on one of these trustees. In another launched
+    /// closure for which one of these trustees would wait: they end by themselves then.
     #[track_caller]
     pub fn shutdown(mut self) -> Vec<Metrics> {
         NoSwitch::refuse("Trustees::shutdown");
@@ -115,11 +117,16 @@ impl Trustees {
             "corelay: Trustees::shutdown inside a closure launched on one of them, for whose end it \
              would wait; drop them instead"
         );
-        self.end();
+        if let Some(ring) = self.end() {
+            panic!("{ring}");
+        }
         self.metrics()
     }
 
-    fn end(&mut self) {
+    /// Ends the trustees, and waits for those that do not wait for this closure: else for whom first
+    /// it cannot.
+    fn end(&mut self) -> Option<CircularWait> {
+        let mut first = None;
         for member in &self.members {
             if member.thread.is_some() {
                 member.shared.close();
@@ -132,10 +139,15 @@ impl Trustees {
                     // by themselves.
                     continue;
                 }
-                if wait_for_end(&member.shared) {
+                match wait_for_end(&member.shared) {
                     // Thread-locals of that thread may still ask this one for something when
                     // they are dropped, and nobody serves in a join: it ends by itself.
-                    continue;
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(ring) => {
+                        first.get_or_insert(ring);
+                        continue;
+                    }
                 }
                 if thread.join().is_err() {
                     // A trustee never unwinds; requests it has not answered may borrow.
@@ -143,12 +155,14 @@ impl Trustees {
                 }
             }
         }
+        first
     }
 }
 
 impl Drop for Trustees {
     fn drop(&mut self) {
-        self.end();
+        // Those that would wait for this closure end by themselves.
+        let _ = self.end();
     }
 }
 

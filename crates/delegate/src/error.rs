@@ -38,7 +38,7 @@ pub enum TryApplyError<F> {
     /// A closure has panicked on the object before; this one was dropped on the trustee.
     Poisoned,
     /// Called inside a launched closure, for an object that another one holds which waits for this
-    /// one; the closure was dropped on the trustee.
+    /// one, or in vain for this one's thread; the closure was dropped on the trustee.
     Circular(CircularWait),
     /// Called inside a delegated closure, where nothing may wait.
     Nested(F),
@@ -95,7 +95,8 @@ pub enum AsyncError {
     Panicked(Box<dyn Any + Send>),
     /// A closure has panicked on the object before; this one was dropped on the trustee.
     Poisoned,
-    /// Of a launch: it would have waited for a closure that waits for it.
+    /// Launched closures would have waited for each other in a ring: this join was refused, or the
+    /// closure was dropped on the trustee.
     Circular(CircularWait),
 }
 
@@ -181,12 +182,13 @@ impl BarrierError {
         }
     }
 
-    /// How many requests panicked or reached a poisoned object.
+    /// How many requests panicked, reached a poisoned object, or were refused because launched
+    /// closures would have waited for each other in a ring.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The first panic's payload, or [`Poisoned`].
+    /// The first panic's payload, or [`Poisoned`], or a [`CircularWait`].
     pub fn into_first(self) -> Box<dyn Any + Send> {
         self.first
     }

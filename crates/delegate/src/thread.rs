@@ -126,6 +126,14 @@ pub(crate) fn turn<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Undoes a [`turn`] while `f` runs: the loop's work is done inside a coroutine beside it.
+pub(crate) fn out_of_turn<R>(f: impl FnOnce() -> R) -> R {
+    show_table(OWNER.try_with(|owner| owner.0.table()).unwrap_or(NO_TABLE));
+    let result = member::in_the_loop(f);
+    show_table(IN_TURN);
+    result
+}
+
 /// True where a coroutine runs beside a trustee's loop.
 pub(crate) fn in_turn() -> bool {
     table().clients == IN_TURN.clients

@@ -45,7 +45,7 @@ use crate::slot::Slot;
 use crate::thread::{is_client, retire_clients};
 use crate::trust::Trust;
 use corelay_sync::facade::MODEL;
-use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::trace;
 use corelay_sync::wait::{Host, Sleeper, Token};
@@ -127,6 +127,8 @@ pub(crate) struct Shared {
     /// How long closures take, where that is observed.
     pub(crate) samples: Option<std::sync::Arc<Samples>>,
     close: Node,
+    /// Requests that wait here are to be refused: see `held::circle`.
+    has_refusals: AtomicBool,
     /// Its thread asks for nothing more, but for destructors of thread-locals.
     pub(crate) ended: Token,
     pub(crate) seat: Seat,
@@ -145,6 +147,7 @@ impl Shared {
             name,
             roster: Roster::default(),
             close: Node::new(Kind::Close),
+            has_refusals: AtomicBool::new(false),
             ended: Token::new(),
             seat: Seat::new(),
         }
@@ -212,6 +215,22 @@ impl Shared {
         state.swap(awake(), Ordering::Acquire);
     }
 
+    /// Requests that wait here are to be refused.
+    pub(crate) fn tell_of_refusals(&self) {
+        // Release: pairs with the Acquire of `take_refusals`; the graph's lock has the rest.
+        self.has_refusals.store(true, Ordering::Release);
+        self.rouse_if_needed();
+    }
+
+    /// True where the trustee has been told of such since it last asked.
+    pub(crate) fn take_refusals(&self) -> bool {
+        // Relaxed: asked in every pass; what is seen late is seen by the next one, or behind the
+        // barrier of `doze`.
+        self.has_refusals.load(Ordering::Relaxed)
+            // Acquire: pairs with the Release of `tell_of_refusals`.
+            && self.has_refusals.swap(false, Ordering::Acquire)
+    }
+
     /// Somebody waits for the trustee: where it is a member that has other work, it may want
     /// to know.
     pub(crate) fn ring(&self) {
@@ -245,13 +264,14 @@ impl Shared {
         }
     }
 
-    /// Waits for a trustee that has closed to end.
-    pub(crate) fn wait_until_gone(&self) {
+    /// Waits for a trustee that has closed to end; false where it takes requests again instead.
+    pub(crate) fn wait_until_gone(&self) -> bool {
         loop {
             // Acquire: pairs with the Release of `Trustee::close`.
             match self.state.word().load(Ordering::Acquire) {
-                GONE => return,
-                state => self.state.wait(state, None),
+                GONE => return true,
+                CLOSED => self.state.wait(CLOSED, None),
+                _ => return false,
             }
         }
     }

@@ -5,11 +5,11 @@
 mod inline;
 mod model;
 
-use corelay_delegate::{ClientGuard, Trust, Trustees, barrier};
+use corelay_delegate::{ClientGuard, Dozer, Trust, Trustees, barrier};
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread;
-use model::{explored, long_excerpt};
+use model::{explored, long_excerpt, scene};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -94,6 +94,29 @@ fn a_barrier_sees_what_a_closure_did() {
         drop(held.launch(move |_| theirs.touch()));
         barrier().unwrap();
         memory.touch();
+    });
+}
+
+/// A trustee that dozes hears of a request that it is to refuse, and finds it.
+#[test]
+fn a_trustee_that_dozes_hears_of_a_refusal() {
+    scene(|| {
+        let trustee = Arc::new(Dozer::default());
+        let memory = Arc::new(Memory(Shadow::new(1)));
+        let (told, theirs) = (trustee.clone(), memory.clone());
+        let refuses = thread::spawn(move || {
+            theirs.touch();
+            told.refuse();
+        });
+        let has_refused = Cell::new(false);
+        while !has_refused.get() {
+            trustee.doze(|| {
+                has_refused.set(trustee.has_refused());
+                has_refused.get()
+            });
+        }
+        memory.touch();
+        refuses.join().unwrap();
     });
 }
 

@@ -144,7 +144,7 @@ impl Client {
     #[inline(always)]
     fn await_done(&self, mail: Mail) -> Mail {
         let mut done = Mail(0);
-        self.wait_until(&mark::APPLY, || {
+        self.wait_until(&mark::APPLY, None, || {
             done = self.channel().done(mail);
             if done.answers(mail) {
                 return true;

@@ -14,6 +14,7 @@ use super::room::Room;
 use super::word::{Mail, Position, is_past, step};
 use crate::discard::discard;
 use crate::flat::member;
+use crate::held::circle::Wait;
 use crate::object::Header;
 use crate::report::observer::Observer;
 use crate::serving::Serving;
@@ -513,10 +514,14 @@ impl Client {
     /// Rouses the trustee; false where it has ended instead, and its last tail is known.
     #[cold]
     pub(super) fn rouse_or_learn_that_it_is_gone(&self) -> bool {
-        if self.trustee.rouse_if_needed() {
-            return true;
+        loop {
+            if self.trustee.rouse_if_needed() {
+                return true;
+            }
+            if self.trustee.wait_until_gone() {
+                break;
+            }
         }
-        self.trustee.wait_until_gone();
         self.reaper.look(self.channel());
         self.reaper.gone.set(true);
         false
@@ -538,11 +543,17 @@ impl Client {
     }
 
     /// Spins, then yields, then sleeps until `done`. Runs no callbacks. `why` is for a
-    /// recording.
+    /// recording; `what` is what a launched closure waits for, but for its call, which says so
+    /// itself.
     #[inline(always)]
-    pub(super) fn wait_until(&self, why: &'static Mark, mut done: impl FnMut() -> bool) {
+    pub(super) fn wait_until(
+        &self,
+        why: &'static Mark,
+        what: Option<Wait>,
+        mut done: impl FnMut() -> bool,
+    ) {
         if trace::is_on() {
-            return self.wait_marked(why, &mut done);
+            return self.wait_marked(why, what, &mut done);
         }
         // About 2 µs of looking at every pause: several round trips.
         for _ in 0..self.trustee.settings.looks {
@@ -551,13 +562,13 @@ impl Client {
             }
             hint::spin_loop();
         }
-        self.wait_longer(&mut done);
+        self.wait_longer(what, &mut done);
     }
 
     #[cold]
-    pub(super) fn wait_longer(&self, done: &mut dyn FnMut() -> bool) {
+    pub(super) fn wait_longer(&self, what: Option<Wait>, done: &mut dyn FnMut() -> bool) {
         self.observe_wait();
-        if member::wait_until(&self.trustee, done) {
+        if member::wait_until(&self.trustee, what, done) {
             return;
         }
         let mut backoff = Backoff::new();

@@ -31,19 +31,19 @@ use super::request::{Cursors, read_head};
 use super::ring::Rings;
 use super::word::{Mail, Position};
 use crate::error::Poisoned;
-use crate::held::circle;
+use crate::held::circle::{self, CircularWait, Deferred, Number, address};
 use crate::object::Header;
 use crate::serving::Serving;
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// A request that waits for its object.
 struct Deferral {
     number: u64,
     object: *mut Header,
-    /// The launch that waits with it.
-    launch: Option<circle::Number>,
+    /// As the graph knows it, where a launched closure has sent it, or it is a launch.
+    known: Option<Deferred>,
     place: Place,
 }
 
@@ -62,7 +62,7 @@ enum Place {
 pub(super) struct Deferrals {
     queue: RefCell<VecDeque<Deferral>>,
     /// Why the request being looked at is refused.
-    ring: Cell<Option<circle::CircularWait>>,
+    ring: RefCell<Option<CircularWait>>,
 }
 
 /// What becomes of a lone call.
@@ -83,11 +83,16 @@ impl Deferrals {
         })
     }
 
-    /// The first for `object`, taken out, with its launch.
-    fn take(&self, object: *mut Header) -> Option<Deferral> {
+    /// The first that `is_it`, taken out.
+    fn take(&self, is_it: impl Fn(&Deferral) -> bool) -> Option<Deferral> {
         let mut queue = self.queue.borrow_mut();
-        let place = queue.iter().position(|other| other.object == object)?;
+        let place = queue.iter().position(is_it)?;
         queue.remove(place)
+    }
+
+    /// The request being looked at is refused already.
+    fn refuses(&self) -> bool {
+        self.ring.borrow().is_some()
     }
 
     /// Why a request is refused: a wait that would close a ring, or else poison.
@@ -112,23 +117,36 @@ impl Lane {
         first.map(|first| first.number)
     }
 
-    /// Defers `object`'s request at `place`; false where the launch that would wait with it closed a
-    /// ring: it is to be refused.
+    /// Defers `object`'s request at `place`, which is that of `launch` where it is one; false where a
+    /// closure that waits for it closed a ring: it is to be refused.
     fn defer(
         &self,
         serving: &Serving,
         object: *mut Header,
-        launch: Option<circle::Number>,
+        launch: Option<Number>,
         place: Place,
     ) -> bool {
-        if let Some(Err(ring)) = launch.map(|launch| circle::wait_for_object(launch, object)) {
-            self.deferrals.ring.set(Some(ring));
-            return false;
+        let sender = self.channel.launch;
+        let mut known = None;
+        if sender.is_some() || launch.is_some() {
+            let in_graph = match place {
+                Place::Call(_) => circle::Place::Line,
+                Place::Ring { at, .. } => {
+                    circle::Place::Ring(address(&raw const *self.channel), at.request.0)
+                }
+            };
+            match circle::defer(object, in_graph, sender, launch) {
+                Ok(deferred) => known = Some(deferred),
+                Err(ring) => {
+                    self.deferrals.ring.replace(Some(ring));
+                    return false;
+                }
+            }
         }
         self.deferrals.queue.borrow_mut().push_back(Deferral {
             number: serving.holds.number(),
             object,
-            launch,
+            known,
             place,
         });
         true
@@ -139,8 +157,11 @@ impl Lane {
     pub(super) fn judge_call(&self, serving: &Serving, mail: Mail, record: *mut u64) -> Verdict {
         // SAFETY: the mail published the call.
         let (_, object) = unsafe { read_head(record) };
+        if self.deferrals.refuses() {
+            return Verdict::Refuse;
+        }
         if serving.is_held(object) {
-            if self.defer(serving, object, self.channel.launch, Place::Call(mail)) {
+            if self.defer(serving, object, None, Place::Call(mail)) {
                 return Verdict::Defer;
             }
             return Verdict::Refuse;
@@ -156,6 +177,9 @@ impl Lane {
     pub(super) fn passes_over(&self, serving: &Serving, label: Label, record: *mut u64) -> bool {
         if label == Label::JUMP {
             return false;
+        }
+        if self.deferrals.refuses() {
+            return self.refuse(label, record);
         }
         let object = label.object();
         if !serving.is_held(object) {
@@ -185,22 +209,43 @@ impl Lane {
     pub(crate) fn resume(&self, serving: &Serving, object: *mut Header) {
         while !serving.is_held(object) {
             // Not borrowed while it runs.
-            let Some(deferral) = self.deferrals.take(object) else {
+            let Some(deferral) = self.deferrals.take(|other| other.object == object) else {
                 break;
             };
-            if let Some(launch) = deferral.launch {
-                circle::go_on(launch);
-            }
-            match deferral.place {
-                Place::Call(mail) => self.run_call(serving, mail),
-                Place::Ring { rings, at } => {
-                    let now = (self.rings_in_use(), self.at());
-                    self.go_to(rings, at);
-                    self.run_one(serving);
-                    self.go_to(now.0, now.1);
-                }
-            }
+            self.run_deferred(serving, &deferral);
         }
         self.publish_tail(self.done_up_to());
+    }
+
+    /// Refuses the request that is deferred as `refused`, if it is here.
+    #[cold]
+    pub(crate) fn refuse_deferred(
+        &self,
+        serving: &Serving,
+        refused: Deferred,
+        ring: &CircularWait,
+    ) -> bool {
+        let Some(deferral) = self.deferrals.take(|other| other.known == Some(refused)) else {
+            return false;
+        };
+        self.deferrals.ring.replace(Some(ring.clone()));
+        self.run_deferred(serving, &deferral);
+        self.publish_tail(self.done_up_to());
+        true
+    }
+
+    fn run_deferred(&self, serving: &Serving, deferral: &Deferral) {
+        if let Some(deferred) = deferral.known {
+            circle::resume(deferred);
+        }
+        match deferral.place {
+            Place::Call(mail) => self.run_call(serving, mail),
+            Place::Ring { rings, at } => {
+                let now = (self.rings_in_use(), self.at());
+                self.go_to(rings, at);
+                self.run_one(serving);
+                self.go_to(now.0, now.1);
+            }
+        }
     }
 }

@@ -399,9 +399,11 @@ impl Lane {
         let leaf = Leaf::enter(self);
         let result = guarded(|| {
             if refused {
+                // First: what it has captured may unwind.
+                let why = self.deferrals.refusal();
                 // SAFETY: published, and not run.
                 unsafe { (vtable.discard)(record) };
-                return Err(self.deferrals.refusal());
+                return Err(why);
             }
             // SAFETY: published, and run once: the answer says so.
             unsafe { (vtable.run)(scratch, self.at.get(), self, 0) };
@@ -516,9 +518,11 @@ impl Lane {
     pub(super) fn refuse(&self, label: Label, record: *mut u64) -> bool {
         // SAFETY: from a client.
         let vtable = unsafe { label.vtable() };
+        // First: what it has captured may unwind.
+        let why = self.deferrals.refusal();
         // SAFETY: published, and not run. If it unwinds, `fault` marks the record instead.
         unsafe { (vtable.discard)(record) };
-        self.mark(record, self.deferrals.refusal());
+        self.mark(record, why);
         true
     }
 

@@ -15,7 +15,7 @@ use super::room::Room;
 use super::word::step;
 use crate::discard::discard;
 use crate::future::{ApplyFuture, Kept, SlotPtr};
-use crate::held::circle::{self, Number};
+use crate::held::circle::{self, Number, address};
 use crate::held::launched::{Launch as Body, Request, Ticket, Typed};
 use crate::object::Header;
 use crate::serving::Serving;
@@ -179,13 +179,17 @@ impl Client {
             Room::NotInCallback => false,
         };
         let (future, slot) = ApplyFuture::new(&self.thread.pools);
-        let number = circle::number();
+        let parent = self
+            .thread
+            .launch
+            .map(|launch| (launch, address(self.channel)));
+        let number = circle::number(&self.trustee, parent);
         self.launched.set(self.launched.get() + 1);
         let request = Request {
             f,
             slot,
             number,
-            ticket: Ticket::new(&self.owned),
+            ticket: Ticket::new(&self.owned, number),
         };
         let refused = match label {
             // SAFETY: there is room; the rest is the caller's duty.

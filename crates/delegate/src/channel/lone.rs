@@ -81,11 +81,12 @@ type Take = unsafe fn(client: &Client, is_fault: bool);
 
 impl Client {
     /// True where a request that fits the line may go alone: nothing is in flight, and no
-    /// stream of requests is under way either, in which this happens now and then.
+    /// stream of requests is under way either, in which this happens now and then. Not of a launched
+    /// closure: it waits for everything in its line, and its calls for nothing else.
     #[inline(always)]
     pub(super) fn may_go_alone(&self) -> bool {
         let streams = !self.lone.has_rested.replace(false) && !self.is_slow();
-        !streams && self.is_quiet() && !self.thread.in_callback()
+        !streams && self.is_quiet() && !self.thread.in_callback() && self.thread.launch.is_none()
     }
 
     /// The thread has looked for answers. If it has them all, its next request is not one of
@@ -175,7 +176,7 @@ impl Client {
     /// Waits until the mail line is free for another call.
     #[cold]
     pub(super) fn clear_line(&self) {
-        self.wait_until(&mark::LINE, || !self.is_lone_unanswered());
+        self.wait_until(&mark::LINE, None, || !self.is_lone_unanswered());
     }
 
     fn take_lone(&self) {

@@ -6,6 +6,7 @@
 
 use super::client::Client;
 use super::word::Position;
+use crate::held::circle::Wait;
 use corelay_sync::facade::hint;
 use corelay_sync::trace::{self, Mark};
 
@@ -68,7 +69,12 @@ impl Client {
     /// As [`wait_until`](Self::wait_until), as a span.
     #[cold]
     #[inline(never)]
-    pub(super) fn wait_marked(&self, why: &'static Mark, done: &mut dyn FnMut() -> bool) {
+    pub(super) fn wait_marked(
+        &self,
+        why: &'static Mark,
+        what: Option<Wait>,
+        done: &mut dyn FnMut() -> bool,
+    ) {
         if self.is_calling() {
             // With the call went all that is in the ring.
             self.batch(self.position());
@@ -81,6 +87,6 @@ impl Client {
             }
             hint::spin_loop();
         }
-        self.wait_longer(done);
+        self.wait_longer(what, done);
     }
 }

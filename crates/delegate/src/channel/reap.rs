@@ -8,6 +8,7 @@ use super::request::{Outcome, Reap, read_label};
 use super::ring::{Rings, View};
 use super::word::{Position, is_past};
 use crate::error::BarrierError;
+use crate::held::circle::{Wait, address};
 use crate::serving::guarded;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::{prefetch_read, trace};
@@ -313,11 +314,12 @@ impl Client {
             return;
         }
         if self.lone.is_pending() {
-            return self.wait_until(why, || !self.is_lone_unanswered());
+            return self.wait_until(why, None, || !self.is_lone_unanswered());
         }
         let before = self.reaper.tail();
         if before == self.position() && self.has_launches() {
-            return self.wait_until(why, || !self.has_launches());
+            let launches = Wait::Launches(address(self.channel));
+            return self.wait_until(why, Some(launches), || !self.has_launches());
         }
         if self.reaper.gone.get()
             || before == self.position()
@@ -325,7 +327,10 @@ impl Client {
         {
             return;
         }
-        self.wait_until(why, || self.reaper.look(self.channel()) != before);
+        let tail = Wait::Tail(address(self.channel), before.0);
+        self.wait_until(why, Some(tail), || {
+            self.reaper.look(self.channel()) != before
+        });
     }
 
     /// A request in the mail line that nobody waits for went wrong. The next barrier says so;

@@ -4,7 +4,8 @@ use super::policy::{Chosen, Schedule};
 use super::seat::Job;
 use crate::client::finish_clients;
 use crate::discard::discard;
-use crate::held::launched::suspend_until;
+use crate::held::circle::{CircularWait, Wait, address};
+use crate::held::launched::{Waits, suspend_until};
 use crate::serving::{Serving, guarded};
 use crate::thread::{in_leaf, in_turn};
 use crate::trust::Trust;
@@ -60,6 +61,17 @@ pub(crate) fn beside_a_loop<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Undoes [`beside_a_loop`] while `f` runs.
+pub(crate) fn in_the_loop<R>(f: impl FnOnce() -> R) -> R {
+    let show = |member| {
+        let _ = MEMBER.try_with(|m| m.set(member));
+    };
+    show(std::ptr::null());
+    let result = f();
+    show(BESIDE);
+    result
+}
+
 /// Runs `f` on this thread's member; `None` where no team's function runs here.
 #[inline(always)]
 pub(crate) fn with_member<R>(f: impl FnOnce(&Member) -> R) -> Option<R> {
@@ -90,21 +102,33 @@ pub(crate) fn serve_once() {
 }
 
 /// Serves until `done`, where this thread is a member, or has its trustee's loop serve; false at once
-/// where it is neither.
-pub(crate) fn wait_until(target: &Shared, done: &mut dyn FnMut() -> bool) -> bool {
+/// where it is neither. A launched closure waits for `what` meanwhile, if its request does not say so.
+pub(crate) fn wait_until(
+    target: &Shared,
+    what: Option<Wait>,
+    done: &mut dyn FnMut() -> bool,
+) -> bool {
+    if in_turn() {
+        suspend_until(what, done);
+        return true;
+    }
     with_member(|member| member.wait_until(target, done)).is_some()
-        || in_turn() && suspend_until(target, done)
 }
 
 /// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
 /// thread-locals, where this thread is a member: what closures there have asked of it must
 /// run first. False at once where it is none.
-pub(crate) fn wait_for_end(trustee: &Shared) -> bool {
+///
+/// # Errors
+/// A launched closure waits, and the trustee would wait for it.
+pub(crate) fn wait_for_end(trustee: &Shared) -> Result<bool, CircularWait> {
     if !is_member() {
-        return false;
+        return Ok(false);
     }
+    let waits = in_turn().then(|| Waits::begin(Wait::End(address(trustee))));
+    let _waits = waits.flatten().transpose()?;
     trustee.ended.subscribe(Sleeper::current().waker());
-    wait_until(trustee, &mut || trustee.ended.is_set())
+    Ok(wait_until(trustee, None, &mut || trustee.ended.is_set()))
 }
 
 /// A member's function, with what it serves meanwhile.

@@ -226,6 +226,16 @@ pub(crate) mod checked {
         pub fn rouse(&self) {
             assert!(self.0.rouse_if_needed(), "it has not closed");
         }
+
+        /// A closure whose wait has had requests refused.
+        pub fn refuse(&self) {
+            self.0.tell_of_refusals();
+        }
+
+        /// True where there are such.
+        pub fn has_refused(&self) -> bool {
+            self.0.take_refusals()
+        }
     }
 
     /// See [`Round`].

@@ -1,57 +1,63 @@
 //! Who waits for whom: launched closures that would wait for each other in a ring.
 //!
-//! A launched closure holds one object. It waits for another object when its call has been deferred
-//! there, because a third closure holds that; and for another launch when it joins that. A launch
-//! that is deferred itself waits for its object. So each node has one edge at most, and a ring is
-//! found by walking from the new edge on, before it is added: under one lock for the process, for
-//! launches are rare, and edges rarer.
+//! The [graph](super::graph) of the process, under one lock, for launches are rare, and edges rarer;
+//! the names of objects; and how whoever is refused hears of it. A wait that would close a ring is
+//! refused in one of three ways:
 //!
-//! **No ring is missed** among these edges: rings come to be by an edge, and edges are added inside
-//! the lock only. (An object that changes hands takes its waiters' edges along to a closure that has
-//! just begun, and waits for nobody.) **None is found that is not there**: an edge is taken away
-//! before the one that waits goes on, and an object's holder before the object serves another one.
+//! | what would wait last | is refused |
+//! |---|---|
+//! | a request that is just being deferred | by its trustee, on the spot |
+//! | a [join](super::handle) | by its caller |
+//! | a wait for answers, for room or for launches | the first request or join of the ring, which waits already |
+//!
+//! The last kind concerns another trustee or another closure: that is woken, and finds its refusal
+//! here. A refused request is an edge no more, so the wait itself goes on.
 //!
 //! The lock is `std`'s: no atomic of ours is touched inside, so the models have nothing to
-//! interleave there.
+//! interleave there. Property tests compare the graph with one that looks at all paths.
 
+pub(crate) use super::graph::{Address, Deferred, Number, Place, Wait};
+
+use super::graph::{Graph, Refused};
 use crate::object::Header;
+use crate::trustee::Shared;
+use corelay_sync::facade::sync::Arc;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
-/// A launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Number(u64);
-
-/// What a launch waits for.
-#[derive(Clone, Copy)]
-enum Target {
-    Object(usize),
-    Launch(Number),
-}
-
-struct Holder {
-    launch: Number,
+/// An object that is held.
+struct Held {
     /// The object's name, if it has one, and its type's.
-    object: String,
+    name: String,
+    trustee: Arc<Shared>,
 }
 
-#[derive(Default)]
-struct Graph {
-    last: u64,
-    /// By the address of the object.
-    holders: BTreeMap<usize, Holder>,
-    waits: BTreeMap<Number, Target>,
+/// A closure that joins a launch.
+struct Join {
+    waker: Waker,
+    refusal: Option<CircularWait>,
 }
 
-static GRAPH: Mutex<Graph> = Mutex::new(Graph {
-    last: 0,
-    holders: BTreeMap::new(),
-    waits: BTreeMap::new(),
+struct Circle {
+    graph: Graph,
+    held: BTreeMap<Address, Held>,
+    joins: BTreeMap<Number, Join>,
+    /// Requests that their trustees have still to refuse.
+    refused: BTreeMap<Deferred, (Address, CircularWait)>,
+}
+
+static CIRCLE: Mutex<Circle> = Mutex::new(Circle {
+    graph: Graph::new(),
+    held: BTreeMap::new(),
+    joins: BTreeMap::new(),
+    refused: BTreeMap::new(),
 });
 
-fn graph() -> MutexGuard<'static, Graph> {
-    GRAPH.lock().unwrap_or_else(PoisonError::into_inner)
+fn circle() -> MutexGuard<'static, Circle> {
+    CIRCLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The ring that a wait of a launched closure would have closed: the wait was refused instead.
@@ -83,69 +89,173 @@ impl fmt::Display for CircularWait {
 
 impl std::error::Error for CircularWait {}
 
-/// For a new launch.
-pub(crate) fn number() -> Number {
-    let mut graph = graph();
-    graph.last += 1;
-    Number(graph.last)
+/// The address by which the graph knows something.
+pub(crate) fn address<T>(of: *const T) -> Address {
+    of.addr()
+}
+
+/// A new launch on `home`, by `parent` and its channel if a launched closure makes it.
+pub(crate) fn number(home: &Shared, parent: Option<(Number, Address)>) -> Number {
+    circle().graph.launch(address(home), parent)
 }
 
 /// `launch` holds `object` from now on.
 pub(crate) fn hold(launch: Number, object: *mut Header) {
     // SAFETY: a request on it runs, so it is alive.
-    let description = describe(unsafe { &*object });
-    let holder = Holder {
-        launch,
-        object: description,
+    let header = unsafe { &*object };
+    let held = Held {
+        name: describe(header),
+        trustee: Arc::clone(&header.trustee),
     };
-    graph().holders.insert(object.addr(), holder);
+    let mut circle = circle();
+    circle.held.insert(address(object), held);
+    circle.graph.hold(launch, address(object));
 }
 
 /// Nobody holds `object` any more.
 pub(crate) fn release(object: *mut Header) {
-    graph().holders.remove(&object.addr());
+    let mut circle = circle();
+    let held = circle.held.remove(&address(object));
+    circle.graph.release(address(object));
+    drop(circle);
+    // Perhaps the last count of its trustee.
+    drop(held);
 }
 
-/// `launch` waits for `object`, which is held, unless that closed a ring.
-pub(crate) fn wait_for_object(launch: Number, object: *mut Header) -> Result<(), CircularWait> {
-    graph().add(launch, Target::Object(object.addr()))
+/// `launch` has ended, or will not begin.
+pub(crate) fn end(launch: Number) {
+    circle().graph.end(launch);
 }
 
-/// `launch` waits for the end of `other`, unless that closed a ring.
-pub(crate) fn wait_for_launch(launch: Number, other: Number) -> Result<(), CircularWait> {
-    graph().add(launch, Target::Launch(other))
+/// The coroutine of `launch` ends.
+pub(crate) fn forget(launch: Number) {
+    circle().graph.forget(launch);
+}
+
+/// A request to `object`, which is held, waits at `place`: see [`Graph::defer`].
+pub(crate) fn defer(
+    object: *mut Header,
+    place: Place,
+    sender: Option<Number>,
+    launch: Option<Number>,
+) -> Result<Deferred, CircularWait> {
+    let mut circle = circle();
+    let deferred = circle.graph.defer(address(object), place, sender, launch);
+    deferred.map_err(|objects| circle.name(&objects))
+}
+
+/// A request that was deferred is about to be run, or refused.
+pub(crate) fn resume(deferred: Deferred) {
+    let mut circle = circle();
+    circle.graph.resume(deferred);
+    circle.refused.remove(&deferred);
+}
+
+/// `launch` waits from now on, unless it would do so in a ring of which nothing can be refused.
+pub(crate) fn wait(launch: Number, wait: Wait) -> Result<(), CircularWait> {
+    let mut circle = circle();
+    let refused = circle.graph.wait(launch, wait);
+    refuse(circle, refused)
+}
+
+/// `launch` blocks its trustee's thread from now on: launches there wait for it. It waits for nothing
+/// yet but a call or a join, which can be refused.
+pub(crate) fn block(launch: Number) {
+    let mut circle = circle();
+    let refused = circle.graph.block(launch);
+    let refused = refuse(circle, refused);
+    debug_assert!(refused.is_ok(), "{refused:?}");
+}
+
+/// `launch` blocks nobody any more.
+pub(crate) fn unblock(launch: Number) {
+    circle().graph.unblock(launch);
+}
+
+/// `launch` joins another one from now on, unless that closed a ring. It is woken by `waker` where
+/// that is [refused](refusal_of_join) later.
+pub(crate) fn join(launch: Number, other: Number, waker: Waker) -> Result<(), CircularWait> {
+    let mut circle = circle();
+    let refusal = None;
+    circle.joins.insert(launch, Join { waker, refusal });
+    let refused = circle.graph.wait(launch, Wait::Join(other));
+    let joined = refuse(circle, refused);
+    if joined.is_err() {
+        self::circle().joins.remove(&launch);
+    }
+    joined
+}
+
+/// Why `launch` is to join no longer.
+pub(crate) fn refusal_of_join(launch: Number) -> Option<CircularWait> {
+    circle().joins.get_mut(&launch)?.refusal.take()
 }
 
 /// `launch` waits no more.
 pub(crate) fn go_on(launch: Number) {
-    graph().waits.remove(&launch);
+    let mut circle = circle();
+    circle.graph.go_on(launch);
+    let join = circle.joins.remove(&launch);
+    drop(circle);
+    drop(join);
 }
 
-impl Graph {
-    fn add(&mut self, launch: Number, target: Target) -> Result<(), CircularWait> {
-        let mut objects = Vec::new();
-        let mut next = Some(target);
-        while let Some(target) = next {
-            let waited_for = match target {
-                Target::Launch(other) => other,
-                Target::Object(object) => match self.holders.get(&object) {
-                    None => break,
-                    Some(holder) => {
-                        objects.push(holder.object.clone());
-                        holder.launch
-                    }
-                },
-            };
-            if waited_for == launch {
-                // The last one found is what the one who asks holds.
-                objects.rotate_right(1);
-                return Err(CircularWait { objects });
-            }
-            next = self.waits.get(&waited_for).copied();
+/// The requests that wait on `trustee` and are to be refused.
+pub(crate) fn take_refused(trustee: &Shared) -> Vec<(Deferred, CircularWait)> {
+    let mut circle = circle();
+    let mut its = Vec::new();
+    circle.refused.retain(|&deferred, (of, ring)| {
+        let is_its = *of == address(trustee);
+        if is_its {
+            its.push((deferred, ring.clone()));
         }
-        self.waits.insert(launch, target);
-        Ok(())
+        !is_its
+    });
+    its
+}
+
+impl Circle {
+    fn name(&self, objects: &[Address]) -> CircularWait {
+        let name = |object| self.held.get(object).map(|held| held.name.clone());
+        CircularWait {
+            objects: objects.iter().filter_map(name).collect(),
+        }
     }
+}
+
+/// Tells those that are refused; not under the lock.
+fn refuse(
+    mut circle: MutexGuard<'_, Circle>,
+    refused: Vec<(Option<Refused>, Vec<Address>)>,
+) -> Result<(), CircularWait> {
+    let (mut trustees, mut wakers, mut result) = (Vec::new(), Vec::new(), Ok(()));
+    for (what, objects) in refused {
+        let ring = circle.name(&objects);
+        match what {
+            Some(Refused::Request(deferred, object)) => {
+                // Deferred there, so it is held.
+                if let Some(held) = circle.held.get(&object) {
+                    let trustee = Arc::clone(&held.trustee);
+                    let of = address(ptr::from_ref::<Shared>(&trustee));
+                    circle.refused.insert(deferred, (of, ring));
+                    trustees.push(trustee);
+                }
+            }
+            Some(Refused::Join(launch)) => {
+                if let Some(join) = circle.joins.get_mut(&launch) {
+                    join.refusal = Some(ring);
+                    wakers.push(join.waker.clone());
+                }
+            }
+            Some(Refused::Wait) | None => result = Err(ring),
+        }
+    }
+    drop(circle);
+    for trustee in trustees {
+        trustee.tell_of_refusals();
+    }
+    wakers.into_iter().for_each(Waker::wake);
+    result
 }
 
 fn describe(object: &Header) -> String {

@@ -1,7 +1,7 @@
 //! The result of a launch, to be waited for.
 
 use super::circle::Number;
-use super::launched::Joins;
+use super::launched::Waits;
 use crate::error::AsyncError;
 use crate::flat::member::{is_member, wait_until};
 use crate::future::ApplyFuture;
@@ -39,26 +39,32 @@ impl<R> LaunchHandle<R> {
     /// closure, others run meanwhile; such a wait cannot be interrupted.
     ///
     /// # Errors
-    /// The closure has panicked; the object was poisoned; the two closures would wait for each
-    /// other.
+    /// The closure has panicked; the object was poisoned; it would wait for the closure that calls
+    /// this, or has not run because it would have been waited for in a ring.
     ///
     /// # Panics
     /// Inside a delegated closure.
     #[track_caller]
     pub fn join(mut self) -> Result<R, AsyncError> {
         NoSwitch::refuse("LaunchHandle::join");
-        let joins = match Joins::begin(self.number) {
-            Some(Ok(joins)) => Some(joins),
-            Some(Err(ring)) => return Err(AsyncError::Circular(ring)),
-            None => None,
-        };
         let ended = std::sync::Arc::new(Ended(Token::new()));
         let waker = Waker::from(std::sync::Arc::clone(&ended));
+        let mut joins: Option<Option<Waits>> = None;
         loop {
             let polled = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
             if let Poll::Ready(result) = polled {
-                drop(joins);
                 return result;
+            }
+            match &joins {
+                None => match Waits::join(self.number, &waker).transpose() {
+                    Ok(waits) => joins = Some(waits),
+                    Err(ring) => return Err(AsyncError::Circular(ring)),
+                },
+                Some(waits) => {
+                    if let Some(ring) = waits.as_ref().and_then(Waits::refusal) {
+                        return Err(AsyncError::Circular(ring));
+                    }
+                }
             }
             self.wait(&ended.0);
         }
@@ -67,7 +73,7 @@ impl<R> LaunchHandle<R> {
     fn wait(&self, ended: &Token) {
         if is_member() {
             ended.subscribe(Sleeper::current().waker());
-            wait_until(&self.trustee, &mut || ended.is_set());
+            wait_until(&self.trustee, None, &mut || ended.is_set());
         }
         // Again where the thread could not do anything else meanwhile.
         wait::wait(ended);

@@ -26,10 +26,11 @@ impl<T> Trust<T> {
     /// fibres: behind a request that waits for a held value they wait too, and where the window
     /// ends there, so does the next request. Lone calls, futures and launches do not.
     ///
-    /// Where `f` waits, by [`apply`](Self::apply) or [`join`](crate::LaunchHandle::join), for a
-    /// closure that waits for `f`, that wait is refused: `apply` panics with a message that names
-    /// the values of the ring. Waits of other kinds are not seen: for a barrier, for room, a
-    /// future, a lock.
+    /// Closures that would wait for each other in a ring, by [`apply`](Self::apply),
+    /// [`join`](crate::LaunchHandle::join), [`barrier`](crate::barrier) or in full windows, are told
+    /// instead: one of those waits, or one of the requests that are waited for, is refused with a
+    /// [`CircularWait`](crate::CircularWait) that names the values of the ring. `apply` panics with
+    /// it. Waits by other means are not seen: for a future, a lock, a channel of fibres.
     ///
     /// # Panics
     /// When the trustee has no host, or has been shut down; inside a delegated closure; inside a

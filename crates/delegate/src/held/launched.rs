@@ -1,18 +1,18 @@
 //! A launched closure, from its coroutine's first step to its last.
 
 use super::Waiter;
-use super::circle::{self, Number};
+use super::circle::{self, CircularWait, Number, Wait};
 use crate::channel::Channel;
 use crate::discard::discard;
 use crate::future::{Kept, SlotPtr};
 use crate::object::{Header, Object};
 use crate::serving::{Serving, guarded};
 use crate::thread::Owner;
-use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::{self, Spot};
 use std::marker::PhantomData;
 use std::ptr;
+use std::task::Waker;
 
 /// A closure on its way to its coroutine.
 pub(crate) trait Launch {
@@ -27,17 +27,24 @@ pub(crate) trait Launch {
 }
 
 /// Its client counts a launch as pending until this is dropped.
-pub(crate) struct Ticket(Arc<Channel>);
+pub(crate) struct Ticket {
+    channel: Arc<Channel>,
+    number: Number,
+}
 
 impl Ticket {
-    pub(crate) fn new(channel: &Arc<Channel>) -> Self {
-        Self(Arc::clone(channel))
+    pub(crate) fn new(channel: &Arc<Channel>, number: Number) -> Self {
+        Self {
+            channel: Arc::clone(channel),
+            number,
+        }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.end_launch();
+        circle::end(self.number);
+        self.channel.end_launch();
     }
 }
 
@@ -147,6 +154,7 @@ impl Serving {
             .running
             .borrow_mut()
             .retain(|&(other, _)| other != stand);
+        circle::forget(me.number);
         holds.coroutines.set(holds.coroutines.get() - 1);
     }
 }
@@ -173,21 +181,32 @@ fn with_running<R>(f: impl FnOnce(&Launched) -> R) -> Option<R> {
 }
 
 /// Suspends the coroutine that runs here, beside its trustee's loop, until `is_over`, which that loop
-/// asks: a call waits for `target`. False where it cannot be suspended, because it unwinds: its thread
-/// is to wait.
-pub(crate) fn suspend_until(target: &Shared, is_over: &mut dyn FnMut() -> bool) -> bool {
+/// asks; in the graph it waits for `what`, where its request does not say so itself. While it unwinds
+/// it cannot be suspended: its trustee serves [beneath](crate::trustee::Trustee::serve_beneath) it
+/// then, and the other coroutines there wait for it.
+///
+/// # Panics
+/// Where that closes a ring in which nothing can be refused but the wait: never one for a call, whose
+/// frame is borrowed.
+pub(crate) fn suspend_until(what: Option<Wait>, is_over: &mut dyn FnMut() -> bool) {
     if is_over() {
-        return true;
+        return;
     }
+    if std::thread::panicking() {
+        let _blocks = current().map(Blocks::begin);
+        let _waits = what.and_then(Waits::begin_or_panic);
+        Serving::with_current(|serving| serving.serve_beneath(is_over));
+        return;
+    }
+    let _waits = what.and_then(Waits::begin_or_panic);
     let spot = Spot::new();
     // SAFETY: only the lifetime changes: it is looked at until the spot is set.
     let is_over = unsafe {
         std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)
     };
     let suspend = || {
-        let Some(here) = wait::here() else {
-            return false;
-        };
+        let here =
+            wait::here().expect("a coroutine beside a trustee's loop, which does not unwind");
         let waiter = Waiter {
             is_over,
             spot: &raw const spot,
@@ -195,33 +214,57 @@ pub(crate) fn suspend_until(target: &Shared, is_over: &mut dyn FnMut() -> bool) 
         Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
         // SAFETY: just asked; the spot is this call's.
         unsafe { here.wait(&spot) };
-        true
     };
     // SAFETY: a launched closure stays on its trustee's thread. A guard that lives is of a callback
     // that it runs as a client, and what that client keeps is the closure's own.
-    let is_suspended = unsafe { wait::off_thread(suspend) };
-    if !is_suspended && Serving::with_current(|serving| serving.owns(target)) == Some(true) {
-        eprintln!(
-            "corelay: a launched closure unwinds, and a destructor waits for its own trustee, \
-             which cannot serve meanwhile"
-        );
-        std::process::abort();
-    }
-    is_suspended
+    unsafe { wait::off_thread(suspend) };
 }
 
-/// The launch that runs here joins `other`: says so until dropped.
-pub(crate) struct Joins(Number);
+/// The closure that runs here keeps others from running: says so until dropped.
+struct Blocks(Number);
 
-impl Joins {
+impl Blocks {
+    fn begin(number: Number) -> Self {
+        circle::block(number);
+        Self(number)
+    }
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        circle::unblock(self.0);
+    }
+}
+
+/// The closure that runs here waits: says so until dropped.
+pub(crate) struct Waits(Number);
+
+impl Waits {
     /// `None` where no launched closure runs here.
-    pub(crate) fn begin(other: Number) -> Option<Result<Self, circle::CircularWait>> {
+    pub(crate) fn begin(what: Wait) -> Option<Result<Self, CircularWait>> {
         let number = current()?;
-        Some(circle::wait_for_launch(number, other).map(|()| Self(number)))
+        Some(circle::wait(number, what).map(|()| Self(number)))
+    }
+
+    /// As `begin`, where nothing else can be done about a ring.
+    fn begin_or_panic(what: Wait) -> Option<Self> {
+        let begun = Self::begin(what).transpose();
+        begun.unwrap_or_else(|ring| panic!("{ring}"))
+    }
+
+    /// As `begin`, for a join; `waker` wakes it where it is refused later.
+    pub(crate) fn join(other: Number, waker: &Waker) -> Option<Result<Self, CircularWait>> {
+        let number = current()?;
+        Some(circle::join(number, other, waker.clone()).map(|()| Self(number)))
+    }
+
+    /// Why it is to join no longer.
+    pub(crate) fn refusal(&self) -> Option<CircularWait> {
+        circle::refusal_of_join(self.0)
     }
 }
 
-impl Drop for Joins {
+impl Drop for Waits {
     fn drop(&mut self) {
         circle::go_on(self.0);
     }

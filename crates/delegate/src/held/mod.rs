@@ -6,7 +6,8 @@
 //! | `mod` | what a trustee keeps of its launches |
 //! | `launch` | how it is asked for |
 //! | `launched` | a launched closure, from its fibre's first step to its last |
-//! | `circle` | who waits for whom: rings are refused, and named |
+//! | `graph` | who waits for whom |
+//! | `circle` | the process's graph: rings are refused, and named |
 //! | `handle` | the result, to be waited for |
 //!
 //! A trustee whose thread has a [`Host`](corelay_sync::wait::Host) runs its loop as a coroutine. A
@@ -30,12 +31,15 @@
 //! wait inside such a call suspends the coroutine: the trustee's loop looks for it whether it is over.
 
 pub(crate) mod circle;
+mod graph;
 pub(crate) mod handle;
 mod launch;
 pub(crate) mod launched;
 
 use crate::object::Header;
 use crate::serving::Serving;
+use crate::thread::out_of_turn;
+use crate::trustee::Trustee;
 use corelay_sync::wait::{Spot, Stand};
 use launched::Launched;
 use std::cell::{Cell, RefCell};
@@ -61,6 +65,8 @@ pub(crate) struct Holds {
     retired: RefCell<Vec<*mut Header>>,
     /// Requests deferred so far.
     numbers: Cell<u64>,
+    /// The trustee, while its loop lets coroutines run.
+    trustee: Cell<Option<NonNull<Trustee>>>,
 }
 
 /// A request of a closure that waits for its object.
@@ -131,6 +137,24 @@ impl Holds {
 }
 
 impl Serving {
+    /// Runs `turn`, in which coroutines run, and can have `trustee` serve beneath them.
+    pub(crate) fn lend<R>(&self, trustee: &mut Trustee, turn: impl FnOnce() -> R) -> R {
+        self.holds.trustee.set(Some(NonNull::from(trustee)));
+        let result = turn();
+        self.holds.trustee.set(None);
+        result
+    }
+
+    /// Has the trustee serve until `is_over`, in the frame of a coroutine that cannot be suspended.
+    fn serve_beneath(&self, is_over: &mut dyn FnMut() -> bool) {
+        let trustee = self.holds.trustee.take();
+        let mut lent = trustee.expect("coroutines run while a trustee's loop lets them");
+        // SAFETY: lent for as long as coroutines run, which this one does, and taken out.
+        let serving = unsafe { lent.as_mut() };
+        out_of_turn(|| serving.serve_beneath(is_over));
+        self.holds.trustee.set(trustee);
+    }
+
     /// True where a launched closure holds `object`, which is alive.
     pub(crate) fn is_held(&self, object: *mut Header) -> bool {
         // SAFETY: the caller's duty.

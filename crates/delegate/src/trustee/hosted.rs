@@ -10,11 +10,14 @@
 
 use super::idle::Idle;
 use super::{Settings, Trustee, awake};
+use crate::channel::lane::Lane;
+use crate::held::circle;
 use crate::object::Header;
 use crate::thread::{is_client, turn};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::{self, Sleeper};
+use std::rc::Rc;
 
 /// Passes between two looks for coroutines while no launch is in progress: such may run that
 /// launched closures have left behind.
@@ -61,13 +64,26 @@ impl Trustee {
     /// Lets those go on that wait and need not any more, and runs those that are ready; then what
     /// closures have left that have ended. True where there was something.
     fn give_turns(&mut self) -> bool {
-        let holds = &self.serving.holds;
-        if !holds.is_busy() && !self.passes.is_multiple_of(TURN_EVERY) {
+        let serving = Rc::clone(&self.serving);
+        if !serving.holds.is_busy() && !self.passes.is_multiple_of(TURN_EVERY) {
             return false;
         }
-        let woken = holds.wake();
-        let ran = turn(wait::give_turn);
-        woken | ran | self.settle()
+        let woken = serving.holds.wake();
+        let ran = serving.lend(self, || turn(wait::give_turn));
+        woken | ran | self.refuse_circular() | self.settle()
+    }
+
+    /// Refuses requests that wait here, in the place of a wait that would have closed a ring. True
+    /// where there was one.
+    fn refuse_circular(&self) -> bool {
+        if !self.shared.take_refusals() {
+            return false;
+        }
+        for (refused, ring) in circle::take_refused(&self.shared) {
+            let refuse = |lane: &Lane| lane.refuse_deferred(&self.serving, refused, &ring);
+            self.lanes.iter().any(refuse);
+        }
+        true
     }
 
     /// Runs what has been deferred for objects whose closures have ended.
@@ -84,6 +100,32 @@ impl Trustee {
         some
     }
 
+    /// Serves until `is_over`, on behalf of a coroutine that cannot be suspended: as the loop does,
+    /// but gives no turns, and what closures have left that have ended stays left.
+    pub(crate) fn serve_beneath(&mut self, is_over: &mut dyn FnMut() -> bool) {
+        let Settings { batch, spin, .. } = self.shared.settings;
+        let (sleeper, shared) = (Sleeper::current(), Arc::clone(&self.shared));
+        let mut idle = Idle::default();
+        while !is_over() {
+            let ran = self.pass(false, batch);
+            let waits_for_others = is_client() && self.serve_own_requests();
+            if self.refuse_circular() || ran > 0 {
+                idle.end();
+            } else if idle.is_time_to_look(self.lanes.len()) {
+                if self.look_again() {
+                    idle.end();
+                } else if idle.is_time_to_sleep(spin, waits_for_others) {
+                    shared.doze(&sleeper, || {
+                        is_over()
+                            || shared.inbox.has_news()
+                            || self.look_again()
+                            || self.refuse_circular()
+                    });
+                }
+            }
+        }
+    }
+
     /// Sleeps until there is work, unless some is found on the way.
     fn doze(&mut self, sleeper: &Sleeper) {
         self.sleeps += 1;
@@ -93,6 +135,7 @@ impl Trustee {
             self.shared.inbox.has_news()
                 || self.look_again()
                 || self.serving.holds.wake()
+                || self.refuse_circular()
                 || turn(wait::has_ready)
         });
     }
@@ -112,7 +155,8 @@ impl Trustee {
 
     /// Takes requests again: closures run that may ask for something.
     fn reopen(&self) {
-        // Relaxed: whoever has seen CLOSED waits for the end. An exchange, as in `sleep`.
+        // Relaxed: whoever has seen CLOSED looks at the state again. An exchange, as in `sleep`.
         self.shared.state.word().swap(awake(), Ordering::Relaxed);
+        self.shared.state.wake_all();
     }
 }

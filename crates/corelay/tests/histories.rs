@@ -159,6 +159,234 @@ mod fibres {
     }
 }
 
+/// Launched closures that wait, among all other requests of several clients to the same objects.
+mod launches {
+    use super::*;
+    use corelay::fibre::{self, yield_now};
+    use corelay::{ApplyFuture, ClientGuard, LaunchHandle, Trust, Trustees, barrier};
+    use corelay_history::Invocation;
+    use counter::Operation::{Add, AddFetch, Read};
+    use counter::{Counter, Operation, Output};
+    use std::cell::RefCell;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::rc::Rc;
+    use std::task::{Context, Poll, Waker};
+
+    const OBJECTS: usize = 3;
+    const CLIENTS: usize = 3;
+
+    /// A counter that knows how many requests of each client it has run.
+    #[derive(Default)]
+    struct Value {
+        count: i64,
+        seen: [u64; CLIENTS],
+    }
+
+    impl Value {
+        fn add(&mut self) -> i64 {
+            self.count += 1;
+            self.count
+        }
+    }
+
+    type Notes = Recorder<Operation, Output>;
+    /// What a closure gives: its count, and what it has recorded of which other objects.
+    type Result = (i64, Vec<(usize, Notes)>);
+
+    /// A client, with its notes of each object.
+    struct Client {
+        number: usize,
+        objects: Vec<Trust<Value>>,
+        notes: Rc<Vec<RefCell<Notes>>>,
+        sent: [u64; OBJECTS],
+        /// What closures have recorded.
+        others: Vec<(usize, Notes)>,
+        posts: Vec<(usize, Invocation)>,
+        asked: Vec<(usize, Invocation, ApplyFuture<i64>)>,
+        launched: Vec<(usize, Invocation, LaunchHandle<Result>)>,
+    }
+
+    fn block_on<F: Future>(future: F) -> F::Output {
+        let mut future = pin!(future);
+        loop {
+            let polled = future
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()));
+            if let Poll::Ready(output) = polled {
+                return output;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    impl Client {
+        fn invoke(&self, at: usize, operation: Operation) -> Invocation {
+            self.notes[at].borrow_mut().invoke(operation)
+        }
+
+        fn respond(&self, at: usize, invocation: Invocation, count: i64) {
+            let answer = Output::Value(count);
+            self.notes[at].borrow_mut().respond(invocation, answer);
+        }
+
+        /// A request in its turn: what the client has asked of the object before has run.
+        fn step(&mut self, at: usize) -> impl FnOnce(&mut Value) -> i64 + Send + 'static {
+            let (client, turn) = (self.number, self.sent[at]);
+            self.sent[at] += 1;
+            move |value| {
+                assert_eq!(value.seen[client], turn, "overtaken");
+                value.seen[client] += 1;
+                value.add()
+            }
+        }
+
+        /// Holds its object, and calls those of larger numbers: no ring.
+        fn launch(&mut self, at: usize) {
+            let step = self.step(at);
+            let invocation = self.invoke(at, AddFetch(1));
+            let larger: Vec<_> = (at + 1..OBJECTS)
+                .map(|to| (to, self.objects[to].clone()))
+                .collect();
+            let handle = self.objects[at].launch(move |value| {
+                let before = value.count;
+                let mut notes = Vec::new();
+                for (to, other) in larger {
+                    yield_now();
+                    let mut recorder = Recorder::with_capacity(1);
+                    recorder.record(AddFetch(1), |_| Output::Value(other.apply(Value::add)));
+                    notes.push((to, recorder));
+                }
+                assert_eq!(value.count, before, "it is held");
+                (step(value), notes)
+            });
+            self.launched.push((at, invocation, handle));
+        }
+
+        fn call(&mut self, n: usize) {
+            let at = n * 7 % OBJECTS;
+            let object = self.objects[at].clone();
+            match (n + self.number) % 8 {
+                0 | 1 => self.launch(at),
+                2 => {
+                    let (step, invocation) = (self.step(at), self.invoke(at, Add(1)));
+                    object.post(|value| {
+                        step(value);
+                    });
+                    self.posts.push((at, invocation));
+                }
+                3 | 4 => {
+                    let (step, invocation) = (self.step(at), self.invoke(at, AddFetch(1)));
+                    let notes = Rc::clone(&self.notes);
+                    object.apply_then(step, move |count| {
+                        let answer = Output::Value(count);
+                        notes[at].borrow_mut().respond(invocation, answer);
+                    });
+                }
+                5 => {
+                    let (step, invocation) = (self.step(at), self.invoke(at, AddFetch(1)));
+                    self.asked.push((at, invocation, object.apply_async(step)));
+                }
+                6 => {
+                    let invocation = self.invoke(at, Read);
+                    let count = object.apply(|value| value.count);
+                    self.respond(at, invocation, count);
+                }
+                _ => {
+                    let (step, invocation) = (self.step(at), self.invoke(at, AddFetch(1)));
+                    let count = object.apply(step);
+                    self.respond(at, invocation, count);
+                }
+            }
+            if n % 8 == 7 {
+                self.settle();
+            }
+        }
+
+        /// Waits for all that is on its way.
+        fn settle(&mut self) {
+            for (at, invocation, future) in std::mem::take(&mut self.asked) {
+                let count = block_on(future).expect("nobody panics");
+                self.respond(at, invocation, count);
+            }
+            for (at, invocation, handle) in std::mem::take(&mut self.launched) {
+                let (count, notes) = handle.join().expect("nobody panics");
+                self.respond(at, invocation, count);
+                self.others.extend(notes);
+            }
+            barrier().expect("nobody panics");
+            for (at, invocation) in std::mem::take(&mut self.posts) {
+                self.notes[at]
+                    .borrow_mut()
+                    .respond(invocation, Output::Added);
+            }
+        }
+
+        fn into_notes(self) -> Vec<(usize, Notes)> {
+            let notes = Rc::into_inner(self.notes).expect("no callback is left");
+            let mine = notes.into_iter().map(RefCell::into_inner).enumerate();
+            mine.chain(self.others).collect()
+        }
+    }
+
+    fn check_all(trustees: usize, window: usize) {
+        let builder = Trustees::dedicated(trustees).host(fibre::host);
+        let all = builder.window(window).start().expect("threads");
+        let objects: Vec<_> = (0..OBJECTS)
+            .map(|i| all.entrust_on(i % trustees, Value::default()))
+            .collect();
+        let begin = Barrier::new(CLIENTS);
+        let notes: Vec<_> = std::thread::scope(|s| {
+            let client = |number| {
+                let (objects, begin) = (objects.clone(), &begin);
+                s.spawn(move || {
+                    let _guard = ClientGuard::new();
+                    let notes = (0..OBJECTS).map(|_| RefCell::default()).collect();
+                    let mut client = Client {
+                        number,
+                        objects,
+                        notes: Rc::new(notes),
+                        sent: [0; OBJECTS],
+                        others: Vec::new(),
+                        posts: Vec::new(),
+                        asked: Vec::new(),
+                        launched: Vec::new(),
+                    };
+                    begin.wait();
+                    (0..calls() as usize / 4).for_each(|n| client.call(n));
+                    client.settle();
+                    client.into_notes()
+                })
+            };
+            let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+            let notes = clients.into_iter().map(|client| client.join());
+            notes
+                .flat_map(|notes| notes.expect("nobody panics"))
+                .collect()
+        });
+        let mut of_each: [Vec<Notes>; OBJECTS] = Default::default();
+        for (at, notes) in notes {
+            of_each[at].push(notes);
+        }
+        for (object, notes) in objects.iter().zip(of_each) {
+            let history: History<_, _> = notes.into_iter().collect();
+            assert!(history.len() > 10, "each object is used");
+            check(&Counter::new(0), &history).unwrap();
+            let adds = history
+                .calls()
+                .filter(|(_, call)| *call.operation() != Read);
+            assert_eq!(object.apply(|value| value.count), adds.count() as i64);
+        }
+    }
+
+    #[test]
+    fn counters() {
+        for (trustees, window) in [(1, 256), (1, 4), (2, 256), (2, 4)] {
+            check_all(trustees, window);
+        }
+    }
+}
+
 /// Who makes the calls.
 trait Crew {
     fn size(&self) -> usize;

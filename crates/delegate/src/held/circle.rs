@@ -200,6 +200,22 @@ pub(crate) fn go_on(launch: Number) {
     drop(join);
 }
 
+/// The objects of `trustee` that are held, by their names, for reports; and of each what closures hold
+/// for which its own waits.
+pub(crate) fn held(trustee: &Shared) -> Vec<(String, Vec<String>)> {
+    let circle = circle();
+    let held = circle.graph.held(address(trustee)).into_iter();
+    let held = held.filter_map(|(object, waits_for)| {
+        let name = |object| circle.held.get(&object).map(|held| held.name.clone());
+        let waits_for = waits_for.into_iter().map(|other| {
+            let other = other.and_then(name);
+            other.unwrap_or_else(|| String::from("a launch that holds nothing"))
+        });
+        Some((name(object)?, waits_for.collect()))
+    });
+    held.collect()
+}
+
 /// The requests that wait on `trustee` and are to be refused.
 pub(crate) fn take_refused(trustee: &Shared) -> Vec<(Deferred, CircularWait)> {
     let mut circle = circle();

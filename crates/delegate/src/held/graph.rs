@@ -388,6 +388,21 @@ impl Graph {
         None
     }
 
+    /// Each object that is held on `trustee`, with what is held by whom its closure waits for, as far
+    /// as edges go: `None` of a launch that holds nothing.
+    pub(crate) fn held(&self, trustee: Address) -> Vec<(Address, Vec<Option<Address>>)> {
+        let at_home = |launch| self.launches.get(launch).is_some_and(|l| l.home == trustee);
+        let its = self.holders.iter().filter(|(_, launch)| at_home(launch));
+        let held = its.map(|(&object, &launch)| {
+            let mut waits_for = Vec::new();
+            self.edges(launch, |_, other| {
+                waits_for.push(self.launches.get(&other).and_then(|other| other.holds));
+            });
+            (object, waits_for)
+        });
+        held.collect()
+    }
+
     /// What the closures of a ring hold, in their order.
     fn objects(&self, ring: &[Step]) -> Vec<Address> {
         let holds = |&(who, _): &Step| {

@@ -5,10 +5,11 @@ use super::place::Surveyor;
 use super::roster::{Connected, Lists, Name};
 use super::sampler::Samples;
 use super::{
-    ClientObserved, ClientReport, ClosureReport, ObjectReport, Report, SLOWEST, TrusteeObserved,
-    TrusteeReport, TypeReport,
+    ClientObserved, ClientReport, ClosureReport, HeldReport, ObjectReport, Report, SLOWEST,
+    TrusteeObserved, TrusteeReport, TypeReport,
 };
 use crate::dedicated::Trustees;
+use crate::held::circle;
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use corelay_sync::facade::sync::Arc;
@@ -112,6 +113,7 @@ fn trustee(shared: &Shared, surveyor: Surveyor) -> TrusteeReport {
         metrics: shared.counters.load(),
         objects: types.iter().flat_map(|of| of.named(surveyor)).collect(),
         unnamed: types.iter().filter_map(|of| of.unnamed(surveyor)).collect(),
+        held: circle::held(shared).into_iter().map(held).collect(),
         clients: clients.into_iter().map(|c| c.report(surveyor)).collect(),
         gone,
         window: shared.settings.window,
@@ -120,6 +122,10 @@ fn trustee(shared: &Shared, surveyor: Surveyor) -> TrusteeReport {
             .as_deref()
             .map(|samples| observed(samples, gone_observed)),
     }
+}
+
+fn held((name, waits_for): (String, Vec<String>)) -> HeldReport {
+    HeldReport { name, waits_for }
 }
 
 /// A type's objects, out of the lock.

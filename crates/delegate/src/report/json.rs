@@ -1,7 +1,7 @@
 //! A report as JSON, without a library for it.
 
 use super::{
-    ClientObserved, ClientReport, ClosureReport, ObjectReport, Places, Report, State,
+    ClientObserved, ClientReport, ClosureReport, HeldReport, ObjectReport, Places, Report, State,
     TrusteeObserved, TrusteeReport, TypeReport,
 };
 use std::fmt::Write;
@@ -180,6 +180,7 @@ impl Value for TrusteeReport {
             ("requests_per_batch", &self.requests_per_batch()),
             ("objects", &self.objects),
             ("unnamed", &self.unnamed),
+            ("held", &self.held),
             ("clients", &self.clients),
             ("gone", &self.gone),
             ("window", &self.window),
@@ -209,6 +210,12 @@ impl Value for ObjectReport {
             ("type_name", &self.type_name),
             ("node", &self.node),
         ]);
+    }
+}
+
+impl Value for HeldReport {
+    fn write(&self, to: &mut Json) {
+        to.object(&[("name", &self.name), ("waits_for", &self.waits_for)]);
     }
 }
 

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | saturation, requests per batch | every pass and batch is counted; published when the trustee idles and every 64 passes with work |
 //! | rings | counted where a member of a flat team finds its doorbell rung; published as above |
+//! | held objects | launched closures say when they begin and end; what they wait for is in the graph in which rings are looked for |
 //! | queue depth | the difference of two counters, when the report is made |
 //! | ready rate, failed pops, waits | *observed*: counted by each client where it looks for answers, finds no room, waits |
 //! | latency | *observed*: one `apply_then` in 64 of those that leave the client's fast path, at random, is timed until the client sees its answer |
@@ -63,6 +64,8 @@ pub struct TrusteeReport {
     pub objects: Vec<ObjectReport>,
     /// The others, by type.
     pub unnamed: Vec<TypeReport>,
+    /// Those that launched closures hold.
+    pub held: Vec<HeldReport>,
     /// Its clients, in the order in which they came.
     pub clients: Vec<ClientReport>,
     /// How many clients have gone.
@@ -99,6 +102,17 @@ pub struct ObjectReport {
     pub type_name: &'static str,
     /// The memory node that it begins on, on a machine with several, where that is known.
     pub node: Option<usize>,
+}
+
+/// An object that a launched closure holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldReport {
+    /// The object's name, if it has one, and its type's.
+    pub name: String,
+    /// Objects held by those closures for which its closure waits. Where this is empty, the closure
+    /// runs, or waits by other means: for an object that nobody holds, a lock, a sleep.
+    pub waits_for: Vec<String>,
 }
 
 /// The objects of one type that have no name.

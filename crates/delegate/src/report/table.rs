@@ -1,7 +1,7 @@
 //! A report for people.
 
 use super::{
-    ClientObserved, ClientReport, ClosureReport, ObjectReport, Places, Report, State,
+    ClientObserved, ClientReport, ClosureReport, HeldReport, ObjectReport, Places, Report, State,
     TrusteeObserved, TrusteeReport, TypeReport,
 };
 use std::fmt;
@@ -85,6 +85,12 @@ impl TrusteeReport {
         for of_type in &self.unnamed {
             writeln!(f, "    {of_type}")?;
         }
+        if !self.held.is_empty() {
+            writeln!(f, "  held by launched closures: {}", self.held.len())?;
+        }
+        for held in &self.held {
+            writeln!(f, "    {held}")?;
+        }
         Ok(())
     }
 
@@ -153,6 +159,16 @@ impl fmt::Display for ObjectReport {
             self.type_name,
             OnNode(self.node)
         )
+    }
+}
+
+impl fmt::Display for HeldReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        match &self.waits_for[..] {
+            [] => Ok(()),
+            all => write!(f, ", waits for {}", all.join(", ")),
+        }
     }
 }
 
@@ -274,6 +290,16 @@ mod tests {
                     by_node: vec![(0, 3), (1, 12)],
                 }),
             }],
+            held: vec![
+                HeldReport {
+                    name: "\"stock\" (u64)".into(),
+                    waits_for: vec!["\"log\" (u8)".into(), "bool".into()],
+                },
+                HeldReport {
+                    name: "u32".into(),
+                    waits_for: Vec::new(),
+                },
+            ],
             clients: vec![
                 ClientReport {
                     name: Some("front".into()),
@@ -327,6 +353,9 @@ mod tests {
   owns 21 objects
     "hits \"of\" the day", u64, node 1
     20 without a name, bool; of 16: 3 on node 0, 12 on node 1, of 1 nobody knows
+  held by launched closures: 2
+    "stock" (u64), waits for "log" (u8), bool
+    u32
   clients: 2, each with a window of 256; 5 have gone
     "front"              7 queued, 8 polls (25.0 % ready), 3 failed pops, 4 waits, latency 1.5µs (longest 2.0µs, of 2 timed), node 0; rings: 3 on node 0
     without a name       0 queued, 0 polls (– ready), 0 failed pops, 0 waits, latency – (longest –, of 0 timed)

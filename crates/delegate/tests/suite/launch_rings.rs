@@ -139,6 +139,47 @@ fn an_answer_meanwhile_hides_no_ring() {
     }
 }
 
+/// Who waits for whom, while nobody is in a ring.
+#[test]
+fn a_report_names_what_is_held_and_waited_for() {
+    let _watch = watchdog();
+    let trustees = start(hosted(2));
+    let steps = Steps::new(&trustees);
+    let a = trustees.entrust_on(0, 0u32).named("a");
+    let b = trustees.entrust_on(1, 0u8).named("b");
+    let my = steps.clone();
+    let holds = b.launch(move |_| {
+        my.reach(1);
+        my.await_step(2);
+    });
+    let (other, my) = (b.clone(), steps.clone());
+    let waits = a.launch(move |_| {
+        my.await_step(1);
+        other.post(|n| *n += 1);
+        barrier().unwrap();
+    });
+    let held = |i: usize| trustees.report().trustees[i].held.clone();
+    until(|| held(0).iter().any(|held| !held.waits_for.is_empty()));
+    let (of_a, of_b) = (&held(0)[0], &held(1)[0]);
+    assert_eq!(
+        (&*of_a.name, &of_a.waits_for[0][..]),
+        ("\"a\" (u32)", "\"b\" (u8)")
+    );
+    assert_eq!((&*of_b.name, of_b.waits_for.len()), ("\"b\" (u8)", 0));
+    let report = trustees.report();
+    assert!(
+        report
+            .to_string()
+            .contains("\"a\" (u32), waits for \"b\" (u8)"),
+        "{report}"
+    );
+    assert!(report.to_json().contains("waits_for"));
+    steps.reach(2);
+    holds.join().unwrap();
+    waits.join().unwrap();
+    until(|| held(0).is_empty() && held(1).is_empty());
+}
+
 /// The closure that holds `a` waits by `wait` for what it has asked of `b` by `ask`; the one that
 /// holds `b` calls `a`, before that or after it.
 fn ring_by(window: usize, ask: fn(&Trust<u32>), wait: fn(&Trust<u32>) -> Option<CircularWait>) {

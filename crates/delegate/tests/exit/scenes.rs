@@ -167,7 +167,7 @@ fn served_closure_exits() {
 
 fn launched_closure_exits() {
     let trustees = Trustees::dedicated(1)
-        .host(toy::host)
+        .host(toy::host())
         .start()
         .expect("a thread");
     let others = Trustees::dedicated(1).start().expect("a thread");

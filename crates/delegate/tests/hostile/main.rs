@@ -88,7 +88,7 @@ fn hostile_code_on_hosted_trustees() {
     in_own_process("hostile_code_on_hosted_trustees", || {
         let _watch = watchdog();
         for &(name, act) in ACTS.iter().chain(LAUNCHES) {
-            let trustees = Trustees::dedicated(2).host(toy::host).window(8).start();
+            let trustees = Trustees::dedicated(2).host(toy::host()).window(8).start();
             let trustees = trustees.expect("the settings are in order");
             let tokens = Tokens::default();
             let stage = Stage::new(&trustees, &tokens);
@@ -104,7 +104,7 @@ fn hostile_code_in_launched_closures() {
     in_own_process("hostile_code_in_launched_closures", || {
         let _watch = watchdog();
         for &(name, act) in ACTS {
-            let trustees = Trustees::dedicated(2).host(toy::host).window(8).start();
+            let trustees = Trustees::dedicated(2).host(toy::host()).window(8).start();
             let trustees = trustees.expect("the settings are in order");
             let others = Trustees::dedicated(2).start().expect("threads");
             let tokens = Tokens::default();

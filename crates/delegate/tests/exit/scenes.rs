@@ -1,5 +1,6 @@
 //! Places that `exit` is called from.
 
+use crate::runner::Scene;
 use crate::toy;
 use corelay_delegate::{ClientGuard, Trust, Trustees, barrier, poll};
 use corelay_sync::{Issue, Shared};
@@ -10,9 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::{future::Future, pin::pin};
-
-/// Name, body and exit code.
-type Scene = (&'static str, fn(), i32);
 
 const CODE: i32 = 37;
 

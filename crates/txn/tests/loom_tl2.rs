@@ -13,6 +13,7 @@ use corelay_txn::tl2::{Stm, TVar};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 struct World<C: Clock> {
     stm: Stm<C>,
@@ -259,6 +260,35 @@ fn a_time_is_drawn_behind_the_locks<C: Clock + 'static>(clock: fn() -> C) {
             Ok(())
         });
         writer.join().unwrap();
+    });
+}
+
+/// A variable that one domain sleeps on is not taken by another, whose writers would not wake the sleeper.
+#[test]
+fn what_is_slept_on_is_not_taken_by_another_domain() {
+    loom::model(|| {
+        let (mine, other) = (Stm::new(Logical::new()), Stm::new(Logical::new()));
+        let world = Arc::new((mine, TVar::new(0_u64)));
+        let sleeper = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let (mine, x) = &*world;
+                let is_set = |x| x != 0;
+                // Refused, where the other one comes first.
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    mine.atomically(|tx| {
+                        let x = tx.read(x)?;
+                        tx.check(is_set(x))
+                    });
+                }));
+            }
+        });
+        let (mine, x) = &*world;
+        let taken = catch_unwind(AssertUnwindSafe(|| other.atomically(|tx| tx.write(x, 1))));
+        if taken.is_err() {
+            mine.atomically(|tx| tx.write(x, 2));
+        }
+        sleeper.join().unwrap();
     });
 }
 

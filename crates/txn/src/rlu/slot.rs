@@ -84,6 +84,17 @@ impl Slot {
     ///
     /// The fence pairs with that of a syncer, and with that of a helper: see [`sync`](super::sync)
     /// and the module.
+    ///
+    /// | | what is stored | what holds back later loads | what holds back the store |
+    /// |---|---|---|---|
+    /// | x86-64 | `xchg` | itself: no later load is performed before a locked instruction | it needs the local time |
+    /// | elsewhere | a store | the fence (aarch64: `dmb ish`; riscv64: `fence rw, rw`) | the same: a dependency on data |
+    ///
+    /// On x86-64 this is the processor's promise, and not the language's, by which a `SeqCst` exchange is
+    /// no fence for the weaker loads behind it; so the compiler is held back besides. Everywhere else, and
+    /// in the models, it is the language's: a release and a `SeqCst` fence, which need nothing of the
+    /// processor but what the compiler makes of them. That the local time is drawn before it is stored
+    /// needs no order but that of data on either.
     #[inline(always)]
     pub(super) fn enter(&self, presence: Presence) {
         #[cfg(all(
@@ -91,8 +102,7 @@ impl Slot {
             not(any(corelay_loom, corelay_shuttle, corelay_tsan))
         ))]
         {
-            // SeqCst: a locked instruction is a full barrier here. It also waits for what it
-            // stores: what is read behind it is read after the local time was drawn.
+            // SeqCst: a locked instruction is a full barrier here.
             self.own.presence.swap(presence.bits(), Ordering::SeqCst);
             corelay_sync::barrier::compiler_only();
         }
@@ -101,7 +111,8 @@ impl Slot {
             not(any(corelay_loom, corelay_shuttle, corelay_tsan))
         )))]
         {
-            // Release: as `leave`: who sees it takes the section before for ended.
+            // Release: as `leave`: who sees it takes the section before for ended. The fence: SeqCst,
+            // pairs with those of `raise_horizon`, `try_help` and a syncer's scan.
             self.own.presence.store(presence.bits(), Ordering::Release);
             fence(Ordering::SeqCst);
         }

@@ -79,6 +79,7 @@ impl<C: Clock> Inner<C> {
     /// Anew, with a fence: who has looked at the presence before takes the section for another
     /// one, which has seen the horizon that it raised.
     #[cold]
+    #[inline(never)]
     fn enter_beyond(&self, slot: &Slot) -> u64 {
         // Inside already, and no section yet whose end would say otherwise.
         let unwind = OnDrop(|| slot.leave());
@@ -167,15 +168,22 @@ impl<C: Clock> Inner<C> {
         if newest <= visible {
             return visible;
         }
-        slot.counters.postponed.add(1);
-        // Whoever is found now with a time that is later still was not inside at the first look.
-        self.raise_to(slot, newest, readers);
+        self.postpone(slot, newest, readers);
         newest
     }
 
-    /// The newest local time of `readers`: who is inside, and may not see the horizon `visible`.
-    fn raise_to(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
+    /// Whoever is found now with a time that is later still was not inside at the first look.
+    #[cold]
+    #[inline(never)]
+    fn postpone(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) {
+        slot.counters.postponed.add(1);
         readers.clear();
+        self.raise_to(slot, visible, readers);
+    }
+
+    /// The newest local time of `readers`: who is inside, and may not see the horizon `visible`.
+    #[inline(always)]
+    fn raise_to(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
         // Our own slot first: see `Slots::catch_up`. And this session is to see what it sees of
         // others' commits as of no earlier than its own.
         slot.raise_horizon(visible);

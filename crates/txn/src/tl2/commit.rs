@@ -31,8 +31,7 @@ impl<C: Clock> Tx<'_, '_, C> {
         let guard = self.log.writes.has_boxes.then(crossbeam_epoch::pin);
         let newest = self.lock()?;
         // A light barrier, too, which the draw needs.
-        let is_held = self.stm.serial().is_held();
-        if is_held && !self.is_alone {
+        if self.stm.serial().is_held() && !self.is_alone {
             return Err(self.give_up(Reason::Yielded));
         }
         let time = self.draw(newest);

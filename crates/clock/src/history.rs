@@ -4,19 +4,32 @@
 //! and only where it is of this machine and this boot, for a restart begins the counters anew.
 //! Records of earlier boots are kept to be looked at.
 //!
+//! Whatever stands in the file, it obeys the limits of the calibrator that measured the fresh one: a
+//! record that says more is not used, with a reason ([`History::passed_over`]). Otherwise one line in a
+//! file could have every update wait for years.
+//!
 //! A file that is damaged, or another machine's, is an error that says so, and is neither used nor
 //! written over.
 
+use crate::Ordo;
 use crate::calibrate::{self, Calibration};
-use crate::{Clock, Ordo};
 use corelay_topology::{Facts, Topology};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fmt, fs, io};
 
-/// What the file begins with; another number is another format.
-const FORMAT: u32 = 1;
+/// What the file begins with; another number is another format. Of the first one, records say nothing of
+/// movement.
+const FORMAT: u32 = 2;
+
+/// Ticks per nanosecond that some counter may have: from 1 MHz to 100 GHz.
+const RATES: RangeInclusive<f64> = 1e-3..=100.0;
+
+/// By which share a counter's rate may be another one in a record of the same boot. Each is known to a
+/// few parts in a thousand.
+const SAME: f64 = 0.02;
 
 /// Records kept; the oldest make way.
 const MOST: usize = 200;
@@ -78,6 +91,9 @@ pub struct Record {
     pub largest_ticks: i64,
     /// The step of the counter, in ticks.
     pub step_ticks: u64,
+    /// How far an offset moved while it was measured, in ticks.
+    #[serde(default)]
+    pub moved_ticks: u64,
     /// The boundary that followed, in ticks.
     pub boundary_ticks: u64,
     /// Ticks per nanosecond.
@@ -99,18 +115,46 @@ impl Record {
             composed: found.composed,
             largest_ticks: found.offsets.largest().map_or(0, |(_, _, ticks)| ticks),
             step_ticks: found.step,
+            moved_ticks: found.moved.iter().map(|by| by.ticks).max().unwrap_or(0),
             boundary_ticks: found.boundary,
             ticks_per_ns: found.rate.ticks_per_ns,
         }
     }
 
-    /// Whether its numbers can have come from a calibration.
-    fn is_sound(&self) -> bool {
-        self.boundary_ticks == calibrate::boundary(self.largest_ticks, self.step_ticks)
-            && self.largest_ticks < 1 << 60
-            && self.ticks_per_ns.is_finite()
-            && self.ticks_per_ns > 0.0
-            && self.cpus.len() > 1
+    /// Why its numbers cannot have come from a calibration.
+    fn fault(&self) -> Option<String> {
+        let boundary = calibrate::boundary(self.largest_ticks, self.step_ticks, self.moved_ticks);
+        if self.boundary_ticks != boundary {
+            return Some(format!(
+                "its offset, step and movement make a boundary of {boundary} ticks, and it says {}",
+                self.boundary_ticks
+            ));
+        }
+        if !RATES.contains(&self.ticks_per_ns) {
+            return Some(format!(
+                "no counter ticks {} times in a ns",
+                self.ticks_per_ns
+            ));
+        }
+        (self.cpus.len() < 2).then(|| "an offset takes two CPUs".to_owned())
+    }
+
+    /// Why it does not count beside a fresh calibration.
+    fn passed_over(&self, found: &Calibration) -> Option<String> {
+        let (then, now) = (self.ticks_per_ns, found.rate.ticks_per_ns);
+        if (then / now - 1.0).abs() > SAME {
+            return Some(format!(
+                "its counter ticked {then:.6} times in a ns, and this one ticks {now:.6} times"
+            ));
+        }
+        let most = found.most();
+        (self.boundary_ticks > most).then(|| {
+            format!(
+                "its boundary is {} ticks, and {most} is the most that a calibration with the limit of \
+                 {:?} finds here",
+                self.boundary_ticks, found.limit
+            )
+        })
     }
 }
 
@@ -184,19 +228,28 @@ impl History {
         record.boot == self.identity.boot
     }
 
-    /// The largest boundary that this boot has seen, in ticks.
+    /// The largest boundary that this boot has on record, in ticks, whether it counts or not.
     pub fn largest(&self) -> Option<u64> {
         let now = self.records.iter().filter(|r| self.is_of_this_boot(r));
         now.map(|record| record.boundary_ticks).max()
     }
 
+    /// The records of this boot that do not count beside a fresh calibration, each with the reason:
+    /// its own limit, and rate, are those that a stored boundary has to obey.
+    pub fn passed_over(&self, found: &Calibration) -> impl Iterator<Item = (&Record, String)> {
+        let now = self.records.iter().filter(|r| self.is_of_this_boot(r));
+        now.filter_map(move |record| Some((record, record.passed_over(found)?)))
+    }
+
     /// The clock of a fresh calibration, which is added to the history; its boundary is the
-    /// largest that this boot has seen.
+    /// largest that this boot has seen, of those that [count](Self::passed_over).
     pub fn clock(&mut self, found: Calibration) -> Ordo {
         self.add(Record::of(&found, &self.identity.boot));
+        let now = self.records.iter().filter(|r| self.is_of_this_boot(r));
+        let counts = now.filter(|record| record.passed_over(&found).is_none());
+        let largest = counts.map(|record| record.boundary_ticks).max();
         let clock = Ordo::from_calibration(found);
-        clock.raise_boundary(self.largest().unwrap_or(0));
-        debug_assert!(Some(clock.boundary()) >= self.largest());
+        clock.raise_boundary(largest.unwrap_or(0));
         clock
     }
 
@@ -262,19 +315,20 @@ fn read(path: &Path, machine: &str) -> Result<Vec<Record>, HistoryError> {
     };
     let damaged = |why: String| HistoryError::Damaged(path.to_owned(), why);
     let file: File = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    if file.format != FORMAT {
+    if !(1..=FORMAT).contains(&file.format) {
         return Err(damaged(format!(
-            "its format is {}, and this program knows {FORMAT}",
+            "its format is {}, and this program knows 1 to {FORMAT}",
             file.format
         )));
     }
     if file.machine != machine {
         return Err(HistoryError::Foreign(path.to_owned(), file.machine));
     }
-    if let Some(bad) = file.records.iter().position(|record| !record.is_sound()) {
-        return Err(damaged(format!(
-            "the numbers of record {bad} do not fit together"
-        )));
+    let faults = file.records.iter().map(Record::fault).enumerate();
+    for (number, fault) in faults {
+        if let Some(fault) = fault {
+            return Err(damaged(format!("record {number}: {fault}")));
+        }
     }
     Ok(file.records)
 }
@@ -314,6 +368,7 @@ impl std::error::Error for HistoryError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Clock;
     use crate::calibrate::Offsets;
     use crate::rate::Rate;
     use std::time::Duration;
@@ -333,7 +388,10 @@ mod tests {
             offsets,
             composed: false,
             step: 26,
-            boundary: calibrate::boundary(largest, 26),
+            boundary: calibrate::boundary(largest, 26, 0),
+            looks: 4,
+            moved: Vec::new(),
+            limit: Duration::from_micros(10),
             rate: Rate {
                 ticks_per_ns: 2.6,
                 error: 5e-4,
@@ -386,7 +444,7 @@ mod tests {
         assert!(error.to_string().contains("another machine (m)"), "{error}");
         let cut = &good[..good.len() / 2];
         let changed = good.replace("\"boundary_ticks\": 500", "\"boundary_ticks\": 50");
-        let newer = good.replace("\"format\": 1", "\"format\": 2");
+        let newer = good.replace("\"format\": 2", "\"format\": 3");
         for bad in ["", "not json", "{}", "[]", cut, &changed, &newer] {
             fs::write(&path, bad).unwrap();
             let error = History::open(&path, identity("m", "1")).unwrap_err();
@@ -402,6 +460,74 @@ mod tests {
         assert!(matches!(error, HistoryError::Damaged(..)));
         let error = History::open(folder.path(), identity("m", "1")).unwrap_err();
         assert!(matches!(error, HistoryError::File(..)));
+    }
+
+    #[test]
+    fn a_file_of_the_first_format_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clock.json");
+        let mut history = History::open(&path, identity("m", "1")).unwrap();
+        learnt(&mut history, 400);
+        history.save().unwrap();
+        let new = fs::read_to_string(&path).unwrap();
+        let old = new.replace("\"format\": 2", "\"format\": 1");
+        let old = old.replace("      \"moved_ticks\": 0,\n", "");
+        assert!(!old.contains("moved"), "{old}");
+        fs::write(&path, old).unwrap();
+        let read = History::open(&path, identity("m", "1")).unwrap();
+        assert_eq!(read.records(), history.records());
+    }
+
+    /// Whatever a file says: it is refused, or passed over, or the boundary is one that a calibration may
+    /// find.
+    #[test]
+    fn a_record_obeys_the_limits_of_a_calibration() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clock.json");
+        let numbers = [
+            0,
+            1,
+            26,
+            30_000,
+            1 << 20,
+            1 << 59,
+            i64::MAX as u64,
+            u64::MAX,
+        ];
+        let rates = ["2.6", "2.61", "1e300", "1e-300", "0.0", "-2.6", "99.0"];
+        let (mut refused, mut passed_over, mut raised) = (0, 0, 0);
+        for largest in numbers.iter().map(|&n| n.cast_signed()).chain([i64::MIN]) {
+            for (&step, &moved) in numbers
+                .iter()
+                .flat_map(|s| numbers.iter().map(move |m| (s, m)))
+            {
+                for rate in rates {
+                    let boundary = calibrate::boundary(largest, step, moved);
+                    let text = format!(
+                        r#"{{"format": 2, "machine": "m", "records": [{{"unix_s": 1, "boot": "1",
+                        "cpus": [0, 1], "composed": false, "largest_ticks": {largest}, "step_ticks": {step},
+                        "moved_ticks": {moved}, "boundary_ticks": {boundary}, "ticks_per_ns": {rate}}}]}}"#
+                    );
+                    fs::write(&path, text).unwrap();
+                    let Ok(mut history) = History::open(&path, identity("m", "1")) else {
+                        refused += 1;
+                        continue;
+                    };
+                    let fresh = found(100);
+                    let reasons: Vec<String> =
+                        history.passed_over(&fresh).map(|(_, why)| why).collect();
+                    let clock = history.clock(fresh);
+                    assert!(
+                        clock.boundary() <= 32_600,
+                        "{largest} {step} {moved} {rate}"
+                    );
+                    assert!(reasons.is_empty() || clock.boundary() == 126, "{reasons:?}");
+                    passed_over += reasons.len();
+                    raised += usize::from(clock.boundary() > 126);
+                }
+            }
+        }
+        assert!(refused > 0 && passed_over > 0 && raised > 0);
     }
 
     #[test]

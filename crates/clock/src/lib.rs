@@ -42,7 +42,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `ordo` | the comparison; which instructions each draw is, and why |
-//! | `calibrate` | the boundary: offsets between every ordered pair of CPUs |
+//! | `calibrate` | the boundary: offsets between every ordered pair of CPUs, and whether they move |
 //! | `fitness` | may the counters be used at all |
 //! | `history` | boundaries of earlier calibrations, in a file; they may only raise |
 //! | `watchdog` | do the counters still run as they did |
@@ -61,7 +61,7 @@ mod skewed;
 mod time;
 mod watchdog;
 
-pub use calibrate::{CalibrateError, Calibration, Calibrator, Offsets};
+pub use calibrate::{CalibrateError, Calibration, Calibrator, Movement, Offsets};
 pub use fitness::{Fitness, Unfit};
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 pub use history::{History, HistoryError, Identity, Record};
@@ -128,9 +128,24 @@ pub trait Clock: Send + Sync {
     /// a time drawn by [`update_time`](Self::update_time): then of two updates that came one after
     /// the other, the later one has the greater time. At most twice the boundary from the draw;
     /// nothing where updates' times are drawn in one order.
+    ///
+    /// # Panics
+    /// Where the clock stands still, in place of a wait without end.
     #[inline(always)]
     fn wait_out(&self, t: Time) {
-        while !self.is_before(t, self.now()) {}
+        let (mut last, mut looks) = (t, 0);
+        loop {
+            let now = self.now();
+            if self.is_before(t, now) {
+                return;
+            }
+            looks = if now == last { looks + 1 } else { 0 };
+            last = now;
+            assert!(
+                looks < STILL,
+                "the clock stands still at {now:?}: {t:?} never passes"
+            );
+        }
     }
 
     /// Which was first (the paper's `cmp_time`).
@@ -177,6 +192,9 @@ pub trait Clock: Send + Sync {
         false
     }
 }
+
+/// Equal readings in a row after which a clock counts as one that stands still: a tenth of a second and more.
+const STILL: u32 = 1 << 24;
 
 /// True where one word that all commits change gives out all times, so that a time read behind a
 /// commit's draw is the greater number, never an equal one: [`Logical`]. More than a boundary of

@@ -59,7 +59,7 @@ impl Ordo {
     /// # Errors
     /// Why nothing could be measured; the boundary is as it was.
     pub fn check(&self) -> Result<Drift, CalibrateError> {
-        let mut by = Calibrator::new().rounds(LOOK);
+        let mut by = Calibrator::new().rounds(LOOK).looks(1);
         if let Some(made) = self.calibration() {
             by = by.cpus(made.offsets.cpus().iter().copied().collect());
             by = if made.composed { by.composed() } else { by };
@@ -74,7 +74,7 @@ impl Ordo {
     pub fn check_by(&self, by: &Calibrator) -> Result<Drift, CalibrateError> {
         let mut found = by.run()?;
         if outgrown(&found, self.boundary()) {
-            found = by.clone().rounds(DOUBT).run()?;
+            found = by.clone().rounds(DOUBT).looks(4).run()?;
         }
         let before = self.boundary();
         if outgrown(&found, before) {

@@ -17,7 +17,7 @@ fn unfit(output: &std::process::Output) -> bool {
 }
 
 fn run(state: &Path, args: &[&str]) -> std::process::Output {
-    let args = [&["clock", "--rounds", "1000"], args].concat();
+    let args = [&["clock", "--rounds", "1000", "--over", "0"], args].concat();
     command(state).args(args).output().unwrap()
 }
 
@@ -29,6 +29,8 @@ fn bad_input_gets_one_sentence() {
     clock(&["--cpus", "one"], &["--cpus", "one"]);
     clock(&["--rounds", "0"], &["--rounds"]);
     clock(&["--rounds", "-1"], &["--rounds"]);
+    clock(&["--looks", "0"], &["--looks"]);
+    clock(&["--over", "-1"], &["--over"]);
     clock(&["--svg", "-"], &["--svg"]);
     clock(&["--svg", "no/such/folder.svg"], &["--svg", "folder"]);
     clock(&["--history", "x", "--forget"], &["--history", "--forget"]);
@@ -58,6 +60,7 @@ fn it_says_what_it_found_in_both_forms() {
         "Ordo::now",
         "fetch_add",
         "history: 1 of this",
+        "movement: ",
     ] {
         assert!(shown.contains(words), "`{words}` is missing in: {shown}");
     }
@@ -89,15 +92,34 @@ fn a_history_raises_and_is_never_silently_replaced() {
         return;
     }
     fine(&first);
-    // As if the boundary had been a millisecond before.
+    // As if the boundary had been 10 µs before; and a millisecond, which no calibration finds.
     let kept = std::fs::read_to_string(&file).unwrap();
     let mut wide: Value = serde_json::from_str(&kept).unwrap();
-    wide["records"][0]["largest_ticks"] = 1_000_000.into();
-    wide["records"][0]["boundary_ticks"] = 1_250_000.into();
-    std::fs::write(&file, wide.to_string()).unwrap();
-    let raised: Value = serde_json::from_str(&fine(&run(state.path(), &named))).unwrap();
-    assert_eq!(raised["boundary_ticks"], 1_250_000);
+    let rate = wide["records"][0]["ticks_per_ns"].as_f64().unwrap();
+    let mut with = |ns: f64| -> (u64, Value) {
+        let ticks = (ns * rate) as u64;
+        wide["records"][0]["largest_ticks"] = ticks.into();
+        wide["records"][0]["step_ticks"] = 1.into();
+        wide["records"][0]["moved_ticks"] = 0.into();
+        wide["records"][0]["boundary_ticks"] = (ticks + (ticks / 4).max(1)).into();
+        std::fs::write(&file, wide.to_string()).unwrap();
+        let shown = fine(&run(state.path(), &named));
+        (
+            ticks + (ticks / 4).max(1),
+            serde_json::from_str(&shown).unwrap(),
+        )
+    };
+    let (wider, raised) = with(8_000.0);
+    assert_eq!(raised["boundary_ticks"], wider);
     assert_eq!(raised["raised_by_history"], true);
+    let (absurd, passed_over) = with(1e6);
+    assert_ne!(passed_over["boundary_ticks"], absurd);
+    assert_eq!(passed_over["raised_by_history"], false);
+    let because = &passed_over["history"]["passed_over"][0]["because"];
+    assert!(
+        because.as_str().unwrap().contains("is the most"),
+        "{because}"
+    );
 
     let foreign = kept.replace("\"machine\": \"", "\"machine\": \"another ");
     let halved = &kept[..kept.len() / 2];

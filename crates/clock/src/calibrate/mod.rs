@@ -10,12 +10,15 @@
 //! step more at some moments than at others, and a smallest difference found the others.
 //!
 //! Disjoint pairs measure at the same time ([`schedule`]), each CPU by a thread that is pinned
-//! to it.
+//! to it. All pairs are looked at several times, spread over a while, and what has moved in between
+//! widens the boundary ([`movement`]).
 
 mod exchange;
+mod movement;
 mod offsets;
 mod schedule;
 
+pub use movement::Movement;
 pub use offsets::Offsets;
 
 use crate::fitness::{Fitness, Unfit};
@@ -37,6 +40,13 @@ const LEAST_ROUNDS: u64 = 1_000;
 /// paper's largest, of eight sockets, is 1.1 µs.
 const LIMIT: Duration = Duration::from_micros(10);
 
+/// Looks at each pair, which its rounds are divided among, and how long all of them are spread over.
+const LOOKS: u32 = 4;
+const OVER: Duration = Duration::from_millis(50);
+
+/// A pause between two looks says so often that it lasts.
+const NAP: Duration = Duration::from_millis(20);
+
 /// What a calibration found.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -49,10 +59,24 @@ pub struct Calibration {
     pub step: u64,
     /// The boundary that follows, in ticks.
     pub boundary: u64,
+    /// How often each pair was looked at.
+    pub looks: u32,
+    /// The pairs whose offset moved between two looks. The boundary is wider by the farthest.
+    pub moved: Vec<Movement>,
+    /// Most that two counters may be apart by, movement included.
+    pub limit: Duration,
     /// Ticks and nanoseconds.
     pub rate: Rate,
     /// How long it took.
     pub took: Duration,
+}
+
+impl Calibration {
+    /// The largest boundary that could have been found here, in ticks.
+    pub(crate) fn most(&self) -> u64 {
+        let limit = self.rate.ticks(self.limit);
+        boundary(i64::try_from(limit).unwrap_or(i64::MAX), self.step, 0)
+    }
 }
 
 /// Why there is no boundary.
@@ -81,6 +105,17 @@ pub enum CalibrateError {
         /// What was allowed.
         limit: Duration,
     },
+    /// The offset of two CPUs moves while a program runs, too far to order by.
+    Moves {
+        /// One.
+        from: usize,
+        /// The other.
+        to: usize,
+        /// By so many nanoseconds.
+        nanoseconds: f64,
+        /// What was allowed, offset and movement together.
+        limit: Duration,
+    },
     /// The progress callback ended it.
     Stopped,
 }
@@ -98,6 +133,8 @@ pub enum CalibrateError {
 #[derive(Clone, Debug)]
 pub struct Calibrator {
     rounds: u64,
+    looks: u32,
+    over: Duration,
     at_most: Duration,
     limit: Duration,
     cpus: Option<CpuSet>,
@@ -120,6 +157,8 @@ impl Calibrator {
     pub fn new() -> Self {
         Self {
             rounds: Self::ROUNDS,
+            looks: LOOKS,
+            over: OVER,
             at_most: Duration::from_secs(1),
             limit: LIMIT,
             cpus: None,
@@ -132,6 +171,22 @@ impl Calibrator {
     #[must_use]
     pub fn rounds(mut self, rounds: u64) -> Self {
         self.rounds = rounds.max(1);
+        self
+    }
+
+    /// So many looks at each pair (4 where not said), which its rounds are divided among. An offset that
+    /// moves between two of them widens the boundary; one look sees no movement.
+    #[must_use]
+    pub fn looks(mut self, looks: u32) -> Self {
+        self.looks = looks.max(1);
+        self
+    }
+
+    /// Spreads the looks over so long, and what they take themselves (50 ms where not said). A host that
+    /// moves virtual CPUs may do so every few seconds: who has the time sees more.
+    #[must_use]
+    pub fn over(mut self, time: Duration) -> Self {
+        self.over = time;
         self
     }
 
@@ -203,14 +258,16 @@ impl Calibrator {
         let cpus: Vec<usize> = cpus.iter().collect();
         let (start, moment) = (Instant::now(), Moment::now());
         let step = exchange::step();
-        let mut offsets = self.measure(&cpus, progress)?;
+        let looks = self.measure(&cpus, progress)?;
+        let (mut offsets, moved) = movement::merge(&looks, step);
         if self.composed {
             offsets.compose(step.cast_signed());
         }
         let rate = moment.rate();
         let (from, to, largest) = offsets.largest().ok_or(CalibrateError::Stopped)?;
+        let limit = self.limit.as_nanos() as f64;
         let nanoseconds = rate.nanoseconds(largest as f64).value;
-        if nanoseconds > self.limit.as_nanos() as f64 {
+        if nanoseconds > limit {
             return Err(CalibrateError::Apart {
                 from,
                 to,
@@ -218,9 +275,24 @@ impl Calibrator {
                 limit: self.limit,
             });
         }
+        let farthest = moved.iter().max_by_key(|movement| movement.ticks);
+        let farthest = farthest.map_or((0, from, to), |by| (by.ticks, by.from, by.to));
+        let (farthest, from, to) = farthest;
+        let movement = rate.nanoseconds(farthest as f64).value;
+        if nanoseconds + movement > limit {
+            return Err(CalibrateError::Moves {
+                from,
+                to,
+                nanoseconds: movement,
+                limit: self.limit,
+            });
+        }
         Ok(Calibration {
             composed: self.composed,
-            boundary: boundary(largest, step),
+            boundary: boundary(largest, step, farthest),
+            looks: self.looks,
+            moved,
+            limit: self.limit,
             step,
             offsets,
             rate,
@@ -233,17 +305,18 @@ impl Calibrator {
         &self,
         cpus: &[usize],
         mut progress: impl FnMut(f64) -> ControlFlow<()>,
-    ) -> Result<Offsets, CalibrateError> {
+    ) -> Result<Vec<Offsets>, CalibrateError> {
         let schedule = if self.composed {
             schedule::hypercube(cpus.len())
         } else {
             schedule::tournament(cpus.len())
         };
-        let games: Vec<(usize, usize)> = schedule.into_iter().flatten().collect();
-        let all_rounds = games.len() as u64 * self.rounds;
-        let games: Vec<Game> = games
-            .into_iter()
-            .map(|(leader, follower)| Game {
+        let pairs: Vec<(usize, usize)> = schedule.into_iter().flatten().collect();
+        let all_rounds = pairs.len() as u64 * u64::from(self.looks) * self.rounds_of_a_look();
+        let games: Vec<Game> = (0..self.looks)
+            .flat_map(|look| pairs.iter().map(move |&pair| (look, pair)))
+            .map(|(look, (leader, follower))| Game {
+                look,
                 leader,
                 follower,
                 lines: Exchange::default(),
@@ -272,12 +345,14 @@ impl Calibrator {
                 }
             }
             drop(tell);
-            let mut offsets = Offsets::unknown(cpus);
+            let mut looks = vec![Offsets::unknown(cpus); self.looks as usize];
             let (mut done, mut outcome) = (0, Ok(()));
             for word in told {
                 match word {
                     Told::Rounds(rounds) => done += rounds,
-                    Told::Bound(from, to, ticks) => offsets.lower(cpus[from], cpus[to], ticks),
+                    Told::Bound(look, from, to, ticks) => {
+                        looks[look as usize].lower(cpus[from], cpus[to], ticks);
+                    }
                     // The first error is the cause of the others.
                     Told::End(played) => outcome = outcome.and(played),
                 }
@@ -286,7 +361,7 @@ impl Calibrator {
                     outcome = Err(CalibrateError::Stopped);
                 }
             }
-            outcome.map(|()| offsets)
+            outcome.map(|()| looks)
         })
     }
 
@@ -300,18 +375,24 @@ impl Calibrator {
         tell: &mpsc::Sender<Told>,
     ) -> Result<(), CalibrateError> {
         pin_current_thread(cpu).map_err(CalibrateError::Pin)?;
+        let rounds = self.rounds_of_a_look();
+        let mut look = 0;
         for game in games {
+            if look != game.look {
+                look = game.look;
+                self.pause(off, tell)?;
+            }
             let bound = if game.leader == index {
                 let (mut begun, mut played) = (None, 0);
                 let enough = |rounds| {
                     played += rounds;
                     let _ = tell.send(Told::Rounds(rounds));
                     let begun = *begun.get_or_insert_with(Instant::now);
-                    played >= LEAST_ROUNDS && begun.elapsed() >= self.at_most
+                    played >= LEAST_ROUNDS && begun.elapsed() >= self.at_most / self.looks
                 };
-                let least = game.lines.lead(self.rounds, off, enough);
+                let least = game.lines.lead(rounds, off, enough);
                 // What was left out is not waited for.
-                let _ = tell.send(Told::Rounds(self.rounds.saturating_sub(played)));
+                let _ = tell.send(Told::Rounds(rounds.saturating_sub(played)));
                 least.map(|least| (game.follower, least))
             } else if game.follower == index {
                 let least = game.lines.follow(off);
@@ -320,14 +401,36 @@ impl Calibrator {
                 continue;
             };
             let (from, least) = bound.ok_or(CalibrateError::Stopped)?;
-            let _ = tell.send(Told::Bound(from, index, least));
+            let _ = tell.send(Told::Bound(look, from, index, least));
+        }
+        Ok(())
+    }
+
+    fn rounds_of_a_look(&self) -> u64 {
+        self.rounds.div_ceil(self.looks.into())
+    }
+
+    /// Waits for the next look.
+    fn pause(&self, off: &AtomicBool, tell: &mpsc::Sender<Told>) -> Result<(), CalibrateError> {
+        let (begun, long) = (Instant::now(), self.over / (self.looks - 1));
+        while let left = long.saturating_sub(begun.elapsed())
+            && !left.is_zero()
+        {
+            // Relaxed: a request to stop soon.
+            if off.load(Ordering::Relaxed) {
+                return Err(CalibrateError::Stopped);
+            }
+            // So that the progress is asked whether to stop.
+            let _ = tell.send(Told::Rounds(0));
+            thread::sleep(left.min(NAP));
         }
         Ok(())
     }
 }
 
-/// One pair, by index.
+/// One pair, by index, in one look.
 struct Game {
+    look: u32,
     leader: usize,
     follower: usize,
     lines: Exchange,
@@ -337,8 +440,8 @@ struct Game {
 enum Told {
     /// So many more.
     Rounds(u64),
-    /// From, to, and the bound between them.
-    Bound(usize, usize, i64),
+    /// The look, from, to, and the bound between them.
+    Bound(u32, usize, usize, i64),
     /// It has played all its games, or could not.
     End(Result<(), CalibrateError>),
 }
@@ -363,12 +466,14 @@ fn reachable() -> CpuSet {
     corelay_topology::process_affinity().intersection(&online)
 }
 
-/// The boundary for a largest bound, in ticks: see the module.
-pub(crate) fn boundary(largest: i64, step: u64) -> u64 {
+/// The boundary for a largest bound and the farthest movement, in ticks: see the module. Saturates, for
+/// numbers that nobody has measured.
+pub(crate) fn boundary(largest: i64, step: u64, moved: u64) -> u64 {
     // The sum of a pair's two bounds is twice the way of a line, so the larger one is not negative
     // but for steps.
     let largest = largest.max(0).cast_unsigned();
-    largest + (largest / 4).max(step)
+    let margin = (largest / 4).max(step);
+    largest.saturating_add(margin).saturating_add(moved)
 }
 
 impl From<Unfit> for CalibrateError {
@@ -405,6 +510,18 @@ impl fmt::Display for CalibrateError {
                  more than the {} ns that a clock may be off; use the clock Logical",
                 limit.as_nanos()
             ),
+            Self::Moves {
+                from,
+                to,
+                nanoseconds,
+                limit,
+            } => write!(
+                f,
+                "the offset between the counters of CPUs {from} and {to} moved by {nanoseconds:.0} ns \
+                 while it was measured, and with it they are further apart than the {} ns that a clock \
+                 may be off: the host moves virtual CPUs; use the clock Logical",
+                limit.as_nanos()
+            ),
             Self::Stopped => f.write_str("the calibration was stopped before its end"),
         }
     }
@@ -427,9 +544,11 @@ mod tests {
 
     #[test]
     fn a_boundary_has_a_margin_and_a_floor() {
-        assert_eq!(boundary(100, 10), 125);
-        assert_eq!(boundary(100, 30), 130);
-        assert_eq!(boundary(0, 10), 10);
-        assert_eq!(boundary(-7, 10), 10);
+        assert_eq!(boundary(100, 10, 0), 125);
+        assert_eq!(boundary(100, 30, 0), 130);
+        assert_eq!(boundary(0, 10, 0), 10);
+        assert_eq!(boundary(-7, 10, 0), 10);
+        assert_eq!(boundary(100, 10, 60), 185);
+        assert_eq!(boundary(i64::MAX, u64::MAX, u64::MAX), u64::MAX);
     }
 }

@@ -50,11 +50,25 @@ impl Offsets {
     /// # Panics
     /// Where a CPU is not one of these, or they are the same.
     pub fn lower(&mut self, from: usize, to: usize, ticks: i64) {
+        let known = self.place(from, to);
+        *known = (*known).min(ticks);
+    }
+
+    /// Takes a bound of an offset that has moved: of two the larger one counts.
+    pub(super) fn raise(&mut self, from: usize, to: usize, ticks: i64) {
+        let known = self.place(from, to);
+        *known = if *known == UNKNOWN {
+            ticks
+        } else {
+            (*known).max(ticks)
+        };
+    }
+
+    fn place(&mut self, from: usize, to: usize) -> &mut i64 {
         let known = self.index(from).zip(self.index(to));
         let (from, to) = known.expect("CPUs of these offsets");
         assert_ne!(from, to, "a CPU has no offset from itself");
-        let place = from * self.cpus.len() + to;
-        self.ticks[place] = self.ticks[place].min(ticks);
+        &mut self.ticks[from * self.cpus.len() + to]
     }
 
     /// The largest bound, and whose; `None` where a pair is not known: a largest of some pairs is

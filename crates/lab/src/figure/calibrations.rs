@@ -125,6 +125,7 @@ pub(super) fn measure(
     let by = Calibrator::new()
         .cpus(cpus.clone())
         .rounds(rounds)
+        .looks(1)
         .at_most(Duration::from_secs_f64(pace.secs));
     let mut samples = Vec::new();
     for _ in 0..pace.samples {

@@ -12,6 +12,8 @@ const SHOWN: usize = 5;
 /// A history, or why there is none.
 pub(super) struct Kept {
     history: Result<History, String>,
+    /// What was not used of it: when it was measured, and why.
+    passed_over: Vec<(u64, String)>,
     /// A file was named: what cannot be kept there is an error.
     named: bool,
 }
@@ -22,6 +24,14 @@ pub(super) struct Output<'a> {
     /// Why there is none.
     unavailable: Option<&'a str>,
     records: &'a [Record],
+    /// Records of this boot that were not used, with the reasons.
+    passed_over: Vec<PassedOver<'a>>,
+}
+
+#[derive(Serialize)]
+struct PassedOver<'a> {
+    unix_s: u64,
+    because: &'a str,
 }
 
 impl Kept {
@@ -35,6 +45,7 @@ impl Kept {
             true => Err(format!("--history: {why}")),
             false => Ok(Self {
                 history: Err(why),
+                passed_over: Vec::new(),
                 named,
             }),
         };
@@ -55,13 +66,21 @@ impl Kept {
             Err(error @ HistoryError::File(..)) => Err(error.to_string()),
             Err(error) => return Err(format!("the history: {error} (--forget does)")),
         };
-        Ok(Self { history, named })
+        Ok(Self {
+            history,
+            passed_over: Vec::new(),
+            named,
+        })
     }
 
     /// The clock of a calibration, raised to what this boot has seen.
     pub(super) fn clock(&mut self, found: Calibration) -> Ordo {
         match &mut self.history {
-            Ok(history) => history.clock(found),
+            Ok(history) => {
+                let passed_over = history.passed_over(&found);
+                self.passed_over = passed_over.map(|(r, why)| (r.unix_s, why)).collect();
+                history.clock(found)
+            }
             Err(_) => Ordo::from_calibration(found),
         }
     }
@@ -91,6 +110,11 @@ impl Kept {
             file: history.ok().map(History::path),
             unavailable: history.err().map(String::as_str),
             records: history.ok().map_or(&[], History::records),
+            passed_over: self
+                .passed_over
+                .iter()
+                .map(|&(unix_s, ref because)| PassedOver { unix_s, because })
+                .collect(),
         }
     }
 
@@ -121,6 +145,9 @@ impl Kept {
             history.records().len() - now.len(),
             history.path().display()
         );
+        for (unix_s, because) in &self.passed_over {
+            let _ = writeln!(text, "  not used: {}: {because}", utc(*unix_s));
+        }
         let last = history.records().iter().rev().take(SHOWN);
         for record in last {
             let boot = if history.is_of_this_boot(record) {

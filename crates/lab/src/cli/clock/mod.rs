@@ -22,8 +22,10 @@ use std::time::Duration;
 /// Between every ordered pair of CPUs the smallest difference of their counters is measured over
 /// many rounds: an upper bound of the offset. The boundary is the largest of them and a margin;
 /// times of two CPUs that are nearer to each other are uncertain. What earlier calibrations of this
-/// boot have found may raise it, never lower it. Where the counters cannot be a clock, the reason
-/// is given, with exit code 2.
+/// boot have found may raise it, never lower it. All pairs are looked at several times: where a host
+/// moves virtual CPUs, an offset is another one at a later look, and the boundary is made wider by as
+/// much as it moved. Where the counters cannot be a clock, or offsets move too far, the reason is given,
+/// with exit code 2.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print JSON instead of text
@@ -42,6 +44,16 @@ pub(crate) struct Args {
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 100_000,
           value_parser = number(1..=100_000_000))]
     rounds: u64,
+
+    /// Looks at each pair, which its rounds are divided among
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 8,
+          value_parser = number(1..=1_000))]
+    looks: u64,
+
+    /// Seconds that the looks are spread over: a host may move CPUs every few of them
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", default_value_t = 2,
+          value_parser = number(0..=86_400))]
+    over: u64,
 
     /// Measure few pairs and add up over them: for hundreds of CPUs, quick and wider
     #[arg(long)]
@@ -128,7 +140,9 @@ impl Args {
     }
 
     fn calibrate(&self, host: &Host, cpus: &Option<CpuSet>) -> Result<Calibration, CalibrateError> {
-        let mut by = Calibrator::new().rounds(self.rounds);
+        let over = Duration::from_secs(self.over);
+        let mut by = Calibrator::new().rounds(self.rounds).over(over);
+        by = by.looks(u32::try_from(self.looks).unwrap_or(u32::MAX));
         if self.rounds > Calibrator::ROUNDS {
             // Who asks for more has the time.
             by = by.at_most(ROUND.saturating_mul(u32::try_from(self.rounds).unwrap_or(u32::MAX)));
@@ -145,7 +159,7 @@ impl Args {
             phases = n.next_power_of_two().trailing_zeros() as usize;
         }
         let expected = ROUND.as_secs_f64() * self.rounds as f64 * phases as f64;
-        let bar = output::progress(STEPS, Duration::from_secs_f64(expected));
+        let bar = output::progress(STEPS, over + Duration::from_secs_f64(expected));
         bar.set_message("measuring");
         let found = by.run_with(|share| {
             bar.set_position((share * STEPS as f64) as u64);
@@ -176,6 +190,9 @@ struct Output<'a> {
     /// By which share nanoseconds may be wrong, 0..1.
     rate_error: f64,
     composed: bool,
+    looks: u32,
+    /// Pairs whose offset was another one at another look, and by how much.
+    moved: Vec<Moved>,
     took_s: f64,
     cpus: &'a [usize],
     /// From the row's CPU to the column's; upper bounds, `null` on the diagonal.
@@ -190,6 +207,15 @@ struct Verdict<'a> {
     source: String,
     clock_source: Option<&'a str>,
     hypervisor: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Moved {
+    from: usize,
+    to: usize,
+    ns: f64,
+    /// Whether no noise can explain it.
+    certain: bool,
 }
 
 #[derive(Serialize)]
@@ -209,6 +235,19 @@ impl Findings {
         let (from, to, ticks) = largest.expect("without it there is no calibration");
         let ns = self.ns(ticks as f64);
         Largest { from, to, ns }
+    }
+
+    /// Pairs that moved, the farthest first.
+    fn moved(&self) -> Vec<Moved> {
+        let mut moved = self.found.moved.clone();
+        moved.sort_by_key(|by| std::cmp::Reverse(by.ticks));
+        let moved = moved.into_iter().map(|by| Moved {
+            from: by.from,
+            to: by.to,
+            ns: self.ns(by.ticks as f64),
+            certain: by.certain,
+        });
+        moved.collect()
     }
 
     fn is_raised(&self) -> bool {
@@ -235,6 +274,8 @@ impl Findings {
             ticks_per_ns: self.found.rate.ticks_per_ns,
             rate_error: self.found.rate.error,
             composed: self.found.composed,
+            looks: self.found.looks,
+            moved: self.moved(),
             took_s: self.found.took.as_secs_f64(),
             cpus,
             offsets_ns: offsets_ns(&self.found)

@@ -1,10 +1,13 @@
 //! What `corelay clock` prints.
 
-use super::{Findings, Largest, heat};
+use super::{Findings, Largest, Moved, heat};
 use crate::columns::columns;
 use crate::plot::significant;
 use corelay::clock::Clock;
 use std::fmt::Write;
+
+/// Pairs that moved, as far as they are shown.
+const SHOWN: usize = 5;
 
 impl Findings {
     pub(super) fn text(&self) -> String {
@@ -59,6 +62,7 @@ impl Findings {
              {to}, and a margin",
             found.took.as_secs_f64()
         );
+        self.movement(text);
         let _ = writeln!(
             text,
             "  the counter steps by {:.1} ns; {:.6} ticks are a nanosecond, to {:.0} parts in a \
@@ -67,6 +71,37 @@ impl Findings {
             found.rate.ticks_per_ns,
             found.rate.error * 1e6
         );
+    }
+
+    fn movement(&self, text: &mut String) {
+        let (looks, moved) = (self.found.looks, self.moved());
+        let Some(farthest) = moved.first() else {
+            let _ = writeln!(
+                text,
+                "  movement: no offset was another one in {looks} looks at each pair"
+            );
+            return;
+        };
+        let _ = writeln!(
+            text,
+            "  movement: the host moves CPUs: offsets were others at another of {looks} looks; the boundary \
+             is wider by {:.1} ns, and may be too narrow still: corelay-clock's `Watchdog` looks \
+             again, and `Logical` needs no boundary",
+            farthest.ns
+        );
+        for Moved {
+            from,
+            to,
+            ns,
+            certain,
+        } in moved.iter().take(SHOWN)
+        {
+            let how = if *certain { "for certain" } else { "or noise" };
+            let _ = writeln!(text, "    CPUs {from} and {to}: {ns:.1} ns, {how}");
+        }
+        if moved.len() > SHOWN {
+            let _ = writeln!(text, "    and {} more pairs", moved.len() - SHOWN);
+        }
     }
 
     fn costs(&self, text: &mut String) {

@@ -74,7 +74,7 @@ impl Skewed {
     /// let with = SkewedBuilder { skew: 100, step: 1, boundary: 101, delay: 0 };
     /// let clock = with.build().stepping(10);
     /// let times: Vec<u64> = (0..100).map(|_| clock.now().raw()).collect();
-    /// assert!(times.windows(2).any(|two| two[1] + 50 < two[0]), "it steps back, too");
+    /// assert!(times.windows(2).any(|two| two[1] < two[0]), "it steps back, too");
     /// ```
     ///
     /// # Panics

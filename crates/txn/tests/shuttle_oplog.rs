@@ -69,7 +69,8 @@ fn nothing_less_than_what_has_returned<C: Clock + 'static>(
             })
             .collect();
         threads.into_iter().for_each(|t| t.join().unwrap());
-        assert_eq!(log.read(|&n| n), THREADS * TIMES);
+        let seen = log.read(|&n| n);
+        assert_eq!(seen, THREADS * TIMES, "all had returned");
         assert!(log.logs() <= THREADS as usize, "slots are used again");
     });
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 fn hosted(n: usize) -> Builder {
-    Trustees::dedicated(n).host(toy::host)
+    Trustees::dedicated(n).host(toy::host())
 }
 
 /// Runs a closure when it is dropped.

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 fn hosted(n: usize) -> Builder {
-    Trustees::dedicated(n).host(toy::host)
+    Trustees::dedicated(n).host(toy::host())
 }
 
 /// Closures say how far they have come, and wait for each other without holding anything.

@@ -154,10 +154,18 @@ fn send_all(serving: Option<&Serving>, patience: Patience) {
     }
 }
 
+/// True where there is something to be taken or sent that there was not at the last look: the
+/// thread has been answered, or there is room.
+pub(crate) fn have_others_gone_on() -> bool {
+    let mut some = false;
+    for_each_client(|client| some |= client.has_gone_on());
+    some
+}
+
 /// Takes the answers to what closures have asked for, and runs the callbacks, as leaves: a
 /// trustee that waited in one would not serve. True where some are still to come.
 pub(crate) fn take_answers(serving: &Serving) -> bool {
-    let mut pending = serving.nested.get();
+    let mut pending = false;
     for_each_client(|client| {
         let _leaf = Leaf::enter_callbacks();
         client.catch_up();

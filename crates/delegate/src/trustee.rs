@@ -1,23 +1,27 @@
 //! The trustee: the thread that owns objects, from its first pass to its last.
 //!
 //! ```text
-//!          rouse            rouse (and futex wake)
-//!   AWAKE ◄────── DROWSY    AWAKE ◄────── ASLEEP
-//!     │              ▲                       ▲
-//!     └── idle for ──┘ ── heavy barrier, ────┘
-//!         the budget      nothing found
+//!       idle for the budget
+//!   AWAKE ───────────────► DOZING ── heavy barrier, nothing found ──► asleep in the
+//!     ▲                      │                                        thread's sleeper
+//!     └── something found ───┴── roused, or an answer has come ──────────┘
 //!
 //!   AWAKE ── close ──► CLOSED ── all served, all values dropped ──► GONE
 //! ```
-//! A member of a flat team, while its function runs, is DOZING where a trustee is DROWSY or
-//! ASLEEP: it waits for answers too, so its thread sleeps elsewhere, see
-//! [`Member`](crate::Member).
+//! All trustees sleep in one way, in their thread's one sleeper: what their closures have asked of
+//! other trustees makes them clients too, whom answers wake. So do members of flat teams while
+//! their functions wait, and trustees beside whose loops closures run.
 //!
 //! **No request is stranded.** A client publishes, passes the light barrier and looks at
-//! the state; the trustee says DROWSY (or CLOSED), passes the heavy barrier and looks at
+//! the state; the trustee says DOZING (or CLOSED), passes the heavy barrier and looks at
 //! every head and at the inbox. One of the two sees the other: either the trustee finds
 //! the request, or the client finds a state other than AWAKE and rouses (or learns that
 //! it came too late, and takes its request back).
+//!
+//! **No answer is missed.** A trustee that waits for another one looks, after the same barrier,
+//! whether there is something to reap or that one's tail has moved, as a thread does that waits in
+//! [`Client::wait_until`](crate::channel::client::Client). What that look does not find wakes the
+//! sleeper.
 
 mod hosted;
 mod idle;
@@ -59,12 +63,10 @@ use std::time::Duration;
 const AWAKE: u32 = 0;
 /// Polling, where the barrier is not asymmetric: every publication must fence.
 const AWAKE_FENCED: u32 = 1;
-const DROWSY: u32 = 2;
-const ASLEEP: u32 = 3;
-const CLOSED: u32 = 4;
-const GONE: u32 = 5;
 /// Asleep in its thread's sleeper, or about to be.
-const DOZING: u32 = 6;
+const DOZING: u32 = 2;
+const CLOSED: u32 = 3;
+const GONE: u32 = 4;
 
 /// The state of a trustee that polls.
 fn awake() -> u32 {
@@ -180,15 +182,11 @@ impl Shared {
             if matches!(seen, CLOSED | GONE) {
                 return false;
             }
-            // Release: pairs with the Acquire of `Trustee::sleep` and `doze`; what was
-            // published before is seen in the next pass.
+            // Release: pairs with the Acquire of `doze`; what was published before is seen in
+            // the next pass.
             match state.compare_exchange(seen, awake(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => {
-                    match seen {
-                        ASLEEP => self.state.wake_all(),
-                        DOZING => self.seat.wake(),
-                        _ => {}
-                    }
+                    self.seat.wake();
                     return true;
                 }
                 Err(now) => seen = now,
@@ -196,18 +194,19 @@ impl Shared {
         }
     }
 
-    /// The member's thread sleeps in its own sleeper, unless `look` finds its answer, or
-    /// something to serve at any head. It may return early.
+    /// The trustee's thread sleeps in its own sleeper, unless `look` finds an answer that it waits
+    /// for, or something to serve at any head. It may return early.
     ///
-    /// **Nothing is missed.** The member says DOZING, then that its thread sleeps, passes the
-    /// heavy barrier, and looks at its answer, at every head, and whether it still dozes. A
+    /// **Nothing is missed.** The trustee says DOZING, then that its thread sleeps, passes the
+    /// heavy barrier, and looks at its answers, at every head, and whether it still dozes. A
     /// client publishes, passes the light barrier, and looks at the state. Where it sees
     /// DOZING it says AWAKE and wakes the thread: which sleeps, or will see that it dozes no
     /// more. Where it sees AWAKE, its request was there before DOZING was said and is found;
     /// or another client has said AWAKE, and the same holds for that one's wake-up.
     pub(crate) fn doze(&self, sleeper: &Sleeper, look: impl FnOnce() -> bool) {
         let state = self.state.word();
-        // Relaxed: ordered by the barrier of the sleeper. An exchange, as in `Trustee::sleep`.
+        // Relaxed: ordered by the barrier of the sleeper. An exchange, here as below: it continues
+        // the order of the word's changes where a client has changed it, also in loom's eyes.
         state.swap(DOZING, Ordering::Relaxed);
         // Relaxed: as above.
         sleeper.sleep(None, || look() || state.load(Ordering::Relaxed) != DOZING);
@@ -259,7 +258,7 @@ impl Shared {
         // Relaxed: a figure.
         match self.state.word().load(Ordering::Relaxed) {
             AWAKE | AWAKE_FENCED => State::Awake,
-            DROWSY | ASLEEP | DOZING => State::Asleep,
+            DOZING => State::Asleep,
             _ => State::Closing,
         }
     }
@@ -370,6 +369,7 @@ impl Trustee {
 
     fn serve(mut self) {
         let Settings { batch, spin, .. } = self.shared.settings;
+        let sleeper = self.shared.seat.take_sleeper();
         let mut idle = Idle::default();
         while !self.closing {
             let ran = self.pass(false, batch);
@@ -390,7 +390,7 @@ impl Trustee {
             }
             self.publish_metrics();
             if idle.is_time_to_sleep(spin, waits_for_others) {
-                self.sleep();
+                self.doze(&sleeper, waits_for_others);
             }
         }
         self.refuse_and_drain();
@@ -466,11 +466,13 @@ impl Trustee {
     }
 
     /// Looks after what closures have asked of other trustees. True where answers are still
-    /// to come: they arrive in another place than requests do, so the trustee stays awake.
+    /// to come, or room.
     #[cold]
     fn serve_own_requests(&self) -> bool {
+        let waits_for_answers = nested::take_answers(&self.serving);
+        // After the callbacks, which make room.
         self.send_nested();
-        nested::take_answers(&self.serving)
+        waits_for_answers || self.serving.nested.get()
     }
 
     /// Looks at every head; true where there is something.
@@ -502,35 +504,21 @@ impl Trustee {
         }
     }
 
-    /// Sleeps until there is work, unless some is found on the way.
-    fn sleep(&mut self) {
-        let state = self.shared.state.word();
-        // Relaxed: ordered by the barrier. An exchange, here as below: it continues the order
-        // of the word's changes where a client has changed it, also in loom's eyes.
-        state.swap(DROWSY, Ordering::Relaxed);
-        // Pairs with the light barrier of every publication.
-        barrier::heavy();
-        let batch = self.shared.settings.batch;
-        if self.shared.inbox.has_news()
-            || marks::pass(&self.serving, || self.look_at_heads(batch)) > 0
-        {
-            // Relaxed: a client that sees DROWSY meanwhile writes the same.
-            state.swap(awake(), Ordering::Relaxed);
-            return;
-        }
-        // Acquire: pairs with the Release of `rouse`, here where somebody has roused us, …
-        if state
-            .compare_exchange(DROWSY, ASLEEP, Ordering::Relaxed, Ordering::Acquire)
-            .is_err()
-        {
-            return;
-        }
-        self.sleeps += 1;
-        self.publish_metrics();
-        // … and here where somebody wakes us.
-        while state.load(Ordering::Acquire) == ASLEEP {
-            self.shared.state.wait(ASLEEP, None);
-        }
+    /// Sleeps until there is work or, where the trustee waits for others, one of them has gone on,
+    /// unless that is found on the way: see [`Shared::doze`].
+    fn doze(&mut self, sleeper: &Sleeper, waits_for_others: bool) {
+        let shared = Arc::clone(&self.shared);
+        shared.doze(sleeper, || {
+            let finds = self.shared.inbox.has_news()
+                || self.look_again()
+                || (waits_for_others && nested::have_others_gone_on())
+                || (self.shared.settings.host.is_some() && self.has_turns());
+            if !finds {
+                self.sleeps += 1;
+                self.publish_metrics();
+            }
+            finds
+        });
     }
 
     /// Takes the news; drops objects whose last handle has gone.

@@ -96,3 +96,71 @@ fn closures_that_post_into_each_other_let_their_trustees_end() {
         drop(ClientGuard::new());
     });
 }
+
+/// The trustee that asked sleeps, or is about to, when the answer comes, and nobody asks it for
+/// anything more: the answer wakes it.
+#[test]
+fn an_answer_wakes_the_trustee_that_has_asked() {
+    long_excerpt(|| {
+        let (first, second) = (trustees(), trustees());
+        let (outer, inner) = (first.entrust(0u64), second.entrust(0u64));
+        let (begun, go, heard) = (Flag::new(), Flag::new(), Flag::new());
+        let (begin, wait) = (begun.clone(), go.clone());
+        inner.post(move |_| {
+            begin.raise();
+            wait.wait();
+        });
+        begun.wait();
+        let (asked, hear, ask) = (Flag::new(), heard.clone(), inner.clone());
+        let raise = asked.clone();
+        outer.post(move |_| {
+            ask.apply_then(|n| *n += 1, move |()| hear.raise());
+            raise.raise();
+        });
+        asked.wait();
+        explored(|| {
+            go.raise();
+            heard.wait();
+        });
+        drop((outer, inner));
+        drop(ClientGuard::new());
+        first.shutdown();
+        second.shutdown();
+    });
+}
+
+/// The same of one whose queue is full: room wakes it.
+#[test]
+fn room_wakes_the_trustee_that_has_a_queue() {
+    long_excerpt(|| {
+        let trustees = Trustees::dedicated(2).window(1).start().unwrap();
+        let (here, there) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, ()));
+        let (begun, go, ran) = (Flag::new(), Flag::new(), Flag::new());
+        let (begin, wait) = (begun.clone(), go.clone());
+        there.post(move |()| {
+            begin.raise();
+            wait.wait();
+        });
+        begun.wait();
+        for last in [None, Some(ran.clone())] {
+            let (asked, on) = (Flag::new(), there.clone());
+            let raise = asked.clone();
+            here.post(move |()| {
+                on.post(move |()| {
+                    if let Some(ran) = last {
+                        ran.raise();
+                    }
+                });
+                raise.raise();
+            });
+            asked.wait();
+        }
+        explored(|| {
+            go.raise();
+            ran.wait();
+        });
+        drop((here, there));
+        drop(ClientGuard::new());
+        trustees.shutdown();
+    });
+}

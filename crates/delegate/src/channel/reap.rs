@@ -308,6 +308,16 @@ impl Client {
         self.is_done()
     }
 
+    /// Whether there is something to reap, or the tail has moved since the last look: what
+    /// [`await_progress`](Self::await_progress) waits for.
+    pub(crate) fn has_gone_on(&self) -> bool {
+        if self.lone.is_pending() {
+            return !self.is_lone_unanswered();
+        }
+        let before = self.reaper.tail();
+        self.is_reapable(self.reaper.reaped(), before) || self.reaper.look(self.channel()) != before
+    }
+
     /// Waits until there is something to reap or the tail has moved. `why` is for a recording.
     pub(super) fn await_progress(&self, why: &'static trace::Mark) {
         if self.thread.has_left_callbacks() {

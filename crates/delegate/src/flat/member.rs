@@ -143,8 +143,7 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
         trustee.pass(false, u32::MAX);
         trustee.send_nested();
     }
-    let sleeper = Sleeper::current();
-    shared.seat.set_sleeper(std::sync::Arc::clone(&sleeper));
+    let sleeper = shared.seat.take_sleeper();
     let member = Member {
         policy: shared.settings.policy.unwrap_or_default().choose(),
         number: job.number,

@@ -7,13 +7,14 @@ use corelay_sync::facade::sync::{Arc, Mutex};
 use corelay_sync::wait::Sleeper;
 use corelay_sync::{CachePadded, Futex, barrier};
 use std::any::Any;
+use std::sync::OnceLock;
 
 /// The part of a trustee's shared state that only members of flat teams use.
 pub(crate) struct Seat {
     /// Somebody waits for this member (thesis, "Doorbell").
     bell: CachePadded<AtomicBool>,
-    /// Where the member's thread sleeps while its function runs.
-    sleeper: Mutex<Option<std::sync::Arc<Sleeper>>>,
+    /// Where the trustee's thread sleeps.
+    sleeper: OnceLock<std::sync::Arc<Sleeper>>,
     job: Mutex<Option<Job>>,
     /// Announces a job.
     pub(crate) work: Node,
@@ -23,7 +24,7 @@ impl Seat {
     pub(crate) fn new() -> Self {
         Self {
             bell: CachePadded::new(AtomicBool::new(false)),
-            sleeper: Mutex::new(None),
+            sleeper: OnceLock::new(),
             job: Mutex::new(None),
             work: Node::new(Kind::Work),
         }
@@ -61,16 +62,16 @@ impl Seat {
         true
     }
 
-    /// Says where the member's thread sleeps.
-    pub(crate) fn set_sleeper(&self, sleeper: std::sync::Arc<Sleeper>) {
-        *self.sleeper.lock().expect("never poisoned") = Some(sleeper);
+    /// Says where the trustee's thread sleeps: in the calling thread's sleeper.
+    pub(crate) fn take_sleeper(&self) -> std::sync::Arc<Sleeper> {
+        std::sync::Arc::clone(self.sleeper.get_or_init(Sleeper::current))
     }
 
     /// Wakes the thread, which dozes or is about to.
     pub(crate) fn wake(&self) {
-        let sleeper = self.sleeper.lock().expect("never poisoned").clone();
-        sleeper
-            .expect("a member says where it sleeps before it does")
+        self.sleeper
+            .get()
+            .expect("a trustee says where it sleeps before it does")
             .wake_if_asleep();
     }
 
@@ -179,7 +180,6 @@ pub(crate) mod checked {
     use super::{Round, Seat};
     use crate::dedicated::Trustees;
     use crate::trustee::Shared;
-    use corelay_sync::wait::Sleeper;
 
     /// See [`Seat`].
     pub struct Doorbell(Seat);
@@ -217,8 +217,7 @@ pub(crate) mod checked {
     impl Dozer {
         /// The member's thread: sleeps, unless it finds something.
         pub fn doze(&self, look: impl FnOnce() -> bool) {
-            let sleeper = Sleeper::current();
-            self.0.seat.set_sleeper(std::sync::Arc::clone(&sleeper));
+            let sleeper = self.0.seat.take_sleeper();
             self.0.doze(&sleeper, look);
         }
 

@@ -1,9 +1,7 @@
 //! The loop of a trustee beside which launched closures run, as coroutines of its thread.
 //!
 //! As [`Trustee::run`]'s own, but for turns: a pass, then those coroutines that are ready, then what
-//! closures that have ended have left. It sleeps as a member does, in its thread's sleeper, which
-//! requests wake, answers, and whoever makes a coroutine ready: see
-//! [`Shared::doze`](crate::trustee::Shared::doze).
+//! closures that have ended have left. Whoever makes a coroutine ready wakes it, too.
 //!
 //! **It ends** when it has been asked to and no closure runs any more. A launch that was accepted
 //! before the trustee closed, and is found only then, opens it again.
@@ -12,6 +10,7 @@ use super::idle::Idle;
 use super::{Settings, Trustee, awake};
 use crate::channel::lane::Lane;
 use crate::held::circle;
+use crate::nested;
 use crate::object::Header;
 use crate::thread::{is_client, turn};
 use corelay_sync::facade::atomic::Ordering;
@@ -25,8 +24,7 @@ const TURN_EVERY: u64 = 64;
 
 impl Trustee {
     pub(super) fn serve_hosted(mut self) {
-        let sleeper = Sleeper::current();
-        self.shared.seat.set_sleeper(sleeper.clone());
+        let sleeper = self.shared.seat.take_sleeper();
         loop {
             self.serve_beside_others(&sleeper);
             self.refuse_and_drain();
@@ -56,7 +54,7 @@ impl Trustee {
                 continue;
             }
             if idle.is_time_to_sleep(spin, waits_for_others) {
-                self.doze(sleeper);
+                self.doze(sleeper, waits_for_others);
             }
         }
     }
@@ -101,7 +99,7 @@ impl Trustee {
     }
 
     /// Serves until `is_over`, on behalf of a coroutine that cannot be suspended: as the loop does,
-    /// but gives no turns, and what closures have left that have ended stays left.
+    /// but gives no turns, and leaves what closures have left that have ended.
     pub(crate) fn serve_beneath(&mut self, is_over: &mut dyn FnMut() -> bool) {
         let Settings { batch, spin, .. } = self.shared.settings;
         let (sleeper, shared) = (Sleeper::current(), Arc::clone(&self.shared));
@@ -119,6 +117,7 @@ impl Trustee {
                         is_over()
                             || shared.inbox.has_news()
                             || self.look_again()
+                            || (waits_for_others && nested::have_others_gone_on())
                             || self.refuse_circular()
                     });
                 }
@@ -126,18 +125,10 @@ impl Trustee {
         }
     }
 
-    /// Sleeps until there is work, unless some is found on the way.
-    fn doze(&mut self, sleeper: &Sleeper) {
-        self.sleeps += 1;
-        self.publish_metrics();
-        let shared = Arc::clone(&self.shared);
-        shared.doze(sleeper, || {
-            self.shared.inbox.has_news()
-                || self.look_again()
-                || self.serving.holds.wake()
-                || self.refuse_circular()
-                || turn(wait::has_ready)
-        });
+    /// True where a coroutine can go on, or has been refused. Those that need not wait any more are
+    /// made ready.
+    pub(super) fn has_turns(&self) -> bool {
+        self.serving.holds.wake() || self.refuse_circular() || turn(wait::has_ready)
     }
 
     /// Runs what has been deferred for `object`, of those first that have waited longest.
@@ -155,7 +146,7 @@ impl Trustee {
 
     /// Takes requests again: closures run that may ask for something.
     fn reopen(&self) {
-        // Relaxed: whoever has seen CLOSED looks at the state again. An exchange, as in `sleep`.
+        // Relaxed: whoever has seen CLOSED looks at the state again. An exchange, as in `Shared::doze`.
         self.shared.state.word().swap(awake(), Ordering::Relaxed);
         self.shared.state.wake_all();
     }

@@ -34,18 +34,18 @@ impl Idle {
     }
 
     /// There is nothing at the heads either. True where the trustee has polled for `spin` and is
-    /// to sleep; never where it `waits_for_others`, whose answers do not wake it.
+    /// to sleep. One that `waits_for_others` yields until then.
     pub(super) fn is_time_to_sleep(&mut self, spin: Duration, waits_for_others: bool) -> bool {
         let since = *self
             .since
             .get_or_insert_with(|| (!MODEL).then(Instant::now));
         let is_over = since.is_none_or(|since| since.elapsed() >= spin);
-        if is_over && !waits_for_others {
+        if is_over {
             self.since = None;
             return true;
         }
         if waits_for_others || Backoff::new().is_yielding() {
-            // One CPU: whoever has work for us needs it.
+            // Whoever answers us, or has work for us where there is one CPU, needs it.
             thread::yield_now();
         }
         false

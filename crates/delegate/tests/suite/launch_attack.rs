@@ -126,7 +126,11 @@ impl Attack {
 }
 
 fn attack(trustees: usize, clients: u64, window: usize, seed: u64) -> u64 {
-    let all = start(Trustees::dedicated(trustees).host(toy::host()).window(window));
+    let all = start(
+        Trustees::dedicated(trustees)
+            .host(toy::host())
+            .window(window),
+    );
     let objects = (0..6).map(|i| all.entrust_on(i % trustees, 0)).collect();
     let attack = Attack {
         objects: Arc::new(objects),

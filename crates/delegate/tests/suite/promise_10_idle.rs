@@ -1,7 +1,8 @@
 //! Promise 10: An idle trustee sleeps, and every kind of news wakes it.
 
-use crate::support::{Tally, one, scaled, start, until, watchdog};
-use corelay_delegate::{Trustees, barrier};
+use crate::support::{Gate, Tally, one, scaled, start, until, watchdog};
+use crate::toy;
+use corelay_delegate::{Trust, Trustees, barrier};
 use corelay_sync::{Issue, Session, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -158,6 +159,110 @@ fn promise_10_sleepers_take_turns() {
             i / 2 + 1
         );
     }
+}
+
+/// Of the trustees below. The test itself makes three requests at a time.
+const WINDOW: usize = 4;
+
+/// Two trustees, plain and with a host: the second one runs a closure until the gate opens.
+fn blocked(each: impl Fn(&Trustees, [Trust<u64>; 2], &Gate)) {
+    for builder in [
+        Trustees::dedicated(2),
+        Trustees::dedicated(2).host(toy::host),
+    ] {
+        let trustees = start(builder.spin(Duration::ZERO).window(WINDOW));
+        let objects = [trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64)];
+        let (gate, begun) = (Gate::new(), Gate::new());
+        let (opens, begins) = (gate.clone(), begun.clone());
+        objects[1].post(move |_| {
+            begins.open();
+            opens.wait();
+        });
+        begun.wait();
+        each(&trustees, objects, &gate);
+    }
+}
+
+/// The first trustee sleeps, and does not wake up though it waits for another one.
+fn sleeps_on(trustees: &Trustees, since: u64) {
+    until(|| trustees.metrics()[0].sleeps > since);
+    let before = trustees.metrics()[0];
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(trustees.metrics()[0], before);
+}
+
+#[test]
+fn promise_10_a_trustee_sleeps_until_its_closures_are_answered() {
+    let _watch = watchdog();
+    blocked(|trustees, [here, there], gate| {
+        let (begun, go, heard) = (Gate::new(), Gate::new(), Gate::new());
+        let (begins, goes, hears) = (begun.clone(), go.clone(), heard.clone());
+        let asked = there.clone();
+        here.post(move |_| {
+            begins.open();
+            goes.wait();
+            asked.apply_then(
+                |n| {
+                    *n += 1;
+                    *n
+                },
+                move |one| {
+                    assert_eq!(one, 1);
+                    hears.open();
+                },
+            );
+        });
+        begun.wait();
+        let slept = trustees.metrics()[0].sleeps;
+        go.open();
+        sleeps_on(trustees, slept);
+        gate.open();
+        // Nobody asks the first one for anything more.
+        heard.wait();
+    });
+}
+
+#[test]
+fn promise_10_a_trustee_sleeps_until_its_closures_requests_find_room() {
+    let _watch = watchdog();
+    blocked(|trustees, [here, there], gate| {
+        let (ran, all) = (Arc::new(AtomicU64::new(0)), 2 * WINDOW as u64);
+        let ask = |form| {
+            let (there, ran) = (there.clone(), Arc::clone(&ran));
+            here.post(move |_| {
+                // As many as the window has room for, or the queue.
+                for _ in 0..WINDOW {
+                    let ran = Arc::clone(&ran);
+                    let count = move |_: &mut u64| {
+                        ran.fetch_add(1, Ordering::Relaxed);
+                    };
+                    match form {
+                        0 => there.post(count),
+                        _ => there.apply_then(count, |()| ()),
+                    }
+                }
+            });
+        };
+        for forms in [[0, 0], [1, 1], [0, 1], [1, 0]] {
+            let before = ran.load(Ordering::Relaxed);
+            let (begun, go) = (Gate::new(), Gate::new());
+            let (begins, goes) = (begun.clone(), go.clone());
+            here.post(move |_| {
+                begins.open();
+                goes.wait();
+            });
+            begun.wait();
+            let slept = trustees.metrics()[0].sleeps;
+            forms.into_iter().for_each(ask);
+            go.open();
+            if before == 0 {
+                sleeps_on(trustees, slept);
+                gate.open();
+            }
+            // Nobody asks the first one for anything more.
+            until(|| ran.load(Ordering::Relaxed) == before + all);
+        }
+    });
 }
 
 #[test]

@@ -168,7 +168,7 @@ const WINDOW: usize = 4;
 fn blocked(each: impl Fn(&Trustees, [Trust<u64>; 2], &Gate)) {
     for builder in [
         Trustees::dedicated(2),
-        Trustees::dedicated(2).host(toy::host),
+        Trustees::dedicated(2).host(toy::host()),
     ] {
         let trustees = start(builder.spin(Duration::ZERO).window(WINDOW));
         let objects = [trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64)];

@@ -4,7 +4,7 @@
 #[path = "../../fibre/tests/promise/mod.rs"]
 mod promise;
 
-use corelay::fibre::{self, Mutex, Semaphore, sleep, yield_now};
+use corelay::fibre::{self, Mutex, Semaphore, StackSize, sleep, yield_now};
 use corelay::{AsyncError, CircularWait, Trust, Trustees, TryApplyError, barrier};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -236,4 +236,42 @@ fn shutdown_waits_for_closures_that_sleep() {
     }
     trustees.shutdown();
     assert_eq!(ended.load(Ordering::Relaxed), 10);
+}
+
+/// Their stacks are as large as the trustees'; captures need no room there.
+#[test]
+fn large_captures_and_results_of_fibres_and_launches() {
+    const BYTES: usize = 1 << 20;
+    fn ends(bytes: &[u8; BYTES]) -> (u8, u8) {
+        (bytes[0], bytes[BYTES - 1])
+    }
+    fn ask() {
+        let usual = hosted(1);
+        let t = usual.entrust([1; BYTES]);
+        let captured = [2; BYTES];
+        let launch = t.launch(move |own| (ends(own), ends(&captured)));
+        assert_eq!(launch.join().unwrap(), ((1, 1), (2, 2)));
+        // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
+        let host = unsafe { fibre::host() };
+        let roomy = Trustees::dedicated(1).stack_size(16 * BYTES).host(host);
+        let roomy = roomy.start().expect("there are threads");
+        let made = roomy.entrust(3).launch(|n| [*n; BYTES]);
+        assert_eq!(ends(&made.join().unwrap()), (3, 3));
+        // On a fibre whose stack has room for what it asks.
+        let cluster = promise::cluster(1);
+        let size = StackSize::new(64 * BYTES).unwrap();
+        let fibre = cluster.fibre().stack_size(size).spawn(move || {
+            let captured = [4; BYTES];
+            let seen = t.apply(move |own| {
+                *own = captured;
+                ends(own)
+            });
+            let result = roomy.entrust([5; BYTES]).apply(|own| *own);
+            (seen, ends(&result))
+        });
+        assert_eq!(fibre.unwrap().join().unwrap(), ((4, 4), (5, 5)));
+    }
+    // The stack of who asks is its own affair.
+    let thread = std::thread::Builder::new().stack_size(64 * BYTES);
+    thread.spawn(ask).unwrap().join().unwrap();
 }

@@ -68,6 +68,7 @@ impl Trustees {
             groups: false,
             policy: None,
             observe: false,
+            stack_size: None,
             host: None,
         }
     }
@@ -219,6 +220,7 @@ pub struct Builder {
     /// Of the members of a flat team.
     pub(crate) policy: Option<Policy>,
     observe: bool,
+    stack_size: Option<usize>,
     host: Option<Host>,
 }
 
@@ -322,6 +324,28 @@ impl Builder {
         self
     }
 
+    /// Bytes of each trustee's stack, ordinarily as many as the standard library gives a thread
+    /// (2 MiB). On [hosted](Self::host) trustees of each launched closure's stack, too, which has
+    /// 256 KiB otherwise. They are address space: memory is taken where it is touched.
+    ///
+    /// It has to hold what closures and destructors keep in their frames, and what closures return,
+    /// or [`entrust_with`](Trustees::entrust_with) builds: of that several copies where nothing is
+    /// optimised, six at most, besides those that the closure itself makes. Captures of more than
+    /// 4 KiB are boxed by who asks, and values of [`entrust`](Trustees::entrust) that large go from
+    /// frame to heap: of neither is anything on the trustee's stack.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(1).stack_size(64 << 20).start()?;
+    /// let table = trustees.entrust_with(|| [0u32; 1 << 20]); // built there
+    /// assert_eq!(table.apply(|table| table.len()), 1 << 20);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = Some(bytes);
+        self
+    }
+
     /// Starts the trustees.
     ///
     /// # Errors
@@ -371,6 +395,7 @@ impl Builder {
             policy: self.policy,
             observe: self.observe,
             cpu: self.cpus.get(i).copied(),
+            stack_size: self.stack_size,
             // Without a look at each request nothing can be deferred.
             host: self.host.filter(|_| !self.bare),
         }
@@ -383,14 +408,15 @@ impl Builder {
         let home = Object::new(Registry::default(), Arc::clone(&shared));
         let trustee = Arc::clone(&shared);
         let for_thread = Home(home);
-        let cpu = self.cpus.get(i).copied();
-        let thread = crate::launch::spawn(name, cpu, move || {
+        let thread = crate::launch::spawn(name, &shared.settings, move || {
             let for_thread = for_thread;
-            let host = trustee.settings.host;
+            let Settings {
+                host, stack_size, ..
+            } = trustee.settings;
             let run = move || Trustee::new(trustee, for_thread.0).run();
             match host {
                 None => run(),
-                Some(host) => crate::launch::host(host, run),
+                Some(host) => crate::launch::host(host, stack_size, run),
             }
         });
         match thread {

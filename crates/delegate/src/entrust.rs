@@ -4,6 +4,7 @@
 //! registry, which keeps all it owns.
 
 use crate::dedicated::{Member, Trustees};
+use crate::large::is_large;
 use crate::object::{Header, Object};
 use crate::serving::guarded;
 use crate::thread::connect;
@@ -12,6 +13,7 @@ use crate::trustee::{Registry, Shared};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use std::any::type_name;
+use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
@@ -36,7 +38,7 @@ impl Trustees {
     /// Inside a delegated closure.
     #[track_caller]
     pub fn entrust<T: Send + 'static>(&self, value: T) -> Trust<T> {
-        self.entrust_to(self.turn(), move || value)
+        self.entrust_value(self.turn(), value)
     }
 
     /// As [`entrust`](Self::entrust) for each of `values`, with one round trip for many of
@@ -100,10 +102,13 @@ impl Trustees {
     /// Where there are not so many; inside a delegated closure.
     #[track_caller]
     pub fn entrust_on<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
-        self.entrust_to(trustee, move || value)
+        self.entrust_value(trustee, value)
     }
 
     /// Has the next trustee in turn build a value, which therefore need not be `Send`.
+    ///
+    /// It is built on the trustee's stack, several times over without optimisation: for values of
+    /// some hundred KiB see [`Builder::stack_size`](crate::Builder::stack_size).
     ///
     /// ```
     /// # use corelay_delegate::Trustees;
@@ -134,21 +139,69 @@ impl Trustees {
     }
 
     #[track_caller]
-    fn entrust_to<T: 'static>(&self, trustee: usize, build: impl FnOnce() -> T + Send) -> Trust<T> {
-        let member = self
-            .members
-            .get(trustee)
-            .unwrap_or_else(|| panic!("corelay: trustee {trustee} of {}", self.members.len()));
+    fn entrust_value<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
+        if const { !is_large::<T>() } {
+            return self.build_on(trustee, move || value);
+        }
+        // The trustee takes it from here.
+        let mut offered = Offered {
+            value: ManuallyDrop::new(value),
+            is_taken: false,
+        };
+        let offer = &mut offered;
+        let member = self.member(trustee);
+        let trustee = Arc::clone(&member.shared);
+        member.register("Trustees::entrust", move |registry| {
+            // SAFETY: taken once.
+            let handle = unsafe { adopt_from(registry, &raw mut offer.value, &trustee) };
+            offer.is_taken = true;
+            enlist(&trustee, std::slice::from_ref(&handle));
+            handle
+        })
+    }
+
+    #[track_caller]
+    fn entrust_to<T, F>(&self, trustee: usize, build: F) -> Trust<T>
+    where
+        T: 'static,
+        F: FnOnce() -> T + Send,
+    {
+        if const { is_large::<F>() } {
+            let build: Box<dyn FnOnce() -> T + Send + '_> = Box::new(build);
+            self.build_on(trustee, build)
+        } else {
+            self.build_on(trustee, build)
+        }
+    }
+
+    #[track_caller]
+    fn build_on<T: 'static>(&self, trustee: usize, build: impl FnOnce() -> T + Send) -> Trust<T> {
+        let member = self.member(trustee);
         let trustee = Arc::clone(&member.shared);
         // A panic of `build` must not poison the registry, so it comes back as a value.
         let built = member.register("Trustees::entrust", move |registry| {
-            guarded(build).map(|value| {
-                let handle = adopt(registry, value, &trustee);
-                enlist(&trustee, std::slice::from_ref(&handle));
-                handle
-            })
+            let adopted = if const { is_large::<T>() } {
+                // Off the stack as soon as it is there.
+                let built = guarded(|| {
+                    let mut place = Box::<ManuallyDrop<T>>::new_uninit();
+                    // SAFETY: of this type but for the name.
+                    unsafe { place.as_mut_ptr().cast::<T>().write(build()) };
+                    place
+                });
+                // SAFETY: taken once.
+                built.map(|mut place| unsafe { adopt_from(registry, place.as_mut_ptr(), &trustee) })
+            } else {
+                guarded(build).map(|value| adopt(registry, value, &trustee))
+            };
+            adopted.inspect(|handle| enlist(&trustee, std::slice::from_ref(handle)))
         });
         built.unwrap_or_else(|payload| resume_unwind(payload))
+    }
+
+    #[track_caller]
+    fn member(&self, number: usize) -> &Member {
+        let member = self.members.get(number);
+        member.unwrap_or_else(|| panic!("corelay: trustee {number} of {}", self.members.len()))
     }
 
     #[track_caller]
@@ -159,10 +212,17 @@ impl Trustees {
         let member = &self.members[trustee];
         let trustee = Arc::clone(&member.shared);
         member.register("Trustees::entrust_all", move |registry| {
-            let values = values.into_iter();
-            let handles: Vec<_> = values
-                .map(|value| adopt(registry, value, &trustee))
-                .collect();
+            let (len, mut values) = (values.len(), values);
+            // SAFETY: fewer. Nobody drops them there.
+            unsafe { values.set_len(0) };
+            let place = values.as_mut_ptr().cast::<ManuallyDrop<T>>();
+            let adopt = |i| {
+                // SAFETY: there are so many.
+                let place = unsafe { place.add(i) };
+                // SAFETY: taken once each.
+                unsafe { adopt_from(registry, place, &trustee) }
+            };
+            let handles: Vec<_> = (0..len).map(adopt).collect();
             enlist(&trustee, &handles);
             handles
         })
@@ -189,9 +249,39 @@ impl Member {
     }
 }
 
+/// A value in its owner's frame, which is dropped there unless its trustee has taken it.
+struct Offered<T> {
+    value: ManuallyDrop<T>,
+    is_taken: bool,
+}
+
+impl<T> Drop for Offered<T> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            // SAFETY: nobody has it, and it is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
+}
+
 /// An object for `value`, on its trustee.
 pub(crate) fn adopt<T>(registry: &mut Registry, value: T, trustee: &Arc<Shared>) -> Trust<T> {
-    let object = Object::new(value, Arc::clone(trustee));
+    let mut value = ManuallyDrop::new(value);
+    // SAFETY: not used again.
+    unsafe { adopt_from(registry, &raw mut value, trustee) }
+}
+
+/// An object for the value at `source`, on its trustee.
+///
+/// # Safety
+/// There is one, and nobody uses it again.
+unsafe fn adopt_from<T>(
+    registry: &mut Registry,
+    source: *mut ManuallyDrop<T>,
+    trustee: &Arc<Shared>,
+) -> Trust<T> {
+    // SAFETY: the caller's duty.
+    let object = unsafe { Object::take_from(source, Arc::clone(trustee)) };
     registry.adopt(object.cast::<Header>());
     let object = NonNull::new(object).expect("from a box");
     Trust::from_object(object, trustee.slot.get())

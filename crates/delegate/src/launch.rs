@@ -1,19 +1,23 @@
 //! Starts a trustee's thread: named, pinned, and known to have succeeded.
 
 use crate::dedicated::StartError;
+use crate::trustee::Settings;
 use corelay_sync::facade::thread::JoinHandle;
 use corelay_sync::wait::Host;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Starts `run` on a thread named `name`, pinned to `cpu` where one is given.
+/// Starts `run` on a thread named `name`, pinned and with such a stack as `settings` say.
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 pub(crate) fn spawn(
     name: String,
-    cpu: Option<usize>,
+    settings: &Settings,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StartError> {
     use std::sync::mpsc::sync_channel;
+    let &Settings {
+        cpu, stack_size, ..
+    } = settings;
     let (tell, told) = sync_channel(1);
     let body = move || {
         if let Some(cpu) = cpu
@@ -32,10 +36,11 @@ pub(crate) fn spawn(
         run();
         std::mem::forget(bomb);
     };
-    let thread = std::thread::Builder::new()
-        .name(name)
-        .spawn(body)
-        .map_err(StartError::Thread)?;
+    let mut builder = std::thread::Builder::new().name(name);
+    if let Some(bytes) = stack_size {
+        builder = builder.stack_size(bytes);
+    }
+    let thread = builder.spawn(body).map_err(StartError::Thread)?;
     match told.recv() {
         Ok(Ok(())) => Ok(thread),
         Ok(Err(error)) => {
@@ -50,20 +55,21 @@ pub(crate) fn spawn(
 #[cfg(any(corelay_loom, corelay_shuttle, corelay_lines))]
 pub(crate) fn spawn(
     _name: String,
-    _cpu: Option<usize>,
+    _settings: &Settings,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, StartError> {
     Ok(corelay_sync::facade::thread::spawn(run))
 }
 
-/// Runs a trustee as a coroutine of `host`.
-pub(crate) fn host(host: Host, run: impl FnOnce() + 'static) {
+/// Runs a trustee as a coroutine of `host`, on stacks of so many bytes.
+pub(crate) fn host(host: Host, stack: Option<usize>, run: impl FnOnce() + 'static) {
     let has_ended = Rc::new(Cell::new(false));
     let end = Rc::clone(&has_ended);
-    host.run(Box::new(move || {
+    let body = Box::new(move || {
         run();
         end.set(true);
-    }));
+    });
+    host.run(body, stack);
     // Whatever becomes of a panic there: see above.
     if !has_ended.get() {
         eprintln!("corelay: a trustee's host has not run it to its end");

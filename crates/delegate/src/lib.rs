@@ -51,6 +51,7 @@ mod flat;
 mod future;
 mod held;
 mod inbox;
+mod large;
 mod launch;
 mod leaf;
 mod marks;

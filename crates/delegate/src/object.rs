@@ -71,19 +71,48 @@ impl<T> Object<T> {
 
     /// Allocates an object with one handle.
     pub(crate) fn new(value: T, trustee: Arc<Shared>) -> *mut Self {
-        Box::into_raw(Box::new(Self {
-            header: Header {
-                node: Node::new(Kind::Retire),
-                refs: AtomicUsize::new(1),
-                trustee,
-                vtable: Self::VTABLE,
-                place: Cell::new(0),
-                poison: AtomicU8::new(HEALTHY),
-                is_held: Cell::new(false),
-                memory: Shadow::new(1),
-            },
-            value: UnsafeCell::new(ManuallyDrop::new(value)),
-        }))
+        let mut value = ManuallyDrop::new(value);
+        // SAFETY: not used again.
+        unsafe { Self::take_from(&raw mut value, trustee) }
+    }
+
+    /// Allocates an object with one handle, and moves its value there from `source`, not by the
+    /// stack.
+    ///
+    /// # Safety
+    /// There is a value at `source`, and nobody uses it again.
+    pub(crate) unsafe fn take_from(
+        source: *mut ManuallyDrop<T>,
+        trustee: Arc<Shared>,
+    ) -> *mut Self {
+        let object = Box::into_raw(Box::<Self>::new_uninit()).cast::<Self>();
+        let header = Header {
+            node: Node::new(Kind::Retire),
+            refs: AtomicUsize::new(1),
+            trustee,
+            vtable: Self::VTABLE,
+            place: Cell::new(0),
+            poison: AtomicU8::new(HEALTHY),
+            is_held: Cell::new(false),
+            memory: Shadow::new(1),
+        };
+        // SAFETY: allocated for it.
+        let place = unsafe { &raw mut (*object).header };
+        // SAFETY: as above.
+        unsafe { place.write(header) };
+        // SAFETY: as above.
+        let place = unsafe { &raw mut (*object).value };
+        #[cfg(not(corelay_loom))]
+        // SAFETY: as above, and the caller's duty; the cell is its value, transparently.
+        unsafe {
+            place.copy_from_nonoverlapping(source.cast(), 1)
+        };
+        #[cfg(corelay_loom)]
+        // SAFETY: as above. Loom's cell has more in it; values are small there.
+        unsafe {
+            place.write(UnsafeCell::new(source.read()))
+        };
+        object
     }
 
     /// The value.

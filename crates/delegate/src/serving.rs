@@ -4,6 +4,7 @@
 use crate::discard::discard;
 use crate::error::Poisoned;
 use crate::held::Holds;
+use crate::large::{is_large, run_boxed};
 use crate::leaf::Leaf;
 use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
 use crate::report::sampler::Sampler;
@@ -153,7 +154,13 @@ impl Serving {
             });
         }
         // SAFETY: the caller's duties.
-        let result = guarded(|| f(unsafe { Object::value(object.cast::<Object<T>>()) }));
+        let value = unsafe { Object::value(object.cast::<Object<T>>()) };
+        let result = if const { is_large::<F>() } {
+            let f = Box::new(f);
+            guarded(|| run_boxed(f, value))
+        } else {
+            guarded(|| f(value))
+        };
         if result.is_err() {
             self.poison(object);
         }

@@ -109,6 +109,8 @@ pub(crate) struct Settings {
     pub(crate) observe: bool,
     /// The CPU that the trustee is pinned to.
     pub(crate) cpu: Option<usize>,
+    /// See `Builder::stack_size`.
+    pub(crate) stack_size: Option<usize>,
     /// See `Builder::host`.
     pub(crate) host: Option<Host>,
 }

@@ -18,7 +18,7 @@ const STACK: usize = 256 << 10;
 ///
 /// [`Host::run`] runs its body as a fibre of a cluster of one processor, which is the calling thread,
 /// and returns when it and all fibres of that cluster have ended. The body's stack has 2 MiB, those of
-/// other fibres there 256 KiB. Beside the calling thread there is one more, which looks after
+/// other fibres there 256 KiB, if nothing else is asked for. Beside the calling thread there is one more, which looks after
 /// deadlines and sleeps otherwise.
 ///
 /// ```
@@ -28,11 +28,12 @@ const STACK: usize = 256 << 10;
 /// static RAN: AtomicU32 = AtomicU32::new(0);
 /// // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
 /// let host = unsafe { host() };
-/// host.run(Box::new(|| {
+/// let body = || {
 ///     spawn(|| RAN.fetch_add(1, Ordering::Relaxed));
 ///     yield_now(); // the other one runs, on this thread
 ///     RAN.fetch_add(1, Ordering::Relaxed);
-/// }));
+/// };
+/// host.run(Box::new(body), None);
 /// assert_eq!(RAN.load(Ordering::Relaxed), 2);
 /// ```
 ///
@@ -48,12 +49,16 @@ pub unsafe fn host() -> Host {
     unsafe { Host::new(run) }
 }
 
-fn run(body: Task) {
+fn run(body: Task, stack: Option<usize>) {
     assert!(
         processor::here().is_null(),
         "corelay: this thread is a processor already, and cannot be another one's"
     );
-    let size = |bytes| StackSize::new(bytes).expect("within the limits");
+    let size = |usual: usize| {
+        let bytes = stack.unwrap_or(usual);
+        let within = bytes.clamp(StackSize::MIN.bytes(), StackSize::MAX.bytes());
+        StackSize::new(within).expect("within the limits")
+    };
     let shared = Shared::new(1, size(STACK));
     // SAFETY: it ends with this call, which keeps the processor.
     let overflow = unsafe { shared.processors[0].watch_overflows() };

@@ -88,11 +88,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
             }
             // SAFETY: of this type, by the vtable.
             let slot = unsafe { slot_of(record) };
-            // SAFETY: as above, and run once.
-            let f = unsafe { Self::take(record) };
+            memory::read(record.wrapping_add(2), Captures::<F>::WORDS);
             let object = label.object().cast::<Object<T>>();
             // SAFETY: as in `Then::run`.
-            let result = f(unsafe { Object::value(object) });
+            let value = unsafe { Object::value(object) };
+            // SAFETY: as above, and run once.
+            let result: R = unsafe { Captures::<F>::run(record.wrapping_add(2), value) };
             // SAFETY: its own slot, once; the closure has ended well.
             unsafe { Kept::complete(slot, result) };
             at.request = at.request.after(Self::STEP);
@@ -133,7 +134,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
 
     unsafe fn discard(record: *mut u64) {
         // SAFETY: the caller's duty.
-        drop(unsafe { Self::take(record) });
+        unsafe { Captures::<F>::discard(record.wrapping_add(2)) };
     }
 
     unsafe fn fault(record: *mut u64, payload: Box<dyn Any + Send>) {

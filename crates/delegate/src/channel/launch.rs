@@ -186,7 +186,7 @@ impl Client {
         let number = circle::number(&self.trustee, parent);
         self.launched.set(self.launched.get() + 1);
         let request = Request {
-            f,
+            f: Box::new(f),
             slot,
             number,
             ticket: Ticket::new(&self.owned, number),
@@ -201,7 +201,7 @@ impl Client {
         };
         if let Some(request) = refused {
             future.retract();
-            return Err((Refusal::Closed, request.f));
+            return Err((Refusal::Closed, *request.f));
         }
         if matches!(patience, Patience::Wait | Patience::Try) {
             self.thread.raise_held();

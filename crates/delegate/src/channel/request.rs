@@ -18,6 +18,7 @@ use super::reap::Reaped;
 use super::ring::{MAX_ANSWER_WORDS, MAX_CALLBACK_WORDS, MAX_CAPTURE_WORDS};
 use super::word::{Position, is_past, step};
 use crate::held::circle::Number;
+use crate::large;
 use crate::object::{Header, Object};
 use corelay_sync::facade::memory;
 use std::any::{Any, type_name};
@@ -166,6 +167,43 @@ impl<V, const MAX: usize> Packed<V, MAX> {
             *unsafe { Box::from_raw(boxed) }
         }
     }
+
+    /// Takes a closure and runs it.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read).
+    #[inline(always)]
+    pub(crate) unsafe fn run<A, R>(at: *mut u64, a: A) -> R
+    where
+        V: FnOnce(A) -> R,
+    {
+        if const { !Self::INLINE && large::is_large::<V>() } {
+            // SAFETY: the caller's duty.
+            let boxed = unsafe { at.cast::<*mut V>().read() };
+            // SAFETY: from `Box::into_raw` in `write`.
+            large::run_boxed(unsafe { Box::from_raw(boxed) }, a)
+        } else {
+            // SAFETY: the caller's duty.
+            let f = unsafe { Self::read(at) };
+            f(a)
+        }
+    }
+
+    /// Takes the value and drops it, where it lies.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read).
+    pub(crate) unsafe fn discard(at: *mut u64) {
+        if Self::INLINE {
+            // SAFETY: the caller's duty.
+            unsafe { at.cast::<V>().drop_in_place() };
+        } else {
+            // SAFETY: the caller's duty.
+            let boxed = unsafe { at.cast::<*mut V>().read() };
+            // SAFETY: from `Box::into_raw` in `write`.
+            drop(unsafe { Box::from_raw(boxed) });
+        }
+    }
 }
 
 /// A request in the ring with an answer: `F` on a `T`, giving `R`.
@@ -240,12 +278,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
         let mut label = unsafe { read_label(record) };
         loop {
             memory::read(record.wrapping_add(1), Captures::<F>::WORDS);
-            // SAFETY: of this type, by the vtable.
-            let f = unsafe { Captures::<F>::read(record.wrapping_add(1)) };
             let object = label.object().cast::<Object<T>>();
             // SAFETY: the object lives until every accepted request has run, and only its
             // trustee, which runs this, touches the value.
-            let answer = f(unsafe { Object::value(object) });
+            let value = unsafe { Object::value(object) };
+            // SAFETY: of this type, by the vtable.
+            let answer: R = unsafe { Captures::<F>::run(record.wrapping_add(1), value) };
             if Answer::<R>::WORDS > 0 {
                 let slot = lane.answer(at.answer(), Answer::<R>::WORDS);
                 memory::write(slot, Answer::<R>::WORDS);
@@ -274,8 +312,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     }
 
     unsafe fn discard(record: *mut u64) {
+        memory::read(record.wrapping_add(1), Captures::<F>::WORDS);
         // SAFETY: the caller's duty.
-        drop(unsafe { Self::take(record) });
+        unsafe { Captures::<F>::discard(record.wrapping_add(1)) };
     }
 }
 
@@ -469,7 +508,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
             // SAFETY: it fits.
             unsafe { record.wrapping_add(2).cast::<F>().write(f) };
         } else {
-            frame.f.write(f);
+            // SAFETY: the frame's own.
+            unsafe { large::put(frame.f.as_mut_ptr(), f) };
             // SAFETY: one word.
             unsafe {
                 record
@@ -480,24 +520,33 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         }
     }
 
-    /// Takes the closure, to run it or to give it back.
+    /// Where the closure lies: as [`large::put`] has put it.
     ///
     /// # Safety
     /// `record` holds a call of this type, not run and not taken yet.
     #[inline(always)]
-    pub(crate) unsafe fn take(record: *mut u64) -> F {
+    unsafe fn place(record: *mut u64) -> *mut F {
         memory::read(record.wrapping_add(2), Self::WORDS);
         if Self::INLINE {
-            // SAFETY: the caller's duty.
-            unsafe { record.wrapping_add(2).cast::<F>().read() }
+            record.wrapping_add(2).cast()
         } else {
             // SAFETY: the caller's duty.
             let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
             // SAFETY: the caller of `write` keeps the frame where it is.
-            let frame = unsafe { &*frame };
-            // SAFETY: written by `write`, not taken yet.
-            unsafe { frame.f.assume_init_read() }
+            unsafe { (&raw mut (*frame).f).cast() }
         }
+    }
+
+    /// Takes the closure back.
+    ///
+    /// # Safety
+    /// As [`place`](Self::place); once.
+    #[inline(always)]
+    pub(crate) unsafe fn take(record: *mut u64) -> F {
+        // SAFETY: the caller's duty.
+        let place = unsafe { Self::place(record) };
+        // SAFETY: as above.
+        unsafe { large::take(place) }
     }
 
     /// Takes the result.
@@ -522,11 +571,13 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
 
     unsafe fn run(record: *mut u64, at: Cursors, _lane: &Lane, _stop: u32) -> Cursors {
         // SAFETY: of this type, by the vtable.
-        let f = unsafe { Self::take(record) };
+        let place = unsafe { Self::place(record) };
         // SAFETY: the second word.
         let object = unsafe { record.wrapping_add(1).cast::<*mut Object<T>>().read() };
         // SAFETY: as in `Then::run`.
-        let result = f(unsafe { Object::value(object) });
+        let value = unsafe { Object::value(object) };
+        // SAFETY: its closure, once.
+        let result: R = unsafe { large::run(place, value) };
         if Self::INLINE {
             memory::write(record.wrapping_add(2), Self::RESULT_WORDS);
             // SAFETY: it fits.
@@ -535,13 +586,17 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
             // SAFETY: the word still holds the frame, which the waiting caller keeps.
             let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
             // SAFETY: as above.
-            unsafe { (*frame).result.write(result) };
+            let place = unsafe { &raw mut (*frame).result };
+            // SAFETY: as above.
+            unsafe { place.cast::<R>().write(result) };
         }
         at
     }
 
     unsafe fn discard(record: *mut u64) {
         // SAFETY: the caller's duty.
-        drop(unsafe { Self::take(record) });
+        let place = unsafe { Self::place(record) };
+        // SAFETY: as above.
+        unsafe { large::discard(place) };
     }
 }

@@ -25,6 +25,7 @@ use super::ring::{MAX_ANSWER_WORDS, MAX_CAPTURE_WORDS};
 use super::room::Room;
 use super::word::{Position, is_past, step};
 use crate::flat::member::is_member;
+use crate::large;
 use crate::object::{Header, Object};
 use crate::thread::lookup;
 use corelay_sync::facade::cell::{UnsafeCell, place_of};
@@ -113,7 +114,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
             unsafe { Captures::<F>::write(record.wrapping_add(2), f) };
         } else {
             // SAFETY: the trustee has not been told of the frame yet.
-            unsafe { place_of(&frame.f).cast::<F>().write(f) };
+            unsafe { large::put(place_of(&frame.f).cast::<F>(), f) };
         }
     }
 
@@ -128,33 +129,32 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
         unsafe { &*frame }
     }
 
-    /// Takes the closure.
+    /// Where the closure lies: as [`large::put`] has put it.
     ///
     /// # Safety
-    /// `record` holds a request of this type that has not been run; once.
+    /// `record` holds a request of this type that has not been run.
     #[inline(always)]
-    unsafe fn take(record: *mut u64) -> F {
+    unsafe fn place(record: *mut u64) -> *mut F {
         if Captures::<F>::INLINE {
             memory::read(record.wrapping_add(2), Self::CAPTURES);
-            // SAFETY: the caller's duty.
-            return unsafe { Captures::<F>::read(record.wrapping_add(2)) };
+            return record.wrapping_add(2).cast();
         }
         // SAFETY: the caller's duty.
-        let place = place_of(&unsafe { Self::frame(record) }.f);
-        // SAFETY: written with the request.
-        unsafe { place.cast::<F>().read() }
+        place_of(&unsafe { Self::frame(record) }.f).cast()
     }
 
     unsafe fn run(mut record: *mut u64, mut at: Cursors, lane: &Lane, stop: u32) -> Cursors {
         // SAFETY: it begins with a label.
         let mut label = unsafe { read_label(record) };
         loop {
-            // SAFETY: of this type, by the vtable, and run once.
-            let f = unsafe { Self::take(record) };
+            // SAFETY: of this type, by the vtable.
+            let place = unsafe { Self::place(record) };
             let object = label.object().cast::<Object<T>>();
             // SAFETY: as in `Then::run`.
-            let result = f(unsafe { Object::value(object) });
-            if Self::ANSWER > 0 {
+            let value = unsafe { Object::value(object) };
+            // SAFETY: its closure, run once.
+            let result: R = unsafe { large::run(place, value) };
+            if const { Self::ANSWER > 0 } {
                 let slot = lane.answer(at.answer(), Self::ANSWER);
                 memory::write(slot, Self::ANSWER);
                 // SAFETY: room for a request is room for its answer, see `Rings`.
@@ -185,7 +185,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
 
     unsafe fn discard(record: *mut u64) {
         // SAFETY: the caller's duty.
-        drop(unsafe { Self::take(record) });
+        let place = unsafe { Self::place(record) };
+        // SAFETY: as above, once.
+        unsafe { large::discard(place) };
     }
 
     unsafe fn fault(record: *mut u64, payload: Box<dyn Any + Send>) {
@@ -218,7 +220,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
             } = unsafe { &*frame };
             // SAFETY: the trustee is done with it.
             let went_well = unsafe { &*fault.as_ptr() }.is_none();
-            if Self::ANSWER > 0 && went_well {
+            if const { Self::ANSWER > 0 } && went_well {
                 let slot = client.reaper.answer(reaped.answer(), Self::ANSWER);
                 memory::read(slot, Self::ANSWER);
                 // SAFETY: executed without a fault, so the answer is there.
@@ -404,6 +406,8 @@ impl Client {
         self.callbacks.pop(Suspended::<T, F, R>::CALLBACK_UNITS);
         let record = self.request(at, Suspended::<T, F, R>::UNITS);
         // SAFETY: not executed, and never will be.
-        Err(unsafe { Suspended::<T, F, R>::take(record) })
+        let place = unsafe { Suspended::<T, F, R>::place(record) };
+        // SAFETY: as above.
+        Err(unsafe { large::take(place) })
     }
 }

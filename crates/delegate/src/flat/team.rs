@@ -132,6 +132,12 @@ impl TeamBuilder {
         self
     }
 
+    /// As [`Builder::stack_size`]: a member's function is there, too.
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.base = self.base.stack_size(bytes);
+        self
+    }
+
     /// Starts the members, which serve until they are given work.
     ///
     /// # Errors

@@ -41,8 +41,28 @@ impl<R> Kept<R> {
     /// of the request.
     #[inline(always)]
     pub(crate) unsafe fn complete(slot: SlotPtr, result: R) {
+        // SAFETY: the caller's duties.
+        unsafe { Self::write(slot, result) };
+        // SAFETY: as above, and written.
+        unsafe { Self::announce(slot) };
+    }
+
+    /// The first half of [`complete`](Self::complete): the result is there.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn write(slot: SlotPtr, result: R) {
         // SAFETY: of that class; the words are the trustee's until the slot is complete.
         unsafe { Packed::<R, LARGE_WORDS>::write(slot.words(), result) };
+    }
+
+    /// The second half: the future may take it.
+    ///
+    /// # Safety
+    /// As there, after [`write`](Self::write).
+    #[inline(always)]
+    pub(crate) unsafe fn announce(slot: SlotPtr) {
         // SAFETY: the caller's duties.
         unsafe { slot.complete(DONE, Self::discard) };
     }
@@ -62,7 +82,7 @@ impl<R> Kept<R> {
     /// `words` holds a result.
     unsafe fn discard(words: *mut u64) {
         // SAFETY: the caller's duty.
-        drop(unsafe { Packed::<R, LARGE_WORDS>::read(words) });
+        unsafe { Packed::<R, LARGE_WORDS>::discard(words) };
     }
 }
 

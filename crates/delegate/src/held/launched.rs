@@ -5,6 +5,7 @@ use super::circle::{self, CircularWait, Number, Wait};
 use crate::channel::Channel;
 use crate::discard::discard;
 use crate::future::{Kept, SlotPtr};
+use crate::large::run_boxed;
 use crate::object::{Header, Object};
 use crate::serving::{Serving, guarded};
 use crate::thread::Owner;
@@ -50,7 +51,8 @@ impl Drop for Ticket {
 
 /// `F` on a `T`.
 pub(crate) struct Request<F> {
-    pub(crate) f: F,
+    /// Runs where it lies: the coroutine's stack may be small.
+    pub(crate) f: Box<F>,
     pub(crate) slot: SlotPtr,
     pub(crate) number: Number,
     pub(crate) ticket: Ticket,
@@ -77,9 +79,11 @@ impl<T, F: FnOnce(&mut T) -> R, R> Launch for Typed<T, F, R> {
             f, slot, ticket, ..
         } = self.request;
         // SAFETY: held, so nobody else uses the value; of that type, by who made the request.
-        match guarded(|| f(unsafe { Object::value(object.cast::<Object<T>>()) })) {
-            // SAFETY: its own slot, once.
-            Ok(result) => unsafe { Kept::complete(slot, result) },
+        let value = unsafe { Object::value(object.cast::<Object<T>>()) };
+        // SAFETY: its own slot, once. Off the stack as soon as it is there.
+        match guarded(|| unsafe { Kept::<R>::write(slot, run_boxed(f, value)) }) {
+            // SAFETY: as above.
+            Ok(()) => unsafe { Kept::<R>::announce(slot) },
             Err(payload) => {
                 serving.poison(object);
                 // SAFETY: as above.

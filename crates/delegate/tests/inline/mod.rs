@@ -21,7 +21,7 @@ pub(crate) fn host() -> Host {
     unsafe { Host::new(run) }
 }
 
-fn run(body: Task) {
+fn run(body: Task, _: Option<usize>) {
     /// # Safety
     /// None: nobody stops.
     unsafe fn go_on(_: NonNull<Stand>) {

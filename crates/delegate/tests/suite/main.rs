@@ -11,6 +11,7 @@ mod drops;
 mod entrust;
 mod futures;
 mod groups;
+mod large;
 mod launch_attack;
 mod launch_ends;
 mod launch_rings;

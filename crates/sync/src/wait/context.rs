@@ -13,7 +13,7 @@ pub type Task = Box<dyn FnOnce()>;
 
 /// A scheduler that lends itself to threads, by [`run`](Self::run).
 #[derive(Clone, Copy, Debug)]
-pub struct Host(fn(body: Task));
+pub struct Host(fn(body: Task, stack: Option<usize>));
 
 impl Host {
     /// A host that runs its bodies by `run`.
@@ -21,14 +21,15 @@ impl Host {
     /// # Safety
     /// * `run` does what [`run`](Self::run) says.
     /// * Its coroutines stop only where those of a [`Context`] may.
-    pub const unsafe fn new(run: fn(body: Task)) -> Self {
+    pub const unsafe fn new(run: fn(body: Task, stack: Option<usize>)) -> Self {
         Self(run)
     }
 
     /// Runs `body` as a coroutine on the calling thread, in a [`Context`] that can
     /// [`spawn`](Context::spawn), and returns when the body and all that it has spawned have ended.
-    pub fn run(self, body: Task) {
-        (self.0)(body);
+    /// Their stacks have `stack` bytes each, or as many as the scheduler sees fit.
+    pub fn run(self, body: Task, stack: Option<usize>) {
+        (self.0)(body, stack);
     }
 }
 

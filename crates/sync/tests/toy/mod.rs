@@ -28,8 +28,9 @@ pub(crate) fn host() -> Host {
     unsafe { Host::new(run) }
 }
 
-fn run(body: Task) {
+fn run(body: Task, stack: Option<usize>) {
     let toy = Toy::new();
+    toy.stack.set(stack);
     toy.add(body);
     toy.run();
 }
@@ -42,6 +43,8 @@ pub(crate) struct Toy {
     /// Of some of them: what they wait for.
     tokens: RefCell<Vec<(*const Token, NonNull<Stand>)>>,
     running: Cell<Option<NonNull<Stand>>>,
+    /// Bytes of each.
+    stack: Cell<Option<usize>>,
     /// Times that a coroutine was suspended.
     pub(crate) suspensions: Cell<u64>,
 }
@@ -62,7 +65,10 @@ impl Toy {
             unsafe { &*toy }.make_ready(stand);
         }
         let toy = std::ptr::from_ref(self);
-        let room = DefaultStack::default();
+        let room = match self.stack.get() {
+            Some(bytes) => DefaultStack::new(bytes).expect("there is memory"),
+            None => DefaultStack::default(),
+        };
         let bottom = room.limit().get();
         let stack = (bottom, room.base().get() - bottom);
         // SAFETY: of `room`, which nobody has used.

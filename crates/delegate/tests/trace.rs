@@ -139,7 +139,7 @@ fn an_idle_trustee_sleeps_and_is_woken() {
     });
     let trustee = thread(&trace, "trustee-0");
     assert!(!all(trustee, "sleep").is_empty());
-    assert!(!all(thread(&trace, "asker"), "wake all").is_empty());
+    assert!(!all(thread(&trace, "asker"), "wake one").is_empty());
 }
 
 #[test]

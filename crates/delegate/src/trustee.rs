@@ -185,8 +185,8 @@ impl Shared {
                 return false;
             }
             // Release: pairs with the Acquire of `doze`; what was published before is seen in
-            // the next pass.
-            match state.compare_exchange(seen, awake(), Ordering::Release, Ordering::Relaxed) {
+            // the next pass. Acquire: pairs with its Release; the sleeper is there.
+            match state.compare_exchange(seen, awake(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     self.seat.wake();
                     return true;
@@ -207,10 +207,11 @@ impl Shared {
     /// or another client has said AWAKE, and the same holds for that one's wake-up.
     pub(crate) fn doze(&self, sleeper: &Sleeper, look: impl FnOnce() -> bool) {
         let state = self.state.word();
-        // Relaxed: ordered by the barrier of the sleeper. An exchange, here as below: it continues
-        // the order of the word's changes where a client has changed it, also in loom's eyes.
-        state.swap(DOZING, Ordering::Relaxed);
-        // Relaxed: as above.
+        // Release: pairs with the Acquire of `rouse_if_needed`; publishes where the thread sleeps.
+        // An exchange, here as below: it continues the order of the word's changes where a client
+        // has changed it, also in loom's eyes.
+        state.swap(DOZING, Ordering::Release);
+        // Relaxed: ordered by the barrier of the sleeper.
         sleeper.sleep(None, || look() || state.load(Ordering::Relaxed) != DOZING);
         // Acquire: pairs with the Release of `rouse_if_needed`.
         state.swap(awake(), Ordering::Acquire);

@@ -431,3 +431,48 @@ fn everything_at_once() {
         .sum();
     assert!(ran <= expected && ran > 0);
 }
+
+/// Runs its closure as it is dropped.
+struct InDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for InDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// A call in a destructor, of a fibre that unwinds: others run until the answer comes, which one of
+/// them asks for, and a dump names the call.
+#[test]
+fn others_run_while_a_destructor_waits_for_its_answer() {
+    for is_migrating in [false, true] {
+        let trustees = trustees(256);
+        let value = trustees.entrust(0u64);
+        let cluster = cluster(1);
+        let go_on = keep_busy(&value);
+        let theirs = value.clone();
+        let fibre = spawn(&cluster, is_migrating, move || {
+            let _in_drop = InDrop(|| {
+                assert!(std::thread::panicking());
+                assert_eq!(theirs.apply(|value| std::mem::replace(value, 7)), 0);
+                assert!(std::thread::panicking());
+            });
+            std::panic::resume_unwind(Box::new(3));
+        });
+        let (call, at) = loop {
+            let dump = cluster.dump();
+            if let Some(State::Waiting { call, at, .. }) = dump.fibres.first().map(|f| f.state) {
+                break (call, at.file());
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!((call, at), ("a delegated call", file!()));
+        let other = spawn(&cluster, is_migrating, move || {
+            assert!(!std::thread::panicking());
+            drop(go_on);
+        });
+        other.join().unwrap();
+        assert_eq!(fibre.join().unwrap_err().downcast_ref(), Some(&3));
+        assert_eq!(value.apply(|value| *value), 7);
+    }
+}

@@ -275,3 +275,33 @@ fn large_captures_and_results_of_fibres_and_launches() {
     let thread = std::thread::Builder::new().stack_size(64 * BYTES);
     thread.spawn(ask).unwrap().join().unwrap();
 }
+
+/// A closure panics, and its destructor calls another object of its own trustee, and one of another
+/// trustee: both answer, and the panic reaches the handle.
+#[test]
+fn a_destructor_calls_its_own_trustee_while_its_closure_unwinds() {
+    struct InDrop<F: FnMut()>(F);
+    impl<F: FnMut()> Drop for InDrop<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+    let trustees = hosted(2);
+    let object = trustees.entrust_on(0, 0u64);
+    let others = [trustees.entrust_on(0, 1u64), trustees.entrust_on(1, 1u64)];
+    for _ in 0..10 {
+        let object = trustees.entrust_on(0, 0u64);
+        let theirs = others.clone();
+        let launch = object.launch(move |_| {
+            let _in_drop = InDrop(|| {
+                for other in &theirs {
+                    other.apply(|n| *n += 1);
+                }
+            });
+            std::panic::resume_unwind(Box::new(()));
+        });
+        assert!(matches!(launch.join(), Err(AsyncError::Panicked(_))));
+    }
+    assert_eq!(others.map(|other| other.apply(|n| *n)), [11, 11]);
+    assert_eq!(object.apply(|n| *n), 0);
+}

@@ -9,13 +9,15 @@ use crate::join::JoinHandle;
 use crate::processor::{self, Processor};
 use crate::registry::Registry;
 use crate::stack::{self, StackSize};
-use crate::switch::Runnable;
+use crate::switch::{self, Runnable};
 use crate::timers::Timers;
+use crate::wait::{Limit, block_processor};
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::facade::thread;
 use corelay_sync::{CachePadded, barrier};
 use std::fmt;
 use std::io;
+use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 
@@ -189,10 +191,9 @@ impl Shared {
     /// the cluster knows.
     pub(crate) fn is_stuck(&self) -> bool {
         // Relaxed: a guess, looked at twice.
-        let resting = self.idle.resting.load(Ordering::Relaxed);
         self.closing.load(Ordering::Relaxed)
             && self.live.load(Ordering::Relaxed) > 0
-            && resting == self.processors.len()
+            && self.idle.is_still(self.processors.len())
             && self.timers.next().is_none()
     }
 
@@ -400,8 +401,18 @@ impl Drop for Cluster {
         if here.is_some_and(|p| ptr::eq(p.shared(), &raw const *self.shared)) {
             return;
         }
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+        let mut join = || {
+            for thread in self.threads.drain(..) {
+                let _ = thread.join();
+            }
+        };
+        match switch::running() {
+            // Of another cluster, whose processor waits for this one.
+            Some(running) => {
+                let place = ("the drop of a Cluster", Location::caller());
+                block_processor(running, Limit::None, place, join);
+            }
+            None => join(),
         }
     }
 }

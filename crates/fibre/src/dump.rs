@@ -64,6 +64,15 @@ pub enum State {
         /// Its time is limited.
         has_deadline: bool,
     },
+    /// It waits without letting others run, and blocks the thread of its processor.
+    Blocking {
+        /// The call that waits.
+        call: &'static str,
+        /// Where that was called.
+        at: &'static Location<'static>,
+        /// Its time is limited.
+        has_deadline: bool,
+    },
 }
 
 impl Cluster {
@@ -77,52 +86,66 @@ impl Cluster {
 pub(crate) fn dump(shared: &Shared) -> Dump {
     let fibres = shared.registry.all();
     let mut seats = Vec::with_capacity(fibres.len());
-    for some in fibres.chunks(64) {
-        let seen = look(some);
-        for (fibre, seen) in some.iter().zip(seen) {
-            let header: &Header = fibre;
-            let state = match seen {
-                Seen::Ended => continue,
-                Seen::Waits {
-                    call,
-                    at,
-                    has_deadline,
-                } => State::Waiting {
-                    call,
-                    at,
-                    has_deadline,
-                },
-                Seen::DoesNotWait if shared.runs(header) => State::Running,
-                Seen::DoesNotWait => {
-                    header
-                        .stand
-                        .waits_at()
-                        .map_or(State::Ready, |at| State::Waiting {
-                            call: DELEGATED,
-                            at,
-                            has_deadline: false,
-                        })
-                }
-            };
-            // Relaxed: only wants to know.
-            let last = header.last.load(Ordering::Relaxed);
-            seats.push(Seat {
-                id: header.id,
-                name: header.name.clone(),
-                processor: (last != NOWHERE).then_some(last.into()),
-                state,
-            });
-        }
+    for (fibre, seen) in fibres.iter().zip(look(&fibres)) {
+        let header: &Header = fibre;
+        let state = match seen {
+            Seen::Ended => continue,
+            Seen::Waits {
+                call,
+                at,
+                has_deadline,
+                is_blocking: false,
+            } => State::Waiting {
+                call,
+                at,
+                has_deadline,
+            },
+            Seen::Waits {
+                call,
+                at,
+                has_deadline,
+                is_blocking: true,
+            } => State::Blocking {
+                call,
+                at,
+                has_deadline,
+            },
+            Seen::DoesNotWait if shared.runs(header) => State::Running,
+            Seen::DoesNotWait => {
+                header
+                    .stand
+                    .waits_at()
+                    .map_or(State::Ready, |at| State::Waiting {
+                        call: DELEGATED,
+                        at,
+                        has_deadline: false,
+                    })
+            }
+        };
+        // Relaxed: only wants to know.
+        let last = header.last.load(Ordering::Relaxed);
+        seats.push(Seat {
+            id: header.id,
+            name: header.name.clone(),
+            processor: (last != NOWHERE).then_some(last.into()),
+            state,
+        });
     }
     Dump { fibres: seats }
 }
 
 impl Dump {
-    /// True where every fibre waits, and none of them for another thread's answer.
+    /// True where every fibre waits, and none of them for another thread's answer. One that is ready
+    /// counts where another blocks the processors: it cannot run.
     pub(crate) fn all_wait_here(&self) -> bool {
-        let waits_here =
-            |seat: &Seat| matches!(seat.state, State::Waiting { call, .. } if call != DELEGATED);
-        self.fibres.iter().all(waits_here)
+        let blocks = |seat: &Seat| matches!(seat.state, State::Blocking { .. });
+        let is_blocked = self.fibres.iter().any(blocks);
+        self.fibres.iter().all(|seat| match seat.state {
+            State::Running => false,
+            State::Ready => is_blocked,
+            State::Waiting { call, .. } => call != DELEGATED,
+            State::Blocking { has_deadline, .. } => !has_deadline,
+        })
     }
 }
 
@@ -145,16 +168,16 @@ impl fmt::Display for Seat {
         match self.state {
             State::Running => f.write_str(" runs")?,
             State::Ready => f.write_str(" is ready")?,
-            State::Waiting {
-                call,
-                at,
-                has_deadline,
-            } => {
-                write!(f, " waits in {call} at {at}")?;
-                if has_deadline {
-                    f.write_str(" until a time")?;
-                }
+            State::Waiting { call, at, .. } => write!(f, " waits in {call} at {at}")?,
+            State::Blocking { call, at, .. } => {
+                write!(f, " blocks its processor in {call} at {at}")?;
             }
+        }
+        if let State::Waiting { has_deadline, .. } | State::Blocking { has_deadline, .. } =
+            self.state
+            && has_deadline
+        {
+            f.write_str(" until a time")?;
         }
         match self.processor {
             Some(number) => write!(f, " (processor {number})"),

@@ -7,11 +7,11 @@ use crate::park as ticket;
 use crate::processor::here;
 use crate::switch;
 use crate::switch::{Running, suspend};
-use crate::wait::Interrupted;
-use crate::wait::{self, unwind};
+use crate::wait::{self, Interrupted, Limit, Place, Stance, block_processor, unwind};
+use corelay_sync::wait::set_panic_aside;
 use std::fmt;
 use std::mem::ManuallyDrop;
-
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
 /// A handle to a fibre: counted, so that one kept beyond the fibre's end does nothing.
@@ -36,8 +36,34 @@ impl Fibre {
     /// waits that return an error, such as
     /// [`Semaphore::acquire_until`](crate::Semaphore::acquire_until), or catch the panic in them and
     /// have C return; or do not cancel the fibre.
+    ///
+    /// A destructor that waits as the fibre unwinds is not ended: see [the crate's
+    /// guarantees](crate#guarantees). A call costs one memory barrier of the whole process; for many
+    /// fibres call [`cancel_all`](Self::cancel_all).
     pub fn cancel(&self) {
-        wait::cancel(&self.0);
+        wait::cancel(&[&self.0]);
+    }
+
+    /// [Cancels](Self::cancel) many fibres, with one memory barrier of the process for each 64.
+    ///
+    /// ```
+    /// use corelay_fibre::{Cancelled, Cluster, Fibre, park};
+    ///
+    /// // SAFETY: nothing waits inside a thread-local's initialiser, destructor or scope.
+    /// let cluster = unsafe { Cluster::start(2) }?;
+    /// let sitters: Vec<_> = (0..100).map(|_| cluster.spawn(park)).collect();
+    /// Fibre::cancel_all(sitters.iter().map(|sitter| sitter.fibre()));
+    /// for sitter in sitters {
+    ///     assert!(sitter.join().unwrap_err().is::<Cancelled>());
+    /// }
+    /// # Ok::<(), corelay_fibre::StartError>(())
+    /// ```
+    pub fn cancel_all<'a>(fibres: impl IntoIterator<Item = &'a Self>) {
+        let mut fibres: Vec<_> = fibres.into_iter().map(|fibre| &fibre.0).collect();
+        // Each is held once. By number first, so that the order does not depend on addresses.
+        fibres.sort_unstable_by_key(|fibre| (fibre.id, fibre.as_ptr()));
+        fibres.dedup_by_key(|fibre| fibre.as_ptr());
+        wait::cancel(&fibres);
     }
 
     /// The name that its builder gave it.
@@ -87,11 +113,32 @@ pub fn processor() -> Option<usize> {
 #[track_caller]
 #[inline(always)]
 pub fn yield_now() {
-    let Some(running) = switch::may_stop("a yield") else {
-        return corelay_sync::facade::thread::yield_now();
-    };
-    // SAFETY: it may be stopped.
+    match switch::may_stop("a yield") {
+        // SAFETY: it may be stopped.
+        Some(running) => unsafe { give_way(running) },
+        None => yield_otherwise(),
+    }
+}
+
+/// # Safety
+/// The fibre may be stopped.
+#[inline(always)]
+unsafe fn give_way(running: Running) {
+    // SAFETY: the caller's duty.
     unsafe { suspend(running, |processor, fibre| processor.make_ready(fibre)) };
+}
+
+#[cold]
+#[inline(never)]
+fn yield_otherwise() {
+    if let Stance::Unwinds(running) = Stance::here() {
+        // SAFETY: nothing else keeps it from being stopped.
+        let gave_way = set_panic_aside(|| unsafe { give_way(running) });
+        if gave_way.is_some() {
+            return;
+        }
+    }
+    corelay_sync::facade::thread::yield_now();
 }
 
 /// Waits until somebody [unparks](Fibre::unpark) this fibre; returns at once where that has
@@ -103,13 +150,37 @@ pub fn yield_now() {
 #[track_caller]
 #[inline(always)]
 pub fn park() {
+    let place = ("park", Location::caller());
     let Some(running) = switch::may_stop("park") else {
-        return std::thread::park();
+        return park_otherwise(place);
     };
     // SAFETY: it may be stopped.
-    let ended = unsafe { ticket::park(running) };
+    let ended = unsafe { ticket::park(running, Limit::None, place) };
     if let Err(why) = ended {
         unwind(why);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn park_otherwise(place: Place) {
+    let running = match Stance::here() {
+        Stance::Thread => return std::thread::park(),
+        Stance::Unwinds(running) => {
+            // SAFETY: nothing else keeps it from being stopped.
+            let park = || unsafe { ticket::park(running, Limit::Uncancelled, place) };
+            if set_panic_aside(park).is_some() {
+                return;
+            }
+            running
+        }
+        Stance::Blocks(running) => running,
+    };
+    // Not stopped, so an unpark leaves its ticket for it. It may return early.
+    if !running.ticket.take() {
+        let short = || std::thread::sleep(Duration::from_millis(1));
+        block_processor(running, Limit::None, place, short);
+        running.ticket.take();
     }
 }
 

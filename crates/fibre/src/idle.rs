@@ -23,6 +23,8 @@ pub(crate) struct Idle {
     bits: Box<[AtomicU64]>,
     /// Processors that run no fibre, called or not.
     pub(crate) resting: CachePadded<AtomicUsize>,
+    /// Processors whose thread is blocked in a wait of a fibre.
+    blocked: AtomicUsize,
 }
 
 /// Beside the count: who reads it behind a push must fence first.
@@ -40,7 +42,26 @@ impl Idle {
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             resting: CachePadded::new(AtomicUsize::new(0)),
+            blocked: AtomicUsize::new(0),
         }
+    }
+
+    /// A fibre is about to block its processor.
+    pub(crate) fn block(&self) {
+        // Relaxed, as below: a hint for the clockwork.
+        self.blocked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It goes on.
+    pub(crate) fn unblock(&self) {
+        self.blocked.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// True where none of so many processors goes on by itself.
+    pub(crate) fn is_still(&self, processors: usize) -> bool {
+        // Relaxed: a guess, looked at twice.
+        let resting = self.resting.load(Ordering::Relaxed);
+        resting + self.blocked.load(Ordering::Relaxed) == processors
     }
 
     /// True where a processor waits to be called.

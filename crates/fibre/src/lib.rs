@@ -47,7 +47,11 @@
 //!   some milliseconds otherwise. Where *all* processors are stuck, nothing else runs.
 //! * **Waiting.** A permit goes to who has waited longest, directly. All of it works on plain threads
 //!   too, which block. Where nothing may wait, inside a delegated closure, a wait is a panic that names
-//!   it; in a fibre that unwinds it blocks the thread.
+//!   it. Under [`on_thread`](corelay_sync::wait::on_thread), in a callback, it blocks the processor,
+//!   which dumps say.
+//! * **Destructors** of a fibre that unwinds may wait. Calls that can say so return at once
+//!   ([`Interrupted::Unwinding`]); the others let other fibres run, and no cancellation ends them. A
+//!   panic hook must not wait.
 //! * **Panic.** A panic ends its fibre, and reaches who [joins](JoinHandle::join) it.
 //! * **Cancellation** is asked for: [`Fibre::cancel`] ends the wait that the fibre is in, and every
 //!   later one; the fibre unwinds, or gets [`Interrupted`] from calls that can say so. A fibre is never

@@ -10,7 +10,7 @@
 use crate::header::Header;
 use crate::processor;
 use crate::switch::{Runnable, Running};
-use crate::wait::{Interrupted, block};
+use crate::wait::{Interrupted, Limit, Place, block_fibre};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicU8, Ordering};
 use std::ptr::NonNull;
@@ -87,9 +87,8 @@ impl Ticket {
 ///
 /// # Safety
 /// It may be suspended.
-#[track_caller]
 #[inline(always)]
-pub(crate) unsafe fn park(running: Running) -> Result<(), Interrupted> {
+pub(crate) unsafe fn park(running: Running, limit: Limit, place: Place) -> Result<(), Interrupted> {
     if running.ticket.take() {
         return Ok(());
     }
@@ -98,7 +97,7 @@ pub(crate) unsafe fn park(running: Running) -> Result<(), Interrupted> {
         // SAFETY: it was parked, and the ticket is ours.
         (running.ticket.withdraw()).then(|| Waiter::fibre(unsafe { Runnable::new(header) }))
     };
-    block("park", &remove, |waiter| {
+    block_fibre(running, limit, place, &remove, |waiter| {
         // Alive: nobody else can end it before it is published.
         if running.ticket.park() {
             forget(waiter)

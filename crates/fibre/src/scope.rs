@@ -128,7 +128,8 @@ where
     if scope.crew.with(|crew| crew.unheard) > 0 {
         panic!("corelay: a fibre of a scope has panicked");
     }
-    if has_waited && fibre::is_cancelled() {
+    // In a destructor it would be a second panic.
+    if has_waited && fibre::is_cancelled() && !std::thread::panicking() {
         unwind(Interrupted::Cancelled);
     }
     result

@@ -4,11 +4,11 @@ use crate::builder::Builder;
 use crate::fibre;
 use crate::header::Header;
 use crate::processor::{self, Processor};
-use crate::switch::{self, Runnable};
-use crate::wait::block_surely;
+use crate::switch::{self, Runnable, Running};
+use crate::wait::{Limit, block_fibre, block_processor, limit_of};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
-use corelay_sync::wait::{Context, Stand, Task, Token};
+use corelay_sync::wait::{Call, Cancelled, Context, Stand, Task, Token};
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
@@ -36,10 +36,18 @@ pub(crate) struct Seam<'a>(pub(crate) &'a Processor);
 
 // SAFETY: the processor says who runs; a cancellation does not make ready who waits for a spot.
 unsafe impl Context for Seam<'_> {
-    fn wait(&self, token: &Token) {
-        // Where none runs, whoever calls blocks the thread.
-        if self.running().is_some() {
-            wait(token);
+    fn wait(&self, call: Call, token: &Token) -> Result<(), Cancelled> {
+        match switch::running() {
+            Some(running) => wait(running, call, token),
+            // Whoever calls blocks the thread.
+            None => Ok(()),
+        }
+    }
+
+    fn block(&self, call: Call, wait: &mut dyn FnMut()) {
+        match switch::running() {
+            Some(running) => block_processor(running, Limit::None, (call.name, call.at), wait),
+            None => wait(),
         }
     }
 
@@ -89,16 +97,26 @@ fn spawn_here(processor: &Processor, task: Task) -> Result<(), Task> {
     }
 }
 
-/// Suspends the fibre that runs here until `token` is set.
-///
-/// No cancellation ends it, for the answer is written into this frame; and it leaves the fibre's
-/// ticket alone, which is its user's.
-fn wait(token: &Token) {
-    block_surely("a call of another crate", |waiter| {
-        let woken = Arc::new(Woken(AtomicPtr::new(waiter.into_word())));
-        let subscribed = token.subscribe(Waker::from(Arc::clone(&woken)));
-        if subscribed { None } else { woken.take() }
-    });
+/// Suspends the fibre that runs here until `token` is set, or until a cancellation if the call is
+/// cancellable. It leaves the fibre's ticket alone, which is its user's.
+fn wait(running: Running, call: Call, token: &Token) -> Result<(), Cancelled> {
+    let woken = Arc::new(Woken(AtomicPtr::default()));
+    let remove = |_| woken.take();
+    let ended = block_fibre(
+        running,
+        limit_of(call),
+        (call.name, call.at),
+        &remove,
+        |waiter| {
+            // Of its own: the fibre may go on as soon as the token has it.
+            let woken = Arc::clone(&woken);
+            // Relaxed: shown to who takes it by the token, or by the publication of this wait.
+            woken.0.store(waiter.into_word(), Ordering::Relaxed);
+            let subscribed = token.subscribe(Waker::from(Arc::clone(&woken)));
+            if subscribed { None } else { woken.take() }
+        },
+    );
+    ended.map_err(|_| Cancelled::default())
 }
 
 /// Wakes one waiter, once.

@@ -172,7 +172,7 @@ pub(crate) fn may_stop(call: &str) -> Option<Running> {
 /// Not inlined, as all that looks at thread-locals on fibres: see [`here`](processor::here).
 #[inline(never)]
 fn stoppable() -> Option<Running> {
-    if NoSwitch::is_active() || wait::is_blocking() {
+    if NoSwitch::is_active() || wait::is_on_thread() || std::thread::panicking() {
         return None;
     }
     running_on(processor::here_inlined())

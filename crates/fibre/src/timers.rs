@@ -1,14 +1,16 @@
 //! Deadlines of a cluster.
 //!
-//! In a map, by time, behind a mutex; the [clockwork](crate::clockwork) sleeps until the first.
+//! In a map, by time, behind a mutex; the [clockwork](crate::clockwork) sleeps until the first. A wait
+//! is published, and ended by its deadline, under the mutex: see [`wait`](crate::wait).
 
-use crate::fibre::Fibre;
 use crate::switch;
-use crate::wait::{self, Interrupted, block};
+use crate::wait::{Interrupted, Limit, Stance, Timed, block_processor, block_within};
 use crate::waiter::Waiter;
+use corelay_sync::facade::sync::{Mutex, MutexGuard};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::panic::Location;
+use std::sync::PoisonError;
 use std::time::Instant;
 
 #[derive(Default)]
@@ -20,13 +22,26 @@ struct Queue {
     numbers: u64,
 }
 
+impl Queue {
+    /// Enters a deadline with a new number, which is not 0; true if it is the first.
+    fn enter(&mut self, at: Instant, due: Due) -> (u64, bool) {
+        self.numbers += 1;
+        let key = (at, self.numbers);
+        self.due.insert(key, due);
+        (key.1, self.due.keys().next() == Some(&key))
+    }
+}
+
 /// What is to be done.
 enum Due {
     /// Wake one that only sleeps.
     Wake(Waiter),
-    /// End the wait with this deadline.
-    TimeOut(Fibre),
+    /// End this wait.
+    TimeOut(Timed),
 }
+
+/// Waits that one section under the lock ends: who publishes a wait meanwhile waits for the lock.
+const AT_ONCE: usize = 64;
 
 impl Timers {
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -34,23 +49,27 @@ impl Timers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a new deadline, never 0.
-    pub(crate) fn number(&self) -> u64 {
+    /// Enters the deadline of a wait and publishes that, by `publish`, which is told the deadline's
+    /// number. The second result says that the clockwork has to look earlier than it knows.
+    pub(crate) fn publish(
+        &self,
+        at: Instant,
+        timed: Timed,
+        publish: impl FnOnce(u64) -> Option<Waiter>,
+    ) -> (Option<Waiter>, bool) {
         let mut queue = self.lock();
-        queue.numbers += 1;
-        queue.numbers
+        let (number, is_first) = queue.enter(at, Due::TimeOut(timed));
+        // A waiter that is given back takes its deadline out when it goes on.
+        let back = publish(number);
+        (back, is_first)
     }
 
-    /// Adds the deadline with this number. The wait that it ends can be found by then: otherwise
-    /// one that comes at once is lost.
-    pub(crate) fn add(&self, at: Instant, number: u64, fibre: Fibre) {
-        self.lock().due.insert((at, number), Due::TimeOut(fibre));
-    }
-
-    /// It has not come, or nobody is interested any more.
+    /// Takes out the deadline with this number, if there is one and it has not come. From here on
+    /// nobody looks for its wait.
     pub(crate) fn remove(&self, at: Instant, number: u64) {
-        let due = self.lock().due.remove(&(at, number));
-        drop(due);
+        if number != 0 {
+            self.lock().due.remove(&(at, number));
+        }
     }
 
     /// When the first is.
@@ -60,28 +79,39 @@ impl Timers {
 
     /// Does what is due.
     pub(crate) fn run(&self) {
-        loop {
-            let now = Instant::now();
-            let mut queue = self.lock();
-            let Some(first) = queue.due.first_entry().filter(|first| first.key().0 <= now) else {
-                return;
-            };
-            let ((_, number), due) = first.remove_entry();
-            drop(queue);
-            match due {
-                Due::Wake(waiter) => waiter.wake(),
-                Due::TimeOut(fibre) => wait::time_out(&fibre.0, number),
+        let mut ended = Vec::new();
+        while self.take_due(&mut ended) {
+            for waiter in ended.drain(..) {
+                waiter.wake();
             }
         }
+    }
+
+    /// Ends the waits that are due, some at once; false where none is. Their waiters are to be woken.
+    fn take_due(&self, ended: &mut Vec<Waiter>) -> bool {
+        let now = Instant::now();
+        let mut queue = self.lock();
+        let mut some = false;
+        while ended.len() < AT_ONCE
+            && let Some(first) = queue.due.first_entry().filter(|first| first.key().0 <= now)
+        {
+            some = true;
+            ended.extend(match first.remove() {
+                Due::Wake(waiter) => Some(waiter),
+                // SAFETY: under the lock, and just taken out.
+                Due::TimeOut(timed) => unsafe { timed.take_out() },
+            });
+        }
+        some
     }
 }
 
 /// Waits until `until`.
 #[track_caller]
 pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
-    let Some(running) = switch::may_stop("sleep") else {
-        std::thread::sleep(until.saturating_duration_since(Instant::now()));
-        return Ok(());
+    const CALL: &str = "sleep";
+    let Some(running) = switch::may_stop(CALL) else {
+        return sleep_otherwise(until, CALL);
     };
     let shared = running.shared();
     let timers = &shared.timers;
@@ -91,17 +121,29 @@ pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
         Some(Due::Wake(waiter)) => Some(waiter),
         _ => None,
     };
-    block("sleep", &remove, |waiter| {
+    block_within(Limit::Told, CALL, &remove, |waiter| {
         let mut queue = timers.lock();
-        queue.numbers += 1;
-        number.set(queue.numbers);
-        let at = (until, queue.numbers);
-        queue.due.insert(at, Due::Wake(waiter));
-        let is_first = queue.due.keys().next() == Some(&at);
+        let (entered, is_first) = queue.enter(until, Due::Wake(waiter));
+        number.set(entered);
         drop(queue);
         if is_first {
             shared.clockwork.wake_if_asleep();
         }
         None
     })
+}
+
+#[cold]
+#[track_caller]
+fn sleep_otherwise(until: Instant, call: &'static str) -> Result<(), Interrupted> {
+    let sleep = || std::thread::sleep(until.saturating_duration_since(Instant::now()));
+    match Stance::here() {
+        Stance::Thread => sleep(),
+        Stance::Unwinds(_) => return Err(Interrupted::Unwinding),
+        Stance::Blocks(running) => {
+            let place = (call, Location::caller());
+            block_processor(running, Limit::Until(until), place, sleep);
+        }
+    }
+    Ok(())
 }

@@ -1,27 +1,50 @@
 //! A wait that can be interrupted: by a cancellation, by a deadline; and be looked at.
 //!
-//! Who waits is taken out of what it waits in by whoever wakes it, without a word about that to
-//! anybody else. Interrupting is rare, so it pays for what that takes:
+//! A waiter is taken out of what it waits in by whoever wakes it, who tells nobody else. An
+//! interruption has to take it out too. It is rare, so it pays for what that takes.
 //!
-//! | the fibre | who meddles (one at a time) |
+//! # Cancellations and dumps: the meddler
+//!
+//! | the fibre | the meddler (one at a time for each fibre) |
 //! |---|---|
-//! | W(waiting = record); stops | W(meddler = 1); heavy; R(waiting) |
-//! | its processor: W(publishing = fibre); light; R(record.asked) | W(record.asked); heavy |
+//! | W(waiting = record); stops | W(meddler = 1); W(cancelled); heavy; R(waiting) |
+//! | its processor: W(publishing = fibre); light; R(cancelled) | |
 //! | 0: publishes, W(publishing = null). Else the fibre is made ready | waits while any processor is publishing it |
 //! | | takes the waiter out, if it is there, and wakes it |
 //! | goes on: W(waiting = null); light; R(meddler), waits while 1 | W(meddler = 0) |
 //!
+//! One heavy barrier serves both pairs, for any number of fibres that one meddler holds
+//! ([`cancel`], [`look`]).
+//!
 //! **Why the record lives.** It lies in the fibre's frame. Either the meddler reads that the fibre
 //! does not wait any more, or the fibre finds a meddler and stays until that is done.
 //!
-//! **Why no interruption is lost.** If the processor has not seen `asked`, the meddler sees that it is
-//! publishing, and takes the waiter out behind that; where it does not find it, somebody else has
-//! woken it. A cancellation also stays with the fibre, and its next wait does not begin.
+//! **Why no cancellation is lost.** Either the processor sees `cancelled` and does not publish the
+//! waiter, or the barrier comes after its store to `publishing`, and so after the store to `waiting`
+//! that the same thread made before. Then the meddler finds the record, waits until the waiter has
+//! been published, and takes it out; a waiter that is not there has been woken. The flag stays with
+//! the fibre, so its next wait does not begin.
 //!
 //! **Where the light barrier is none.** The fibre and its processor pass it between a store and a load;
 //! what is loaded is 0 only where the barrier is asymmetric, whose light side is no instruction. Where
 //! it is not, `meddler` and `cancelled` are [`FENCED`] at rest, which sends who reads it to its fence and
 //! to a second look.
+//!
+//! # Deadlines: the lock of the timers
+//!
+//! A wait with a deadline needs none of this. The processor enters the deadline and publishes the
+//! waiter in one section under the lock of the [timers](crate::timers); the clockwork takes the
+//! deadline and the waiter out in one section under the same lock; and the fibre passes the lock
+//! before it leaves the record.
+//!
+//! | the section that comes first | what follows |
+//! |---|---|
+//! | the clockwork's | there is no deadline yet, so this is not the wait that it ends |
+//! | the processor's, then the clockwork's | the waiter has been published: it is taken out, or has been woken |
+//! | the processor's, then the fibre's | the deadline is gone, and nobody looks for the record |
+//!
+//! So a timeout costs no barrier. A cancellation may come at the same time: the waiter is taken out by
+//! one of the two, which says why.
 
 use crate::cluster::Shared;
 use crate::header::{Header, HeaderRef};
@@ -29,12 +52,14 @@ use crate::processor::Processor;
 use crate::switch::{self, Runnable, Running, suspend};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicU8, Ordering};
-use corelay_sync::wait::{self, Token};
+pub use corelay_sync::wait::Cancelled;
+use corelay_sync::wait::{self, Call, Token, set_panic_aside};
 use corelay_sync::{Backoff, barrier};
+use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
-use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Why a wait has ended without what it waited for.
@@ -45,6 +70,9 @@ pub enum Interrupted {
     TimedOut,
     /// The fibre has been [cancelled](crate::Fibre::cancel).
     Cancelled,
+    /// The wait has not begun: the fibre unwinds, by a panic or a cancellation, and a destructor has
+    /// called. A call that can say so does not wait then.
+    Unwinding,
 }
 
 impl fmt::Display for Interrupted {
@@ -52,6 +80,7 @@ impl fmt::Display for Interrupted {
         f.write_str(match self {
             Self::TimedOut => "the time is over",
             Self::Cancelled => "the fibre has been cancelled",
+            Self::Unwinding => "the fibre unwinds, and its destructors do not wait here",
         })
     }
 }
@@ -95,15 +124,36 @@ pub(crate) struct Record<'a> {
     at: &'static Location<'static>,
     /// Takes the waiter with this word out of what it waits in, where it still is.
     remove: &'a Remove<'a>,
-    /// What who meddles wants: the processor looks at it.
-    asked: AtomicU8,
-    /// Why it has ended, if the waiter was not woken: written by who took it out, or did not
+    /// Why it has ended, if the waiter was not woken: written by whoever took it out, or did not
     /// publish it.
     why: AtomicU8,
     /// No cancellation ends it.
     is_sure: bool,
-    /// Number of its deadline; 0 where there is none.
-    deadline: u64,
+    has_deadline: bool,
+    /// The processor's thread is blocked: the fibre has not stopped.
+    is_blocking: bool,
+}
+
+/// A record, for the timers: until its deadline has been taken out of them.
+pub(crate) struct Timed {
+    record: NonNull<Record<'static>>,
+    fibre: NonNull<Header>,
+}
+
+// SAFETY: what is used of a record by others is atomic, or `remove`, which is called by others.
+unsafe impl Send for Timed {}
+
+impl Timed {
+    /// Takes the waiter out of what it waits in, if it is still there: it is to be woken, and has timed
+    /// out.
+    ///
+    /// # Safety
+    /// Under the lock of the timers, under which the deadline has just been taken out.
+    pub(crate) unsafe fn take_out(self) -> Option<Waiter> {
+        // SAFETY: the fibre passes the lock before it leaves its record.
+        let record = unsafe { self.record.as_ref() };
+        record.take_out(self.fibre, TIMED_OUT)
+    }
 }
 
 /// In place of a record: the fibre has ended.
@@ -185,19 +235,6 @@ impl Header {
         // SAFETY: null, or a record that stays until there is no meddler.
         Ok(unsafe { waiting.cast::<Record<'_>>().as_ref() })
     }
-
-    /// Runs `f` with the record of the fibre's wait, while the fibre cannot leave it: `None` where
-    /// it does not wait. Not at all where it has ended.
-    fn meddle(&self, f: impl FnOnce(Option<&Record<'_>>)) {
-        self.hold();
-        // Pairs with the light barrier of `leave`.
-        barrier::heavy();
-        // SAFETY: just so.
-        if let Ok(record) = unsafe { self.record() } {
-            f(record);
-        }
-        self.let_go();
-    }
 }
 
 /// What a look at a fibre has found.
@@ -208,14 +245,26 @@ pub(crate) enum Seen {
         call: &'static str,
         at: &'static Location<'static>,
         has_deadline: bool,
+        is_blocking: bool,
     },
 }
 
-/// Looks at some fibres, for one barrier.
-pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<Seen> {
-    // Two who look hold several each.
+/// Fibres that one meddler holds at the same time, for one barrier.
+const AT_ONCE: usize = 64;
+
+/// Meddlers that hold several fibres come one after the other: each could wait for the other's.
+fn one_of_many() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks at fibres, for one barrier in [`AT_ONCE`] of them.
+pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<Seen> {
+    fibres.chunks(AT_ONCE).flat_map(look_at_some).collect()
+}
+
+fn look_at_some(fibres: &[HeaderRef]) -> Vec<Seen> {
+    let _one = one_of_many();
     for fibre in fibres {
         fibre.hold();
     }
@@ -229,7 +278,8 @@ pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<Seen> {
             Ok(Some(record)) => Seen::Waits {
                 call: record.call,
                 at: record.at,
-                has_deadline: record.deadline != 0,
+                has_deadline: record.has_deadline,
+                is_blocking: record.is_blocking,
             },
         };
         fibre.let_go();
@@ -238,39 +288,42 @@ pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<Seen> {
     fibres.iter().map(seen).collect()
 }
 
-/// Cancels a fibre: its wait ends, and every other one that it begins.
-pub(crate) fn cancel(fibre: &HeaderRef) {
-    fibre.meddle(|record| {
-        // Relaxed: ordered by the barriers, of `meddle` or of `interrupt`.
+/// Cancels fibres: their waits end, and every other one that they begin. One barrier in [`AT_ONCE`] of
+/// them.
+pub(crate) fn cancel(fibres: &[&HeaderRef]) {
+    if let [fibre] = fibres {
+        return cancel_some(std::slice::from_ref(fibre));
+    }
+    for some in fibres.chunks(AT_ONCE) {
+        let _one = one_of_many();
+        cancel_some(some);
+    }
+}
+
+fn cancel_some(fibres: &[&HeaderRef]) {
+    for fibre in fibres {
+        fibre.hold();
+        // Relaxed: ordered by the barrier.
         fibre.cancelled.store(CANCELLED, Ordering::Relaxed);
-        if let Some(record) = record {
-            interrupt(fibre, record, CANCELLED);
-        } else {
-            // It may be about to begin a wait: see `publish`, which looks behind `waiting`.
-            barrier::heavy();
-            // SAFETY: held, by `meddle`.
-            if let Ok(Some(record)) = unsafe { fibre.record() } {
-                interrupt(fibre, record, CANCELLED);
+    }
+    // Pairs with the light barriers of `leave`, and of the processor in `publish`.
+    barrier::heavy();
+    for fibre in fibres {
+        // SAFETY: held, behind the barrier.
+        if let Ok(Some(record)) = unsafe { fibre.record() }
+            && !record.is_sure
+        {
+            await_published(fibre);
+            if let Some(waiter) = record.take_out(fibre.as_ptr(), CANCELLED) {
+                waiter.wake();
             }
         }
-    });
+        fibre.let_go();
+    }
 }
 
-/// Ends the wait of a fibre whose deadline of this number has come, if it still waits there.
-pub(crate) fn time_out(fibre: &HeaderRef, deadline: u64) {
-    fibre.meddle(|record| {
-        if let Some(record) = record.filter(|record| record.deadline == deadline) {
-            interrupt(fibre, record, TIMED_OUT);
-        }
-    });
-}
-
-/// By who meddles.
-fn interrupt(fibre: &HeaderRef, record: &Record<'_>, why: u8) {
-    // Relaxed: ordered by the barrier.
-    record.asked.store(why, Ordering::Relaxed);
-    // Pairs with the light barrier of the processor, between `publishing` and its look at `asked`.
-    barrier::heavy();
+/// Waits until no processor is publishing the wait of a fibre that is held, and has not ended.
+fn await_published(fibre: &HeaderRef) {
     // SAFETY: the fibre has not ended, so its cluster lives.
     let shared: &Shared = unsafe { &*fibre.cluster };
     for processor in &shared.processors {
@@ -280,24 +333,18 @@ fn interrupt(fibre: &HeaderRef, record: &Record<'_>, why: u8) {
             backoff.wait();
         }
     }
-    // Not there: woken by another one, or not published, because the processor has seen it.
-    let word = Waiter::word_of(fibre.as_ptr());
-    if let Some(waiter) = (record.remove)(word) {
-        // Relaxed: published by the wake-up.
-        record.why.store(why, Ordering::Relaxed);
-        waiter.wake();
-    }
 }
 
 /// What ends a wait before its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Limit {
-    /// A cancellation.
+    /// A cancellation: the call has no error for it, and unwinds.
     None,
-    /// That, or a deadline.
+    /// A cancellation, for which the call has an error; or that the fibre unwinds.
+    Told,
+    /// The same, or a deadline.
     Until(Instant),
-    /// Nothing: others rely on its end. A cancellation stays with the fibre, for its next wait; and
-    /// who meddles is told that there is nobody to be taken out.
+    /// Nothing: others rely on its end. A cancellation stays with the fibre, for its next wait.
     Uncancelled,
 }
 
@@ -334,7 +381,8 @@ pub(crate) fn block_surely(call: &'static str, publish: impl FnOnce(Waiter) -> O
 /// the waiter out again where it still waits: it is called by others, at any time during the wait.
 ///
 /// # Errors
-/// The wait was interrupted, and the waiter taken out by `remove` or never published.
+/// The wait was interrupted, and the waiter taken out by `remove` or never published; or the fibre
+/// unwinds, and the call can say so.
 ///
 /// # Panics
 /// Where nothing may wait, naming `call`.
@@ -346,49 +394,154 @@ pub(crate) fn block_within(
     remove: &Remove<'_>,
     publish: impl FnOnce(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
-    let Some(running) = switch::may_stop(call) else {
-        return block_thread(limit, remove, publish);
-    };
+    let at = Location::caller();
+    match switch::may_stop(call) {
+        Some(running) => block_fibre(running, limit, (call, at), remove, publish),
+        None => block_otherwise(limit, (call, at), remove, publish),
+    }
+}
+
+/// The call that waits, and its place.
+pub(crate) type Place = (&'static str, &'static Location<'static>);
+
+/// As [`block_within`], of the fibre that runs here, which may be stopped.
+#[inline(always)]
+pub(crate) fn block_fibre(
+    running: Running,
+    limit: Limit,
+    (call, at): Place,
+    remove: &Remove<'_>,
+    publish: impl FnOnce(Waiter) -> Option<Waiter>,
+) -> Result<(), Interrupted> {
     let record = Record {
         call,
-        at: Location::caller(),
+        at,
         remove,
-        asked: AtomicU8::new(NOT),
         why: AtomicU8::new(NOT),
         is_sure: limit == Limit::Uncancelled,
-        deadline: match limit {
-            Limit::Until(_) => running.shared().timers.number(),
-            Limit::None | Limit::Uncancelled => 0,
-        },
+        has_deadline: matches!(limit, Limit::Until(_)),
+        is_blocking: false,
     };
     running.announce(&record);
-    if let Limit::Until(deadline) = limit {
-        // Its time can come, which finds it, before the fibre has stopped: what it wants is seen
-        // then.
-        running.set_deadline(deadline, record.deadline);
-    }
     let at = &record;
-    // SAFETY: it may be stopped.
-    unsafe {
-        suspend(running, |processor, fibre| {
-            at.publish(processor, fibre, publish)
-        })
-    };
-    running.leave(ptr::null_mut());
     if let Limit::Until(deadline) = limit {
-        running.shared().timers.remove(deadline, record.deadline);
+        // Number of the deadline; 0 where it has not been entered.
+        let number = &Cell::new(0);
+        let publish = |processor: &Processor, fibre| {
+            at.publish(processor, fibre, |waiter| {
+                at.publish_timed(processor.shared(), deadline, number, waiter, publish)
+            });
+        };
+        // SAFETY: it may be stopped.
+        unsafe { suspend(running, publish) };
+        running.leave(ptr::null_mut());
+        running.shared().timers.remove(deadline, number.get());
+    } else {
+        // SAFETY: it may be stopped.
+        unsafe {
+            suspend(running, |processor, fibre| {
+                at.publish(processor, fibre, publish)
+            })
+        };
+        running.leave(ptr::null_mut());
     }
     // Relaxed: shown by the wake-up; nobody meddles any more.
     meaning(record.why.load(Ordering::Relaxed))
 }
 
-impl Running {
-    #[cold]
-    fn set_deadline(self, deadline: Instant, number: u64) {
-        let shared = self.shared();
-        shared.timers.add(deadline, number, self.into());
-        shared.clockwork.wake_if_asleep();
+/// As [`block_within`], where there is no fibre that could just be stopped.
+#[cold]
+fn block_otherwise(
+    limit: Limit,
+    place: Place,
+    remove: &Remove<'_>,
+    publish: impl FnOnce(Waiter) -> Option<Waiter>,
+) -> Result<(), Interrupted> {
+    match Stance::here() {
+        Stance::Thread => block_thread(limit, place, remove, publish),
+        Stance::Unwinds(_) if matches!(limit, Limit::Told | Limit::Until(_)) => {
+            Err(Interrupted::Unwinding)
+        }
+        Stance::Unwinds(running) => {
+            let mut publish = Some(publish);
+            // A cancellation would be a second panic, which ends the process.
+            let limit = Limit::Uncancelled;
+            let wait = || {
+                let publish = publish.take().expect("taken once");
+                block_fibre(running, limit, place, remove, publish)
+            };
+            if let Some(ended) = set_panic_aside(wait) {
+                return ended;
+            }
+            let publish = publish.take().expect("it has not waited");
+            block_processor(running, limit, place, || {
+                block_thread(limit, place, remove, publish)
+            })
+        }
+        Stance::Blocks(running) => block_processor(running, limit, place, || {
+            block_thread(limit, place, remove, publish)
+        }),
     }
+}
+
+/// Who waits here, if not a fibre that can just be stopped.
+pub(crate) enum Stance {
+    /// A thread, or a processor between two fibres.
+    Thread,
+    /// A fibre that unwinds: the wait is in a destructor.
+    Unwinds(Running),
+    /// A fibre whose waits block its processor, because its frames hold up others.
+    Blocks(Running),
+}
+
+impl Stance {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn here() -> Self {
+        match switch::running() {
+            None => Self::Thread,
+            Some(running) if wait::is_on_thread() => Self::Blocks(running),
+            Some(running) => Self::Unwinds(running),
+        }
+    }
+}
+
+/// Runs `wait`, which blocks the thread of a processor in the fibre that runs there: dumps name it.
+#[cold]
+pub(crate) fn block_processor<R>(
+    running: Running,
+    limit: Limit,
+    (call, at): Place,
+    wait: impl FnOnce() -> R,
+) -> R {
+    let record = Record {
+        call,
+        at,
+        remove: &|_| None,
+        why: AtomicU8::new(NOT),
+        is_sure: true,
+        has_deadline: matches!(limit, Limit::Until(_)),
+        is_blocking: true,
+    };
+    // Relaxed: its own.
+    let outer = running.waiting.load(Ordering::Relaxed);
+    running.announce(&record);
+    let shared = running.shared();
+    // Once for each processor.
+    let counts = outer.is_null();
+    if counts {
+        shared.idle.block();
+        if shared.is_closing() {
+            // All may wait now for good, which it says.
+            shared.clockwork.wake_if_asleep();
+        }
+    }
+    let result = wait();
+    if counts {
+        shared.idle.unblock();
+    }
+    running.leave(outer);
+    result
 }
 
 impl Record<'_> {
@@ -405,19 +558,17 @@ impl Record<'_> {
         let place = ptr::from_ref(header).cast_mut();
         // Relaxed: who meddles reads it behind its barrier.
         processor.publishing.store(place, Ordering::Relaxed);
-        // Pairs with the heavy barriers of `interrupt` and `cancel`, where both words are 0.
+        // Pairs with the heavy barrier of `cancel`, where the word is 0.
         barrier::compiler_only();
-        // Relaxed: ordered by the barriers.
-        let asked = self.asked.load(Ordering::Relaxed);
-        let why = asked | header.cancelled.load(Ordering::Relaxed);
-        if why == NOT {
+        // Relaxed: ordered by the barrier.
+        if header.cancelled.load(Ordering::Relaxed) == NOT {
             published(processor, publish(Waiter::fibre(fibre)));
         } else {
             self.publish_or_not(processor, fibre, publish);
         }
     }
 
-    /// As [`publish`](Self::publish), where one of the words is not 0.
+    /// As [`publish`](Self::publish), where the word is not 0.
     #[cold]
     #[inline(never)]
     fn publish_or_not(
@@ -426,27 +577,63 @@ impl Record<'_> {
         fibre: Runnable,
         publish: impl FnOnce(Waiter) -> Option<Waiter>,
     ) {
-        // Pairs with the heavy barriers of `interrupt` and `cancel`.
+        // Pairs with the heavy barrier of `cancel`.
         barrier::light();
-        // Relaxed: ordered by the barriers.
-        let asked = self.asked.load(Ordering::Relaxed);
-        let why = asked | fibre.header().cancelled.load(Ordering::Relaxed);
+        let is_cancelled = fibre.header().is_cancelled();
         let waiter = Waiter::fibre(fibre);
-        let rest = if why & !FENCED == NOT || self.is_sure {
+        let rest = if !is_cancelled || self.is_sure {
             publish(waiter)
         } else {
             // Relaxed: who meddles does not find the waiter.
-            self.why.store(why & !FENCED, Ordering::Relaxed);
+            self.why.store(CANCELLED, Ordering::Relaxed);
             Some(waiter)
         };
         published(processor, rest);
+    }
+
+    /// Publishes a waiter together with its deadline.
+    #[inline(never)]
+    fn publish_timed(
+        &self,
+        shared: &Shared,
+        deadline: Instant,
+        number: &Cell<u64>,
+        waiter: Waiter,
+        publish: impl FnOnce(Waiter) -> Option<Waiter>,
+    ) -> Option<Waiter> {
+        let record = NonNull::from(self);
+        let timed = Timed {
+            // SAFETY: only the lifetime changes: the fibre takes the deadline out before it leaves.
+            record: unsafe {
+                std::mem::transmute::<NonNull<Record<'_>>, NonNull<Record<'static>>>(record)
+            },
+            fibre: waiter.as_fibre(),
+        };
+        let publish = |entered| {
+            number.set(entered);
+            // From here on the fibre may go on, as far as the lock of the timers.
+            publish(waiter)
+        };
+        let (back, is_first) = shared.timers.publish(deadline, timed, publish);
+        if is_first {
+            shared.clockwork.wake_if_asleep();
+        }
+        back
+    }
+
+    /// Takes the waiter of `fibre` out of what it waits in, if it is still there, and says why.
+    fn take_out(&self, fibre: NonNull<Header>, why: u8) -> Option<Waiter> {
+        let waiter = (self.remove)(Waiter::word_of(fibre))?;
+        // Relaxed: published by the wake-up.
+        self.why.store(why, Ordering::Relaxed);
+        Some(waiter)
     }
 }
 
 /// The wait has been published: but for a waiter that is given back, which goes on.
 #[inline(always)]
 fn published(processor: &Processor, back: Option<Waiter>) {
-    // Release: pairs with the Acquire of `interrupt`.
+    // Release: pairs with the Acquire of `await_published`.
     processor
         .publishing
         .store(ptr::null_mut(), Ordering::Release);
@@ -459,6 +646,7 @@ fn published(processor: &Processor, back: Option<Waiter>) {
 #[cold]
 fn block_thread(
     limit: Limit,
+    (name, at): Place,
     remove: &Remove<'_>,
     publish: impl FnOnce(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
@@ -476,8 +664,14 @@ fn block_thread(
         let _ = waiter.into_word();
         return Err(Interrupted::TimedOut);
     }
-    // Woken, or about to be: the token lies in this frame.
-    wait::wait(&token);
+    // Woken, or about to be: the token lies in this frame, so no cancellation ends it.
+    let call = Call {
+        name,
+        at,
+        is_cancellable: false,
+    };
+    let ended = wait::wait_in(call, &token);
+    debug_assert_eq!(ended, Ok(()));
     Ok(())
 }
 
@@ -485,18 +679,14 @@ fn block_thread(
 /// way to say so.
 #[cold]
 pub(crate) fn unwind(_: Interrupted) -> ! {
-    std::panic::resume_unwind(Box::new(Cancelled))
+    Cancelled::default().unwind()
 }
 
-/// The payload with which a cancelled fibre ends: what [`join`](crate::JoinHandle::join) returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Cancelled;
-
-impl fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Interrupted::Cancelled.fmt(f)
+/// The same of a call that comes through the waiting seam.
+pub(crate) fn limit_of(call: Call) -> Limit {
+    if call.is_cancellable {
+        Limit::None
+    } else {
+        Limit::Uncancelled
     }
 }
-
-impl std::error::Error for Cancelled {}

@@ -28,6 +28,12 @@ impl Waiter {
         fibre.as_ptr().cast()
     }
 
+    /// Its fibre; only of one that is made of a fibre.
+    pub(crate) fn as_fibre(&self) -> NonNull<Header> {
+        debug_assert_eq!(self.0.addr().get() & THREAD, 0);
+        self.0.cast()
+    }
+
     pub(crate) fn thread(token: &Token) -> Self {
         Self(NonNull::from(token).cast().map_addr(|a| a | THREAD))
     }

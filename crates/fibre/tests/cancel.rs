@@ -5,8 +5,8 @@ mod promise;
 
 use common::{KINDS, Kind};
 use corelay_fibre::{
-    BinarySemaphore, Cancelled, Cluster, Interrupted, JoinHandle, Semaphore, current, is_cancelled,
-    park, sleep, yield_now,
+    BinarySemaphore, Cancelled, Cluster, Condition, Fibre, Interrupted, JoinHandle, Mutex,
+    Semaphore, State, current, is_cancelled, park, sleep, yield_now,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,4 +99,65 @@ fn one_that_does_not_wait_goes_on() {
     // After its end it is nothing.
     fibre.cancel();
     fibre.unpark();
+}
+
+/// One that has been notified waits for its mutex again, and has it then, whoever cancels it meanwhile.
+#[test]
+fn a_condition_that_is_cancelled_as_it_locks_again_has_the_mutex() {
+    let cluster = promise::cluster(1);
+    let shared = Arc::new((Mutex::new(0), Condition::new()));
+    let waiter = cluster.spawn({
+        let shared = shared.clone();
+        move || {
+            let (mut n, ended) = shared.1.wait_until(shared.0.lock(), Instant::now() + LONG);
+            *n += 1;
+            (*n, ended)
+        }
+    });
+    let waits_in = |call| {
+        while !matches!(cluster.dump().fibres[0].state, State::Waiting { call: c, .. } if c == call)
+        {
+            std::thread::yield_now();
+        }
+    };
+    waits_in("Condition::wait_until");
+    let mut guard = shared.0.lock();
+    shared.1.notify_one();
+    // It goes on, finds the mutex held, and waits for that, which is not told apart from here.
+    for _ in 0..100 {
+        let before = cluster.counters().switches;
+        drop(cluster.spawn(|| ()).join());
+        assert!(cluster.counters().switches > before);
+    }
+    waiter.fibre().cancel();
+    for _ in 0..100 {
+        cluster.spawn(|| ()).join().unwrap();
+    }
+    assert!(
+        !waiter.is_finished(),
+        "it has a guard of a mutex that is held"
+    );
+    *guard += 1;
+    drop(guard);
+    assert_eq!(waiter.join().unwrap(), (2, Ok(())));
+}
+
+#[test]
+fn many_are_cancelled_at_once() {
+    for kind in KINDS {
+        let cluster = promise::cluster(2);
+        for round in 0..10 {
+            let sitters: Vec<_> = (0..150).map(|_| kind.spawn(&cluster, park)).collect();
+            if round % 2 == 0 {
+                std::thread::yield_now();
+            }
+            // Some of them twice.
+            let all = sitters.iter().chain(&sitters[..10]);
+            Fibre::cancel_all(all.map(|sitter| sitter.fibre()));
+            for sitter in sitters {
+                assert!(sitter.join().unwrap_err().is::<Cancelled>());
+            }
+        }
+        Fibre::cancel_all([]);
+    }
 }

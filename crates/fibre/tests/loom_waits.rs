@@ -4,11 +4,12 @@
 #![cfg(corelay_loom)]
 
 use corelay_fibre::model::{Processors, Ticket};
-use corelay_fibre::{BinarySemaphore, Semaphore, current, park};
+use corelay_fibre::{BinarySemaphore, Fibre, Interrupted, Semaphore, current, park};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
+use std::time::Instant;
 
 /// A value that loom watches: whoever may use it has it to itself.
 struct Watched(UnsafeCell<u32>);
@@ -324,6 +325,120 @@ fn interrupted_or_released() {
     });
 }
 
+/// A deadline comes before a wait is published, or while it waits: the wait ends once, the permit is
+/// there still.
+#[test]
+fn timed_out_in_a_semaphore() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let semaphore = std::sync::Arc::new(Semaphore::new(0));
+        let handle = processors.spawn({
+            let semaphore = std::sync::Arc::clone(&semaphore);
+            move || semaphore.acquire_until(Instant::now())
+        });
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || processors.end_due_waits()
+        });
+        drive(&processors, other);
+        processors.end_due_waits();
+        while processors.run_one(0) {}
+        assert_eq!(handle.join().unwrap(), Err(Interrupted::TimedOut));
+        semaphore.release();
+        assert!(semaphore.try_acquire());
+    });
+}
+
+/// A deadline, a release and the fibre that goes on meet: the permit is the fibre's, or is there; and
+/// nobody looks at what the fibre has left.
+#[test]
+fn timed_out_or_released() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let semaphore = std::sync::Arc::new(Semaphore::new(0));
+        let handle = processors.spawn({
+            let semaphore = std::sync::Arc::clone(&semaphore);
+            move || semaphore.acquire_until(Instant::now())
+        });
+        // It waits.
+        assert!(processors.run_one(0));
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || processors.end_due_waits()
+        });
+        semaphore.release();
+        drive(&processors, other);
+        assert_ne!(handle.join().unwrap().is_ok(), semaphore.try_acquire());
+    });
+}
+
+/// A deadline and a cancellation meet: one of them ends the wait, and the fibre goes on once.
+#[test]
+fn timed_out_or_cancelled() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let handle = processors.spawn(|| Semaphore::new(0).acquire_until(Instant::now()));
+        let fibre = handle.fibre().clone();
+        // It waits.
+        assert!(processors.run_one(0));
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || processors.end_due_waits()
+        });
+        fibre.cancel();
+        drive(&processors, other);
+        let ended = handle.join().unwrap().unwrap_err();
+        assert!(matches!(
+            ended,
+            Interrupted::TimedOut | Interrupted::Cancelled
+        ));
+    });
+}
+
+/// Two fibres are cancelled for one barrier, one of which waits.
+#[test]
+fn cancelled_together() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let fibres = [0, 1].map(|_| processors.spawn(|| BinarySemaphore::new(false).wait()));
+        // One waits.
+        assert!(processors.run_one(0));
+        let both = [0, 1].map(|i: usize| fibres[i].fibre().clone());
+        let other = thread::spawn(move || Fibre::cancel_all(&both));
+        drive(&processors, other);
+        for fibre in fibres {
+            assert!(fibre.join().is_err());
+        }
+    });
+}
+
+/// What a record points to is used by who ends the wait in time, and again by the fibre when it has
+/// left.
+#[test]
+fn record_is_left_behind_the_timers() {
+    loom::model(|| {
+        let processors = Processors::new(1);
+        let seat = Arc::new(Seat::new());
+        let handle = processors.spawn({
+            let seat = Arc::clone(&seat);
+            move || {
+                let ended = seat.wait_until(Instant::now());
+                seat.record.add();
+                ended
+            }
+        });
+        // It waits.
+        assert!(processors.run_one(0));
+        let other = thread::spawn({
+            let processors = processors.clone();
+            move || processors.end_due_waits()
+        });
+        seat.post();
+        drive(&processors, other);
+        drop(handle.join().unwrap());
+    });
+}
+
 /// The fibre ends while it is cancelled: nobody looks at what was.
 #[test]
 fn cancelled_at_its_end() {
@@ -510,8 +625,17 @@ impl Seat {
         }
     }
 
-    fn wait(&self) -> Result<(), corelay_fibre::Interrupted> {
+    fn wait(&self) -> Result<(), Interrupted> {
+        self.wait_within(None)
+    }
+
+    fn wait_until(&self, deadline: Instant) -> Result<(), Interrupted> {
+        self.wait_within(Some(deadline))
+    }
+
+    fn wait_within(&self, deadline: Option<Instant>) -> Result<(), Interrupted> {
         corelay_fibre::model::block(
+            deadline,
             || {
                 self.record.add();
                 // Relaxed: what orders it is to be shown by the wait.

@@ -5,7 +5,7 @@ mod toy;
 
 use corelay_sync::wait::{self, NoSwitch, Sleeper, Source, Spot, Token, register};
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -327,30 +327,41 @@ fn a_forbidden_wait_is_a_named_panic() {
     assert_eq!(NoSwitch::active(), None);
 }
 
+/// A token and a spot are waited for in a destructor; meanwhile another coroutine runs on the thread,
+/// which does not see the panic.
 #[test]
-fn a_wait_while_unwinding_blocks_the_thread_instead_of_suspending() {
-    struct WaitsInDrop(Arc<Token>);
-    impl Drop for WaitsInDrop {
+fn a_wait_while_unwinding_suspends_and_others_do_not_see_the_panic() {
+    struct InDrop<F: FnMut()>(F);
+    impl<F: FnMut()> Drop for InDrop<F> {
         fn drop(&mut self) {
-            wait::wait(&self.0);
+            (self.0)();
         }
     }
     let toy = Toy::new();
-    let token = Arc::new(Token::new());
-    let theirs = Arc::clone(&token);
-    let thread = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        theirs.notify();
-    });
-    let waits = WaitsInDrop(token);
+    let (token, spot) = (Arc::new(Token::new()), Rc::new(Spot::new()));
+    let (set_token, set_spot) = (Arc::clone(&token), Rc::clone(&spot));
     toy.add(move || {
         let unwound = catch_unwind(AssertUnwindSafe(|| {
-            let _waits = waits;
-            panic!("unwinding");
+            let _in_drop = InDrop(|| {
+                wait::wait(&token);
+                assert!(std::thread::panicking());
+                let here = wait::here().expect("its panic can be set aside");
+                // SAFETY: just asked; the one wait for this spot.
+                unsafe { here.wait(&spot) };
+                assert!(std::thread::panicking());
+            });
+            resume_unwind(Box::new(()));
         }));
-        assert!(unwound.is_err());
+        assert!(unwound.is_err() && !std::thread::panicking());
+    });
+    toy.add(move || {
+        assert!(!std::thread::panicking());
+        set_token.notify();
+        // The other one goes on, and waits for the spot, or finds it set.
+        wait::give_turn();
+        assert!(!std::thread::panicking());
+        set_spot.set();
     });
     toy.run();
-    assert_eq!(toy.suspensions.get(), 0);
-    thread.join().unwrap();
+    assert!(toy.suspensions.get() >= 2);
 }

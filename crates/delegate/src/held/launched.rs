@@ -185,9 +185,9 @@ fn with_running<R>(f: impl FnOnce(&Launched) -> R) -> Option<R> {
 }
 
 /// Suspends the coroutine that runs here, beside its trustee's loop, until `is_over`, which that loop
-/// asks; in the graph it waits for `what`, where its request does not say so itself. While it unwinds
-/// it cannot be suspended: its trustee serves [beneath](crate::trustee::Trustee::serve_beneath) it
-/// then, and the other coroutines there wait for it.
+/// asks; in the graph it waits for `what`, where its request does not say so itself. If it unwinds and
+/// the system has no thread that would keep its panic, it cannot be suspended: its trustee serves
+/// [beneath](crate::trustee::Trustee::serve_beneath) it then, and the other coroutines there wait.
 ///
 /// # Panics
 /// Where that closes a ring in which nothing can be refused but the wait: never one for a call, whose
@@ -196,21 +196,16 @@ pub(crate) fn suspend_until(what: Option<Wait>, is_over: &mut dyn FnMut() -> boo
     if is_over() {
         return;
     }
-    if std::thread::panicking() {
-        let _blocks = current().map(Blocks::begin);
-        let _waits = what.and_then(Waits::begin_or_panic);
-        Serving::with_current(|serving| serving.serve_beneath(is_over));
-        return;
-    }
-    let _waits = what.and_then(Waits::begin_or_panic);
+    let waits = what.and_then(Waits::begin_or_panic);
     let spot = Spot::new();
     // SAFETY: only the lifetime changes: it is looked at until the spot is set.
     let is_over = unsafe {
         std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)
     };
     let suspend = || {
-        let here =
-            wait::here().expect("a coroutine beside a trustee's loop, which does not unwind");
+        let Some(here) = wait::here() else {
+            return false;
+        };
         let waiter = Waiter {
             is_over,
             spot: &raw const spot,
@@ -218,10 +213,19 @@ pub(crate) fn suspend_until(what: Option<Wait>, is_over: &mut dyn FnMut() -> boo
         Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
         // SAFETY: just asked; the spot is this call's.
         unsafe { here.wait(&spot) };
+        true
     };
     // SAFETY: a launched closure stays on its trustee's thread. A guard that lives is of a callback
     // that it runs as a client, and what that client keeps is the closure's own.
-    unsafe { wait::off_thread(suspend) };
+    if unsafe { wait::off_thread(suspend) } {
+        return;
+    }
+    drop(waits);
+    let _blocks = current().map(Blocks::begin);
+    let _waits = what.and_then(Waits::begin_or_panic);
+    // SAFETY: as it was passed to this function, which nobody has told of it.
+    let is_over = unsafe { &mut *is_over };
+    Serving::with_current(|serving| serving.serve_beneath(is_over));
 }
 
 /// The closure that runs here keeps others from running: says so until dropped.

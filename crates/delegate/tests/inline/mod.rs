@@ -2,7 +2,7 @@
 //! stack of the body, when that gives a turn. So such a closure must not wait; all else of a launch
 //! is as shipped: the object is held in between, and what reaches it is deferred.
 
-use corelay_sync::wait::{Context, Host, Stand, Task, Token, enter};
+use corelay_sync::wait::{Call, Cancelled, Context, Host, Stand, Task, Token, enter};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -41,7 +41,7 @@ fn run(body: Task, _: Option<usize>) {
 
 // SAFETY: nobody stops.
 unsafe impl Context for Inline {
-    fn wait(&self, _: &Token) {
+    fn wait(&self, _: Call, _: &Token) -> Result<(), Cancelled> {
         unreachable!("no task of a model waits");
     }
 

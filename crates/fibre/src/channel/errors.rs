@@ -3,7 +3,7 @@
 use crate::wait::Interrupted;
 use std::fmt;
 
-/// The channel is closed: the value comes back.
+/// The value was not sent, and comes back: the channel is closed, or it is full and the fibre unwinds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -27,7 +27,8 @@ pub enum SendUntilError<T> {
     Closed(T),
 }
 
-/// The channel is closed, and all that was in it has been received.
+/// There is no value: the channel is closed, and all that was in it has been received; or it is empty
+/// and the fibre unwinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -77,6 +78,7 @@ impl<T> SendUntilError<T> {
 }
 
 const CLOSED: &str = "the channel is closed";
+const CLOSED_OR_UNWINDING: &str = "the channel is closed, or the fibre unwinds and does not wait";
 
 impl<T> fmt::Debug for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +106,7 @@ impl<T> fmt::Debug for SendUntilError<T> {
 
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(CLOSED)
+        f.write_str(CLOSED_OR_UNWINDING)
     }
 }
 
@@ -128,7 +130,7 @@ impl<T> fmt::Display for SendUntilError<T> {
 
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(CLOSED)
+        f.write_str(CLOSED_OR_UNWINDING)
     }
 }
 

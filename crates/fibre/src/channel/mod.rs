@@ -6,7 +6,7 @@ mod state;
 
 use crate::line::Node;
 use crate::spin::Spin;
-use crate::wait::{Limit, block_within, unwind};
+use crate::wait::{Interrupted, Limit, block_within, unwind};
 use crate::waiter::Waiter;
 pub use errors::{Closed, RecvUntilError, SendError, SendUntilError, TryRecvError, TrySendError};
 use state::{Get, Put, Served, Slot, State};
@@ -82,16 +82,20 @@ impl<T> Sender<T> {
     /// ```
     ///
     /// # Errors
-    /// The channel is closed; the value.
+    /// The channel is closed; or it is full, and this is a destructor of a fibre that unwinds, which
+    /// does not wait. The value.
     ///
     /// # Panics
     /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        match self.send_within("Sender::send", Limit::None, value) {
+        match self.send_within("Sender::send", Limit::Told, value) {
             Ok(()) => Ok(()),
-            Err(SendUntilError::Closed(value)) => Err(SendError(value)),
+            Err(
+                SendUntilError::Closed(value)
+                | SendUntilError::Interrupted(value, Interrupted::Unwinding),
+            ) => Err(SendError(value)),
             Err(SendUntilError::Interrupted(value, why)) => {
                 drop(value);
                 unwind(why)
@@ -192,16 +196,19 @@ impl<T> Receiver<T> {
     /// ```
     ///
     /// # Errors
-    /// The channel is closed, and all that was in it has been received.
+    /// The channel is closed, and all that was in it has been received; or it is empty, and this is a
+    /// destructor of a fibre that unwinds, which does not wait.
     ///
     /// # Panics
     /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn recv(&self) -> Result<T, Closed> {
-        match self.recv_within("Receiver::recv", Limit::None) {
+        match self.recv_within("Receiver::recv", Limit::Told) {
             Ok(value) => Ok(value),
-            Err(RecvUntilError::Closed) => Err(Closed),
+            Err(RecvUntilError::Closed | RecvUntilError::Interrupted(Interrupted::Unwinding)) => {
+                Err(Closed)
+            }
             Err(RecvUntilError::Interrupted(why)) => unwind(why),
         }
     }

@@ -252,6 +252,11 @@ impl Processors {
         self.0.processors[number].idle()
     }
 
+    /// What the clockwork does: ends the waits whose time has come.
+    pub fn end_due_waits(&self) {
+        self.0.timers.run();
+    }
+
     /// The cluster is to end.
     pub fn close(&self) {
         self.0.close();
@@ -281,6 +286,7 @@ impl Processors {
 /// # Errors
 /// As every wait.
 pub fn block(
+    deadline: Option<std::time::Instant>,
     remove: impl Fn() -> usize,
     publish: impl Fn(usize),
 ) -> Result<(), crate::Interrupted> {
@@ -289,7 +295,8 @@ pub fn block(
         // SAFETY: given by `publish`, and taken back.
         (word != 0).then(|| unsafe { Waiter::from_word(with_exposed_provenance_mut(word)) })
     };
-    wait::block("a wait of the model", &remove, |waiter| {
+    let limit = deadline.map_or(wait::Limit::None, wait::Limit::Until);
+    wait::block_within(limit, "a wait of the model", &remove, |waiter| {
         publish(waiter.into_word().expose_provenance());
         None
     })

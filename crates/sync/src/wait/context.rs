@@ -1,6 +1,6 @@
 //! The current execution context.
 
-use super::{NoSwitch, Sleeper, Stand, Token, poll_sources};
+use super::{Call, Cancelled, NoSwitch, Sleeper, Stand, Token, poll_sources, set_panic_aside};
 use crate::Backoff;
 use crate::facade::thread_local;
 use std::cell::Cell;
@@ -49,7 +49,16 @@ impl Host {
 pub unsafe trait Context {
     /// Suspends the code that calls, and returns when `token` is set; others run meanwhile.
     /// The scheduler [subscribes](Token::subscribe) to the token.
-    fn wait(&self, token: &Token);
+    ///
+    /// # Errors
+    /// The code that calls has been cancelled, and `call` [is cancellable](Call::is_cancellable).
+    fn wait(&self, call: Call, token: &Token) -> Result<(), Cancelled>;
+
+    /// Runs `wait`, which blocks this thread and all coroutines that stay on it: for dumps, which
+    /// name the coroutine that runs and its `call`.
+    fn block(&self, _call: Call, wait: &mut dyn FnMut()) {
+        wait();
+    }
 
     /// The coroutine that runs on this thread; `None` while the scheduler itself does.
     fn running(&self) -> Option<NonNull<Stand>>;
@@ -87,11 +96,11 @@ pub(super) fn current() -> Option<NonNull<dyn Context>> {
     context.filter(|_| BLOCKING.try_with(Cell::get).unwrap_or(0) == 0)
 }
 
-/// True where waits on this thread block it, though there may be a context: while it unwinds, and
-/// under [`on_thread`]. For contexts whose code waits without this module.
+/// True under [`on_thread`]: waits block this thread, though there may be a context. For contexts
+/// whose code waits without this module.
 #[inline]
-pub fn is_blocking() -> bool {
-    BLOCKING.try_with(Cell::get).unwrap_or(0) > 0 || std::thread::panicking()
+pub fn is_on_thread() -> bool {
+    BLOCKING.try_with(Cell::get).unwrap_or(0) > 0
 }
 
 /// Runs `f` with `context` as what waits on this thread go to. A scheduler calls it around
@@ -120,25 +129,69 @@ pub unsafe fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
 }
 
 /// Waits until `token` is set, by the current context: suspends a fibre, or spins, yields
-/// and sleeps on a thread, polling the thread's sources meanwhile.
+/// and sleeps on a thread, polling the thread's sources meanwhile. No cancellation ends it.
 ///
 /// # Panics
 /// Inside a [`NoSwitch`] guard.
 #[track_caller]
 pub fn wait(token: &Token) {
+    // Not cancellable, so that it ends with the token.
+    let _ = wait_in(Call::new("a wait"), token);
+}
+
+/// As [`wait`], for `call`. A wait that was cancelled leaves its waker in the token, which must not be
+/// waited for again.
+///
+/// # Errors
+/// The fibre that runs here has been cancelled, and `call` [is cancellable](Call::is_cancellable).
+/// Never on a thread, and never in a destructor of a fibre that unwinds already.
+///
+/// # Panics
+/// Inside a [`NoSwitch`] guard.
+pub fn wait_in(call: Call, token: &Token) -> Result<(), Cancelled> {
     if token.is_set() {
-        return;
+        return Ok(());
     }
-    NoSwitch::refuse("a wait");
+    NoSwitch::refuse_at(call);
     match current() {
-        // While unwinding, nothing may be suspended: the thread waits.
+        Some(context) if std::thread::panicking() => wait_unwinding(context, call, token),
         // SAFETY: inside `enter`, which keeps the context.
-        Some(context) if !std::thread::panicking() => unsafe { context.as_ref() }.wait(token),
-        _ => {}
+        Some(context) => unsafe { context.as_ref() }.wait(call, token)?,
+        None => {}
     }
     // Also where a context has returned too early: callers free what the answer is
     // written into.
-    wait_on_thread(token);
+    if !token.is_set() {
+        blocking(call, || wait_on_thread(token));
+    }
+    Ok(())
+}
+
+/// In a destructor, of code that unwinds: a second panic would end the process, so nothing is
+/// cancelled.
+#[cold]
+fn wait_unwinding(context: NonNull<dyn Context>, mut call: Call, token: &Token) {
+    call.is_cancellable = false;
+    // SAFETY: inside `enter`, which keeps the context.
+    let wait = || unsafe { context.as_ref() }.wait(call, token);
+    // Where the panic cannot be set aside, the thread waits.
+    let _ = set_panic_aside(wait);
+}
+
+/// Runs `wait`, which blocks this thread; a coroutine that runs here is named in dumps meanwhile, as
+/// one that blocks its scheduler.
+pub fn blocking(call: Call, wait: impl FnOnce()) {
+    let mut wait = Some(wait);
+    let mut run = || {
+        if let Some(wait) = wait.take() {
+            wait();
+        }
+    };
+    match CURRENT.try_with(Cell::get).unwrap_or(None) {
+        // SAFETY: inside `enter`, which keeps the context.
+        Some(context) => unsafe { context.as_ref() }.block(call, &mut run),
+        None => run(),
+    }
 }
 
 /// Blocks this thread until `token` is set or the time has come; true if it is set. After a

@@ -13,9 +13,14 @@
 //! Where the thread that waits is also the one that finds out that the wait is over, as with the
 //! answers of a channel, a [`Spot`] does for less what a token does: see [`here`].
 //!
-//! Where suspending is wrong (inside a delegated closure, a read section, an unwinding) a
-//! [`NoSwitch`] guard turns it into a panic that names what runs.
+//! Each wait carries a [`Call`]: its name, its place, and whether a cancellation may end it.
+//!
+//! Where suspending is wrong (inside a delegated closure, a read section) a [`NoSwitch`] guard turns
+//! it into a panic that names what runs. A coroutine that waits in a destructor as it unwinds is
+//! suspended like any other, and its panic is [set aside](set_panic_aside) meanwhile.
 
+mod aside;
+mod call;
 mod context;
 mod no_switch;
 mod sanitizer;
@@ -24,9 +29,11 @@ mod source;
 mod suspend;
 mod token;
 
+pub use aside::set_panic_aside;
+pub use call::{Call, Cancelled};
 pub use context::{
-    Context, Host, OnThread, Task, enter, give_turn, has_ready, is_blocking, off_thread, on_thread,
-    running, spawn, wait, wait_until,
+    Context, Host, OnThread, Task, blocking, enter, give_turn, has_ready, is_on_thread, off_thread,
+    on_thread, running, spawn, wait, wait_in, wait_until,
 };
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;

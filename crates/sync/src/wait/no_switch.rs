@@ -1,8 +1,10 @@
 //! Places where nothing may wait by letting others run.
 
+use super::Call;
 use crate::facade::thread_local;
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::panic::Location;
 
 /// While it lives, this thread runs code that must not be suspended: a delegated closure,
 /// a read section, an unwinding. A wait that would suspend it panics instead, naming what
@@ -117,14 +119,24 @@ impl<'a> NoSwitch<'a> {
     #[inline]
     pub fn refuse(call: &str) {
         if let Some(running) = Self::active() {
-            Self::refused(call, running);
+            Self::refused(call, Location::caller(), running);
+        }
+    }
+
+    /// As [`refuse`](Self::refuse), for a call that knows its place.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline]
+    pub fn refuse_at(call: Call) {
+        if let Some(running) = Self::active() {
+            Self::refused(call.name, call.at, running);
         }
     }
 
     #[track_caller]
     #[cold]
-    fn refused(call: &str, running: &str) -> ! {
-        let at = std::panic::Location::caller();
+    fn refused(call: &str, at: &Location<'_>, running: &str) -> ! {
         panic!("corelay: {call} at {at} inside {running}: this code may not wait")
     }
 }

@@ -11,6 +11,7 @@
 //! a [`Stop`].
 
 use super::NoSwitch;
+use super::aside::{self, set_panic_aside};
 use super::context::current;
 use super::sanitizer::{self, Context};
 use crate::facade::atomic::{AtomicPtr, Ordering};
@@ -202,8 +203,15 @@ impl Stand {
 }
 
 /// The coroutine that runs here and may be suspended: see [`here`].
+///
+/// One word: the address of the stand, with a bit set if the coroutine unwinds.
 #[derive(Clone, Copy, Debug)]
 pub struct Here(NonNull<Stand>);
+
+/// Set in a [`Here`] if the coroutine unwinds, so that its panic has to be set aside.
+const UNWINDS: usize = 1;
+
+const _: () = assert!(align_of::<Stand>() > UNWINDS);
 
 /// The coroutine that runs here, if a wait may suspend it.
 ///
@@ -213,11 +221,16 @@ pub struct Here(NonNull<Stand>);
 #[inline]
 pub fn here() -> Option<Here> {
     let context = current()?;
-    if NoSwitch::is_active() || std::thread::panicking() {
+    if NoSwitch::is_active() {
         return None;
     }
     // SAFETY: inside `enter`, which keeps the context.
-    unsafe { context.as_ref() }.running().map(Here)
+    let stand = unsafe { context.as_ref() }.running()?;
+    if std::thread::panicking() {
+        let unwinds = stand.map_addr(|address| address | UNWINDS);
+        return aside::is_possible().then_some(Here(unwinds));
+    }
+    Some(Here(stand))
 }
 
 impl Here {
@@ -235,12 +248,39 @@ impl Here {
         if spot.is_set() {
             return;
         }
-        spot.waiter.set(Some(self.0));
+        let at = Location::caller();
+        if self.0.addr().get() & UNWINDS != 0 {
+            self.wait_unwinding(at, spot);
+        } else {
+            // SAFETY: the caller's duties.
+            unsafe { Self::stop(self.0, at, spot) };
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_unwinding(self, at: &'static Location<'static>, spot: &Spot) {
+        let stand = self.0.as_ptr().map_addr(|address| address & !UNWINDS);
+        // SAFETY: the address of a stand, as `here` had it.
+        let stand = unsafe { NonNull::new_unchecked(stand) };
+        // SAFETY: the duties of the caller of `wait`.
+        if set_panic_aside(|| unsafe { Self::stop(stand, at, spot) }).is_none() {
+            // The thread cannot wait instead: it is the one that sets the spot.
+            eprintln!("corelay: no memory for a wait at {at}, in a destructor that unwinds");
+            std::process::abort();
+        }
+    }
+
+    /// # Safety
+    /// As of [`wait`](Self::wait); the stand is that of the coroutine that runs here.
+    #[inline(always)]
+    unsafe fn stop(stand: NonNull<Stand>, at: &'static Location<'static>, spot: &Spot) {
+        spot.waiter.set(Some(stand));
         let bomb = AbortOnUnwind;
         // SAFETY: a context tells of those alone that live.
-        let stand = unsafe { self.0.as_ref() };
-        let at = ptr::from_ref(Location::caller()).cast_mut();
+        let stand = unsafe { stand.as_ref() };
         // Relaxed, here as below: see `waits_at`.
+        let at = ptr::from_ref(at).cast_mut();
         stand.waits_at.store(at, Ordering::Relaxed);
         // SAFETY: it runs here, by the caller.
         unsafe { stand.stop(Stop::nothing()) };

@@ -2,7 +2,8 @@
 //! runtime does with the waiting seam, without the runtime.
 
 use corelay_sync::wait::{
-    Context, Errand, Host, Sleeper, Stand, Stop, Task, Token, Yielder, enter, poll_sources,
+    Call, Cancelled, Context, Errand, Host, Sleeper, Stand, Stop, Task, Token, Yielder, enter,
+    poll_sources,
 };
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
@@ -173,12 +174,12 @@ impl Toy {
 // SAFETY: `resume` says who runs; `make_ready` alone makes one ready that has stopped, by `go_on` or
 // by its token.
 unsafe impl Context for Toy {
-    fn wait(&self, token: &Token) {
-        if !token.subscribe(Sleeper::current().waker()) {
-            return;
+    fn wait(&self, _: Call, token: &Token) -> Result<(), Cancelled> {
+        if token.subscribe(Sleeper::current().waker()) {
+            let token = std::ptr::from_ref(token);
+            self.stop_here(move |toy, who| toy.tokens.borrow_mut().push((token, who)));
         }
-        let token = std::ptr::from_ref(token);
-        self.stop_here(move |toy, who| toy.tokens.borrow_mut().push((token, who)));
+        Ok(())
     }
 
     fn running(&self) -> Option<NonNull<Stand>> {

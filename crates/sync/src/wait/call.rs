@@ -1,0 +1,60 @@
+//! A wait as its caller describes it.
+
+use std::fmt;
+use std::panic::{Location, resume_unwind};
+
+/// The description that travels with a wait: dumps show it, and a scheduler learns from it whether
+/// it may end the wait early.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The call that waits, as users know it: `"a transaction's retry"`.
+    pub name: &'static str,
+    /// The place where it was called.
+    pub at: &'static Location<'static>,
+    /// Whether a cancellation may end the wait. False where another thread relies on the frame of
+    /// the waiter until the token is set.
+    pub is_cancellable: bool,
+}
+
+impl Call {
+    /// A wait that no cancellation ends, called where this is.
+    #[track_caller]
+    #[inline]
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            at: Location::caller(),
+            is_cancellable: false,
+        }
+    }
+
+    /// The same wait, which a cancellation may end.
+    #[must_use]
+    #[inline]
+    pub fn cancellable(mut self) -> Self {
+        self.is_cancellable = true;
+        self
+    }
+}
+
+/// The payload with which a cancelled fibre ends, and the error of a wait that was cancelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cancelled;
+
+impl Cancelled {
+    /// Unwinds the fibre with this as the payload, without the panic hook. For calls that have no other
+    /// way to say that their wait was cancelled.
+    #[cold]
+    pub fn unwind(self) -> ! {
+        resume_unwind(Box::new(self))
+    }
+}
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the fibre has been cancelled")
+    }
+}
+
+impl std::error::Error for Cancelled {}

@@ -7,7 +7,7 @@ use crate::flat::member::{is_member, wait_until};
 use crate::future::ApplyFuture;
 use crate::trustee::Shared;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::wait::{self, NoSwitch, Sleeper, Token};
+use corelay_sync::wait::{self, Call, NoSwitch, Sleeper, Token};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -46,7 +46,8 @@ impl<R> LaunchHandle<R> {
     /// Inside a delegated closure.
     #[track_caller]
     pub fn join(mut self) -> Result<R, AsyncError> {
-        NoSwitch::refuse("LaunchHandle::join");
+        let call = Call::new("LaunchHandle::join");
+        NoSwitch::refuse_at(call);
         let ended = std::sync::Arc::new(Ended(Token::new()));
         let waker = Waker::from(std::sync::Arc::clone(&ended));
         let mut joins: Option<Option<Waits>> = None;
@@ -66,17 +67,17 @@ impl<R> LaunchHandle<R> {
                     }
                 }
             }
-            self.wait(&ended.0);
+            self.wait(call, &ended.0);
         }
     }
 
-    fn wait(&self, ended: &Token) {
+    fn wait(&self, call: Call, ended: &Token) {
         if is_member() {
             ended.subscribe(Sleeper::current().waker());
             wait_until(&self.trustee, None, &mut || ended.is_set());
         }
-        // Again where the thread could not do anything else meanwhile.
-        wait::wait(ended);
+        // Again where the thread could not do anything else meanwhile. No cancellation ends it.
+        let _ = wait::wait_in(call, ended);
     }
 }
 

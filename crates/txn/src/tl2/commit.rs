@@ -253,7 +253,8 @@ mod tests {
         let (x, y) = (TVar::new(1_u64), TVar::new(0_u64));
         let mut log = Log::of(stm.domain());
         let mut tx = Tx::begin(&stm, &mut log);
-        stm.serial().acquire(1, stm.sleepers());
+        stm.serial()
+            .acquire(1, std::panic::Location::caller(), stm.sleepers());
         tx.is_alone = true;
         assert_eq!(tx.read(&x), Ok(1));
         assert_eq!(tx.write(&y, 2), Ok(()));

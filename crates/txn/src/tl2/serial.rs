@@ -17,8 +17,9 @@
 use super::sleepers::Sleepers;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::wait::{self, NoSwitch, Token};
+use corelay_sync::wait::{self, Call, NoSwitch, Token};
 use corelay_sync::{Backoff, CachePadded, barrier};
+use std::panic::Location;
 
 const FREE: u64 = 0;
 const HELD: u64 = 1;
@@ -49,7 +50,7 @@ impl Serial {
         self.word.load(Ordering::Relaxed) != FREE
     }
 
-    pub(super) fn acquire(&self, who: usize, sleepers: &Sleepers) {
+    pub(super) fn acquire(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
         loop {
             // Acquire: pairs with the Release of `release`; the holders stand in one order.
             let taken =
@@ -58,7 +59,7 @@ impl Serial {
             if taken.is_ok() {
                 break;
             }
-            self.wait(who, sleepers);
+            self.wait(who, at, sleepers);
         }
         // Relaxed: only read to be compared with the reader's own name.
         self.holder.store(who, Ordering::Relaxed);
@@ -76,8 +77,9 @@ impl Serial {
         }
     }
 
-    /// Waits until the token is free, or has been.
-    pub(super) fn wait(&self, who: usize, sleepers: &Sleepers) {
+    /// Waits until the token is free, or has been: for a transaction that was begun at `at`, and has
+    /// nothing locked. Unwinds where it is cancelled.
+    pub(super) fn wait(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
         // Relaxed: our own name is only there if we have put it there. A thread that is ending has
         // none, and 0 also says that nobody is named.
         assert!(
@@ -85,7 +87,12 @@ impl Serial {
             "corelay: a transaction inside a transaction that runs alone: call what is inside with \
              the outer one's `tx` instead of beginning another"
         );
-        NoSwitch::refuse("a commit that gives way to another");
+        let call = Call {
+            name: "a transaction that gives way to another",
+            at,
+            is_cancellable: true,
+        };
+        NoSwitch::refuse_at(call);
         let mut backoff = Backoff::new();
         // Relaxed: a guess.
         while self.word.load(Ordering::Relaxed) != FREE {
@@ -95,10 +102,15 @@ impl Serial {
             }
             let token = Arc::new(Token::new());
             sleepers.enter(self.key(), &token);
-            if self.is_to_be_awaited() {
-                wait::wait(&token);
-            }
+            let ended = if self.is_to_be_awaited() {
+                wait::wait_in(call, &token)
+            } else {
+                Ok(())
+            };
             sleepers.leave(self.key(), &token);
+            if let Err(cancelled) = ended {
+                cancelled.unwind();
+            }
         }
     }
 

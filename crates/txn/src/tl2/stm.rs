@@ -12,8 +12,9 @@ use corelay_clock::{Clock, Logical};
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::wait::{self, NoSwitch, Token};
+use corelay_sync::wait::{self, Call, NoSwitch, Token};
 use corelay_sync::{Backoff, CachePadded};
+use std::panic::Location;
 
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 static DOMAINS: AtomicU64 = AtomicU64::new(1);
@@ -78,7 +79,9 @@ impl<C: Clock> Stm<C> {
 
     /// Runs `f` as a transaction: all its reads and writes happen at one moment, or none. `f` may be
     /// run several times; what it does besides is not undone. If it panics, nothing is written and
-    /// the panic goes on.
+    /// the panic goes on. If a [`retry`](Tx::retry) sleeps on a fibre and that is cancelled, nothing is
+    /// written, and the fibre unwinds with [`Cancelled`](corelay_sync::wait::Cancelled); the same where
+    /// the transaction waits for another one that runs alone.
     ///
     /// # Panics
     /// Inside another transaction of the same domain, on the same thread or fibre.
@@ -190,6 +193,7 @@ pub struct Session<'s, C: Clock = Logical> {
 impl<C: Clock> Session<'_, C> {
     /// As [`Stm::atomically`].
     #[inline]
+    #[track_caller]
     pub fn atomically<'v, R>(
         &mut self,
         f: impl for<'t> FnMut(&mut Tx<'t, 'v, C>) -> Result<R>,
@@ -199,11 +203,13 @@ impl<C: Clock> Session<'_, C> {
 }
 
 #[inline(always)]
+#[track_caller]
 fn run<'v, C: Clock, R>(
     stm: &Stm<C>,
     log: &mut Log,
     mut f: impl for<'t> FnMut(&mut Tx<'t, 'v, C>) -> Result<R>,
 ) -> R {
+    let at = Location::caller();
     let mut tx = Tx::begin(stm, log);
     loop {
         let aborted = match f(&mut tx) {
@@ -213,7 +219,7 @@ fn run<'v, C: Clock, R>(
             },
             Err(aborted) => aborted,
         };
-        tx.again(aborted);
+        tx.again(aborted, at);
     }
 }
 
@@ -224,23 +230,23 @@ impl<C: Clock + Default> Default for Stm<C> {
 }
 
 impl<'t, C: Clock> Tx<'t, '_, C> {
-    /// After an attempt in vain: waits for what it has to wait for.
+    /// After an attempt in vain: waits for what it has to wait for. The transaction was begun at `at`.
     #[cold]
     #[inline(never)]
-    fn again(&mut self, aborted: Abort) {
+    fn again(&mut self, aborted: Abort, at: &'static Location<'static>) {
         if aborted.why == Why::Retry && !self.doomed {
-            self.sleep();
+            self.sleep(at);
             self.attempts = 0;
         } else {
             self.attempts += 1;
-            self.pause();
+            self.pause(at);
         }
         self.log.clear();
         self.doomed = false;
     }
 
     /// Lets others go first; after so many times, the others wait.
-    fn pause(&mut self) {
+    fn pause(&mut self, at: &'static Location<'static>) {
         // Nothing is read or written by now, so others may as well know.
         self.log.clear();
         if self.is_alone {
@@ -248,14 +254,19 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         }
         let (stm, who) = (self.stm, pool::who_is_here());
         if self.attempts > stm.attempts {
-            NoSwitch::refuse("a transaction that was aborted too often");
-            stm.serial.acquire(who, &stm.sleepers);
+            let call = Call {
+                name: "a transaction that was aborted too often",
+                at,
+                is_cancellable: true,
+            };
+            NoSwitch::refuse_at(call);
+            stm.serial.acquire(who, at, &stm.sleepers);
             stm.count(who, Reason::Fallback);
             self.is_alone = true;
             return;
         }
         if stm.serial.is_held() {
-            stm.serial.wait(who, &stm.sleepers);
+            stm.serial.wait(who, at, &stm.sleepers);
             return;
         }
         let mut backoff = Backoff::new();
@@ -264,8 +275,8 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         }
     }
 
-    /// Sleeps until something that was read changes.
-    fn sleep(&mut self) {
+    /// Sleeps until something that was read changes. Unwinds where it is cancelled.
+    fn sleep(&mut self, at: &'static Location<'static>) {
         assert!(
             self.log.all_reads().next().is_some(),
             "corelay: `retry` with nothing read, so that nothing would wake the transaction: read \
@@ -274,14 +285,23 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         self.let_others();
         let (stm, who) = (self.stm, pool::who_is_here());
         stm.count(who, Reason::Retry);
-        NoSwitch::refuse("a transaction's `retry`");
+        let call = Call {
+            name: "a transaction's `retry`",
+            at,
+            is_cancellable: true,
+        };
+        NoSwitch::refuse_at(call);
         let token = Arc::new(Token::new());
         let sleeping = Sleeping {
             tx: self,
             token: &token,
         };
-        if sleeping.enter() {
-            wait::wait(&token);
+        if sleeping.enter()
+            && let Err(cancelled) = wait::wait_in(call, &token)
+        {
+            // Out of the table before it unwinds, and what it drops waits perhaps.
+            drop(sleeping);
+            cancelled.unwind();
         }
     }
 

@@ -169,7 +169,8 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
     }
 
     /// Ends the attempt; the transaction sleeps until one of the variables that it has read changes,
-    /// and is then run again. Inside [`or_else`](Self::or_else) the alternative comes first.
+    /// and is then run again. Inside [`or_else`](Self::or_else) the alternative comes first. On a fibre
+    /// a cancellation ends the sleep, and the fibre unwinds: see [`Stm::atomically`].
     ///
     /// ```
     /// use corelay_txn::tl2::{TVar, atomically};

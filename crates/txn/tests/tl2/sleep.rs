@@ -119,3 +119,91 @@ fn many_variables_are_slept_on() {
     });
     assert_eq!(stm.sleeping(), 0);
 }
+
+/// A cancellation ends the sleep of a `retry`: nothing is written, nobody is left in the table, and
+/// dumps name the place of the transaction.
+#[test]
+fn a_retry_is_cancelled() {
+    use corelay_fibre::{Cancelled, Cluster, State};
+    let cluster = Cluster::start(1).unwrap();
+    let stm: Arc<Stm> = Arc::default();
+    let vars = Arc::new([TVar::new(0_u64), TVar::new(0)]);
+    for round in 0..20 {
+        let fibre = cluster.spawn({
+            let (stm, vars) = (Arc::clone(&stm), Arc::clone(&vars));
+            move || {
+                stm.atomically(|tx| {
+                    tx.write(&vars[1], 1)?;
+                    let is_set = tx.read(&vars[0])? > 0;
+                    tx.check(is_set)
+                });
+            }
+        });
+        if round % 2 == 0 {
+            // Otherwise the cancellation comes before the sleep, or as it begins.
+            let (call, at) = loop {
+                if let State::Waiting { call, at, .. } = cluster.dump().fibres[0].state {
+                    break (call, at);
+                }
+                thread::yield_now();
+            };
+            assert_eq!(call, "a transaction's `retry`");
+            assert!(at.file().ends_with("sleep.rs"), "{at}");
+        }
+        fibre.fibre().cancel();
+        assert!(fibre.join().unwrap_err().is::<Cancelled>());
+        assert_eq!(stm.sleeping(), 0);
+    }
+    // What they left is as it was before, and others go on with it.
+    stm.atomically(|tx| tx.write(&vars[0], 1));
+    assert_eq!((vars[0].load(), vars[1].load()), (1, 0));
+}
+
+/// The same of a transaction that waits for another one, which runs alone.
+#[test]
+fn a_transaction_that_gives_way_is_cancelled() {
+    use corelay_fibre::{Cancelled, Cluster, Semaphore, State};
+    let cluster = Cluster::start(1).unwrap();
+    let stm: Arc<Stm> = Arc::new(Stm::default().with_attempts(0));
+    let x = Arc::new(TVar::new(0_u64));
+    let (is_alone, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let alone = cluster.spawn({
+        let (stm, x) = (Arc::clone(&stm), Arc::clone(&x));
+        let (is_alone, go_on) = (Arc::clone(&is_alone), Arc::clone(&go_on));
+        move || {
+            let mut attempts = 0;
+            stm.atomically(|tx| {
+                let value = tx.read(&x)?;
+                attempts += 1;
+                if attempts == 1 {
+                    // In its way: it runs alone afterwards.
+                    let (stm, theirs) = (Arc::clone(&stm), Arc::clone(&x));
+                    let other = move || stm.atomically(|tx| tx.write(&theirs, 7));
+                    corelay_fibre::spawn(other).join().unwrap();
+                    tx.write(&x, 8)
+                } else {
+                    is_alone.release();
+                    go_on.acquire();
+                    tx.write(&x, value + 1)
+                }
+            });
+        }
+    });
+    is_alone.acquire();
+    let writer = cluster.spawn({
+        let (stm, x) = (Arc::clone(&stm), Arc::clone(&x));
+        move || stm.atomically(|tx| tx.write(&x, 9))
+    });
+    while !cluster.dump().fibres.iter().any(|seat| {
+        matches!(seat.state, State::Waiting { call: "a transaction that gives way to another", at, .. }
+            if at.file().ends_with("sleep.rs"))
+    }) {
+        thread::yield_now();
+    }
+    writer.fibre().cancel();
+    assert!(writer.join().unwrap_err().is::<Cancelled>());
+    assert_eq!(stm.sleeping(), 0);
+    go_on.release();
+    alone.join().unwrap();
+    assert_eq!(x.load(), 8);
+}

@@ -1,7 +1,6 @@
 //! `exit` ends the process with its code on fibres, too.
 
 #[path = "../../fibre/tests/promise/mod.rs"]
-#[allow(dead_code)]
 mod promise;
 #[path = "../../delegate/tests/exit/runner.rs"]
 mod runner;

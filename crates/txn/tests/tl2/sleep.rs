@@ -1,6 +1,6 @@
 //! Transactions that sleep until something they have read changes, on threads and on fibres.
 
-use super::{message, scaled};
+use super::{message, promise, scaled};
 use corelay_txn::tl2::{Stm, TVar};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -124,8 +124,8 @@ fn many_variables_are_slept_on() {
 /// dumps name the place of the transaction.
 #[test]
 fn a_retry_is_cancelled() {
-    use corelay_fibre::{Cancelled, Cluster, State};
-    let cluster = Cluster::start(1).unwrap();
+    use corelay_fibre::{Cancelled, State};
+    let cluster = promise::cluster(1);
     let stm: Arc<Stm> = Arc::default();
     let vars = Arc::new([TVar::new(0_u64), TVar::new(0)]);
     for round in 0..20 {
@@ -162,8 +162,8 @@ fn a_retry_is_cancelled() {
 /// The same of a transaction that waits for another one, which runs alone.
 #[test]
 fn a_transaction_that_gives_way_is_cancelled() {
-    use corelay_fibre::{Cancelled, Cluster, Semaphore, State};
-    let cluster = Cluster::start(1).unwrap();
+    use corelay_fibre::{Cancelled, Semaphore, State};
+    let cluster = promise::cluster(1);
     let stm: Arc<Stm> = Arc::new(Stm::default().with_attempts(0));
     let x = Arc::new(TVar::new(0_u64));
     let (is_alone, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));

@@ -163,19 +163,23 @@ pub(crate) fn have_others_gone_on() -> bool {
 }
 
 /// Takes the answers to what closures have asked for, and runs the callbacks, as leaves: a
-/// trustee that waited in one would not serve. True where some are still to come.
-pub(crate) fn take_answers(serving: &Serving) -> bool {
-    let mut pending = false;
+/// trustee that waited in one would not serve.
+pub(crate) fn take_answers(serving: &Serving) {
     for_each_client(|client| {
         let _leaf = Leaf::enter_callbacks();
         client.catch_up();
-        pending |= client.has_callbacks();
     });
     if let Some(payload) = state().and_then(|state| state.take_held()) {
         serving.count_panic();
         discard(payload);
     }
-    pending
+}
+
+/// True where answers are still to come, or room for what is queued.
+pub(crate) fn waits_for_others(serving: &Serving) -> bool {
+    let mut waits = serving.nested.get();
+    for_each_client(|client| waits |= client.has_callbacks());
+    waits
 }
 
 /// Drops a request that will not run, or what it has left, as a leaf: a member is perhaps serving.

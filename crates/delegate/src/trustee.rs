@@ -472,10 +472,11 @@ impl Trustee {
     /// to come, or room.
     #[cold]
     fn serve_own_requests(&self) -> bool {
-        let waits_for_answers = nested::take_answers(&self.serving);
+        nested::take_answers(&self.serving);
         // After the callbacks, which make room.
         self.send_nested();
-        waits_for_answers || self.serving.nested.get()
+        // After that, for what has just been sent is to be answered.
+        nested::waits_for_others(&self.serving)
     }
 
     /// Looks at every head; true where there is something.

@@ -97,27 +97,22 @@ fn closures_that_post_into_each_other_let_their_trustees_end() {
     });
 }
 
-/// The trustee that asked sleeps, or is about to, when the answer comes, and nobody asks it for
-/// anything more: the answer wakes it.
+/// The trustee that has asked is on its way to sleep when the answer comes, or asleep, and nobody
+/// asks it for anything more.
 #[test]
 fn an_answer_wakes_the_trustee_that_has_asked() {
     long_excerpt(|| {
         let (first, second) = (trustees(), trustees());
         let (outer, inner) = (first.entrust(0u64), second.entrust(0u64));
         let (begun, go, heard) = (Flag::new(), Flag::new(), Flag::new());
-        let (begin, wait) = (begun.clone(), go.clone());
-        inner.post(move |_| {
+        let (begin, wait, hear) = (begun.clone(), go.clone(), heard.clone());
+        let ask = inner.clone();
+        outer.post(move |_| {
             begin.raise();
             wait.wait();
+            ask.apply_then(|n| *n += 1, move |()| hear.raise());
         });
         begun.wait();
-        let (asked, hear, ask) = (Flag::new(), heard.clone(), inner.clone());
-        let raise = asked.clone();
-        outer.post(move |_| {
-            ask.apply_then(|n| *n += 1, move |()| hear.raise());
-            raise.raise();
-        });
-        asked.wait();
         explored(|| {
             go.raise();
             heard.wait();
@@ -129,32 +124,29 @@ fn an_answer_wakes_the_trustee_that_has_asked() {
     });
 }
 
-/// The same of one whose queue is full: room wakes it.
+/// The same of one whose queue waits for room.
 #[test]
 fn room_wakes_the_trustee_that_has_a_queue() {
     long_excerpt(|| {
         let trustees = Trustees::dedicated(2).window(1).start().unwrap();
         let (here, there) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, ()));
-        let (begun, go, ran) = (Flag::new(), Flag::new(), Flag::new());
-        let (begin, wait) = (begun.clone(), go.clone());
-        there.post(move |()| {
-            begin.raise();
-            wait.wait();
+        let (begun, asked, go, ran) = (Flag::new(), Flag::new(), Flag::new(), Flag::new());
+        let (begin, wait, on) = (begun.clone(), go.clone(), there.clone());
+        here.post(move |()| {
+            on.post(move |()| {
+                begin.raise();
+                wait.wait();
+            });
         });
         begun.wait();
-        for last in [None, Some(ran.clone())] {
-            let (asked, on) = (Flag::new(), there.clone());
-            let raise = asked.clone();
-            here.post(move |()| {
-                on.post(move |()| {
-                    if let Some(ran) = last {
-                        ran.raise();
-                    }
-                });
-                raise.raise();
-            });
-            asked.wait();
-        }
+        // The window is full until the flag is raised.
+        let (raise, on, run, free) = (asked.clone(), there.clone(), ran.clone(), go.clone());
+        here.post(move |()| {
+            raise.raise();
+            on.post(move |()| run.raise());
+            free.wait();
+        });
+        asked.wait();
         explored(|| {
             go.raise();
             ran.wait();

@@ -311,6 +311,9 @@ impl Client {
     /// Whether there is something to reap, or the tail has moved since the last look: what
     /// [`await_progress`](Self::await_progress) waits for.
     pub(crate) fn has_gone_on(&self) -> bool {
+        if self.thread.has_left_callbacks() {
+            return true;
+        }
         if self.lone.is_pending() {
             return !self.is_lone_unanswered();
         }

@@ -336,7 +336,7 @@ impl Source for Client {
             // The loop does it, between turns: callbacks of a trustee's are leaves.
             return false;
         }
-        if activity() == Activity::Idle {
+        if !in_leaf() && self.thread.activity() == Activity::Idle {
             self.catch_up();
         }
         self.has_callbacks()

@@ -20,8 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fmt, fs, io};
 
-/// What the file begins with; another number is another format. Of the first one, records say nothing of
-/// movement.
+/// The number that the file begins with, of its format. Records of format 1 say nothing of movement.
 const FORMAT: u32 = 2;
 
 /// Ticks per nanosecond that some counter may have: from 1 MHz to 100 GHz.

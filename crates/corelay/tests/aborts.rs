@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const CHILD: &str = "CORELAY_ABORTS";
 
-/// What became of the test of this name in a process of its own, where [`is_child`].
+/// The outcome of the test of this name in a process of its own, where [`is_child`].
 fn child(test: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])

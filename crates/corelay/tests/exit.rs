@@ -84,7 +84,7 @@ fn closure_exits(t: Trust<u64>) {
     t.apply(|_| exit(CODE));
 }
 
-/// Its destructor exits.
+/// A value whose destructor exits.
 struct Exits;
 
 impl Drop for Exits {

@@ -191,7 +191,7 @@ mod launches {
     }
 
     type Notes = Recorder<Operation, Output>;
-    /// What a closure gives: its count, and what it has recorded of which other objects.
+    /// The result of a closure: its count, and its records by other objects.
     type Result = (i64, Vec<(usize, Notes)>);
 
     /// A client, with its notes of each object.
@@ -200,7 +200,7 @@ mod launches {
         objects: Vec<Trust<Value>>,
         notes: Rc<Vec<RefCell<Notes>>>,
         sent: [u64; OBJECTS],
-        /// What closures have recorded.
+        /// The records of closures.
         others: Vec<(usize, Notes)>,
         posts: Vec<(usize, Invocation)>,
         asked: Vec<(usize, Invocation, ApplyFuture<i64>)>,

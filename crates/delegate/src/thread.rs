@@ -226,7 +226,7 @@ pub(crate) fn flush_clients() {
     unsafe { visit_clients(Client::flush) };
 }
 
-/// As [`for_each_client`].
+/// Runs `f` on this thread's clients, as [`for_each_client`] does, without entering a call.
 ///
 /// # Safety
 /// The thread is in a call, or `f` runs no user code.

@@ -212,7 +212,7 @@ impl Shared {
 }
 
 impl Drop for Shared {
-    /// Its threads have left it. Handles to its fibres may live on.
+    /// Called when the cluster's threads have left it. Handles to its fibres may live on.
     fn drop(&mut self) {
         stack::all().end_cluster();
     }

@@ -59,18 +59,18 @@ pub enum State {
     Waiting {
         /// The call that waits.
         call: &'static str,
-        /// Where that was called.
+        /// The place of that call.
         at: &'static Location<'static>,
-        /// Its time is limited.
+        /// Whether the wait has a deadline.
         has_deadline: bool,
     },
     /// It waits without letting others run, and blocks the thread of its processor.
     Blocking {
         /// The call that waits.
         call: &'static str,
-        /// Where that was called.
+        /// The place of that call.
         at: &'static Location<'static>,
-        /// Its time is limited.
+        /// Whether the wait has a deadline.
         has_deadline: bool,
     },
 }

@@ -404,7 +404,7 @@ pub(crate) fn block_within(
 /// The call that waits, and its place.
 pub(crate) type Place = (&'static str, &'static Location<'static>);
 
-/// As [`block_within`], of the fibre that runs here, which may be stopped.
+/// Blocks as [`block_within`] does, for the fibre that runs here, which may be stopped.
 #[inline(always)]
 pub(crate) fn block_fibre(
     running: Running,
@@ -449,7 +449,7 @@ pub(crate) fn block_fibre(
     meaning(record.why.load(Ordering::Relaxed))
 }
 
-/// As [`block_within`], where there is no fibre that could just be stopped.
+/// Blocks as [`block_within`] does, if there is no fibre that could just be stopped.
 #[cold]
 fn block_otherwise(
     limit: Limit,
@@ -484,7 +484,7 @@ fn block_otherwise(
     }
 }
 
-/// Who waits here, if not a fibre that can just be stopped.
+/// The waiter here, if it is not a fibre that can just be stopped.
 pub(crate) enum Stance {
     /// A thread, or a processor between two fibres.
     Thread,
@@ -568,7 +568,7 @@ impl Record<'_> {
         }
     }
 
-    /// As [`publish`](Self::publish), where the word is not 0.
+    /// Publishes as [`publish`](Self::publish) does, if the word is not 0.
     #[cold]
     #[inline(never)]
     fn publish_or_not(

@@ -28,7 +28,7 @@ impl Waiter {
         fibre.as_ptr().cast()
     }
 
-    /// Its fibre; only of one that is made of a fibre.
+    /// The waiter's fibre, if it was made of one.
     pub(crate) fn as_fibre(&self) -> NonNull<Header> {
         debug_assert_eq!(self.0.addr().get() & THREAD, 0);
         self.0.cast()

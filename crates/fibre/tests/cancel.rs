@@ -101,7 +101,7 @@ fn one_that_does_not_wait_goes_on() {
     fibre.unpark();
 }
 
-/// One that has been notified waits for its mutex again, and has it then, whoever cancels it meanwhile.
+/// A notified fibre waits for its mutex again and has it then, also if it is cancelled meanwhile.
 #[test]
 fn a_condition_that_is_cancelled_as_it_locks_again_has_the_mutex() {
     let cluster = promise::cluster(1);

@@ -412,7 +412,7 @@ fn cancelled_together() {
     });
 }
 
-/// What a record points to is used by who ends the wait in time, and again by the fibre when it has
+/// The target of a record is used by whoever ends the wait in time, and again by the fibre when it has
 /// left.
 #[test]
 fn record_is_left_behind_the_timers() {

@@ -14,7 +14,7 @@ fn spawn(cluster: &Cluster, name: &str, f: impl FnOnce() + Send + 'static) {
     drop(cluster.fibre().name(name).spawn(f).unwrap());
 }
 
-/// Behind the drop of the cluster.
+/// Waits until the cluster is being dropped.
 fn later() {
     std::thread::sleep(Duration::from_millis(100));
 }

@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What two fibres of one processor return that do `f`.
+/// The results of two fibres of one processor that run `f`.
 fn two<T: Send + 'static>(f: fn() -> T) -> [T; 2] {
     // SAFETY: the first test breaks the promise, where it does no harm: it says why.
     let cluster = unsafe { Cluster::start(1) }.unwrap();

@@ -295,7 +295,7 @@ fn calls_with_an_error_return_it() {
     }
 }
 
-/// What other fibres of the thread do meanwhile is what it always is: no lock is poisoned that nobody
+/// Other fibres of the thread see no panic meanwhile: no lock is poisoned that nobody
 /// has panicked under, and a panic is.
 #[test]
 fn others_do_not_see_the_panic() {

@@ -76,7 +76,7 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// As [`Request::new`].
+    /// Builds a request as [`Request::new`] does.
     #[inline(always)]
     pub(crate) fn new<T, O>(object: &UnsafeCell<T>, operation: O) -> Self
     where

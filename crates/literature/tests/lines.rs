@@ -320,7 +320,7 @@ fn an_operation_is_dropped_when_another_callback_unwinds_out_of_its_issue() {
     }
 }
 
-/// What waits in its queue is not executed, for nobody puts it on a line any more.
+/// Queued requests are not executed, because nobody puts them on a line any more.
 #[test]
 fn operations_in_the_queue_are_dropped_with_a_client_whose_callback_unwinds() {
     let shape = Shape::queue(1, 4).unwrap();

@@ -125,7 +125,7 @@ mod uncertain {
     }
 }
 
-/// What is read is whole by a clock of whatever boundary.
+/// Snapshots are whole by a clock of whatever boundary.
 mod beyond {
     use super::{writer_and_reader, wrong};
 

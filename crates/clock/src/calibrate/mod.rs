@@ -113,7 +113,7 @@ pub enum CalibrateError {
         to: usize,
         /// By so many nanoseconds.
         nanoseconds: f64,
-        /// What was allowed, offset and movement together.
+        /// The largest boundary allowed, offset and movement together.
         limit: Duration,
     },
     /// The progress callback ended it.

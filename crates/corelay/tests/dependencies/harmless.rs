@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Its state is borrowed for the time of one draw.
+/// The generator's state is borrowed for the time of one draw.
 #[test]
 fn fibres_keep_the_generator_of_rand_over_waits() {
     let drawn = eight(|_| {

@@ -19,7 +19,7 @@ fn cluster() -> Cluster {
     unsafe { Cluster::start(1) }.expect("there are threads")
 }
 
-/// What a body calls to wait in its midst.
+/// The call by which a body waits in its midst.
 type Wait<'a> = &'a dyn Fn();
 
 /// Runs `first` until it waits; then `second` until it waits, or to its end; then `first` to its end,

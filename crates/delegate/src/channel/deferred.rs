@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 struct Deferral {
     number: u64,
     object: *mut Header,
-    /// As the graph knows it, where a launched closure has sent it, or it is a launch.
+    /// The graph's number of this request, if a launched closure has sent it or it is a launch.
     known: Option<Deferred>,
     place: Place,
 }

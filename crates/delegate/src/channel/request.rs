@@ -520,7 +520,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         }
     }
 
-    /// Where the closure lies: as [`large::put`] has put it.
+    /// The place of the closure, where [`large::put`] has put it.
     ///
     /// # Safety
     /// `record` holds a call of this type, not run and not taken yet.

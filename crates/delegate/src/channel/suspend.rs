@@ -129,7 +129,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
         unsafe { &*frame }
     }
 
-    /// Where the closure lies: as [`large::put`] has put it.
+    /// The place of the closure, where [`large::put`] has put it.
     ///
     /// # Safety
     /// `record` holds a request of this type that has not been run.

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 pub(crate) struct Seat {
     /// Somebody waits for this member (thesis, "Doorbell").
     bell: CachePadded<AtomicBool>,
-    /// Where the trustee's thread sleeps.
+    /// The sleeper of the trustee's thread.
     sleeper: OnceLock<std::sync::Arc<Sleeper>>,
     job: Mutex<Option<Job>>,
     /// Announces a job.

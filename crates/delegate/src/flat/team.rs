@@ -132,7 +132,7 @@ impl TeamBuilder {
         self
     }
 
-    /// As [`Builder::stack_size`]: a member's function is there, too.
+    /// Sets the stack size as [`Builder::stack_size`] does. A member's function runs on that stack, too.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.base = self.base.stack_size(bytes);
         self

@@ -36,7 +36,7 @@ pub(crate) struct Deferred(u64);
 /// An object, a channel or a trustee, by its address.
 pub(crate) type Address = usize;
 
-/// Where a request lies that has been deferred.
+/// The place of a deferred request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In the mail line: a call, for which its sender waits.
@@ -45,12 +45,12 @@ pub(crate) enum Place {
     Ring(Address, u64),
 }
 
-/// What a closure waits for.
+/// The wait of a closure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The channel's tail leaves that position.
     Tail(Address, u64),
-    /// What it has launched by that channel has ended.
+    /// The end of all closures that it has launched by that channel.
     Launches(Address),
     /// That launch has ended.
     Join(Number),
@@ -58,7 +58,7 @@ pub(crate) enum Wait {
     End(Address),
 }
 
-/// What can be done about a ring that a [`wait`](Graph::wait) closes.
+/// The remedy for a ring that a [`wait`](Graph::wait) closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The wait itself, a join, is not to begin.
@@ -88,9 +88,9 @@ struct Request {
 
 #[derive(Debug)]
 struct Launch {
-    /// Its trustee.
+    /// The closure's trustee.
     home: Address,
-    /// Who has launched it, by which channel.
+    /// The launching closure and its channel.
     parent: Option<(Number, Address)>,
     children: BTreeSet<(Address, Number)>,
     /// The object that it holds, or has held.
@@ -403,7 +403,7 @@ impl Graph {
         held.collect()
     }
 
-    /// What the closures of a ring hold, in their order.
+    /// The objects that the closures of a ring hold, in the ring's order.
     fn objects(&self, ring: &[Step]) -> Vec<Address> {
         let holds = |&(who, _): &Step| {
             let object = self.launches.get(&who)?.holds?;

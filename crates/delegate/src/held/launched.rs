@@ -254,13 +254,13 @@ impl Waits {
         Some(circle::wait(number, what).map(|()| Self(number)))
     }
 
-    /// As `begin`, where nothing else can be done about a ring.
+    /// Begins a wait as `begin` does, and panics if it closes a ring.
     fn begin_or_panic(what: Wait) -> Option<Self> {
         let begun = Self::begin(what).transpose();
         begun.unwrap_or_else(|ring| panic!("{ring}"))
     }
 
-    /// As `begin`, for a join; `waker` wakes it where it is refused later.
+    /// Begins a join as `begin` does. `waker` wakes the joiner if the join is refused later.
     pub(crate) fn join(other: Number, waker: &Waker) -> Option<Result<Self, CircularWait>> {
         let number = current()?;
         Some(circle::join(number, other, waker.clone()).map(|()| Self(number)))

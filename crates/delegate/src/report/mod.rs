@@ -64,7 +64,7 @@ pub struct TrusteeReport {
     pub objects: Vec<ObjectReport>,
     /// The others, by type.
     pub unnamed: Vec<TypeReport>,
-    /// Those that launched closures hold.
+    /// The objects that launched closures hold.
     pub held: Vec<HeldReport>,
     /// Its clients, in the order in which they came.
     pub clients: Vec<ClientReport>,

@@ -42,7 +42,7 @@ pub(crate) enum Activity {
 
 type Callback = Box<dyn FnOnce()>;
 
-/// What all clients of a thread have in common.
+/// State shared by all clients of a thread.
 #[derive(Default)]
 pub(crate) struct ThreadState {
     /// Slots of this thread's futures.
@@ -52,7 +52,7 @@ pub(crate) struct ThreadState {
     left: RefCell<VecDeque<Callback>>,
     /// The first panic of a callback, until the call that ran it has done its own work.
     held: RefCell<Option<Box<dyn Any + Send>>>,
-    /// What went wrong with requests of a member to itself, until its next barrier.
+    /// Failures of a member's requests to itself, until its next barrier.
     own_faults: RefCell<Faults>,
     /// Clients whose last session ended inside a callback.
     orphans: RefCell<Vec<Rc<Client>>>,
@@ -87,7 +87,7 @@ impl ThreadState {
         }
     }
 
-    /// What a client of this thread is called, if it is called anything.
+    /// The name of this thread's clients, if there is one.
     pub(crate) fn name(&self) -> Option<Name> {
         let given = self.name.borrow().clone();
         given.or_else(|| std::thread::current().name().map(Name::from))

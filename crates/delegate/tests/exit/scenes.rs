@@ -106,7 +106,7 @@ fn nested_callback_exits() {
     std::thread::sleep(std::time::Duration::MAX);
 }
 
-/// Its destructor exits.
+/// A value whose destructor exits.
 struct Exits;
 
 impl Drop for Exits {

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all closures of a run count.
+/// Counters of all closures of a run.
 #[derive(Clone, Default)]
 struct Books(Arc<Counts>);
 
@@ -67,7 +67,7 @@ impl Books {
     }
 }
 
-/// What launched closures do, and clients.
+/// The acts of launched closures and of clients.
 #[derive(Clone)]
 struct Attack {
     objects: Arc<Vec<Trust<u64>>>,

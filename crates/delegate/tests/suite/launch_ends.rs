@@ -82,7 +82,7 @@ fn a_destructor_calls_while_its_closure_unwinds() {
     }
 }
 
-/// What another closure of its trustee holds it cannot have: that one cannot go on.
+/// A destructor cannot have an object that another closure of its trustee holds: that closure cannot go on.
 #[test]
 fn a_destructor_does_not_wait_for_whom_it_keeps_from_running() {
     let _watch = watchdog();

@@ -139,7 +139,7 @@ fn an_answer_meanwhile_hides_no_ring() {
     }
 }
 
-/// Who waits for whom, while nobody is in a ring.
+/// Reports name each waiting closure and its object while there is no ring.
 #[test]
 fn a_report_names_what_is_held_and_waited_for() {
     let _watch = watchdog();

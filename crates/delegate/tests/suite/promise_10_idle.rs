@@ -161,7 +161,7 @@ fn promise_10_sleepers_take_turns() {
     }
 }
 
-/// Of the trustees below. The test itself makes three requests at a time.
+/// The window of the trustees below. The test itself makes three requests at a time.
 const WINDOW: usize = 4;
 
 /// Two trustees, plain and with a host: the second one runs a closure until the gate opens.

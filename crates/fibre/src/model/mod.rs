@@ -252,7 +252,7 @@ impl Processors {
         self.0.processors[number].idle()
     }
 
-    /// What the clockwork does: ends the waits whose time has come.
+    /// Ends the waits whose time has come, as the clockwork does.
     pub fn end_due_waits(&self) {
         self.0.timers.run();
     }

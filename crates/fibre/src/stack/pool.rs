@@ -462,7 +462,7 @@ mod tests {
         assert_eq!((stacks.made(), with_memory()), (0, 0));
     }
 
-    /// Who takes and gives while others trim finds stacks that nobody else has.
+    /// Threads that take and give while others trim find stacks that no other thread has.
     #[test]
     fn stacks_are_taken_and_given_while_others_trim() {
         let stacks = stacks();

@@ -15,7 +15,7 @@ pub(super) struct Shelf {
     slabs: BTreeMap<usize, Shelved>,
     /// Slabs that have cold stacks.
     colds: BTreeSet<usize>,
-    /// Those given first are in front.
+    /// Stacks, those given first in front.
     warm: VecDeque<Stack>,
     /// Stacks of all slabs, whoever has them.
     made: usize,

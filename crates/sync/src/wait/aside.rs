@@ -112,7 +112,7 @@ impl Unit {
     }
 }
 
-/// What the lender is asked for.
+/// An order to the lender.
 enum Order {
     Lend(SyncSender<Option<Unit>>),
     TakeBack(Unit),
@@ -142,7 +142,7 @@ fn lender() -> Option<Sender<Order>> {
     lender.clone()
 }
 
-/// What was taken from the count, and is added again when this is dropped: on the thread where the
+/// The share that was taken from the count. It is added again when this is dropped, on the thread where the
 /// coroutine is by then.
 struct Aside {
     lender: Sender<Order>,

@@ -139,7 +139,7 @@ pub fn wait(token: &Token) {
     let _ = wait_in(Call::new("a wait"), token);
 }
 
-/// As [`wait`], for `call`. A wait that was cancelled leaves its waker in the token, which must not be
+/// Waits as [`wait`] does, for `call`. A wait that was cancelled leaves its waker in the token, which must not be
 /// waited for again.
 ///
 /// # Errors

@@ -123,7 +123,7 @@ impl<'a> NoSwitch<'a> {
         }
     }
 
-    /// As [`refuse`](Self::refuse), for a call that knows its place.
+    /// Panics as [`refuse`](Self::refuse) does, for a call that knows its place.
     ///
     /// # Panics
     /// As there.

@@ -52,7 +52,7 @@ struct Waiter {
     waker: Waker,
     /// The waiter that came before; null where there is none.
     before: *mut Waiter,
-    /// Of both.
+    /// Stands for the link and the waker in the models.
     shadow: Shadow,
 }
 
@@ -83,7 +83,7 @@ impl Token {
         self.add(waker).is_some()
     }
 
-    /// As [`subscribe`](Self::subscribe), for a waiter that may give up.
+    /// Subscribes as [`subscribe`](Self::subscribe) does, for a waiter that may give up.
     pub(super) fn add(&self, waker: Waker) -> Option<Subscribed> {
         let waiter = Box::new(Waiter {
             waker,

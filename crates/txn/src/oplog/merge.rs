@@ -150,7 +150,7 @@ pub(super) struct Times<'a, C> {
     boundary: Option<u64>,
 }
 
-/// What the times of a merge have told.
+/// Findings about the times of a merge.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     /// Neighbours of which the clock leaves open who was first.

@@ -33,7 +33,7 @@ const LATEST: Time = Time::from_raw((1 << 61) - 1);
 /// largest offset that a calibration takes.
 const DRAWS: u32 = if MODEL { 8 } else { 1 << 12 };
 
-/// Where a domain has its times from.
+/// The source of a domain's times.
 #[derive(Debug)]
 pub(super) struct Times<C> {
     clock: C,

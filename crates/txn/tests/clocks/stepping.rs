@@ -229,7 +229,7 @@ fn oplog_counts_right_however_clocks_step() {
     }
 }
 
-/// Where order matters, nothing is lost or twice; each session's own order stands; and the clock is caught.
+/// Updates whose order matters are neither lost nor doubled; each session's own order stands; and the clock is caught.
 #[test]
 fn oplog_loses_nothing_where_order_matters_and_catches_the_clock() {
     use corelay_txn::oplog::Operation;

@@ -12,7 +12,7 @@ const SHOWN: usize = 5;
 /// A history, or why there is none.
 pub(super) struct Kept {
     history: Result<History, String>,
-    /// What was not used of it: when it was measured, and why.
+    /// Records that were not used: when each was measured, and why.
     passed_over: Vec<(u64, String)>,
     /// A file was named: what cannot be kept there is an error.
     named: bool,

@@ -501,7 +501,8 @@ impl Drop for Ending {
     /// they are, and so does the owner, for later destructors.
     fn drop(&mut self) {
         let _ = ENDING.try_with(|ending| ending.set(&raw const *self.0));
-        if !self.0.may_finish() {
+        // A coroutine beside a trustee's loop can only have called `exit`.
+        if in_turn() || !self.0.may_finish() {
             return;
         }
         self.0.finish();

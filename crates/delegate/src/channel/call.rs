@@ -55,12 +55,15 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
+        if self.calling.get() {
+            used_twice();
+        }
         if self.lone.is_pending() {
             self.clear_line();
         }
         let mut frame = Call::<T, F, R>::frame();
-        // SAFETY: the line is ours: this thread has no other lone call in this channel,
-        // and the frame stays until the answer below.
+        // SAFETY: the line is ours: no other lone call is under way in this channel, also of
+        // another coroutine, as just asked; the frame stays until the answer below.
         let mail = unsafe { self.send_call(object, f, &mut frame) };
         if !self.accept_call(mail) {
             self.take_back(mail);
@@ -155,6 +158,16 @@ impl Client {
         self.fetch_answer();
         done
     }
+}
+
+/// A session of a launched closure has been left where another coroutine of its thread finds it.
+#[cold]
+#[inline(never)]
+fn used_twice() -> ! {
+    panic!(
+        "corelay: a session is used by two coroutines at a time; open one in each instead of \
+         keeping one in a thread-local"
+    )
 }
 
 /// Takes what went wrong with a lone call.

@@ -153,12 +153,19 @@ impl Serving {
         holds.ended.borrow_mut().push(object);
         drop(ticket);
         // What it has asked for as a client, as at a thread's end.
-        discard(guarded(|| me.owner.finish()).err());
+        let finished = guarded(|| me.owner.finish());
+        let is_finished = finished.is_ok();
+        discard(finished.err());
         holds
             .running
             .borrow_mut()
             .retain(|&(other, _)| other != stand);
         circle::forget(me.number);
+        if !is_finished {
+            // A wait would have closed a ring. Trustees may still read what its clients have asked
+            // for, so that is leaked.
+            std::mem::forget(me);
+        }
         holds.coroutines.set(holds.coroutines.get() - 1);
     }
 }

@@ -208,7 +208,11 @@ pub fn wait_until(token: &Token, deadline: Instant) -> bool {
             token.remove(subscribed);
             break;
         }
-        sleeper.sleep(Some(left), || token.is_set());
+        sleeper.sleep(Some(left), || {
+            // A callback of this thread may set it.
+            poll_sources();
+            token.is_set()
+        });
     }
     token.is_set()
 }

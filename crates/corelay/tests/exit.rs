@@ -5,7 +5,7 @@ mod promise;
 #[path = "../../delegate/tests/exit/runner.rs"]
 mod runner;
 #[path = "../../delegate/tests/watch/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test file uses a part")]
 mod watch;
 
 use corelay::fibre::{BinarySemaphore, Cluster, park, sleep, yield_now};

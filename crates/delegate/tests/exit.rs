@@ -8,11 +8,11 @@ mod runner;
 mod scenes;
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 #[path = "../../sync/tests/toy/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test file uses a part")]
 mod toy;
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 #[path = "watch/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test file uses a part")]
 mod watch;
 
 fn main() {

@@ -10,8 +10,8 @@ use tracing::{Event, Metadata, Subscriber, info, subscriber};
 
 scoped_thread_local!(static NUMBER: u32);
 
-/// What each has set is what the other finds, and one of the pointers stays for ever. Here that does
-/// no harm: they point to statics. Did they point into the fibres' frames, this would be a use after
+/// Each fibre finds the pointer that the other one has set, and one of them stays for ever. Here that
+/// does no harm: they point to statics. Did they point into the fibres' frames, this would be a use after
 /// free in code without `unsafe`.
 #[test]
 fn a_pointer_of_scoped_tls_is_left_behind_by_calls_that_wait() {

@@ -54,7 +54,7 @@ pub(crate) struct ThreadState {
     held: RefCell<Option<Box<dyn Any + Send>>>,
     /// Failures of a member's requests to itself, until its next barrier.
     own_faults: RefCell<Faults>,
-    /// Clients whose last session ended inside a callback.
+    /// Clients whose last session ended inside a callback or a closure.
     orphans: RefCell<Vec<Rc<Client>>>,
     /// Given to the thread's clients.
     name: RefCell<Option<Name>>,

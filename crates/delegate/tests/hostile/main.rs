@@ -10,10 +10,10 @@ mod acts;
 mod own_process;
 mod stage;
 #[path = "../../../sync/tests/toy/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test file uses a part")]
 mod toy;
 #[path = "../watch/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test file uses a part")]
 mod watch;
 
 use acts::{ACTS, LAUNCHES};

@@ -135,9 +135,9 @@ impl Trustees {
         }
         for member in &mut self.members {
             if let Some(thread) = member.thread.take() {
-                if in_leaf() || in_turn() && owns(&member.shared) {
-                    // A closure that drops its own trustees cannot wait for them; they end
-                    // by themselves.
+                if in_leaf() || in_turn() && (owns(&member.shared) || NoSwitch::is_active()) {
+                    // A closure that drops its own trustees, or may not be suspended, cannot wait
+                    // for them; they end by themselves.
                     continue;
                 }
                 match wait_for_end(&member.shared) {

@@ -40,7 +40,8 @@ pub enum TryApplyError<F> {
     /// Called inside a launched closure, for an object that another one holds which waits for this
     /// one, or in vain for this one's thread; the closure was dropped on the trustee.
     Circular(CircularWait),
-    /// Called inside a delegated closure, where nothing may wait.
+    /// Called inside a delegated closure, where nothing may wait, or in a launched closure inside of
+    /// what may not be suspended.
     Nested(F),
     /// The trustee has been shut down.
     Closed(F),

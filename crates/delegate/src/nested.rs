@@ -272,7 +272,7 @@ fn with_client<T, Q>(
     call: impl FnOnce(&Client, Q) -> Result<(), (Refusal, Q)>,
 ) -> Result<(), (Refusal, Q)> {
     // Where nobody may wait, a trustee that has closed gets nothing: see the module's page.
-    if patience.is_trustees() && trust.trustee().is_closed() {
+    if patience.is_trustees() && trust.trustee().has_closed() {
         return Err((Refusal::Closed, request));
     }
     match connect(trust.trustee()) {

@@ -63,7 +63,7 @@ thread_local! {
     static OWNER: Ending = Ending(ManuallyDrop::new(Owner::new()));
     /// The owner while its destructor runs: callbacks still find it.
     static ENDING: Cell<*const Owner> = const { Cell::new(std::ptr::null()) };
-    /// A temporary client finishes: what runs meanwhile are callbacks, and no owner knows it.
+    /// See [`is_finishing`]; not of coroutines beside a trustee's loop.
     static FINISHES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -175,11 +175,10 @@ impl Deref for ClientRef {
 impl Drop for ClientRef {
     fn drop(&mut self) {
         if let Self::Temporary(client) = self {
-            let finishes = |now| FINISHES.try_with(|f| f.replace(now)).unwrap_or(now);
-            let outer = finishes(true);
-            client.finish();
+            let outer = set_finishing(true);
+            client.finish_requests();
             discard(client.thread.take_held());
-            finishes(outer);
+            set_finishing(outer);
         }
     }
 }
@@ -265,13 +264,31 @@ pub(crate) fn activity() -> Activity {
         return Activity::Leaf;
     }
     with_owner(|owner| owner.state.activity()).unwrap_or_else(|| {
-        let finishes = FINISHES.try_with(Cell::get).unwrap_or(false);
-        if finishes {
+        if is_finishing() {
             Activity::Callback
         } else {
             Activity::Idle
         }
     })
+}
+
+/// True while a temporary client of the code that runs here finishes: what runs meanwhile are
+/// callbacks, and no owner knows it.
+fn is_finishing() -> bool {
+    if in_turn() {
+        return Serving::with_current(|serving| serving.holds.is_finishing()) == Some(true);
+    }
+    FINISHES.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Says whether a temporary client finishes, and gives back what was said before.
+fn set_finishing(now: bool) -> bool {
+    if in_turn() {
+        // Not the thread's: another coroutine runs while this one waits.
+        let before = Serving::with_current(|serving| serving.holds.set_finishing(now));
+        return before.unwrap_or(now);
+    }
+    FINISHES.try_with(|f| f.replace(now)).unwrap_or(now)
 }
 
 /// Runs `f`, user code inside a call of this crate or a trustee's loop: as a leaf in the loop, which
@@ -474,11 +491,17 @@ impl Owner {
         }
     }
 
+    /// A launched closure does not wait for those that it has launched: they may wait for its trustee's
+    /// end, which comes after its own.
     fn finish_clients(&self) {
+        let finish = |client: &Client| match self.state.launch {
+            None => client.finish(),
+            Some(_) => client.finish_requests(),
+        };
         let mut slot = 0;
         while slot < self.clients.borrow().len() {
             if let Some(client) = self.client_in(slot) {
-                client.finish();
+                finish(&client);
                 // A session that lives on finishes for itself.
                 if Rc::strong_count(&client) == 2 {
                     drop(client);
@@ -491,7 +514,7 @@ impl Owner {
             slot += 1;
         }
         while let Some(orphan) = self.state.take_orphan() {
-            orphan.finish();
+            finish(&orphan);
         }
     }
 }

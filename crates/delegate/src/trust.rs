@@ -10,10 +10,11 @@ use crate::future::ApplyFuture;
 use crate::held::circle::CircularWait;
 use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
-use crate::thread::{ClientRef, NoClient, connect, lookup};
+use crate::thread::{ClientRef, NoClient, connect, in_turn, lookup};
 use crate::trustee::Shared;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::NoSwitch;
 use std::any::type_name;
 use std::fmt;
 use std::panic::{Location, resume_unwind};
@@ -172,12 +173,16 @@ impl<T> Trust<T> {
             return answer.map_err(|f| (NoClient::Closed, f));
         }
         // SAFETY: this handle keeps the object; the call waits.
-        match self.with_client(f, |client, f| unsafe {
-            client.call::<T, F, R>(self.header(), f)
-        }) {
-            Ok(answer) => answer.map_err(|f| (NoClient::Closed, f)),
-            Err(why) => Err(why),
-        }
+        let call = |client: &Client, f| unsafe { client.call::<T, F, R>(self.header(), f) };
+        // SAFETY: used inside `call` only, as in `with_client`.
+        let answer = match unsafe { self.known_client() } {
+            Some(client) => call(client, f),
+            None => match refuse_to_wait() {
+                Err(why) => return Err((why, f)),
+                Ok(()) => self.with_new_client(f, call)?,
+            },
+        };
+        answer.map_err(|f| (NoClient::Closed, f))
     }
 
     /// Runs `f` on the value and waits for its result.
@@ -202,7 +207,8 @@ impl<T> Trust<T> {
     ///
     /// # Panics
     /// With the panic of `f`, which poisons the value. When the value is poisoned, when the
-    /// trustee has been shut down, and inside a delegated closure: a closure is a leaf.
+    /// trustee has been shut down, and inside a delegated closure: a closure is a leaf. In a
+    /// launched closure also inside of what may not be suspended, such as a section of RLU.
     #[inline]
     #[track_caller]
     pub fn apply<R, F>(&self, f: F) -> R
@@ -618,11 +624,26 @@ fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
     resume_unwind(payload)
 }
 
+/// A launched closure that holds a [`NoSwitch`] cannot be suspended in a call. A thread could wait
+/// inside one, but what it waits for may have to be served by this one.
+#[cold]
+#[inline(never)]
+fn refuse_to_wait() -> Result<(), NoClient> {
+    match NoSwitch::active() {
+        Some(running) if in_turn() => Err(NoClient::Nested(running)),
+        _ => Ok(()),
+    }
+}
+
 /// This thread cannot be a client now.
 #[cold]
 #[track_caller]
 pub(crate) fn refuse<F>(call: &str, why: &NoClient) -> ! {
     match why {
+        NoClient::Nested(running) if in_turn() => panic!(
+            "corelay: {call} at {} inside {running}: this code may not wait",
+            Location::caller()
+        ),
         NoClient::Nested(running) => panic!(
             "corelay: {call} at {} inside {running}: a delegated closure is a leaf and may \
              not wait; use post or apply_then, or return what is to be done",

@@ -8,6 +8,8 @@
 //!
 //!   AWAKE ── close ──► CLOSED ── all served, all values dropped ──► GONE
 //! ```
+//! A [hosted](hosted) trustee is CLOSING before that, and perhaps AWAKE again.
+//!
 //! All trustees sleep in one way, in their thread's one sleeper: what their closures have asked of
 //! other trustees makes them clients too, whom answers wake. So do members of flat teams while
 //! their functions wait, and trustees beside whose loops closures run.
@@ -67,6 +69,8 @@ const AWAKE_FENCED: u32 = 1;
 const DOZING: u32 = 2;
 const CLOSED: u32 = 3;
 const GONE: u32 = 4;
+/// Closed, for now at least: see `hosted`.
+const CLOSING: u32 = 5;
 
 /// The state of a trustee that polls.
 fn awake() -> u32 {
@@ -181,7 +185,7 @@ impl Shared {
             if matches!(seen, AWAKE | AWAKE_FENCED) {
                 return true;
             }
-            if matches!(seen, CLOSED | GONE) {
+            if matches!(seen, CLOSING | CLOSED | GONE) {
                 return false;
             }
             // Release: pairs with the Acquire of `doze`; what was published before is seen in
@@ -247,6 +251,16 @@ impl Shared {
         matches!(self.state.word().load(Ordering::Relaxed), CLOSED | GONE)
     }
 
+    /// True once the trustee takes no requests any more. While it does not know that itself, this
+    /// waits: for closures that it runs, and for nobody else. Not inside a closure.
+    pub(crate) fn has_closed(&self) -> bool {
+        // Relaxed: as above.
+        while self.state.word().load(Ordering::Relaxed) == CLOSING {
+            self.state.wait(CLOSING, None);
+        }
+        self.is_closed()
+    }
+
     /// True once the trustee has ended.
     pub(crate) fn is_gone(&self) -> bool {
         // Acquire: pairs with the Release of `Trustee::close`.
@@ -272,7 +286,7 @@ impl Shared {
             // Acquire: pairs with the Release of `Trustee::close`.
             match self.state.word().load(Ordering::Acquire) {
                 GONE => return true,
-                CLOSED => self.state.wait(CLOSED, None),
+                now @ (CLOSING | CLOSED) => self.state.wait(now, None),
                 _ => return false,
             }
         }
@@ -396,7 +410,7 @@ impl Trustee {
                 self.doze(&sleeper, waits_for_others);
             }
         }
-        self.refuse_and_drain();
+        self.refuse_and_drain(CLOSED);
         self.close();
     }
 
@@ -582,12 +596,12 @@ impl Trustee {
         }
     }
 
-    /// Refuses from now on, and serves what was accepted.
-    fn refuse_and_drain(&mut self) {
+    /// Refuses from now on, as `state` says, and serves what was accepted.
+    fn refuse_and_drain(&mut self, state: u32) {
         // Relaxed: ordered by the barrier.
-        self.shared.state.word().swap(CLOSED, Ordering::Relaxed);
+        self.shared.state.word().swap(state, Ordering::Relaxed);
         // Pairs with the light barrier of every publication: what is not found below was
-        // not accepted, its client sees CLOSED.
+        // not accepted, its client sees the state.
         barrier::heavy();
         self.read_inbox();
         for lane in &self.lanes {

@@ -8,6 +8,8 @@ mod schedules;
 use corelay_delegate::{ClientGuard, Trust, Trustees, barrier};
 use corelay_sync::facade::thread;
 use schedules::model;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Schedules, where the environment does not say.
 const SCHEDULES: usize = 500;
@@ -56,5 +58,40 @@ fn order_behind_held_objects() {
             client.join().unwrap();
         }
         trustees.shutdown();
+    });
+}
+
+/// A trustee that has been asked to end takes requests again where its last look finds a launch. It has
+/// lost none that another trustee's closure had made before.
+#[test]
+fn a_trustee_that_opens_again_has_lost_nothing() {
+    model(SCHEDULES, || {
+        let asks = Trustees::dedicated(1).start().unwrap();
+        let ends = Trustees::dedicated(1).host(inline::host()).start().unwrap();
+        let (from, to, held) = (asks.entrust(()), ends.entrust(0u64), ends.entrust(0u64));
+        let end = thread::spawn(move || drop(ends.shutdown()));
+        let launching = thread::spawn(move || {
+            drop(held.try_launch(|n| *n += 1));
+            drop(held);
+            drop(ClientGuard::new());
+        });
+        let ran = Arc::new(AtomicBool::new(false));
+        let (asked, note) = (to.clone(), Arc::clone(&ran));
+        let is_taken = from.apply(move |()| {
+            let runs = move |_: &mut u64| note.store(true, Ordering::Relaxed);
+            asked.try_post(runs).is_ok()
+        });
+        // It has been sent before this is asked.
+        from.apply(|()| ());
+        let is_open = to.try_apply(|_| ()).is_ok();
+        launching.join().unwrap();
+        drop((from, to));
+        end.join().unwrap();
+        drop(ClientGuard::new());
+        asks.shutdown();
+        assert!(
+            ran.load(Ordering::Relaxed) || !(is_taken && is_open),
+            "lost"
+        );
     });
 }

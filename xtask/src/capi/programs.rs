@@ -60,6 +60,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
 pub(crate) enum Linked {
     Shared,
     Static,
+    /// The static one, in a program that lies at fixed addresses.
+    Fixed,
 }
 
 impl Linked {
@@ -67,6 +69,7 @@ impl Linked {
         match self {
             Self::Shared => "shared",
             Self::Static => "static",
+            Self::Fixed => "fixed",
         }
     }
 }
@@ -96,6 +99,9 @@ pub(crate) fn compile(
     }
     let mut command = compiler(dir);
     command.args(flags).arg(&source).arg("-o").arg(&to);
+    if linked == Linked::Fixed {
+        command.args(["-fno-pie", "-no-pie"]);
+    }
     command.args(library(installed, linked)?);
     compiled(command)?;
     Ok(to)
@@ -130,7 +136,7 @@ pub(crate) fn compiled(command: Command) -> Result<()> {
 fn library(installed: &Installed, linked: Linked) -> Result<Vec<OsString>> {
     let include = OsString::from(format!("-I{}", installed.include().display()));
     let lib = installed.lib();
-    if linked == Linked::Static {
+    if linked != Linked::Shared {
         let system = installed.system.iter().map(OsString::from);
         let archive = lib.join("libcorelay.a").into_os_string();
         return Ok([include, archive].into_iter().chain(system).collect());

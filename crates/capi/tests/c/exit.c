@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 static void say_and_exit(void) {
+  /* Whoever asks for its address is given one in the program, where that lies at fixed addresses. */
+  void (*volatile end)(int) = exit;
   puts("exits");
-  exit(37);
+  end(37);
 }
 
 static uint64_t exits(const uint64_t *words) {

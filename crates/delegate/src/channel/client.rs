@@ -568,8 +568,10 @@ impl Client {
     #[cold]
     pub(super) fn wait_longer(&self, what: Option<Wait>, done: &mut dyn FnMut() -> bool) {
         self.observe_wait();
-        if member::wait_until(&self.trustee, what, done) {
-            return;
+        match member::wait_until(&self.trustee, what, done) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(ring) => panic!("{ring}"),
         }
         let mut backoff = Backoff::new();
         while !done() {

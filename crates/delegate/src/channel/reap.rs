@@ -269,8 +269,9 @@ impl Client {
         }))
     }
 
-    /// True where everything issued has been executed and reaped, by the last look.
-    fn is_done(&self) -> bool {
+    /// True where everything issued has been executed and reaped, by the last look, but for closures
+    /// that it has launched.
+    fn is_answered(&self) -> bool {
         if self.lone.is_pending() {
             return false;
         }
@@ -281,20 +282,26 @@ impl Client {
             None => true,
             Some(at) => gone && !is_past(tail.cursor(), at.cursor()),
         };
-        reaped
-            && (gone || tail == self.position())
-            && !self.thread.has_left_callbacks()
-            && !self.has_launches()
+        reaped && (gone || tail == self.position()) && !self.thread.has_left_callbacks()
     }
 
-    /// Waits until everything issued has been executed and its callbacks have run. Panics
-    /// of callbacks are held by the thread.
+    /// Waits until everything issued has been executed and its callbacks have run, and the closures
+    /// that it has launched have ended. Panics of callbacks are held by the thread.
     pub(crate) fn finish(&self) {
+        self.finish_until(|| self.is_answered() && !self.has_launches());
+    }
+
+    /// Does what [`finish`](Self::finish) does, but lets launched closures run on.
+    pub(crate) fn finish_requests(&self) {
+        self.finish_until(|| self.is_answered());
+    }
+
+    fn finish_until(&self, is_done: impl Fn() -> bool) {
         let _call = self.thread.enter_call();
         loop {
             self.flush();
             self.reap();
-            if self.is_done() {
+            if is_done() {
                 return;
             }
             self.flush();
@@ -305,7 +312,7 @@ impl Client {
     /// True where nothing is in flight: nothing would be lost if the client went away.
     pub(crate) fn is_idle(&self) -> bool {
         self.reaper.look(self.channel());
-        self.is_done()
+        self.is_answered() && !self.has_launches()
     }
 
     /// Whether there is something to reap, or the tail has moved since the last look: what

@@ -5,7 +5,7 @@ use super::seat::Job;
 use crate::client::finish_clients;
 use crate::discard::discard;
 use crate::held::circle::{CircularWait, Wait, address};
-use crate::held::launched::{Waits, suspend_until};
+use crate::held::launched::suspend_until;
 use crate::serving::{Serving, guarded};
 use crate::thread::{in_leaf, in_turn};
 use crate::trust::Trust;
@@ -103,16 +103,18 @@ pub(crate) fn serve_once() {
 
 /// Serves until `done`, where this thread is a member, or has its trustee's loop serve; false at once
 /// where it is neither. A launched closure waits for `what` meanwhile, if its request does not say so.
+///
+/// # Errors
+/// As of [`suspend_until`].
 pub(crate) fn wait_until(
     target: &Shared,
     what: Option<Wait>,
     done: &mut dyn FnMut() -> bool,
-) -> bool {
+) -> Result<bool, CircularWait> {
     if in_turn() {
-        suspend_until(what, done);
-        return true;
+        return suspend_until(what, done).map(|()| true);
     }
-    with_member(|member| member.wait_until(target, done)).is_some()
+    Ok(with_member(|member| member.wait_until(target, done)).is_some())
 }
 
 /// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
@@ -125,10 +127,9 @@ pub(crate) fn wait_for_end(trustee: &Shared) -> Result<bool, CircularWait> {
     if !is_member() {
         return Ok(false);
     }
-    let waits = in_turn().then(|| Waits::begin(Wait::End(address(trustee))));
-    let _waits = waits.flatten().transpose()?;
     trustee.ended.subscribe(Sleeper::current().waker());
-    Ok(wait_until(trustee, None, &mut || trustee.ended.is_set()))
+    let end = Wait::End(address(trustee));
+    wait_until(trustee, Some(end), &mut || trustee.ended.is_set())
 }
 
 /// A member's function, with what it serves meanwhile.

@@ -1,6 +1,6 @@
 //! The result of a launch, to be waited for.
 
-use super::circle::Number;
+use super::circle::{CircularWait, Number};
 use super::launched::Waits;
 use crate::error::AsyncError;
 use crate::flat::member::{is_member, wait_until};
@@ -67,17 +67,18 @@ impl<R> LaunchHandle<R> {
                     }
                 }
             }
-            self.wait(call, &ended.0);
+            self.wait(call, &ended.0).map_err(AsyncError::Circular)?;
         }
     }
 
-    fn wait(&self, call: Call, ended: &Token) {
+    fn wait(&self, call: Call, ended: &Token) -> Result<(), CircularWait> {
         if is_member() {
             ended.subscribe(Sleeper::current().waker());
-            wait_until(&self.trustee, None, &mut || ended.is_set());
+            wait_until(&self.trustee, None, &mut || ended.is_set())?;
         }
         // Again where the thread could not do anything else meanwhile. No cancellation ends it.
         let _ = wait::wait_in(call, ended);
+        Ok(())
     }
 }
 

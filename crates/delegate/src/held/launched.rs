@@ -10,7 +10,7 @@ use crate::object::{Header, Object};
 use crate::serving::{Serving, guarded};
 use crate::thread::Owner;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::wait::{self, Spot};
+use corelay_sync::wait::{self, NoSwitch, Spot};
 use std::marker::PhantomData;
 use std::ptr;
 use std::task::Waker;
@@ -153,19 +153,12 @@ impl Serving {
         holds.ended.borrow_mut().push(object);
         drop(ticket);
         // What it has asked for as a client, as at a thread's end.
-        let finished = guarded(|| me.owner.finish());
-        let is_finished = finished.is_ok();
-        discard(finished.err());
+        me.owner.finish();
         holds
             .running
             .borrow_mut()
             .retain(|&(other, _)| other != stand);
         circle::forget(me.number);
-        if !is_finished {
-            // A wait would have closed a ring. Trustees may still read what its clients have asked
-            // for, so that is leaked.
-            std::mem::forget(me);
-        }
         holds.coroutines.set(holds.coroutines.get() - 1);
     }
 }
@@ -192,56 +185,60 @@ fn with_running<R>(f: impl FnOnce(&Launched) -> R) -> Option<R> {
 }
 
 /// Suspends the coroutine that runs here, beside its trustee's loop, until `is_over`, which that loop
-/// asks; in the graph it waits for `what`, where its request does not say so itself. If it unwinds and
-/// the system has no thread that would keep its panic, it cannot be suspended: its trustee serves
-/// [beneath](crate::trustee::Trustee::serve_beneath) it then, and the other coroutines there wait.
+/// asks; in the graph it waits for `what`, where its request does not say so itself. Where it may not
+/// be suspended, under a guard of [`on_thread`](wait::on_thread), its trustee serves
+/// [beneath](crate::trustee::Trustee::serve_beneath) it, and the other coroutines there wait. So it does
+/// where the coroutine unwinds and the system has no thread that would keep its panic.
 ///
 /// # Panics
-/// Where that closes a ring in which nothing can be refused but the wait: never one for a call, whose
-/// frame is borrowed.
-pub(crate) fn suspend_until(what: Option<Wait>, is_over: &mut dyn FnMut() -> bool) {
+/// Inside a [`NoSwitch`], where it waits for room: calls and barriers have been refused before.
+///
+/// # Errors
+/// That would close a ring in which nothing can be refused but this wait. Never where the wait is for
+/// a call, whose frame is borrowed, or for answers: a request is part of each such ring.
+pub(crate) fn suspend_until(
+    what: Option<Wait>,
+    is_over: &mut dyn FnMut() -> bool,
+) -> Result<(), CircularWait> {
     if is_over() {
-        return;
+        return Ok(());
     }
-    let waits = what.and_then(Waits::begin_or_panic);
+    if what.is_some() {
+        NoSwitch::refuse("a wait for room");
+    }
+    let here = wait::here();
+    let _blocks = match here {
+        None => current().map(Blocks::begin).transpose()?,
+        Some(_) => None,
+    };
+    let _waits = what.and_then(Waits::begin).transpose()?;
+    let Some(here) = here else {
+        Serving::with_current(|serving| serving.serve_beneath(is_over));
+        return Ok(());
+    };
     let spot = Spot::new();
     // SAFETY: only the lifetime changes: it is looked at until the spot is set.
     let is_over = unsafe {
         std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)
     };
-    let suspend = || {
-        let Some(here) = wait::here() else {
-            return false;
-        };
-        let waiter = Waiter {
-            is_over,
-            spot: &raw const spot,
-        };
-        Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
-        // SAFETY: just asked; the spot is this call's.
-        unsafe { here.wait(&spot) };
-        true
+    let waiter = Waiter {
+        is_over,
+        spot: &raw const spot,
     };
-    // SAFETY: a launched closure stays on its trustee's thread. A guard that lives is of a callback
-    // that it runs as a client, and what that client keeps is the closure's own.
-    if unsafe { wait::off_thread(suspend) } {
-        return;
-    }
-    drop(waits);
-    let _blocks = current().map(Blocks::begin);
-    let _waits = what.and_then(Waits::begin_or_panic);
-    // SAFETY: as it was passed to this function, which nobody has told of it.
-    let is_over = unsafe { &mut *is_over };
-    Serving::with_current(|serving| serving.serve_beneath(is_over));
+    Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
+    // SAFETY: nothing has suspended it since; the spot is this call's.
+    unsafe { here.wait(&spot) };
+    Ok(())
 }
 
 /// The closure that runs here keeps others from running: says so until dropped.
 struct Blocks(Number);
 
 impl Blocks {
-    fn begin(number: Number) -> Self {
-        circle::block(number);
-        Self(number)
+    fn begin(number: Number) -> Result<Self, CircularWait> {
+        // Made first: it undoes what a ring leaves half done.
+        let blocks = Self(number);
+        circle::block(number).map(|()| blocks)
     }
 }
 
@@ -259,12 +256,6 @@ impl Waits {
     pub(crate) fn begin(what: Wait) -> Option<Result<Self, CircularWait>> {
         let number = current()?;
         Some(circle::wait(number, what).map(|()| Self(number)))
-    }
-
-    /// Begins a wait as `begin` does, and panics if it closes a ring.
-    fn begin_or_panic(what: Wait) -> Option<Self> {
-        let begun = Self::begin(what).transpose();
-        begun.unwrap_or_else(|ring| panic!("{ring}"))
     }
 
     /// Begins a join as `begin` does. `waker` wakes the joiner if the join is refused later.

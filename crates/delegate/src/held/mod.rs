@@ -40,7 +40,7 @@ use crate::object::Header;
 use crate::serving::Serving;
 use crate::thread::out_of_turn;
 use crate::trustee::Trustee;
-use corelay_sync::wait::{Spot, Stand};
+use corelay_sync::wait::{self, Spot, Stand};
 use launched::Launched;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -65,6 +65,8 @@ pub(crate) struct Holds {
     retired: RefCell<Vec<*mut Header>>,
     /// Requests deferred so far.
     numbers: Cell<u64>,
+    /// Coroutines that are no launched closures, while temporary clients of theirs finish.
+    finishing: RefCell<Vec<NonNull<Stand>>>,
     /// The trustee, while its loop lets coroutines run.
     trustee: Cell<Option<NonNull<Trustee>>>,
 }
@@ -109,6 +111,24 @@ impl Holds {
         let mut retired = self.retired.borrow_mut();
         let place = retired.iter().position(|&other| other == object);
         place.map(|place| retired.swap_remove(place)).is_some()
+    }
+
+    /// True while a temporary client of the coroutine that runs here finishes.
+    pub(crate) fn is_finishing(&self) -> bool {
+        wait::running().is_some_and(|stand| self.finishing.borrow().contains(&stand))
+    }
+
+    /// Says whether one does, and gives back what was said before.
+    pub(crate) fn set_finishing(&self, now: bool) -> bool {
+        let before = self.is_finishing();
+        if let Some(stand) = wait::running() {
+            let mut finishing = self.finishing.borrow_mut();
+            finishing.retain(|&other| other != stand);
+            if now {
+                finishing.push(stand);
+            }
+        }
+        before
     }
 
     /// Looks for those that wait whether that is over, and lets them go on. True where one does.

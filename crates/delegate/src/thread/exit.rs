@@ -15,7 +15,8 @@ pub(super) fn is_under_way() -> bool {
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
 mod frames {
-    use std::ffi::{c_int, c_void};
+    use std::ffi::{CStr, c_char, c_int, c_void};
+    use std::ptr;
 
     /// The unwinder's description of one frame.
     #[repr(C)]
@@ -31,28 +32,52 @@ mod frames {
         fn _Unwind_Backtrace(visit: Visit, found: *mut c_void) -> c_int;
         fn _Unwind_GetRegionStart(frame: *mut Frame) -> usize;
         fn exit(code: c_int) -> !;
+        fn dlsym(from: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+
+    /// `RTLD_NEXT`: the libraries behind the one that asks.
+    const NEXT: *mut c_void = ptr::without_provenance_mut(usize::MAX);
+    const EXIT: &CStr = c"exit";
+
+    /// A walk over the frames, upwards.
+    struct Walk {
+        /// Where `exit` may begin. In an executable that is linked to fixed addresses its name stands for
+        /// a jump of the executable's own, so the library's is asked for too.
+        exits: [usize; 2],
+        found: bool,
     }
 
     const GO_ON: c_int = 0;
     /// `_URC_END_OF_STACK`: any value but `GO_ON` ends the walk.
     const STOP: c_int = 5;
 
-    extern "C" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
+    extern "C" fn visit(frame: *mut Frame, walk: *mut c_void) -> c_int {
         // SAFETY: the unwinder has passed the frame that it visits.
         let function = unsafe { _Unwind_GetRegionStart(frame) };
-        if function != exit as *const () as usize {
-            return GO_ON;
-        }
-        // SAFETY: the `bool` of `has_exit`, which waits for the walk.
-        unsafe { found.cast::<bool>().write(true) };
-        STOP
+        // SAFETY: that of `has_exit`, which waits for the walk.
+        let walk = unsafe { &mut *walk.cast::<Walk>() };
+        walk.found = walk.exits.contains(&function);
+        if walk.found { STOP } else { GO_ON }
     }
 
     pub(super) fn has_exit() -> bool {
-        let mut found = false;
-        // SAFETY: `visit` writes to nothing but `found`, and does not unwind.
-        unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
-        found
+        // SAFETY: a name that ends with a nul.
+        let library = unsafe { dlsym(NEXT, EXIT.as_ptr()) };
+        let named = exit as *const () as usize;
+        // There is none behind an executable that has all of it inside. Of frames that nothing is
+        // known of, the beginning is 0.
+        let library = if library.is_null() {
+            named
+        } else {
+            library.addr()
+        };
+        let mut walk = Walk {
+            exits: [named, library],
+            found: false,
+        };
+        // SAFETY: `visit` writes to nothing but `walk`, and does not unwind.
+        unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
+        walk.found
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct Entered<'a> {
     state: &'a ThreadState,
     before: Activity,
     /// A callback that waits must not be suspended: the other coroutines of this thread wait for
-    /// the call that runs it.
+    /// the call that runs it. None where a launched closure makes that call: its clients are its own.
     _on_thread: Option<OnThread>,
 }
 
@@ -141,7 +141,7 @@ impl ThreadState {
         Entered {
             state: self,
             before: self.activity.replace(Activity::Callback),
-            _on_thread: Some(on_thread()),
+            _on_thread: self.launch.is_none().then(on_thread),
         }
     }
 

@@ -4,10 +4,19 @@
 //! closures that have ended have left. Whoever makes a coroutine ready wakes it, too.
 //!
 //! **It ends** when it has been asked to and no closure runs any more. A launch that was accepted
-//! before the trustee closed, and is found only then, opens it again.
+//! before the trustee closed, and is found only then, opens it again:
+//!
+//! ```text
+//!          ┌─────── a closure runs ───────┐
+//!          ▼                              │
+//!   AWAKE, asked to ── none runs ──► CLOSING ── none runs ──► CLOSED ──► GONE
+//! ```
+//! While it is CLOSING its state is going to change whatever others do: it runs closures that were
+//! accepted, which do not wait, and sends nothing that they ask for. So whoever must know whether the
+//! trustee has closed waits for that, also another trustee.
 
 use super::idle::Idle;
-use super::{Settings, Trustee, awake};
+use super::{CLOSED, CLOSING, Settings, Trustee, awake};
 use crate::channel::lane::Lane;
 use crate::held::circle;
 use crate::nested;
@@ -27,12 +36,14 @@ impl Trustee {
         let sleeper = self.shared.seat.take_sleeper();
         loop {
             self.serve_beside_others(&sleeper);
-            self.refuse_and_drain();
+            self.refuse_and_drain(CLOSING);
             if !self.serving.holds.is_busy() {
                 break;
             }
-            self.reopen();
+            // It takes requests again: closures run that may ask for something.
+            self.decide(awake());
         }
+        self.decide(CLOSED);
         self.close();
     }
 
@@ -144,10 +155,10 @@ impl Trustee {
         }
     }
 
-    /// Takes requests again: closures run that may ask for something.
-    fn reopen(&self) {
-        // Relaxed: whoever has seen CLOSED looks at the state again. An exchange, as in `Shared::doze`.
-        self.shared.state.word().swap(awake(), Ordering::Relaxed);
+    /// The trustee is CLOSING no more.
+    fn decide(&self, state: u32) {
+        // Relaxed: whoever has seen CLOSING looks at the state again. An exchange, as in `Shared::doze`.
+        self.shared.state.word().swap(state, Ordering::Relaxed);
         self.shared.state.wake_all();
     }
 }

@@ -14,6 +14,7 @@ mod groups;
 mod large;
 mod launch_attack;
 mod launch_ends;
+mod launch_guards;
 mod launch_rings;
 mod launches;
 mod lone;

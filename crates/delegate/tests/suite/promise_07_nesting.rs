@@ -340,17 +340,18 @@ fn promise_07_nested_requests_of_one_trustee_have_no_last_one() {
     let (from, to) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, 0u64));
     let answered = Arc::new(AtomicU64::new(0));
     for round in 1..=scaled(1000) {
-        let (to, answered) = (to.clone(), Arc::clone(&answered));
+        let (to, count) = (to.clone(), Arc::clone(&answered));
         from.post(move |()| {
             to.apply_then(
                 |n| *n += 1,
                 move |()| {
-                    answered.fetch_add(1, Ordering::Relaxed);
+                    count.fetch_add(1, Ordering::Relaxed);
                 },
             );
         });
+        // No more of them than a queue of nested requests holds, however slow the other one is.
         if round % 8 == 0 {
-            from.apply(|()| ());
+            until(|| answered.load(Ordering::Relaxed) == round);
         }
     }
     until(|| answered.load(Ordering::Relaxed) == scaled(1000));

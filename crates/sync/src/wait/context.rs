@@ -245,12 +245,12 @@ impl Drop for OnThread {
     }
 }
 
-/// Runs `task` in a fibre of its own.
+/// Runs `task` in a fibre of its own. It suspends nothing, so a guard of [`on_thread`] is no obstacle.
 ///
 /// # Errors
 /// The task, where there is no context that can.
 pub fn spawn(task: Task) -> Result<(), Task> {
-    match current() {
+    match CURRENT.try_with(Cell::get).unwrap_or(None) {
         // SAFETY: inside `enter`, which keeps the context.
         Some(context) => unsafe { context.as_ref() }.spawn(task),
         None => Err(task),
@@ -277,25 +277,6 @@ pub fn running() -> Option<NonNull<Stand>> {
     let context = CURRENT.try_with(Cell::get).unwrap_or(None)?;
     // SAFETY: inside `enter`, which keeps the context.
     unsafe { context.as_ref() }.running()
-}
-
-/// Runs `f` as if no guard of [`on_thread`] lived: for a wait that suspends a coroutine inside a call
-/// that holds such a guard.
-///
-/// # Safety
-/// * Each call that holds a guard here may be suspended where it is: it lends nothing of its thread
-///   that others use meanwhile, and nobody waits for it to return.
-/// * The coroutine goes on on this thread.
-/// * No guard that was made before is dropped inside `f`.
-pub unsafe fn off_thread<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore(usize);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let _ = BLOCKING.try_with(|depth| depth.set(self.0));
-        }
-    }
-    let _restore = Restore(BLOCKING.try_with(|depth| depth.replace(0)).unwrap_or(0));
-    f()
 }
 
 fn wait_on_thread(token: &Token) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const FILE: &str = "docs/sources.md";
 
 /// The ids: letter and how many.
-const IDS: &[(char, u32)] = &[('D', 26), ('F', 8), ('C', 8), ('O', 11), ('L', 9)];
+const IDS: &[(char, u32)] = &[('D', 26), ('F', 8), ('C', 8), ('O', 11), ('L', 9), ('X', 7)];
 
 /// What the module column says before there is one.
 const NOT_YET: &str = "not yet";

@@ -24,7 +24,7 @@ use std::rc::Rc;
 /// ```
 /// Activities nest: each guard restores the one before it. A call inside a callback stays a
 /// callback, so that it starts no further ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Activity {
     /// No call is under way.
     #[default]
@@ -66,6 +66,11 @@ pub(crate) struct ThreadState {
 pub(crate) struct Entered<'a> {
     state: &'a ThreadState,
     before: Activity,
+}
+
+/// Code of the user runs inside a call until this guard is dropped.
+pub(crate) struct InUserCode<'a> {
+    _entered: Entered<'a>,
     /// A callback that waits must not be suspended: the other coroutines of this thread wait for
     /// the call that runs it. None where a launched closure makes that call: its clients are its own.
     _on_thread: Option<OnThread>,
@@ -111,13 +116,10 @@ impl ThreadState {
     #[inline]
     pub(crate) fn enter_call(&self) -> Entered<'_> {
         let before = self.activity.get();
-        if before == Activity::Idle {
-            self.activity.set(Activity::Call);
-        }
+        self.activity.set(before.max(Activity::Call));
         Entered {
             state: self,
             before,
-            _on_thread: None,
         }
     }
 
@@ -126,21 +128,22 @@ impl ThreadState {
         Entered {
             state: self,
             before: self.activity.replace(Activity::Ending),
-            _on_thread: None,
         }
     }
 
     /// Callbacks run from now on.
-    pub(crate) fn enter_callbacks(&self) -> Entered<'_> {
+    pub(crate) fn enter_callbacks(&self) -> InUserCode<'_> {
         assert!(!self.in_callback(), "corelay: callbacks start no callbacks");
         self.enter_user_code()
     }
 
     /// Code of the user runs from now on, perhaps inside a callback.
-    pub(super) fn enter_user_code(&self) -> Entered<'_> {
-        Entered {
-            state: self,
-            before: self.activity.replace(Activity::Callback),
+    pub(super) fn enter_user_code(&self) -> InUserCode<'_> {
+        InUserCode {
+            _entered: Entered {
+                state: self,
+                before: self.activity.replace(Activity::Callback),
+            },
             _on_thread: self.launch.is_none().then(on_thread),
         }
     }
@@ -163,8 +166,15 @@ impl ThreadState {
 
     /// Goes on with the panic of a callback, if one is held and this is the outermost call.
     /// While the thread unwinds already, the panic stays held.
-    #[cold]
+    #[inline]
     pub(crate) fn raise_held(&self) {
+        if self.has_held() {
+            self.raise_what_is_held();
+        }
+    }
+
+    #[cold]
+    fn raise_what_is_held(&self) {
         if self.in_callback() || std::thread::panicking() {
             return;
         }
@@ -197,9 +207,7 @@ impl ThreadState {
             if let Some(callback) = callback.take() {
                 callback();
             }
-            if self.has_left_callbacks() {
-                self.run_left_callbacks();
-            }
+            self.run_left_callbacks();
         }) {
             self.hold(payload);
         }
@@ -219,7 +227,15 @@ impl ThreadState {
 
     /// Runs the callbacks that have been left so far. Those that they leave in turn are for
     /// the next time: first the ring's answers are reaped, which makes room.
+    #[inline]
     pub(crate) fn run_left_callbacks(&self) {
+        if self.has_left_callbacks() {
+            self.run_those_left();
+        }
+    }
+
+    #[cold]
+    fn run_those_left(&self) {
         let now = self.left.borrow().len();
         for _ in 0..now {
             let Some(callback) = self.left.borrow_mut().pop_front() else {
@@ -230,6 +246,7 @@ impl ThreadState {
     }
 
     /// True where callbacks have been left to be run.
+    #[inline]
     pub(crate) fn has_left_callbacks(&self) -> bool {
         !self.left.borrow().is_empty()
     }

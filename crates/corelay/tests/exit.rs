@@ -13,6 +13,7 @@ use corelay::{Trust, Trustees, poll};
 use std::cell::RefCell;
 use std::process::exit;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const CODE: i32 = 37;
@@ -51,12 +52,18 @@ fn main() {
 
 /// A cluster in which one fibre spins, one waits for ever and one sleeps.
 fn busy() -> &'static Cluster {
+    static SPINS: AtomicBool = AtomicBool::new(false);
     let cluster: &'static Cluster = Box::leak(Box::new(promise::cluster(3)));
     drop(cluster.spawn(|| {
+        SPINS.store(true, Ordering::Relaxed);
         loop {
             std::hint::spin_loop();
         }
     }));
+    // Behind a fibre that has asked for something it would keep that one's answer from its processor.
+    while !SPINS.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
     drop(cluster.spawn(park));
     drop(cluster.spawn(|| sleep(Duration::MAX)));
     let seat = Arc::new(BinarySemaphore::new(false));

@@ -8,7 +8,7 @@ use crate::large::is_large;
 use crate::object::{Header, Object};
 use crate::serving::guarded;
 use crate::thread::connect;
-use crate::trust::{Trust, refuse, unwrap_answer};
+use crate::trust::{Trust, refuse, refuse_to_wait, unwrap_answer};
 use crate::trustee::{Registry, Shared};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -238,7 +238,7 @@ impl Member {
     /// Runs `f` on the trustee's registry. It must not panic: that would poison it.
     #[track_caller]
     fn register<R, F: FnOnce(&mut Registry) -> R>(&self, call: &str, f: F) -> R {
-        let client = match connect(&self.shared) {
+        let client = match refuse_to_wait().and_then(|()| connect(&self.shared)) {
             Ok(client) => client,
             Err(why) => refuse::<F>(call, &why),
         };

@@ -17,7 +17,11 @@
 //! every window, so it waits for no room. It may have to wait for the end of another one, which
 //! has closed between our look and our request: only that one knows whether it has run it. It
 //! had not closed when we looked, and we had: whoever waits so closed earlier than whom it
-//! waits for, by the barriers of `Trustee::close`, and there is no circle of such. What the
+//! waits for, by the barriers of `Trustee::close`, and there is no circle of such.
+//!
+//! A hosted trustee that is CLOSING may [open again](crate::trustee::hosted), and so it gets nothing
+//! and loses nothing: one that serves waits until it knows, which it does without the one that waits;
+//! one that is CLOSING itself keeps the request, and one that has closed drops it. What the
 //! destructors of values ask for after that is sent when the trustee has said that it is gone:
 //! it may wait for room then, since no trustee waits for it.
 
@@ -107,7 +111,9 @@ fn room<T>(trust: &Trust<T>) -> Result<(), Refusal> {
         return Err(Refusal::Closed);
     }
     let queued = QUEUE.with(|queue| queue.borrow().len());
-    if queued >= trustee.settings.window as usize {
+    // What a trustee runs while it is CLOSING has been accepted, and perhaps it can send nothing.
+    let is_closing = Serving::with_current(|serving| serving.is_closing.get()) == Some(true);
+    if queued >= trustee.settings.window as usize && !is_closing {
         return Err(Refusal::Full);
     }
     Ok(())
@@ -272,10 +278,18 @@ fn with_client<T, Q>(
     call: impl FnOnce(&Client, Q) -> Result<(), (Refusal, Q)>,
 ) -> Result<(), (Refusal, Q)> {
     // Where nobody may wait, a trustee that has closed gets nothing: see the module's page.
-    if patience.is_trustees() && trust.trustee().has_closed() {
+    let trustee = trust.trustee();
+    if patience == Patience::Inside && trustee.is_closing() {
+        if Serving::with_current(|serving| serving.is_closing.get()) == Some(true) {
+            return Err((Refusal::Full, request));
+        }
+        trustee.wait_until_decided();
+    }
+    let is_last = patience == Patience::Last;
+    if patience.is_trustees() && trustee.is_closed() || is_last && trustee.is_closing() {
         return Err((Refusal::Closed, request));
     }
-    match connect(trust.trustee()) {
+    match connect(trustee) {
         Ok(client) => call(&client, request),
         Err(_) => Err((Refusal::Closed, request)),
     }

@@ -35,6 +35,8 @@ pub(crate) struct Serving {
     pub(crate) panics: Cell<u64>,
     /// Requests that closures have made wait to be sent.
     pub(crate) nested: Cell<bool>,
+    /// The trustee is CLOSING: see `trustee::hosted`.
+    pub(crate) is_closing: Cell<bool>,
     /// Lone calls are answered, but not told yet: see `channel::groups`.
     pub(crate) unanswered: Cell<bool>,
     /// Times closures, where the trustee is observed.

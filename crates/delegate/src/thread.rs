@@ -204,7 +204,7 @@ pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
     }
     match with_owner(|owner| owner.connect(trustee)) {
         Some(client) => client.map(ClientRef::Kept).ok_or(NoClient::Closed),
-        None => Client::connect(trustee, &Rc::new(ThreadState::default()))
+        None => Client::connect(trustee, &Rc::new(ThreadState::temporary()))
             .map(|client| ClientRef::Temporary(Rc::new(client)))
             .ok_or(NoClient::Closed),
     }
@@ -502,8 +502,8 @@ impl Owner {
         while slot < self.clients.borrow().len() {
             if let Some(client) = self.client_in(slot) {
                 finish(&client);
-                // A session that lives on finishes for itself.
-                if Rc::strong_count(&client) == 2 {
+                // A session that lives on finishes for itself, and a barrier asks for launches.
+                if Rc::strong_count(&client) == 2 && client.is_idle() {
                     drop(client);
                     self.remove(slot);
                     // Its last callbacks, or destructors, may have made clients before it.

@@ -8,6 +8,7 @@ use crate::channel::suspend::stand;
 use crate::error::{Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError};
 use crate::future::ApplyFuture;
 use crate::held::circle::CircularWait;
+use crate::held::launched::may_not_wait;
 use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
 use crate::thread::{ClientRef, NoClient, connect, in_turn, lookup};
@@ -624,13 +625,12 @@ fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
     resume_unwind(payload)
 }
 
-/// A launched closure that holds a [`NoSwitch`] cannot be suspended in a call. A thread could wait
-/// inside one, but what it waits for may have to be served by this one.
+/// The error of a call that [may not wait](may_not_wait).
 #[cold]
 #[inline(never)]
-fn refuse_to_wait() -> Result<(), NoClient> {
+pub(crate) fn refuse_to_wait() -> Result<(), NoClient> {
     match NoSwitch::active() {
-        Some(running) if in_turn() => Err(NoClient::Nested(running)),
+        Some(running) if may_not_wait() => Err(NoClient::Nested(running)),
         _ => Ok(()),
     }
 }

@@ -251,14 +251,18 @@ impl Shared {
         matches!(self.state.word().load(Ordering::Relaxed), CLOSED | GONE)
     }
 
-    /// True once the trustee takes no requests any more. While it does not know that itself, this
-    /// waits: for closures that it runs, and for nobody else. Not inside a closure.
-    pub(crate) fn has_closed(&self) -> bool {
-        // Relaxed: as above.
-        while self.state.word().load(Ordering::Relaxed) == CLOSING {
+    /// True while the trustee finds out whether it takes requests again.
+    pub(crate) fn is_closing(&self) -> bool {
+        // Relaxed: a hint.
+        self.state.word().load(Ordering::Relaxed) == CLOSING
+    }
+
+    /// Waits until the trustee knows whether it takes requests again. Not on a trustee that is
+    /// CLOSING itself or has closed: see `nested`.
+    pub(crate) fn wait_until_decided(&self) {
+        while self.is_closing() {
             self.state.wait(CLOSING, None);
         }
-        self.is_closed()
     }
 
     /// True once the trustee has ended.

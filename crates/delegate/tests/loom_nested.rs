@@ -6,7 +6,7 @@ mod model;
 use corelay_delegate::{ClientGuard, Trustees};
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
-use model::{Flag, explored, long_excerpt, trustees};
+use model::{Flag, explored, long_excerpt, longest_excerpt, trustees};
 
 /// Counts what has run, by kind.
 #[derive(Clone, Default)]
@@ -62,7 +62,7 @@ fn what_a_closure_asks_for_is_done_before_its_trustee_ends() {
 /// for room with the other one while that waits for its end.
 #[test]
 fn closures_that_post_into_each_other_let_their_trustees_end() {
-    long_excerpt(|| {
+    longest_excerpt(|| {
         let ran = Ran::default();
         let trustees = Trustees::dedicated(2).window(1).start().unwrap();
         let (here, there) = (trustees.entrust_on(0, ()), trustees.entrust_on(1, ()));

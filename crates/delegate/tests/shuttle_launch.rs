@@ -95,3 +95,34 @@ fn a_trustee_that_opens_again_has_lost_nothing() {
         );
     });
 }
+
+/// Two trustees look at the same time whether they may end, and closures of each ask the other one for
+/// something: neither waits for what the other one finds.
+#[test]
+fn trustees_that_end_together_wait_for_neither() {
+    model(SCHEDULES, || {
+        let hosted = || Trustees::dedicated(1).host(inline::host()).batch(1);
+        let (here, there) = (hosted().start().unwrap(), hosted().start().unwrap());
+        let ends = [here.entrust(()), there.entrust(())];
+        let clients: Vec<_> = (0..2)
+            .map(|first| {
+                let ends = ends.clone();
+                thread::spawn(move || {
+                    for round in first..first + 4 {
+                        let (to, other) = (&ends[round % 2], ends[(round + 1) % 2].clone());
+                        drop(to.try_post(move |()| drop(other.try_post(|()| ()))));
+                    }
+                    drop(ends);
+                    drop(ClientGuard::new());
+                })
+            })
+            .collect();
+        drop(ends);
+        let other = thread::spawn(move || drop(here.shutdown()));
+        there.shutdown();
+        other.join().unwrap();
+        for client in clients {
+            client.join().unwrap();
+        }
+    });
+}

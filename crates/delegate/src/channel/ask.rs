@@ -285,6 +285,9 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
+        if self.may_not_call() {
+            return Err((Refusal::Full, f));
+        }
         // SAFETY: the caller's duties.
         match unsafe { self.call::<T, F, R>(object, f) } {
             Ok(result) => Ok(ApplyFuture::ready(&self.thread.pools, result)),

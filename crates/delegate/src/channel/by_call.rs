@@ -7,9 +7,15 @@
 //! `apply_then` is its callback, which its thread runs when the present one has ended.
 
 use super::client::{Client, Patience, Refusal};
+use crate::held::launched::may_not_wait;
 use crate::object::Header;
 
 impl Client {
+    /// True where a lone call is under way, or none may be.
+    pub(super) fn may_not_call(&self) -> bool {
+        self.is_calling() || may_not_wait()
+    }
+
     /// # Safety
     /// As [`issue`](Self::issue), until the thread has run what callbacks have left.
     #[cold]
@@ -27,7 +33,7 @@ impl Client {
         if !patience.is_trustees() && !self.thread.in_callback() {
             self.reap();
         }
-        if self.is_calling() || !self.thread.may_leave_callback(self.window()) {
+        if self.may_not_call() || !self.thread.may_leave_callback(self.window()) {
             return Err((Refusal::Full, f, then));
         }
         // SAFETY: the caller's duties.
@@ -55,7 +61,7 @@ impl Client {
     where
         F: FnOnce(&mut T),
     {
-        if self.is_calling() {
+        if self.may_not_call() {
             return Err((Refusal::Full, f));
         }
         // SAFETY: the caller's duties.

@@ -175,7 +175,7 @@ impl Client {
         let has_room = match self.make_room(Launch::<T, F, R>::UNITS, false, patience) {
             Room::Here => true,
             Room::None => return Err((Refusal::Full, f)),
-            Room::NotInCallback if self.is_calling() => return Err((Refusal::Full, f)),
+            Room::NotInCallback if self.may_not_call() => return Err((Refusal::Full, f)),
             Room::NotInCallback => false,
         };
         let (future, slot) = ApplyFuture::new(&self.thread.pools);

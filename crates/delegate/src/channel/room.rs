@@ -16,6 +16,7 @@ use super::mark;
 use super::ring::{JUMP_UNITS, Rings, SPARE};
 use super::word::{Position, is_past};
 use crate::flat::member;
+use crate::held::launched;
 use corelay_sync::prefetch_write;
 
 /// The most requests between two publications of a busy client. It matters in windows of more
@@ -160,6 +161,7 @@ impl Client {
                 if patience == Patience::Try {
                     return Room::None;
                 }
+                launched::refuse_to_wait("a wait for room");
                 self.await_progress(&mark::ROOM);
                 self.reap();
                 self.move_callbacks(callbacks);

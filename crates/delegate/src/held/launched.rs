@@ -8,7 +8,7 @@ use crate::future::{Kept, SlotPtr};
 use crate::large::run_boxed;
 use crate::object::{Header, Object};
 use crate::serving::{Serving, guarded};
-use crate::thread::Owner;
+use crate::thread::{Owner, in_turn};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::{self, NoSwitch, Spot};
 use std::marker::PhantomData;
@@ -184,14 +184,27 @@ fn with_running<R>(f: impl FnOnce(&Launched) -> R) -> Option<R> {
     Some(f(unsafe { &*launched }))
 }
 
+/// True where a launched closure, or another coroutine beside a trustee's loop, may not be suspended. A
+/// thread could wait inside a [`NoSwitch`], but what a coroutine waits for may have to be served by its
+/// thread.
+pub(crate) fn may_not_wait() -> bool {
+    in_turn() && NoSwitch::is_active()
+}
+
+/// Panics there.
+#[cold]
+pub(crate) fn refuse_to_wait(call: &str) {
+    if may_not_wait() {
+        NoSwitch::refuse(call);
+    }
+}
+
 /// Suspends the coroutine that runs here, beside its trustee's loop, until `is_over`, which that loop
 /// asks; in the graph it waits for `what`, where its request does not say so itself. Where it may not
 /// be suspended, under a guard of [`on_thread`](wait::on_thread), its trustee serves
 /// [beneath](crate::trustee::Trustee::serve_beneath) it, and the other coroutines there wait. So it does
-/// where the coroutine unwinds and the system has no thread that would keep its panic.
-///
-/// # Panics
-/// Inside a [`NoSwitch`], where it waits for room: calls and barriers have been refused before.
+/// where the coroutine unwinds and the system has no thread that would keep its panic, and where a
+/// client is finished inside of what may not be suspended.
 ///
 /// # Errors
 /// That would close a ring in which nothing can be refused but this wait. Never where the wait is for
@@ -203,19 +216,10 @@ pub(crate) fn suspend_until(
     if is_over() {
         return Ok(());
     }
-    if what.is_some() {
-        NoSwitch::refuse("a wait for room");
-    }
-    let here = wait::here();
-    let _blocks = match here {
-        None => current().map(Blocks::begin).transpose()?,
-        Some(_) => None,
+    let Some(here) = wait::here() else {
+        return wait_beneath(what, is_over);
     };
     let _waits = what.and_then(Waits::begin).transpose()?;
-    let Some(here) = here else {
-        Serving::with_current(|serving| serving.serve_beneath(is_over));
-        return Ok(());
-    };
     let spot = Spot::new();
     // SAFETY: only the lifetime changes: it is looked at until the spot is set.
     let is_over = unsafe {
@@ -228,6 +232,18 @@ pub(crate) fn suspend_until(
     Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
     // SAFETY: nothing has suspended it since; the spot is this call's.
     unsafe { here.wait(&spot) };
+    Ok(())
+}
+
+/// Keeps the coroutine that runs here, and has its trustee serve beneath it: see [`suspend_until`].
+#[cold]
+fn wait_beneath(what: Option<Wait>, is_over: &mut dyn FnMut() -> bool) -> Result<(), CircularWait> {
+    // First, so that all that is held afterwards is held by closures that have not ended, which the
+    // graph knows.
+    Serving::with_current(Serving::settle_beneath);
+    let _blocks = current().map(Blocks::begin).transpose()?;
+    let _waits = what.and_then(Waits::begin).transpose()?;
+    Serving::with_current(|serving| serving.serve_beneath(is_over));
     Ok(())
 }
 

@@ -167,12 +167,23 @@ impl Serving {
 
     /// Has the trustee serve until `is_over`, in the frame of a coroutine that cannot be suspended.
     fn serve_beneath(&self, is_over: &mut dyn FnMut() -> bool) {
+        self.beneath(|trustee| trustee.serve_beneath(is_over));
+    }
+
+    /// Has the trustee let objects go whose closures have ended.
+    fn settle_beneath(&self) {
+        self.beneath(|trustee| trustee.settle());
+    }
+
+    /// Runs `f` on the trustee, in the frame of one of its coroutines.
+    fn beneath<R>(&self, f: impl FnOnce(&mut Trustee) -> R) -> R {
         let trustee = self.holds.trustee.take();
         let mut lent = trustee.expect("coroutines run while a trustee's loop lets them");
         // SAFETY: lent for as long as coroutines run, which this one does, and taken out.
         let serving = unsafe { lent.as_mut() };
-        out_of_turn(|| serving.serve_beneath(is_over));
+        let result = out_of_turn(|| f(serving));
         self.holds.trustee.set(trustee);
+        result
     }
 
     /// True where a launched closure holds `object`, which is alive.

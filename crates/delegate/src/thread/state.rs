@@ -1,5 +1,6 @@
 //! State that the clients of a thread, or of a launched closure, have in common.
 
+use super::in_turn;
 use crate::channel::client::Client;
 use crate::discard::discard;
 use crate::error::{BarrierError, Faults};
@@ -60,6 +61,8 @@ pub(crate) struct ThreadState {
     name: RefCell<Option<Name>>,
     /// The launched closure that is meant, rather than a thread.
     pub(crate) launch: Option<Number>,
+    /// Callbacks may be suspended: the calls that run them are of one coroutine, and so are all clients.
+    is_coroutines: bool,
 }
 
 /// The thread is in an [`Activity`] until this guard is dropped.
@@ -72,7 +75,7 @@ pub(crate) struct Entered<'a> {
 pub(crate) struct InUserCode<'a> {
     _entered: Entered<'a>,
     /// A callback that waits must not be suspended: the other coroutines of this thread wait for
-    /// the call that runs it. None where a launched closure makes that call: its clients are its own.
+    /// the call that runs it. None where the clients are a coroutine's own.
     _on_thread: Option<OnThread>,
 }
 
@@ -88,6 +91,15 @@ impl ThreadState {
     pub(super) fn of_launch(launch: Number) -> Self {
         Self {
             launch: Some(launch),
+            is_coroutines: true,
+            ..Self::default()
+        }
+    }
+
+    /// The state for a client of the code that runs here, which has no other.
+    pub(super) fn temporary() -> Self {
+        Self {
+            is_coroutines: in_turn(),
             ..Self::default()
         }
     }
@@ -144,7 +156,7 @@ impl ThreadState {
                 state: self,
                 before: self.activity.replace(Activity::Callback),
             },
-            _on_thread: self.launch.is_none().then(on_thread),
+            _on_thread: (!self.is_coroutines).then(on_thread),
         }
     }
 

@@ -12,8 +12,8 @@
 //!   AWAKE, asked to ── none runs ──► CLOSING ── none runs ──► CLOSED ──► GONE
 //! ```
 //! While it is CLOSING its state is going to change whatever others do: it runs closures that were
-//! accepted, which do not wait, and sends nothing that they ask for. So whoever must know whether the
-//! trustee has closed waits for that, also another trustee.
+//! accepted, which do not wait, and of what they ask for it sends nothing that it would have to wait
+//! for. So another trustee may wait for that, unless it has closed itself: see `nested`.
 
 use super::idle::Idle;
 use super::{CLOSED, CLOSING, Settings, Trustee, awake};
@@ -36,12 +36,14 @@ impl Trustee {
         let sleeper = self.shared.seat.take_sleeper();
         loop {
             self.serve_beside_others(&sleeper);
+            self.serving.is_closing.set(true);
             self.refuse_and_drain(CLOSING);
             if !self.serving.holds.is_busy() {
                 break;
             }
             // It takes requests again: closures run that may ask for something.
             self.decide(awake());
+            self.send_nested();
         }
         self.decide(CLOSED);
         self.close();
@@ -96,7 +98,7 @@ impl Trustee {
     }
 
     /// Runs what has been deferred for objects whose closures have ended.
-    fn settle(&mut self) -> bool {
+    pub(crate) fn settle(&mut self) -> bool {
         let mut some = false;
         while let Some(object) = self.serving.take_ended() {
             some = true;
@@ -110,7 +112,7 @@ impl Trustee {
     }
 
     /// Serves until `is_over`, on behalf of a coroutine that cannot be suspended: as the loop does,
-    /// but gives no turns, and leaves what closures have left that have ended.
+    /// but gives no turns.
     pub(crate) fn serve_beneath(&mut self, is_over: &mut dyn FnMut() -> bool) {
         let Settings { batch, spin, .. } = self.shared.settings;
         let (sleeper, shared) = (Sleeper::current(), Arc::clone(&self.shared));
@@ -160,5 +162,6 @@ impl Trustee {
         // Relaxed: whoever has seen CLOSING looks at the state again. An exchange, as in `Shared::doze`.
         self.shared.state.word().swap(state, Ordering::Relaxed);
         self.shared.state.wake_all();
+        self.serving.is_closing.set(false);
     }
 }

@@ -47,6 +47,12 @@ pub(crate) fn long_excerpt(f: impl Fn() + Sync + Send + 'static) {
     explore_explicitly(1, f);
 }
 
+/// As [`excerpt`], with two preemptions fewer: where it is the ends of two trustees.
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn longest_excerpt(f: impl Fn() + Sync + Send + 'static) {
+    explore_explicitly(2, f);
+}
+
 /// Runs `f`, and what other threads do meanwhile, in every order. Only one thread at a time
 /// may ask for it.
 #[allow(dead_code, reason = "as above")]

@@ -4,7 +4,7 @@
 use crate::support::{Gate, panic_of, scaled, start, until, watchdog};
 use crate::toy;
 use corelay_delegate::{
-    AsyncError, Builder, Trust, Trustees, TryApplyError, TryPostError, barrier,
+    AsyncError, Builder, ClientGuard, Trust, Trustees, TryApplyError, TryPostError, barrier,
 };
 use corelay_sync::wait::{self, NoSwitch, on_thread};
 use corelay_sync::{Session, Shared};
@@ -208,6 +208,114 @@ fn a_temporary_client_is_its_coroutines_own() {
     );
 }
 
+/// A temporary client is finished also inside of what may not be suspended: its trustee serves beneath.
+#[test]
+fn a_temporary_client_is_finished_inside_of_a_section() {
+    let _watch = watchdog();
+    let trustees = start(hosted(2));
+    let (held, own) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(0, 0u64));
+    let far = trustees.entrust_on(1, 0u64);
+    let (gate, inside) = (Gate::new(), Gate::new());
+    let (shut, begun, asked) = (gate.clone(), inside.clone(), far.clone());
+    far.post(move |_| shut.wait());
+    let launch = held.launch(move |_| {
+        let spawned = wait::spawn(Box::new(move || {
+            let name = "a section";
+            // SAFETY: dropped below, before the name ends.
+            let section = unsafe { NoSwitch::enter(&name, |name| name) };
+            begun.open();
+            asked.post(|n| *n += 1);
+            drop(section);
+        }));
+        assert!(spawned.is_ok());
+    });
+    inside.wait();
+    for _ in 0..100 {
+        own.apply(|n| *n += 1);
+    }
+    gate.open();
+    launch.join().unwrap();
+    until(|| far.apply(|n| *n) == 1);
+}
+
+/// A callback of such a client may wait for what a launched closure of its trustee holds: that one has
+/// its turns.
+#[test]
+fn a_callback_of_a_temporary_client_is_suspended() {
+    let _watch = watchdog();
+    let trustees = start(hosted(2));
+    let (held, beside) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(0, 0u64));
+    let far = trustees.entrust_on(1, 0u64);
+    let (tell, told) = mpsc::channel();
+    let (pause, theirs) = (far.clone(), held.clone());
+    let holds = held.launch(move |n| {
+        told.recv().unwrap();
+        (0..50).for_each(|_| pause.apply(|_| ()));
+        *n += 1;
+    });
+    let (answer, answered) = mpsc::channel();
+    let launch = beside.launch(move |_| {
+        let spawned = wait::spawn(Box::new(move || {
+            far.apply_then(|_| (), move |()| answer.send(theirs.apply(|n| *n)).unwrap());
+        }));
+        assert!(spawned.is_ok());
+    });
+    tell.send(()).unwrap();
+    assert_eq!(answered.recv(), Ok(1));
+    holds.join().unwrap();
+    launch.join().unwrap();
+}
+
+/// A closure that keeps its thread asks for what another one has held that has just ended.
+#[test]
+fn what_an_ended_closure_held_is_let_go_beneath() {
+    let _watch = watchdog();
+    let trustees = start(hosted(2));
+    let far = trustees.entrust_on(1, ());
+    for _ in 0..scaled(50) {
+        let (first, second) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(0, 0u64));
+        let gate = Gate::new();
+        let (shut, a, b, theirs) = (gate.clone(), far.clone(), far.clone(), first.clone());
+        far.post(move |()| shut.wait());
+        // Both are answered together, and go on one after the other.
+        let ends = first.launch(move |_| a.apply(|()| ()));
+        let asks = second.launch(move |_| {
+            b.apply(|()| ());
+            let _guard = on_thread();
+            theirs.apply(|n| {
+                *n += 1;
+                *n
+            })
+        });
+        gate.open();
+        assert_eq!(asks.join().unwrap(), 1);
+        ends.join().unwrap();
+    }
+}
+
+/// A guard inside a launched closure gives its channels back, but for those by which it has launched: a
+/// barrier waits for those closures.
+#[test]
+fn a_barrier_waits_for_what_was_launched_before_a_guard_ended() {
+    let _watch = watchdog();
+    let trustees = start(hosted(2));
+    let (held, far) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(1, 0u64));
+    let pause = trustees.entrust_on(0, ());
+    let ended = Arc::new(AtomicBool::new(false));
+    let launch = held.launch(move |_| {
+        let guard = ClientGuard::new();
+        let note = Arc::clone(&ended);
+        drop(far.launch(move |_| {
+            (0..100).for_each(|_| pause.apply(|()| ()));
+            note.store(true, Ordering::Relaxed);
+        }));
+        drop(guard);
+        barrier().unwrap();
+        ended.load(Ordering::Relaxed)
+    });
+    assert!(launch.join().unwrap());
+}
+
 /// Two sessions of one closure are one client's. The second, left where another coroutine finds it,
 /// may not be used in the midst of a call of the first.
 #[test]
@@ -219,7 +327,9 @@ fn a_session_is_used_by_one_coroutine_at_a_time() {
     let _watch = watchdog();
     let trustees = start(hosted(2));
     let (a, b) = (trustees.entrust_on(0, 0u64), trustees.entrust_on(0, 0u64));
-    let far: &'static Trust<u64> = Box::leak(Box::new(trustees.entrust_on(1, 0u64)));
+    let boxed = Box::into_raw(Box::new(trustees.entrust_on(1, 0u64)));
+    // SAFETY: taken back at the end, when no session is left.
+    let far: &'static Trust<u64> = unsafe { &*boxed };
     let gate = Gate::new();
     let shut = gate.clone();
     let first = a.launch(move |_| {
@@ -244,6 +354,9 @@ fn a_session_is_used_by_one_coroutine_at_a_time() {
     assert!(text.contains("by two coroutines at a time"), "{text}");
     first.join().unwrap();
     assert_eq!(far.apply(|n| *n), 1);
+    drop(trustees);
+    // SAFETY: from `Box::into_raw`; both closures have ended, and their sessions.
+    drop(unsafe { Box::from_raw(boxed) });
 }
 
 /// A trustee that has been asked to end, and finds a launch in its last look, takes requests again: of

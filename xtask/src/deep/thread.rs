@@ -59,6 +59,8 @@ fn sanitized(debian: &Debian, workspace: &Workspace, dir: &Path) -> Command {
         "CARGO_BUILD_TARGET",
         debian::multiarch().replace("-linux", "-unknown-linux"),
     );
+    // What prints a backtrace takes more of a stack, in larger frames, than a fibre has.
+    command.env("RUST_BACKTRACE", "0");
     let symbolizer = format!("usr/lib/llvm-{}/bin/llvm-symbolizer", debian.llvm());
     let symbolizer = debian.root.join(symbolizer);
     let options = format!(

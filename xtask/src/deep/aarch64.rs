@@ -30,6 +30,7 @@ const CRATES: &[&str] = &[
     "delegate",
     "fibre",
     "structures",
+    "txn",
 ];
 
 /// Tests that start their own program again: without the emulator it does not run.

@@ -202,14 +202,14 @@ impl Client {
         F: FnOnce(&mut T) -> R,
     {
         let _call = self.thread.enter_call();
-        let Some(label) = Ask::<T, F, R>::label(object) else {
-            // SAFETY: the caller's duties.
-            return unsafe { self.ask_by_call(object, f) };
-        };
         if self.is_own() && self.runs_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
             return Ok(unsafe { self.run_own_ask::<T, F, R>(object, f) });
         }
+        let Some(label) = Ask::<T, F, R>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.ask_by_call(object, f) };
+        };
         match self.make_room(Ask::<T, F, R>::UNITS, false, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),

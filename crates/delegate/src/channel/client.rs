@@ -283,14 +283,14 @@ impl Client {
         C: FnOnce(R),
     {
         let _call = self.thread.enter_call();
-        let Some(label) = Then::<T, F, R>::label(object) else {
-            // SAFETY: the caller's duties.
-            return unsafe { self.issue_by_call(object, f, then, patience) };
-        };
         if self.own && self.runs_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
             return unsafe { self.run_own_then::<T, F, R, C>(object, f, then, patience) };
         }
+        let Some(label) = Then::<T, F, R>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.issue_by_call(object, f, then, patience) };
+        };
         match self.make_room(Then::<T, F, R>::UNITS, true, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f, then)),
@@ -415,15 +415,15 @@ impl Client {
         F: FnOnce(&mut T),
     {
         let _call = self.thread.enter_call();
-        let Some(label) = Post::<T, F>::label(object) else {
-            // SAFETY: the caller's duties.
-            return unsafe { self.post_by_call(object, f) };
-        };
         if self.own && self.runs_at_once() {
             // SAFETY: just asked; the rest is the caller's duty.
             unsafe { self.run_own_post::<T, F>(object, f, patience) };
             return Ok(());
         }
+        let Some(label) = Post::<T, F>::label(object) else {
+            // SAFETY: the caller's duties.
+            return unsafe { self.post_by_call(object, f) };
+        };
         match self.make_room(Post::<T, F>::UNITS, false, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, f)),

@@ -144,12 +144,14 @@ impl ThreadState {
     }
 
     /// Callbacks run from now on.
+    #[inline]
     pub(crate) fn enter_callbacks(&self) -> InUserCode<'_> {
         assert!(!self.in_callback(), "corelay: callbacks start no callbacks");
         self.enter_user_code()
     }
 
     /// Code of the user runs from now on, perhaps inside a callback.
+    #[inline]
     pub(super) fn enter_user_code(&self) -> InUserCode<'_> {
         InUserCode {
             _entered: Entered {

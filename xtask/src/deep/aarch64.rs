@@ -37,6 +37,8 @@ const CRATES: &[&str] = &[
 const NOT_EMULATED: &[&str] = &[
     "the_shared_counter_keeps_the_same_promise",
     "promise_06_a_callbacks_panic_waits_until_the_thread_has_unwound",
+    "a_source_whose_destructor_unwinds_ends_the_process",
+    "hostile_code_",
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Came> {

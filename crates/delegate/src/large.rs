@@ -6,6 +6,9 @@
 //! of memory. Only results are on the stack of who makes them, since a function returns to there: see
 //! [`Builder::stack_size`](crate::Builder::stack_size).
 
+use std::mem::MaybeUninit;
+use std::thread;
+
 /// Bytes; what is larger stays where it is. Several of this size fit into a launched closure's stack.
 const LARGE: usize = 4 << 10;
 
@@ -19,6 +22,55 @@ pub(crate) const fn is_large<V>() -> bool {
 pub(crate) fn run_boxed<A, R, F: FnOnce(A) -> R>(f: Box<F>, a: A) -> R {
     let f: Box<dyn FnOnce(A) -> R + '_> = f;
     f(a)
+}
+
+/// A closure and the room of its result, in boxes: what asks for it carries their address only.
+///
+/// A call that waits moves closure and result through several frames, which are all inlined into
+/// its caller. LLVM splits what is moved there into its bytes, one pass for each: with tens of
+/// kilobytes that takes minutes, with megabytes it does not end.
+pub(crate) struct ByAddress<F, R> {
+    /// Taken by who runs it.
+    f: Option<Box<F>>,
+    result: Box<MaybeUninit<R>>,
+}
+
+impl<F, R> ByAddress<F, R> {
+    /// Whether a call of `F` is to be made this way.
+    pub(crate) const IS_BETTER: bool = is_large::<F>() || is_large::<R>();
+
+    pub(crate) fn new(f: F) -> Self {
+        Self {
+            f: Some(Box::new(f)),
+            result: Box::new_uninit(),
+        }
+    }
+
+    /// Runs the closure, which has not been run yet.
+    pub(crate) fn run<T>(&mut self, value: &mut T)
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        let f = self.f.take().expect("a request runs once");
+        self.result.write(run_boxed(f, value));
+    }
+
+    /// The outcome of the call with the closure's result, or the closure where it has not been run.
+    ///
+    /// # Safety
+    /// `outcome` is `Ok(Ok(()))` only if [`run`](Self::run) has returned, and `Err` only if it has
+    /// not been called.
+    pub(crate) unsafe fn finish<E>(
+        self,
+        outcome: Result<thread::Result<()>, E>,
+    ) -> Result<thread::Result<R>, (E, F)> {
+        match outcome {
+            // SAFETY: `run` has written it, by the caller's duty.
+            Ok(Ok(())) => Ok(Ok(*unsafe { self.result.assume_init() })),
+            Ok(Err(payload)) => Ok(Err(payload)),
+            Err(why) => Err((why, *self.f.expect("it has not been run"))),
+        }
+    }
 }
 
 /// Puts a closure into a place of its size: the closure, or the box of a large one.

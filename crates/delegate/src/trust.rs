@@ -9,6 +9,7 @@ use crate::error::{Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenErro
 use crate::future::ApplyFuture;
 use crate::held::circle::CircularWait;
 use crate::held::launched::may_not_wait;
+use crate::large::ByAddress;
 use crate::nested;
 use crate::object::{CLEARED, Header, Object, POISONED};
 use crate::thread::{ClientRef, NoClient, connect, in_turn, lookup};
@@ -164,6 +165,20 @@ impl<T> Trust<T> {
     where
         F: FnOnce(&mut T) -> R,
     {
+        if const { ByAddress::<F, R>::IS_BETTER } {
+            self.call_by_address(f)
+        } else {
+            self.call_by_value(f)
+        }
+    }
+
+    /// As [`call`](Self::call), of a closure and result that may lie in several frames.
+    #[track_caller]
+    #[inline(always)]
+    fn call_by_value<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
         // SAFETY: used by `call_suspending` until it suspends the coroutine, as `lookup` asks.
         if let (Some(here), client) = unsafe { stand(self.slot) }
             // SAFETY: as above.
@@ -184,6 +199,23 @@ impl<T> Trust<T> {
             },
         };
         answer.map_err(|f| (NoClient::Closed, f))
+    }
+
+    /// As [`call`](Self::call), of a large closure or result. Apart, so that they are in no frame
+    /// into which this is inlined.
+    #[track_caller]
+    #[inline(never)]
+    fn call_by_address<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        let mut request = ByAddress::new(f);
+        let outcome = self
+            .call_by_value(|value| request.run(value))
+            .map_err(|(why, _)| why);
+        // SAFETY: a call says `Ok(Ok(()))` if its closure has returned, and gives it back otherwise
+        // only if it has not been run.
+        unsafe { request.finish(outcome) }
     }
 
     /// Runs `f` on the value and waits for its result.

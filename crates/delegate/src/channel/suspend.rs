@@ -25,7 +25,7 @@ use super::ring::{MAX_ANSWER_WORDS, MAX_CAPTURE_WORDS};
 use super::room::Room;
 use super::word::{Position, is_past, step};
 use crate::flat::member::is_member;
-use crate::large;
+use crate::large::{self, ByAddress};
 use crate::object::{Header, Object};
 use crate::thread::lookup;
 use corelay_sync::facade::cell::{UnsafeCell, place_of};
@@ -289,12 +289,52 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
+        if const { ByAddress::<F, R>::IS_BETTER } {
+            // SAFETY: the caller's duties.
+            unsafe { self.call_by_address(object, f) }
+        } else {
+            // SAFETY: the caller's duties.
+            unsafe { self.call_here_by_value(object, f) }
+        }
+    }
+
+    /// As [`call_here`](Self::call_here), of a closure and result that may lie in several frames.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call).
+    #[track_caller]
+    #[inline(always)]
+    unsafe fn call_here_by_value<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
         match stand_here() {
             // SAFETY: the caller's duties; just asked.
             Some(here) => unsafe { self.call_suspending(here, object, f) },
             // SAFETY: the caller's duties.
             None => unsafe { self.call::<T, F, R>(object, f) },
         }
+    }
+
+    /// As [`call_here`](Self::call_here), of a large closure or result. Apart, so that they are in
+    /// no frame into which this is inlined.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call).
+    #[track_caller]
+    #[inline(never)]
+    unsafe fn call_by_address<T, F, R>(&self, object: *mut Header, f: F) -> Result<Answer<R>, F>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        let mut request = ByAddress::new(f);
+        // SAFETY: the caller's duties.
+        let outcome =
+            unsafe { self.call_here_by_value(object, |value: &mut T| request.run(value)) };
+        let outcome = outcome.map_err(drop);
+        // SAFETY: a call says `Ok(Ok(()))` if its closure has returned, and gives it back otherwise
+        // only if it has not been run.
+        unsafe { request.finish(outcome) }.map_err(|((), f)| f)
     }
 
     /// Calls `f`, and suspends the coroutine that runs here until the result has come.

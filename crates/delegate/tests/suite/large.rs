@@ -1,4 +1,5 @@
-//! Values, captures and results of several MiB, on stacks of 2 MiB and on larger ones.
+//! Values, captures and results of several MiB, on stacks of 2 MiB and on larger ones. That this
+//! file compiles in an optimised build (`cargo xtask deep stress`) is a test too: LLVM did not end.
 
 use crate::promise_03_futures::block_on;
 use crate::support::{panic_of, start, watchdog, with_stack_of};

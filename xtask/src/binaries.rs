@@ -3,16 +3,16 @@
 //! One process per test gives each its own time and time limit, and one failure does not
 //! hide the next.
 
-use crate::process::{self, Ended};
-use crate::workspace::{Member, Workspace};
+use crate::process::{self, Ended, Tally};
+use crate::workspace::{Member, Workspace, file_name};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What a test runs under, told by the name of its file.
+/// What a test runs under; the name of its file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Checker {
     /// `loom_*.rs`: every interleaving, weak memory included.
@@ -41,19 +41,6 @@ impl Checker {
             Self::Plain => "test",
         }
     }
-
-    fn rustflags(self) -> Option<&'static str> {
-        match self {
-            Self::Loom => Some("--cfg corelay_loom"),
-            Self::Shuttle => Some("--cfg corelay_shuttle"),
-            Self::Plain => None,
-        }
-    }
-
-    /// Models execute millions of schedules: optimised, but quick to build.
-    fn profile(self) -> Option<&'static str> {
-        (self != Self::Plain).then_some("model")
-    }
 }
 
 /// A test target of a package.
@@ -77,42 +64,8 @@ impl Target {
     }
 }
 
-/// A built test program.
-#[derive(Debug)]
-pub(crate) struct Binary {
-    /// What it was built from.
-    pub(crate) target: Target,
-    program: PathBuf,
-    dir: PathBuf,
-}
-
-/// The command that builds `targets` of the tree at `root` into `into`, without running.
-pub(crate) fn build_command(
-    root: &Path,
-    into: &Path,
-    checker: Checker,
-    targets: &[Target],
-) -> Command {
-    let mut command = process::cargo(root);
-    command.args([
-        "test",
-        "--no-run",
-        "--locked",
-        "--message-format=json-render-diagnostics",
-    ]);
-    command.env("CARGO_TARGET_DIR", into);
-    if let Some(flags) = checker.rustflags() {
-        command.env("RUSTFLAGS", flags);
-    }
-    if let Some(profile) = checker.profile() {
-        command.args(["--profile", profile]);
-    }
-    select(&mut command, targets);
-    command
-}
-
-/// Tells cargo which test targets are meant. It takes the flags of all packages
-/// together, each once.
+/// Tells cargo which test targets are meant. It takes the flags of all packages together,
+/// each once.
 pub(crate) fn select(command: &mut Command, targets: &[Target]) {
     let packages: BTreeSet<&str> = targets.iter().map(|t| t.package.as_str()).collect();
     let names: BTreeSet<&str> = targets.iter().map(|t| t.name.as_str()).collect();
@@ -127,79 +80,96 @@ pub(crate) fn select(command: &mut Command, targets: &[Target]) {
     }
 }
 
-/// Builds test programs of the workspace; what the compiler says is passed on.
+/// Builds test programs of the tree at `root` into `into`, in the order of `targets`. Gives
+/// the compiler's messages if that fails; `errors` says where they go besides.
+pub(crate) fn build_in(
+    root: &Path,
+    into: &Path,
+    checker: Checker,
+    targets: &[Target],
+    errors: Stdio,
+) -> Result<Result<Vec<Binary>, String>> {
+    let flags = "test --no-run --locked --message-format=json-render-diagnostics";
+    let mut command = process::cargo(root, flags);
+    command.env("CARGO_TARGET_DIR", into).stderr(errors);
+    if checker != Checker::Plain {
+        // Models execute millions of schedules: optimised, but quick to build.
+        command.args(["--profile", "model"]);
+        command.env("RUSTFLAGS", format!("--cfg corelay_{}", checker.name()));
+    }
+    select(&mut command, targets);
+    let output = command.output().context("cannot start cargo")?;
+    if !output.status.success() {
+        return Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    find(&String::from_utf8_lossy(&output.stdout), targets).map(Ok)
+}
+
+/// Builds test programs of the workspace; the compiler's messages are passed on.
 pub(crate) fn build(
     workspace: &Workspace,
     checker: Checker,
     targets: &[Target],
 ) -> Result<Vec<Binary>> {
-    let into = workspace.target.join(checker.name());
-    let mut command = build_command(&workspace.root, &into, checker, targets);
-    command.stderr(std::process::Stdio::inherit());
-    let output = command.output().context("cannot start cargo")?;
-    if !output.status.success() {
-        bail!("the {} tests do not build", checker.name());
+    let (name, root) = (checker.name(), &workspace.root);
+    let into = workspace.target.join(name);
+    match build_in(root, &into, checker, targets, Stdio::inherit())? {
+        Ok(binaries) => Ok(binaries),
+        Err(_) => bail!("the {name} tests do not build"),
     }
-    find(&String::from_utf8_lossy(&output.stdout), targets)
 }
 
 /// The programs named in cargo's messages, in the order of `targets`.
-pub(crate) fn find(messages: &str, targets: &[Target]) -> Result<Vec<Binary>> {
-    let artifacts: Vec<Value> = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .filter(|message: &Value| message["reason"] == "compiler-artifact")
-        .collect();
-    targets
-        .iter()
-        .map(|target| {
-            let built = artifacts
-                .iter()
-                .find(|artifact| is_built_from(artifact, target));
-            let built = built.with_context(|| {
-                format!(
-                    "cargo built no program for {} of {}",
-                    target.name, target.package
-                )
-            })?;
-            let text = |value: &Value| value.as_str().map(PathBuf::from).unwrap_or_default();
-            let manifest = text(&built["manifest_path"]);
-            let dir = manifest.parent().map(Path::to_owned).unwrap_or_default();
-            Ok(Binary {
-                target: target.clone(),
-                program: text(&built["executable"]),
-                dir,
-            })
-        })
-        .collect()
+fn find(messages: &str, targets: &[Target]) -> Result<Vec<Binary>> {
+    let messages = messages.lines().map(serde_json::from_str);
+    let artifacts: Vec<Value> = messages.filter_map(Result::ok).collect();
+    let program = |target: &Target| {
+        let built = artifacts.iter().find_map(|a| Binary::of(a, target));
+        let (name, package) = (&target.name, &target.package);
+        built.with_context(|| format!("cargo built no program for {name} of {package}"))
+    };
+    targets.iter().map(program).collect()
 }
 
-fn is_built_from(artifact: &Value, target: &Target) -> bool {
-    let manifest = Path::new(artifact["manifest_path"].as_str().unwrap_or_default());
-    let folder = manifest.parent().map(crate::workspace::file_name);
-    let kind = if target.name == "lib" { "lib" } else { "test" };
-    artifact["executable"].is_string()
-        && artifact["profile"]["test"] == true
-        && artifact["target"]["kind"][0] == kind
-        && folder.as_deref() == Some(&target.folder)
-        && (kind == "lib" || artifact["target"]["name"] == target.name.as_str())
+/// A built test program.
+#[derive(Debug)]
+pub(crate) struct Binary {
+    /// What it was built from.
+    pub(crate) target: Target,
+    program: PathBuf,
+    /// The folder of its crate.
+    dir: PathBuf,
 }
 
 impl Binary {
+    /// The program of an artifact in cargo's messages, if it was built from `target`.
+    fn of(artifact: &Value, target: &Target) -> Option<Self> {
+        let program = Path::new(artifact["executable"].as_str()?);
+        let dir = Path::new(artifact["manifest_path"].as_str()?).parent()?;
+        let (kind, name) = match target.name.as_str() {
+            "lib" => ("lib", artifact["target"]["name"].as_str()?),
+            name => ("test", name),
+        };
+        let is_built_from = artifact["profile"]["test"] == true
+            && artifact["target"]["kind"][0] == kind
+            && artifact["target"]["name"] == name
+            && file_name(dir) == target.folder;
+        is_built_from.then(|| Self {
+            target: target.clone(),
+            program: program.to_owned(),
+            dir: dir.to_owned(),
+        })
+    }
+
     /// The names of its tests, ignored ones included.
     pub(crate) fn tests(&self) -> Result<Vec<String>> {
         let mut command = process::program(&self.program, &self.dir);
         command.args(["--list", "--format", "terse"]);
-        let ended = process::capture(command, None)?;
-        if !ended.good() {
-            bail!(
-                "{} cannot list its tests:\n{}",
-                self.target.name,
-                ended.output
-            );
+        let Ended { code, output, .. } = process::capture(command, None)?;
+        if code != Some(0) {
+            bail!("{} cannot list its tests:\n{output}", self.target.name);
         }
-        let named = ended
-            .output
+        let named = output
             .lines()
             .filter_map(|line| line.strip_suffix(": test"));
         Ok(named.map(str::to_owned).collect())
@@ -219,18 +189,15 @@ impl Binary {
             command.arg("--include-ignored");
         }
         command.env("CARGO_MANIFEST_DIR", &self.dir);
-        for (name, value) in environment {
-            command.env(name, value);
-        }
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         let ended = process::capture(command, limit)?;
-        let mut tests = process::Tally::default();
-        ended.output.lines().for_each(|line| tests.read(line));
-        let outcome = match () {
-            () if ended.timed_out => Outcome::TimedOut,
-            () if ended.good() && tests.passed == 1 => Outcome::Passed,
-            () if ended.good() && tests.ignored == 1 => Outcome::Ignored,
-            () if ended.good() => Outcome::Absent,
-            () => Outcome::Failed,
+        let tests = Tally::of(&ended.output);
+        let outcome = match ended.good() {
+            _ if ended.timed_out => Outcome::TimedOut,
+            true if tests.passed == 1 => Outcome::Passed,
+            true if tests.ignored == 1 => Outcome::Ignored,
+            true => Outcome::Absent,
+            false => Outcome::Failed,
         };
         Ok(TestRun { outcome, ended })
     }
@@ -244,7 +211,7 @@ pub(crate) struct TestRun {
 }
 
 impl TestRun {
-    /// The runner's closing line, or how the process ended where there is none.
+    /// The runner's closing line, or how the process ended if there is none.
     pub(crate) fn closing_line(&self) -> String {
         let mut lines = self.ended.output.lines().rev();
         match lines.find_map(|line| line.find("test result: ").map(|at| &line[at..])) {
@@ -269,7 +236,7 @@ pub(crate) enum Outcome {
 #[cfg(test)]
 pub(crate) fn scripted(text: &str) -> (tempfile::TempDir, Binary) {
     use std::os::unix::fs::PermissionsExt;
-    let dir = crate::workspace::fake(&[("run", &format!("#!/bin/sh\n{text}\n"))]);
+    let (dir, workspace) = crate::workspace::fake(&[("run", &format!("#!/bin/sh\n{text}\n"))]);
     let program = dir.path().join("run");
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&program, executable).expect("the file was just written");
@@ -278,10 +245,11 @@ pub(crate) fn scripted(text: &str) -> (tempfile::TempDir, Binary) {
         package: "corelay-locks".to_owned(),
         name: "loom_x".to_owned(),
     };
+    let dir_of_crate = workspace.root;
     let binary = Binary {
         target,
         program,
-        dir: dir.path().to_owned(),
+        dir: dir_of_crate,
     };
     (dir, binary)
 }
@@ -300,10 +268,8 @@ mod tests {
 
     fn outcome(text: &str) -> Outcome {
         let (_dir, binary) = scripted(text);
-        let run = binary
-            .run("t", false, &[], Some(Duration::from_millis(500)))
-            .unwrap();
-        run.outcome
+        let limit = Some(Duration::from_millis(500));
+        binary.run("t", false, &[], limit).unwrap().outcome
     }
 
     #[test]
@@ -313,31 +279,23 @@ mod tests {
         assert_eq!(outcome(&format!("{closing}; exit 101")), Outcome::Failed);
         assert_eq!(outcome("kill -SEGV $$"), Outcome::Failed);
         assert_eq!(outcome("exec sleep 100"), Outcome::TimedOut);
-        assert_eq!(
-            outcome("echo 'test result: ok. 0 passed; 0 failed; 0 ignored'"),
-            Outcome::Absent
-        );
-        assert_eq!(
-            outcome("echo 'test result: ok. 0 passed; 0 failed; 1 ignored'"),
-            Outcome::Ignored
-        );
+        let none = closing.replace("1 passed", "0 passed");
+        assert_eq!(outcome(&none), Outcome::Absent);
+        let ignored = none.replace("0 ignored", "1 ignored");
+        assert_eq!(outcome(&ignored), Outcome::Ignored);
     }
 
     #[test]
     fn programs_are_found_by_crate_and_name() {
-        let message = |folder: &str, name: &str| {
+        let message = |folder: &str| {
             format!(
-                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/{folder}/Cargo.toml","target":{{"kind":["test"],"name":"{name}"}},"profile":{{"test":true}},"executable":"/t/{folder}-{name}"}}"#
+                r#"{{"manifest_path":"/w/crates/{folder}/Cargo.toml","target":{{"kind":["test"],"name":"loom_x"}},"profile":{{"test":true}},"executable":"/t/{folder}"}}"#
             )
         };
-        let messages = [
-            message("sync", "loom_x"),
-            message("locks", "loom_x"),
-            "noise".into(),
-        ];
-        let found = find(&messages.join("\n"), &[target("loom_x")]).unwrap();
-        assert_eq!(found[0].program, Path::new("/t/locks-loom_x"));
-        let error = find(&messages.join("\n"), &[target("loom_y")]).unwrap_err();
+        let messages = format!("{}\n{}\nnoise", message("sync"), message("locks"));
+        let found = find(&messages, &[target("loom_x")]).unwrap();
+        assert_eq!(found[0].program, Path::new("/t/locks"));
+        let error = find(&messages, &[target("loom_y")]).unwrap_err();
         assert!(
             error.to_string().contains("loom_y of corelay-locks"),
             "{error}"
@@ -350,12 +308,5 @@ mod tests {
         select(&mut command, &[target("lib"), target("b"), target("b")]);
         let args: Vec<_> = command.get_args().collect();
         assert_eq!(args, ["--package", "corelay-locks", "--test", "b", "--lib"]);
-    }
-
-    #[test]
-    fn the_checker_is_told_by_the_file() {
-        assert_eq!(Checker::of("loom_mcs"), Checker::Loom);
-        assert_eq!(Checker::of("shuttle_mcs"), Checker::Shuttle);
-        assert_eq!(Checker::of("lib"), Checker::Plain);
     }
 }

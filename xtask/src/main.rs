@@ -11,7 +11,8 @@
 //! | `reach` | the targets of one area, measured by the lab |
 //! | `deep` | the long runs: more schedules, sanitizers, another architecture |
 //!
-//! Exit codes: 0 all well, 1 something was found or failed, 2 bad usage.
+//! Below them: `steps` runs steps and sums up, `binaries` builds and runs test programs,
+//! `process` children, `source` reads Rust, `workspace` knows where things are.
 
 #![forbid(unsafe_code)]
 
@@ -25,109 +26,118 @@ mod process;
 mod reach;
 mod smoke;
 mod source;
+mod steps;
 mod tidy;
 mod workspace;
 
-use std::path::Path;
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use steps::Verdict;
 use workspace::Workspace;
 
-const USAGE: &str = "\
-usage: cargo xtask COMMAND
-
-  ci                    the whole gate, every step, a summary at the end
-  tidy                  floors, facade, left-overs, Cargo.lock, links, design notes, sources,
-                        corelay.h
-  loom [FILTER]         tests/loom_*.rs under loom; LOOM_MAX_PREEMPTIONS (default 2)
-  shuttle [FILTER]      tests/shuttle_*.rs under shuttle
-  mutants [FILTER]      apply each entry of crates/*/mutants.toml, demand that its test fails
-          --check       only verify that every entry still matches the source
-          --strict      an ordering or fence without an entry is an error
-  smoke                 build the lab, run `compare --quick`, check what it leaves behind
-  capi                  compile the C programs with either library, run them
-  header                write crates/capi/include/corelay.h
-  install-capi PREFIX   corelay.h, libcorelay and corelay.pc below PREFIX
-  reach NAME [--blocks N]
-                        the targets of one area
-  deep [PART...]        stress address capi thread aarch64 shuttle loom mutants (default: all)
-
-FILTER is a part of `crate::file::test` (loom, shuttle) or of `crate/source file::test`.
-Builds go below $CARGO_TARGET_DIR, or target/.";
-
-/// What a command came to.
-pub(crate) enum Verdict {
-    /// Nothing to complain about.
-    Good,
-    /// Something was found or failed; it has been printed.
-    Bad,
-}
-
-impl Verdict {
-    /// Good where `good` holds.
-    pub(crate) fn of(good: bool) -> Self {
-        if good { Self::Good } else { Self::Bad }
-    }
+/// corelay's own checks and long runs
+///
+/// Builds go below $CARGO_TARGET_DIR, or target/.
+/// Exit codes: 0 all well, 1 something was found or failed, 2 bad usage.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", verbatim_doc_comment)]
+enum Command {
+    /// Run the whole gate, every step, with a summary at the end
+    Ci,
+    /// Check what a compiler does not
+    ///
+    /// Floors, the facade, models, left-overs, file sizes, Cargo.lock, links, design
+    /// notes, sources, the map of mutants, corelay.h.
+    Tidy,
+    /// Run tests/loom_*.rs under loom, with at most $LOOM_MAX_PREEMPTIONS (2) preemptions
+    Loom {
+        /// Only models whose `crate::file::test` contains this
+        filter: Option<String>,
+    },
+    /// Run tests/shuttle_*.rs under shuttle
+    Shuttle {
+        /// Only models whose `crate::file::test` contains this
+        filter: Option<String>,
+    },
+    /// Apply each entry of crates/*/mutants.toml and demand that its test fails
+    Mutants(mutants::Options),
+    /// Build the lab, run it as its first user does, check what it leaves behind
+    Smoke,
+    /// Compile the C programs with either library and run them
+    Capi,
+    /// Write crates/capi/include/corelay.h
+    Header,
+    /// Put corelay.h, libcorelay and corelay.pc below a folder
+    InstallCapi {
+        /// The folder: /usr/local
+        prefix: PathBuf,
+    },
+    /// Measure the targets of one area
+    Reach {
+        /// The area's name and flags for `corelay reach`: `flat --blocks 9`
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Do the long runs
+    Deep {
+        /// The parts to run, all if none is named
+        #[arg(value_parser = PossibleValuesParser::new(deep::names()))]
+        parts: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let Some((&command, rest)) = args.split_first() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    match dispatch(command, rest) {
-        Ok(Some(Verdict::Good)) => ExitCode::SUCCESS,
-        Ok(Some(Verdict::Bad)) => ExitCode::FAILURE,
-        Ok(None) => {
-            eprintln!("xtask: `{}` is not understood\n\n{USAGE}", args.join(" "));
-            ExitCode::from(2)
-        }
+    match run(Command::parse()) {
+        Ok(verdict) if verdict.is_good() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("xtask {command}: {error:#}");
+            eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs a command; `None` where the arguments are not understood.
-fn dispatch(command: &str, rest: &[&str]) -> anyhow::Result<Option<Verdict>> {
-    let workspace = Workspace::find()?;
-    let verdict = match (command, rest) {
-        ("help" | "--help" | "-h", []) => {
-            println!("{USAGE}");
-            Verdict::Good
+fn run(command: Command) -> anyhow::Result<Verdict> {
+    let workspace = &Workspace::find()?;
+    match command {
+        Command::Ci => Ok(ci::run(workspace)),
+        Command::Tidy => tidy::run(workspace),
+        Command::Loom { filter } => models::loom(workspace, filter.as_deref()),
+        Command::Shuttle { filter } => models::shuttle(workspace, filter.as_deref()),
+        Command::Mutants(options) => mutants::run(workspace, &options),
+        Command::Smoke => smoke::run(workspace),
+        Command::Capi => capi::check(workspace),
+        Command::Header => capi::header::write(workspace),
+        Command::InstallCapi { prefix } => {
+            capi::install(workspace, &prefix)?;
+            Ok(Verdict::of(true, ""))
         }
-        ("ci", []) => ci::run(&workspace)?,
-        ("header", []) => {
-            capi::header::write(&workspace)?;
-            Verdict::Good
-        }
-        ("capi", []) => capi::check(&workspace)?,
-        ("install-capi", [prefix]) if no_flag(rest) => {
-            capi::install(&workspace, Path::new(prefix))?;
-            Verdict::Good
-        }
-        ("tidy", []) => tidy::run(&workspace)?,
-        ("loom", [] | [_]) if no_flag(rest) => models::loom(&workspace, rest.first().copied())?,
-        ("shuttle", [] | [_]) if no_flag(rest) => {
-            models::shuttle(&workspace, rest.first().copied())?
-        }
-        ("mutants", _) => match mutants::Options::parse(rest) {
-            Some(options) => mutants::run(&workspace, &options)?,
-            None => return Ok(None),
-        },
-        ("smoke", []) => smoke::run(&workspace)?,
-        ("reach", [_, ..]) => reach::run(&workspace, rest)?,
-        ("deep", _) => match deep::parse(rest) {
-            Some(parts) => deep::run(&workspace, &parts)?,
-            None => return Ok(None),
-        },
-        _ => return Ok(None),
-    };
-    Ok(Some(verdict))
+        Command::Reach { args } => reach::run(workspace, &args),
+        Command::Deep { parts } => Ok(deep::run(workspace, &parts)),
+    }
 }
 
-fn no_flag(rest: &[&str]) -> bool {
-    rest.iter().all(|word| !word.starts_with('-'))
+#[test]
+fn arguments_are_understood_or_refused() {
+    let parse = |line: &str| Command::try_parse_from(line.split(' '));
+    for good in [
+        "xtask loom mcs",
+        "xtask mutants --check mcs --strict",
+        "xtask deep loom thread",
+        "xtask reach flat --blocks 9",
+    ] {
+        assert!(parse(good).is_ok(), "{good}");
+    }
+    for (bad, named) in [
+        ("xtask lom", "lom"),
+        ("xtask loom a b", "'b'"),
+        ("xtask deep lom", "[possible values: stress"),
+        ("xtask mutants --chek", "--check"),
+        ("xtask reach", "<ARGS>"),
+    ] {
+        let error = parse(bad).err().expect(bad).to_string();
+        assert!(error.contains(named), "{error}");
+    }
 }

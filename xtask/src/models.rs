@@ -1,8 +1,8 @@
 //! `cargo xtask loom` and `cargo xtask shuttle`: every model, one process each.
 
-use crate::Verdict;
 use crate::binaries::{self, Binary, Checker, Outcome, Target};
 use crate::process::seconds;
+use crate::steps::Verdict;
 use crate::workspace::Workspace;
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
@@ -13,77 +13,109 @@ const SLOW: Duration = Duration::from_secs(30);
 /// A model of the gate that is still running then is stopped and has failed.
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// How long loom explores each model in the long runs: they have to end within an evening,
+/// and there are dozens of models. The run says which were not explored to their end.
+const DEEP: Duration = Duration::from_secs(60);
+
+/// Executions between two looks at the clock in the long runs. By itself loom takes 20,000,
+/// and long ones would then be stopped by the limit before it has looked.
+const LOOK_EVERY: u32 = 1_000;
+
+const BOUND: &str = "LOOM_MAX_PREEMPTIONS";
+
 /// How models are run.
 #[derive(Debug)]
-pub(crate) struct Options<'a> {
-    pub(crate) checker: Checker,
+struct Options<'a> {
+    checker: Checker,
     /// Only models whose `crate::file::test` contains this.
-    pub(crate) filter: Option<&'a str>,
+    filter: Option<&'a str>,
     /// Also the models that are marked `#[ignore]`.
-    pub(crate) with_ignored: bool,
+    with_ignored: bool,
     /// Variables for the test programs.
-    pub(crate) environment: Vec<(&'static str, String)>,
+    environment: Vec<(&'static str, String)>,
     /// How often each model is run; shuttle draws other schedules each time.
-    pub(crate) rounds: u32,
-    /// The checker stops exploring after this time by itself: then the model has passed,
-    /// but not completely.
-    pub(crate) budget: Option<Duration>,
-    /// Then the program is stopped and the model has failed.
-    pub(crate) limit: Option<Duration>,
+    rounds: u32,
+    /// After this time the checker stops exploring by itself: then the model has passed, but
+    /// not completely.
+    budget: Option<Duration>,
+    /// After this time the program is stopped and the model has failed.
+    limit: Option<Duration>,
 }
 
-/// Every loom model that the gate runs.
-pub(crate) fn loom(workspace: &Workspace, filter: Option<&str>) -> Result<Verdict> {
-    // Who asks for another bound also has the time.
-    let limit = std::env::var_os("LOOM_MAX_PREEMPTIONS")
-        .is_none()
-        .then_some(LIMIT);
-    let preemptions = preemptions();
-    println!("loom: at most {preemptions} preemptions per execution");
-    run(
-        workspace,
-        &Options {
-            checker: Checker::Loom,
-            filter,
-            with_ignored: false,
-            environment: vec![("LOOM_MAX_PREEMPTIONS", preemptions)],
-            rounds: 1,
-            budget: None,
-            limit,
-        },
-    )
-}
-
-/// loom's bound: `$LOOM_MAX_PREEMPTIONS`, or 2, which the gate can afford.
-pub(crate) fn preemptions() -> String {
-    std::env::var("LOOM_MAX_PREEMPTIONS").unwrap_or_else(|_| "2".to_owned())
-}
-
-/// Every shuttle model that the gate runs.
-pub(crate) fn shuttle(workspace: &Workspace, filter: Option<&str>) -> Result<Verdict> {
-    run(
-        workspace,
-        &Options {
-            checker: Checker::Shuttle,
+impl<'a> Options<'a> {
+    fn of_the_gate(checker: Checker, filter: Option<&'a str>) -> Self {
+        Self {
+            checker,
             filter,
             with_ignored: false,
             environment: Vec::new(),
             rounds: 1,
             budget: None,
             limit: Some(LIMIT),
-        },
-    )
+        }
+    }
+}
+
+/// Every loom model that the gate runs.
+pub(crate) fn loom(workspace: &Workspace, filter: Option<&str>) -> Result<Verdict> {
+    let mut options = Options::of_the_gate(Checker::Loom, filter);
+    if std::env::var_os(BOUND).is_some() {
+        // Whoever asks for another bound also has the time.
+        options.limit = None;
+    }
+    let bound = preemptions();
+    println!("loom: at most {bound} preemptions per execution");
+    options.environment = vec![(BOUND, bound)];
+    run(workspace, &options)
+}
+
+/// Every shuttle model that the gate runs.
+pub(crate) fn shuttle(workspace: &Workspace, filter: Option<&str>) -> Result<Verdict> {
+    run(workspace, &Options::of_the_gate(Checker::Shuttle, filter))
+}
+
+/// loom with one preemption more than the gate affords, ignored models included.
+pub(crate) fn deep_loom(workspace: &Workspace) -> Result<Verdict> {
+    let options = Options {
+        with_ignored: true,
+        environment: vec![
+            (BOUND, "3".to_owned()),
+            ("LOOM_MAX_DURATION", DEEP.as_secs().to_string()),
+            ("LOOM_CHECKPOINT_INTERVAL", LOOK_EVERY.to_string()),
+        ],
+        budget: Some(DEEP),
+        // It looks at the clock only now and then.
+        limit: Some(DEEP * 3),
+        ..Options::of_the_gate(Checker::Loom, None)
+    };
+    run(workspace, &options)
+}
+
+/// shuttle with ten times the gate's schedules, ignored models included.
+pub(crate) fn deep_shuttle(workspace: &Workspace) -> Result<Verdict> {
+    let options = Options {
+        with_ignored: true,
+        rounds: 10,
+        limit: None,
+        ..Options::of_the_gate(Checker::Shuttle, None)
+    };
+    run(workspace, &options)
+}
+
+/// loom's bound: `$LOOM_MAX_PREEMPTIONS`, or 2, which the gate can afford.
+pub(crate) fn preemptions() -> String {
+    std::env::var(BOUND).unwrap_or_else(|_| "2".to_owned())
 }
 
 /// Builds and runs models one by one.
-pub(crate) fn run(workspace: &Workspace, options: &Options<'_>) -> Result<Verdict> {
+fn run(workspace: &Workspace, options: &Options<'_>) -> Result<Verdict> {
     let name = options.checker.name();
     let mut targets = Vec::new();
     for member in workspace.members()? {
         for test in member.tests(&format!("{name}_"))? {
             // A filter that names a file spares building the others.
-            let other = |filter: &str| filter.contains("::") && !filter.contains(&test);
-            if !options.filter.is_some_and(other) {
+            let is_other = |filter: &str| filter.contains("::") && !filter.contains(&test);
+            if !options.filter.is_some_and(is_other) {
                 targets.push(Target::new(&member, &test));
             }
         }
@@ -93,42 +125,22 @@ pub(crate) fn run(workspace: &Workspace, options: &Options<'_>) -> Result<Verdic
     }
     let start = Instant::now();
     let binaries = binaries::build(workspace, options.checker, &targets)?;
-    println!(
-        "{name}: {} programs built in {}",
-        binaries.len(),
-        seconds(start.elapsed())
-    );
-
+    let (programs, time) = (binaries.len(), seconds(start.elapsed()));
+    println!("{name}: {programs} programs built in {time}");
     let mut counts = Counts::default();
     for binary in &binaries {
         run_binary(binary, options, &mut counts)?;
     }
-    let Counts {
-        passed,
-        incomplete,
-        ignored,
-        failed,
-        slow,
-    } = counts;
-    println!(
-        "{name}: {passed} passed, {incomplete} of them not to their end, {} failed, {ignored} \
-         ignored, in {}",
-        failed.len(),
-        seconds(start.elapsed())
-    );
-    for (model, time) in slow {
-        println!("{name}: slow: {model} took {}", seconds(time));
+    for line in &counts.remarks {
+        println!("{name}: {line}");
     }
-    for model in &failed {
-        println!("{name}: FAILED: {model}");
+    if counts.passed + counts.failed == 0 {
+        let filter = options.filter.unwrap_or_default();
+        bail!("no {name} model matches `{filter}`: nothing is checked");
     }
-    if passed == 0 && failed.is_empty() {
-        match options.filter {
-            Some(filter) => bail!("no {name} model matches `{filter}`"),
-            None => bail!("no {name} model ran: nothing is checked"),
-        }
-    }
-    Ok(Verdict::of(failed.is_empty()))
+    let note = counts.to_string();
+    println!("{name}: {note}, in {}", seconds(start.elapsed()));
+    Ok(Verdict::of(counts.failed == 0, note))
 }
 
 #[derive(Default)]
@@ -136,8 +148,20 @@ struct Counts {
     passed: usize,
     incomplete: usize,
     ignored: usize,
-    failed: Vec<String>,
-    slow: Vec<(String, Duration)>,
+    failed: usize,
+    /// Slow models and failed ones.
+    remarks: Vec<String>,
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (passed, incomplete) = (self.passed, self.incomplete);
+        write!(
+            f,
+            "{passed} passed, {incomplete} of them not to their end, "
+        )?;
+        write!(f, "{} failed, {} ignored", self.failed, self.ignored)
+    }
 }
 
 fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Result<()> {
@@ -145,8 +169,8 @@ fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Re
     let file = format!("{}::{}", binary.target.folder, binary.target.name);
     let tests = binary.tests()?;
     if tests.is_empty() {
-        println!("{name} {file}: no test in it");
-        counts.failed.push(format!("{file} has no test"));
+        counts.failed += 1;
+        counts.remarks.push(format!("FAILED: {file} has no test"));
     }
     for test in &tests {
         let model = format!("{file}::{test}");
@@ -154,20 +178,12 @@ fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Re
             continue;
         }
         let start = Instant::now();
-        let mut run = binary.run(
-            test,
-            options.with_ignored,
-            &options.environment,
-            options.limit,
-        )?;
+        let (with_ignored, environment) = (options.with_ignored, &options.environment);
+        let once = || binary.run(test, with_ignored, environment, options.limit);
+        let mut run = once()?;
         for _ in 1..options.rounds {
             if run.outcome == Outcome::Passed {
-                run = binary.run(
-                    test,
-                    options.with_ignored,
-                    &options.environment,
-                    options.limit,
-                )?;
+                run = once()?;
             }
         }
         let time = start.elapsed();
@@ -183,11 +199,13 @@ fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Re
             Outcome::Ignored => counts.ignored += 1,
             Outcome::Failed | Outcome::TimedOut | Outcome::Absent => {
                 println!("{}", run.ended.output);
-                counts.failed.push(model.clone());
+                counts.failed += 1;
+                counts.remarks.push(format!("FAILED: {model}"));
             }
         }
         if options.checker == Checker::Loom && options.budget.is_none() && time > SLOW {
-            counts.slow.push((model, time));
+            let slow = format!("slow: {model} took {}", seconds(time));
+            counts.remarks.push(slow);
         }
     }
     Ok(())
@@ -197,82 +215,54 @@ fn run_binary(binary: &Binary, options: &Options<'_>, counts: &mut Counts) -> Re
 mod tests {
     use super::*;
 
+    const PASS: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
+
     /// Runs a program that lists the test `t` and otherwise does `run`.
-    fn counts(run: &str, options: &Options<'_>) -> Counts {
+    fn counts(run: &str, change: impl FnOnce(&mut Options<'_>)) -> Counts {
         let list = "if [ \"$1\" = --list ]; then echo 't: test'; exit; fi";
         let (_dir, binary) = binaries::scripted(&format!("{list}\n{run}"));
+        let mut options = Options::of_the_gate(Checker::Loom, None);
+        change(&mut options);
         let mut counts = Counts::default();
-        run_binary(&binary, options, &mut counts).unwrap();
+        run_binary(&binary, &options, &mut counts).unwrap();
         counts
     }
 
-    fn options(checker: Checker, rounds: u32, budget: Option<Duration>) -> Options<'static> {
-        Options {
-            checker,
-            filter: None,
-            with_ignored: false,
-            environment: Vec::new(),
-            rounds,
-            budget,
-            limit: None,
-        }
-    }
-
-    const PASS: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
-
     #[test]
     fn models_pass_or_fail() {
-        let plain = options(Checker::Loom, 1, None);
-        assert_eq!(counts(PASS, &plain).passed, 1);
-        assert_eq!(counts("exit 101", &plain).failed, ["locks::loom_x::t"]);
-        let elsewhere = Options {
-            filter: Some("mcs"),
-            ..options(Checker::Loom, 1, None)
-        };
-        assert_eq!(counts(PASS, &elsewhere).passed, 0);
+        assert_eq!(counts(PASS, |_| ()).passed, 1);
+        let failed = counts("exit 101", |_| ());
+        assert_eq!(failed.failed, 1);
+        assert_eq!(failed.remarks, ["FAILED: locks::loom_x::t"]);
+        assert_eq!(counts(PASS, |o| o.filter = Some("mcs")).passed, 0);
     }
 
     #[test]
     fn a_model_that_hangs_fails() {
         let limit = Some(Duration::from_millis(200));
-        let hasty = Options {
-            limit,
-            ..options(Checker::Loom, 1, None)
-        };
-        assert_eq!(
-            counts("exec sleep 1000", &hasty).failed,
-            ["locks::loom_x::t"]
-        );
+        let hung = counts("exec sleep 1000", |o| o.limit = limit);
+        assert_eq!(hung.failed, 1);
     }
 
     #[test]
     fn a_program_without_tests_fails() {
         let (_dir, binary) = binaries::scripted("exit 0");
+        let options = Options::of_the_gate(Checker::Loom, None);
         let mut counts = Counts::default();
-        run_binary(&binary, &options(Checker::Loom, 1, None), &mut counts).unwrap();
-        assert_eq!(counts.failed, ["locks::loom_x has no test"]);
+        run_binary(&binary, &options, &mut counts).unwrap();
+        assert_eq!(counts.remarks, ["FAILED: locks::loom_x has no test"]);
     }
 
     #[test]
     fn a_model_that_used_its_budget_up_is_incomplete() {
-        let all = options(Checker::Loom, 1, Some(Duration::from_secs(100)));
-        assert_eq!(counts(PASS, &all).incomplete, 0);
-        let short = options(Checker::Loom, 1, Some(Duration::ZERO));
-        assert_eq!(counts(PASS, &short).incomplete, 1);
+        let of = |seconds| counts(PASS, |o| o.budget = Some(Duration::from_secs(seconds)));
+        assert_eq!((of(100).incomplete, of(0).incomplete), (0, 1));
     }
 
     #[test]
     fn every_round_must_pass() {
         let third = format!("echo x >> rounds; [ $(wc -l < rounds) -lt 3 ] && {PASS}");
-        assert_eq!(
-            counts(&third, &options(Checker::Shuttle, 2, None)).passed,
-            1
-        );
-        assert_eq!(
-            counts(&third, &options(Checker::Shuttle, 3, None))
-                .failed
-                .len(),
-            1
-        );
+        assert_eq!(counts(&third, |o| o.rounds = 2).passed, 1);
+        assert_eq!(counts(&third, |o| o.rounds = 3).failed, 1);
     }
 }

@@ -1,12 +1,12 @@
-//! Children: started with a clean environment, watched, their closing lines kept.
+//! Children: started with a clean environment, watched, their output kept.
 
 use anyhow::{Context, Result};
-use std::io::{BufRead, BufReader, Read};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Variables that `cargo run` set for xtask and that would confuse the next cargo.
@@ -17,18 +17,17 @@ const LEFT_BY_CARGO: &[&str] = &[
     "CARGO_PRIMARY_",
 ];
 
-/// The cargo that started xtask, to be run in `dir`.
-pub(crate) fn cargo(dir: &Path) -> Command {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    clean(Command::new(program), dir)
+/// The cargo that started xtask, to be run in `dir` with the words of `args`.
+pub(crate) fn cargo(dir: &Path, args: &str) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = program(cargo, dir);
+    command.args(args.split_whitespace());
+    command
 }
 
 /// Any program, to be run in `dir` without input and without what cargo set for xtask.
-pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>, dir: &Path) -> Command {
-    clean(Command::new(name), dir)
-}
-
-fn clean(mut command: Command, dir: &Path) -> Command {
+pub(crate) fn program(name: impl AsRef<OsStr>, dir: &Path) -> Command {
+    let mut command = Command::new(name);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if LEFT_BY_CARGO.iter().any(|prefix| text.starts_with(prefix)) {
@@ -41,25 +40,28 @@ fn clean(mut command: Command, dir: &Path) -> Command {
     command
 }
 
+/// Whether the system has the program `name`.
+pub(crate) fn is_installed(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
+}
+
 /// The command as it would be typed.
 pub(crate) fn shown(command: &Command) -> String {
-    let program = Path::new(command.get_program());
-    let mut text = crate::workspace::file_name(program);
-    for arg in command.get_args() {
-        text.push(' ');
-        text.push_str(&arg.to_string_lossy());
-    }
-    text
+    let program = crate::workspace::file_name(Path::new(command.get_program()));
+    let args = command.get_args().map(|arg| arg.to_string_lossy().into());
+    let words: Vec<String> = std::iter::once(program).chain(args).collect();
+    words.join(" ")
 }
 
 /// A child that has ended or was stopped.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// The exit code, where it ended by itself and not by a signal.
+    /// The exit code, if it ended by itself and not by a signal.
     pub(crate) code: Option<i32>,
-    /// It had to be stopped at its time limit.
+    /// Whether it had to be stopped at its time limit.
     pub(crate) timed_out: bool,
-    /// Standard output and standard error, as they came.
+    /// The lines that it printed; those of standard error too if it was captured.
     pub(crate) output: String,
     /// Wall time.
     pub(crate) time: Duration,
@@ -81,158 +83,111 @@ impl Ended {
     }
 }
 
-/// Runs a command to its end, or until `limit`, and keeps what it prints.
-pub(crate) fn capture(mut command: Command, limit: Option<Duration>) -> Result<Ended> {
-    let what = command.get_program().to_string_lossy().into_owned();
-    let (mut reader, writer) = std::io::pipe()?;
-    command.stdout(writer.try_clone()?).stderr(writer);
+/// Runs a command to its end, or until `limit`, and keeps both streams in the order in which
+/// they came.
+pub(crate) fn capture(command: Command, limit: Option<Duration>) -> Result<Ended> {
+    watch(command, limit, false)
+}
+
+/// Runs a command to its end, or until `limit`, passes its output on as it comes, and keeps
+/// its standard output.
+///
+/// With a limit it runs in a process group of its own, so that what cargo has started is
+/// stopped with it.
+pub(crate) fn pass_on(command: Command, limit: Option<Duration>) -> Result<Ended> {
+    watch(command, limit, true)
+}
+
+fn watch(mut command: Command, limit: Option<Duration>, is_shown: bool) -> Result<Ended> {
+    let what = shown(&command);
+    let has_group = is_shown && limit.is_some();
+    let (reader, writer) = std::io::pipe()?;
+    if !is_shown {
+        command.stderr(writer.try_clone()?);
+    }
+    if has_group {
+        command.process_group(0);
+    }
     let start = Instant::now();
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("cannot start {what}"))?;
+    let child = command.stdout(writer).spawn();
+    let mut child = child.with_context(|| format!("cannot start {what}"))?;
     // The command holds the pipe's writing end: the reader would never see its end.
     drop(command);
 
-    let kept = Arc::new(Mutex::new(Vec::new()));
-    let (done, ended) = mpsc::channel();
-    std::thread::spawn({
-        let kept = Arc::clone(&kept);
-        move || {
-            let mut chunk = [0; 8192];
-            while let Ok(n @ 1..) = reader.read(&mut chunk) {
-                kept.lock().unwrap().extend_from_slice(&chunk[..n]);
-            }
-            let _ = done.send(());
-        }
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(reader).split(b'\n');
+        lines
+            .map_while(Result::ok)
+            .try_for_each(|line| send.send(line))
     });
-    let timed_out = match limit {
-        Some(limit) => ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout),
-        None => ended.recv().is_err(),
+    let mut output = String::new();
+    let timed_out = loop {
+        let left = limit.map_or(Duration::MAX, |l| l.saturating_sub(start.elapsed()));
+        let line = match lines.recv_timeout(left) {
+            Ok(line) => String::from_utf8_lossy(&line).into_owned() + "\n",
+            Err(error) => break error == RecvTimeoutError::Timeout,
+        };
+        if is_shown {
+            print!("{line}");
+        }
+        output += &line;
     };
-    if timed_out {
+    if timed_out && has_group {
+        println!("`{what}` does not end");
+        let group = format!("-{}", child.id());
+        Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .status()?;
+    } else if timed_out {
         child.kill()?;
     }
-    let status = child.wait()?;
-    let output = String::from_utf8_lossy(&kept.lock().unwrap()).into_owned();
     Ok(Ended {
-        code: status.code(),
+        code: child.wait()?.code(),
         timed_out,
         output,
         time: start.elapsed(),
     })
 }
 
-/// A child whose output was passed on.
-#[derive(Debug)]
-pub(crate) struct Passed {
-    /// Exit code 0, in time.
-    pub(crate) good: bool,
-    /// The closing lines of the test runners in its output.
-    pub(crate) tests: Tally,
-}
-
-/// Runs a command to its end, passes its output on as it comes and counts the closing
-/// lines of test runners in it.
-///
-/// With a limit it runs in a process group of its own, so that what cargo has started is
-/// stopped with it.
-pub(crate) fn pass_on(mut command: Command, limit: Option<Duration>) -> Result<Passed> {
-    let what = shown(&command);
-    command.stdout(Stdio::piped());
-    if limit.is_some() {
-        command.process_group(0);
-    }
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("cannot start {what}"))?;
-    let output = child
-        .stdout
-        .take()
-        .context("the child's output was piped")?;
-    let (send, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-            let _ = send.send(line);
-        }
-    });
-    let mut tests = Tally::default();
-    let deadline = limit.map(|limit| Instant::now() + limit);
-    let timed_out = loop {
-        let line = match deadline {
-            Some(at) => lines.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match line {
-            Ok(line) => {
-                let text = String::from_utf8_lossy(&line);
-                tests.read(&text);
-                println!("{text}");
-            }
-            Err(RecvTimeoutError::Disconnected) => break false,
-            Err(RecvTimeoutError::Timeout) => break true,
-        }
-    };
-    if timed_out {
-        println!(
-            "`{what}` does not end: stopped after {}",
-            seconds(limit.unwrap_or_default())
-        );
-        let group = format!("-{}", child.id());
-        Command::new("kill")
-            .args(["-KILL", "--", &group])
-            .status()?;
-    }
-    let status = child.wait()?;
-    Ok(Passed {
-        good: status.success() && !timed_out,
-        tests,
-    })
-}
-
-/// What the closing lines of test runners add up to.
+/// The sums of the closing lines of test runners.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Closing lines seen.
     pub(crate) runs: usize,
-    /// Tests passed.
     pub(crate) passed: usize,
-    /// Tests failed.
     pub(crate) failed: usize,
-    /// Tests ignored.
     pub(crate) ignored: usize,
 }
 
 impl Tally {
-    /// Adds `line` where it is a closing line: `test result: ok. 3 passed; 0 failed; …`.
-    pub(crate) fn read(&mut self, line: &str) {
-        let Some((_, counts)) = line.split_once("test result: ") else {
-            return;
-        };
-        self.runs += 1;
-        let counts = counts.split_once(". ").map_or(counts, |(_, counts)| counts);
-        for count in counts.split(';') {
-            let mut words = count.split_whitespace();
-            let Some(Ok(n)) = words.next().map(str::parse::<usize>) else {
-                continue;
-            };
-            match words.next() {
-                Some("passed") => self.passed += n,
-                Some("failed") => self.failed += n,
-                Some("ignored") => self.ignored += n,
-                _ => {}
+    /// Adds up the lines `test result: ok. 3 passed; 0 failed; …` of `output`.
+    pub(crate) fn of(output: &str) -> Self {
+        let mut tally = Self::default();
+        let lines = output.lines();
+        for (_, closing) in lines.filter_map(|line| line.split_once("test result: ")) {
+            tally.runs += 1;
+            let words: Vec<&str> = closing.split([' ', ';']).collect();
+            for pair in words.windows(2) {
+                let Ok(count) = pair[0].parse::<usize>() else {
+                    continue;
+                };
+                match pair[1] {
+                    "passed" => tally.passed += count,
+                    "failed" => tally.failed += count,
+                    "ignored" => tally.ignored += count,
+                    _ => {}
+                }
             }
         }
+        tally
     }
 }
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            runs,
-            passed,
-            failed,
-            ignored,
-        } = self;
+        let (passed, failed, ignored) = (self.passed, self.failed, self.ignored);
+        let runs = self.runs;
         write!(
             f,
             "{passed} passed; {failed} failed; {ignored} ignored in {runs} test programs"
@@ -266,48 +221,35 @@ mod tests {
     #[test]
     fn a_child_that_does_not_end_is_stopped() {
         let limit = Some(Duration::from_millis(50));
-        let ended = capture(shell("echo begun; exec sleep 1000"), limit).unwrap();
+        let ended = capture(shell("exec sleep 1000"), limit).unwrap();
         assert!(ended.timed_out && !ended.good());
         assert!(ended.how().starts_with("stopped after"));
     }
 
     #[test]
-    fn what_a_child_started_is_stopped_with_it() {
+    fn the_grandchildren_of_a_command_with_a_limit_are_stopped_with_it() {
         let script = "echo 'test result: ok. 1 passed; 0 failed'; sleep 1000; echo more";
         let passed = pass_on(shell(script), Some(Duration::from_millis(200))).unwrap();
-        assert!(!passed.good);
-        assert_eq!(passed.tests.passed, 1);
-        assert!(
-            pass_on(shell("exit 0"), Some(Duration::from_secs(500)))
-                .unwrap()
-                .good
-        );
-        assert!(!pass_on(shell("exit 1"), None).unwrap().good);
+        assert!(!passed.good());
+        assert_eq!(Tally::of(&passed.output).passed, 1);
+        let in_time = Some(Duration::from_secs(500));
+        assert!(pass_on(shell("exit 0"), in_time).unwrap().good());
+        assert!(!pass_on(shell("exit 1"), None).unwrap().good());
     }
 
     #[test]
     fn closing_lines_add_up() {
-        let mut tally = Tally::default();
-        tally.read("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out");
-        tally.read("running 3 tests");
-        tally.read("test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured");
-        assert_eq!(
-            tally,
-            Tally {
-                runs: 2,
-                passed: 5,
-                failed: 4,
-                ignored: 1
-            }
+        let tally = Tally::of(
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out\n\
+             running 3 tests\ntest result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured",
         );
+        let sums = "5 passed; 4 failed; 1 ignored in 2 test programs";
+        assert_eq!(tally.to_string(), sums);
     }
 
     #[test]
     fn an_unknown_program_is_an_error_that_names_it() {
-        let error = capture(program("no-such-program-here", Path::new(".")), None).unwrap_err();
-        assert!(
-            error.to_string().contains("no-such-program-here"),
-            "{error}"
-        );
+        let error = capture(program("no-such-program", Path::new(".")), None).unwrap_err();
+        assert!(error.to_string().contains("no-such-program"), "{error}");
     }
 }

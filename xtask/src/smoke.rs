@@ -6,8 +6,8 @@ mod lines;
 mod models;
 mod ordered;
 
-use crate::Verdict;
 use crate::process::{self, Ended, seconds};
+use crate::steps::Verdict;
 use crate::workspace::{self, Workspace};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -177,11 +177,9 @@ const REFUSED: &[(&[&str], &str)] = &[
 
 /// Builds the lab, runs it and looks at what it leaves behind.
 pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
-    let mut build = process::cargo(&workspace.root);
-    build.args(["build", "--release", "--locked", "--package", "corelay-lab"]);
-    build.env("CARGO_TARGET_DIR", &workspace.target);
+    let build = workspace.cargo("build --release --locked --package corelay-lab");
     println!("{}", process::shown(&build));
-    if !process::pass_on(build, None)?.good {
+    if !process::pass_on(build, None)?.good() {
         bail!("the lab does not build");
     }
     let program = workspace.target.join("release").join("corelay");
@@ -249,8 +247,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
     for complaint in &complaints {
         println!("smoke: {complaint}");
     }
-    println!("smoke: {} complaints", complaints.len());
-    Ok(Verdict::of(complaints.is_empty()))
+    let note = format!("{} complaints", complaints.len());
+    println!("smoke: {note}");
+    Ok(Verdict::of(complaints.is_empty(), note))
 }
 
 fn lab(program: &Path, dir: &Path, args: &[&str]) -> Result<Ended> {

@@ -1,368 +1,280 @@
-//! Rust source as the checks see it: without comments, strings and test code.
-//!
-//! Each blanked byte becomes a space, so that offsets and line numbers stay those of the
-//! file. This is a lexer for well-formed, rustfmt-ed source, not a parser.
+//! Rust source as the checks see it: tokens. Comments and the contents of strings are no code.
 
-/// A view of a source file in which only code is left.
+use anyhow::{Context, Result, anyhow};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use std::path::Path;
+
+/// The tokens of a file in a row; brackets and `::` are tokens too.
 #[derive(Debug)]
 pub(crate) struct Code {
+    tokens: Vec<Token>,
+}
+
+#[derive(Debug)]
+struct Token {
+    /// A quotation mark for literals.
     text: String,
+    line: usize,
+}
+
+/// A path in the code: `std::thread::spawn`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mention {
+    /// Counted from 1.
+    pub(crate) line: usize,
+    /// The path without blanks and without a leading `::`.
+    pub(crate) path: String,
+    /// Whether a `use` declaration names it.
+    pub(crate) is_import: bool,
 }
 
 impl Code {
-    /// `source` without comments and without the contents of strings and characters.
-    pub(crate) fn new(source: &str) -> Self {
-        Self {
-            text: blank_text(source),
+    /// Every token of a source file.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let source = crate::workspace::read(path)?;
+        Self::parse(&source, true).with_context(|| path.display().to_string())
+    }
+
+    /// The tokens of a source file that are not under `#[cfg(test)]`.
+    pub(crate) fn shipped(path: &Path) -> Result<Self> {
+        let source = crate::workspace::read(path)?;
+        Self::parse(&source, false).with_context(|| path.display().to_string())
+    }
+
+    pub(crate) fn parse(source: &str, with_tests: bool) -> Result<Self> {
+        let stream: TokenStream = source.parse().map_err(|error| anyhow!("{error}"))?;
+        let mut code = Self { tokens: Vec::new() };
+        code.flatten(stream, with_tests);
+        Ok(code)
+    }
+
+    fn flatten(&mut self, stream: TokenStream, with_tests: bool) {
+        let trees: Vec<TokenTree> = stream.into_iter().collect();
+        let mut at = 0;
+        while let Some(tree) = trees.get(at) {
+            at += 1;
+            if !with_tests && is_test_attribute(tree, trees.get(at)) {
+                at += trees[at..].iter().position(ends_item).map_or(0, |n| n + 1);
+                continue;
+            }
+            let line = tree.span().start().line;
+            match tree {
+                TokenTree::Group(group) => {
+                    let (open, close) = match group.delimiter() {
+                        Delimiter::Parenthesis => ("(", ")"),
+                        Delimiter::Brace => ("{", "}"),
+                        Delimiter::Bracket => ("[", "]"),
+                        Delimiter::None => ("", ""),
+                    };
+                    self.push(open, line);
+                    self.flatten(group.stream(), with_tests);
+                    self.push(close, group.span_close().start().line);
+                }
+                TokenTree::Punct(first) if first.as_char() == ':' => {
+                    let is_path = first.spacing() == Spacing::Joint;
+                    at += usize::from(is_path);
+                    self.push(if is_path { "::" } else { ":" }, line);
+                }
+                TokenTree::Literal(_) => self.push("\"", line),
+                word => self.push(&word.to_string(), line),
+            }
         }
     }
 
-    /// The same, also without items under `#[cfg(test)]`.
-    pub(crate) fn without_tests(source: &str) -> Self {
-        let mut text = blank_text(source).into_bytes();
-        while let Some((from, to)) = next_test_item(&text) {
-            blank(&mut text, from, to);
-        }
-        // Only whole characters were blanked, so what is left is text.
-        Self {
-            text: String::from_utf8_lossy(&text).into_owned(),
-        }
+    fn push(&mut self, text: &str, line: usize) {
+        let text = text.to_owned();
+        self.tokens.push(Token { text, line });
     }
 
-    /// The code.
-    #[cfg(test)]
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    fn text(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |token| token.text.as_str())
     }
 
-    /// The lines, counted from 1.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.text
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line))
+    /// Where `words` stand one after the other: the line, and the token before them.
+    pub(crate) fn find(&self, words: &[&str]) -> impl Iterator<Item = (usize, &str)> + use<'_> {
+        let found = |at: &usize| (0..words.len()).all(|n| self.text(at + n) == words[n]);
+        let places = (0..self.tokens.len()).filter(found).collect::<Vec<_>>();
+        let before = |at: usize| at.checked_sub(1).map_or("", |at| self.text(at));
+        places
+            .into_iter()
+            .map(move |at| (self.tokens[at].line, before(at)))
     }
 
-    /// Every path that a `use` declaration brings in, written out in full, and its line.
-    ///
-    /// `use std::{sync::atomic::*, thread as t};` gives `std::sync::atomic::*` and
-    /// `std::thread`.
-    pub(crate) fn imports(&self) -> Vec<(usize, String)> {
+    /// Every path in the code. `use std::{sync::atomic::*, thread as t};` names
+    /// `std::sync::atomic::*` and `std::thread`.
+    pub(crate) fn mentions(&self) -> Vec<Mention> {
         let mut found = Vec::new();
-        let mut rest = 0;
-        while let Some(at) = find_word(&self.text[rest..], "use").map(|at| rest + at) {
-            let start = at + "use".len();
-            let Some(end) = self.text[start..].find(';').map(|n| start + n) else {
-                break;
-            };
-            expand(self.text[start..end].trim(), "", &mut |path| {
-                found.push((line_of(&self.text, at), path));
-            });
-            rest = end;
+        let mut at = 0;
+        while at < self.tokens.len() {
+            if self.text(at) == "use" && self.text(at + 1) != "<" {
+                at = self.expand(at + 1, "", &mut found);
+            } else if is_name(self.text(at)) {
+                let line = self.tokens[at].line;
+                let mut path = self.text(at).to_owned();
+                while self.text(at + 1) == "::" && is_name(self.text(at + 2)) {
+                    path = path + "::" + self.text(at + 2);
+                    at += 2;
+                }
+                found.push(Mention {
+                    line,
+                    path,
+                    is_import: false,
+                });
+            }
+            at += 1;
         }
         found
+    }
+
+    /// Writes out the use tree that starts at `at` and gives the token that ends it.
+    fn expand(&self, mut at: usize, prefix: &str, found: &mut Vec<Mention>) -> usize {
+        let mut path = prefix.to_owned();
+        let mut is_renamed = false;
+        while at < self.tokens.len() {
+            match self.text(at) {
+                "{" => {
+                    at = self.expand(at + 1, &path, found);
+                    prefix.clone_into(&mut path);
+                }
+                end @ ("," | "}" | ";" | ")") => {
+                    if path.len() > prefix.len() {
+                        let path = path.strip_suffix("::self").unwrap_or(&path);
+                        found.push(Mention {
+                            line: self.tokens[at - 1].line,
+                            path: path.to_owned(),
+                            is_import: true,
+                        });
+                    }
+                    if end != "," {
+                        return at;
+                    }
+                    prefix.clone_into(&mut path);
+                    is_renamed = false;
+                }
+                "as" => is_renamed = true,
+                "::" if path.is_empty() => {}
+                "$" => {}
+                word if !is_renamed => path += word,
+                _ => {}
+            }
+            at += 1;
+        }
+        at
+    }
+}
+
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// Whether `#` and what follows it say that an item exists in test builds only.
+fn is_test_attribute(tree: &TokenTree, next: Option<&TokenTree>) -> bool {
+    let (TokenTree::Punct(hash), Some(TokenTree::Group(group))) = (tree, next) else {
+        return false;
+    };
+    let attribute: Vec<TokenTree> = group.stream().into_iter().collect();
+    let is_cfg = attribute
+        .first()
+        .is_some_and(|name| name.to_string() == "cfg");
+    hash.as_char() == '#' && is_cfg && is_test_only(&attribute)
+}
+
+/// Whether a condition holds in test builds only: `test`, or an `all` with it.
+fn is_test_only(condition: &[TokenTree]) -> bool {
+    let [name, rest @ ..] = condition else {
+        return false;
+    };
+    let name = name.to_string();
+    let [TokenTree::Group(list)] = rest else {
+        return rest.is_empty() && name == "test";
+    };
+    let list: Vec<TokenTree> = list.stream().into_iter().collect();
+    let mut parts = list.split(|tree| tree.to_string() == ",");
+    match name.as_str() {
+        "cfg" | "all" => parts.any(is_test_only),
+        "any" => parts.all(is_test_only),
+        _ => false,
+    }
+}
+
+/// Whether an item ends with this tree: its body, or a semicolon.
+fn ends_item(tree: &TokenTree) -> bool {
+    match tree {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(punct) => punct.as_char() == ';',
+        _ => false,
     }
 }
 
 /// The line of an offset, counted from 1.
 pub(crate) fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset]
-        .iter()
-        .filter(|&&byte| byte == b'\n')
-        .count()
-        + 1
-}
-
-/// Where `word` stands in `text` by itself, not as a part of a longer name.
-pub(crate) fn find_word(text: &str, word: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    text.match_indices(word).map(|(at, _)| at).find(|&at| {
-        let before = at.checked_sub(1).map(|i| bytes[i]);
-        let after = bytes.get(at + word.len()).copied();
-        !before.is_some_and(is_name) && !after.is_some_and(is_name)
-    })
-}
-
-fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-/// Writes out a use tree: `a::{b, c as d}` becomes `a::b` and `a::c`.
-fn expand(tree: &str, prefix: &str, found: &mut dyn FnMut(String)) {
-    let tree = tree.trim();
-    if let Some(open) = tree.find('{') {
-        let prefix = format!("{prefix}{}", tree[..open].trim());
-        let inner = tree[open + 1..]
-            .strip_suffix('}')
-            .unwrap_or(&tree[open + 1..]);
-        let mut depth = 0;
-        let mut start = 0;
-        for (at, byte) in inner.bytes().enumerate() {
-            match byte {
-                b'{' => depth += 1,
-                b'}' => depth -= 1,
-                b',' if depth == 0 => {
-                    expand(&inner[start..at], &prefix, found);
-                    start = at + 1;
-                }
-                _ => {}
-            }
-        }
-        expand(&inner[start..], &prefix, found);
-    } else if !tree.is_empty() {
-        let name = tree.split_whitespace().next().unwrap_or(tree);
-        let path = format!("{prefix}{name}");
-        found(path.strip_suffix("::self").unwrap_or(&path).to_owned());
-    }
-}
-
-fn blank(bytes: &mut [u8], from: usize, to: usize) {
-    for byte in &mut bytes[from..to] {
-        if *byte != b'\n' {
-            *byte = b' ';
-        }
-    }
-}
-
-fn blank_text(source: &str) -> String {
-    let mut bytes = source.as_bytes().to_vec();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &source.as_bytes()[at..];
-        let length = if rest.starts_with(b"//") {
-            rest.iter()
-                .position(|&byte| byte == b'\n')
-                .unwrap_or(rest.len())
-        } else if rest.starts_with(b"/*") {
-            block_comment(rest)
-        } else if let Some(length) = string(source.as_bytes(), at) {
-            length
-        } else if let Some(length) = character(rest) {
-            length
-        } else {
-            at += 1;
-            continue;
-        };
-        blank(&mut bytes, at, at + length);
-        at += length;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Length of the block comment, nested ones included.
-fn block_comment(rest: &[u8]) -> usize {
-    let mut depth = 0;
-    let mut at = 0;
-    while at < rest.len() {
-        if rest[at..].starts_with(b"/*") {
-            depth += 1;
-            at += 2;
-        } else if rest[at..].starts_with(b"*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += 1;
-        }
-    }
-    at
-}
-
-/// Length of the string literal that starts at `at`, raw ones included.
-fn string(source: &[u8], at: usize) -> Option<usize> {
-    let rest = &source[at..];
-    if rest[0] == b'"' {
-        let mut end = 1;
-        while end < rest.len() && rest[end] != b'"' {
-            end += if rest[end] == b'\\' { 2 } else { 1 };
-        }
-        return Some((end + 1).min(rest.len()));
-    }
-    let in_name = at
-        .checked_sub(1)
-        .is_some_and(|i| is_name(source[i]) && source[i] != b'b');
-    if rest[0] != b'r' || in_name {
-        return None;
-    }
-    let hashes = rest[1..].iter().take_while(|&&byte| byte == b'#').count();
-    if rest.get(1 + hashes) != Some(&b'"') {
-        return None;
-    }
-    let close: Vec<u8> = std::iter::once(b'"')
-        .chain(std::iter::repeat_n(b'#', hashes))
-        .collect();
-    let body = 2 + hashes;
-    let end = rest[body..]
-        .windows(close.len())
-        .position(|window| window == close);
-    Some(end.map_or(rest.len(), |end| body + end + close.len()))
-}
-
-/// Length of the character literal that starts here; a lifetime is none.
-fn character(rest: &[u8]) -> Option<usize> {
-    if rest[0] != b'\'' {
-        return None;
-    }
-    if rest.get(1) == Some(&b'\\') {
-        let end = rest[3..].iter().position(|&byte| byte == b'\'');
-        return Some(end.map_or(rest.len(), |end| end + 4));
-    }
-    // One character of one to four bytes, then the closing quote.
-    let text = std::str::from_utf8(&rest[1..]).unwrap_or("");
-    let length = text.chars().next()?.len_utf8();
-    (rest.get(1 + length) == Some(&b'\'')).then_some(length + 2)
-}
-
-/// The next item under a `#[cfg(test)]`, attribute included.
-fn next_test_item(code: &[u8]) -> Option<(usize, usize)> {
-    let text = std::str::from_utf8(code).ok()?;
-    let mut from = 0;
-    while let Some(at) = text[from..].find("#[cfg(").map(|at| from + at) {
-        let end = at + attribute(&code[at..]);
-        if is_test_only(&text[at + "#[cfg(".len()..end]) {
-            return Some((at, item_end(code, end)));
-        }
-        from = end;
-    }
-    None
-}
-
-/// True where the condition holds in test builds only: `test` alone or in an `all`.
-fn is_test_only(condition: &str) -> bool {
-    let condition = condition.trim();
-    let names_test = find_word(condition, "test").is_some();
-    names_test
-        && (condition.starts_with("test") || condition.starts_with("all"))
-        && !condition.replace(' ', "").contains("not(test")
-}
-
-/// Length of the attribute that starts here.
-fn attribute(code: &[u8]) -> usize {
-    let mut depth = 0;
-    for (at, byte) in code.iter().enumerate() {
-        match byte {
-            b'[' => depth += 1,
-            b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            _ => {}
-        }
-    }
-    code.len()
-}
-
-/// Where the item that starts after its attribute ends: at its closing brace, at a `;`,
-/// or, for a field or an argument, at a `,`.
-fn item_end(code: &[u8], start: usize) -> usize {
-    let mut depth = 0_i32;
-    let mut at = start;
-    while at < code.len() {
-        match code[at] {
-            b'#' if depth == 0 => {
-                at += attribute(&code[at..]);
-                continue;
-            }
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' => depth -= 1,
-            b'}' => {
-                depth -= 1;
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            b';' if depth == 0 => return at + 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return at;
-        }
-        at += 1;
-    }
-    code.len()
+    text[..offset].matches('\n').count() + 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn code(source: &str) -> String {
-        Code::new(source).text().to_owned()
+    fn words(source: &str, with_tests: bool) -> String {
+        let code = Code::parse(source, with_tests).unwrap();
+        let words: Vec<_> = code.tokens.iter().map(|t| t.text.as_str()).collect();
+        words.join(" ")
     }
 
     #[test]
-    fn comments_and_strings_are_blank_and_lines_stay() {
-        let source = "a // x\n/* b /* c */ d */ e \"f\\\" // g\" h\n";
-        let text = code(source);
-        assert_eq!(text.len(), source.len());
-        assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["a", "e", "h"]);
-        assert_eq!(line_of(&text, text.find('h').unwrap()), 2);
+    fn comments_and_literals_have_no_words() {
+        let source = "a // x\n/* b /* c */ d */ e(\"f\\\" // g\", r#\"h \"i\" \"#, br\"j\", 'k')";
+        assert_eq!(words(source, true), "a e ( \" , \" , \" , \" )");
+        assert_eq!(words("x: a::<B>", true), "x : a :: < B >");
     }
 
     #[test]
-    fn raw_strings_and_bytes_are_blank() {
-        let text =
-            code("x(r#\"a \" todo!() \"#, br\"b\", b'c', var, 'd', '\\'', '\\u{1F600}', 'é')");
-        let kept: String = text.split_whitespace().collect();
-        assert_eq!(kept, "x(,b,b,var,,,,)");
-    }
-
-    #[test]
-    fn lifetimes_are_no_characters() {
-        assert_eq!(
-            code("fn f<'a>(x: &'a str) -> &'a str"),
-            "fn f<'a>(x: &'a str) -> &'a str"
-        );
-    }
-
-    #[test]
-    fn test_items_are_blank() {
+    fn items_of_tests_are_left_out() {
         let source = "\
 fn kept() {}
 #[cfg(test)]
 #[allow(dead_code)]
 mod tests { fn gone() { [0; 3]; } }
-#[cfg(all(test, unix))]
+#[cfg(all(unix, test))]
 use gone::too;
 #[cfg(any(test, corelay_loom))]
-fn kept_as_well() {}
+fn kept() {}
 #[cfg(not(test))]
-fn kept_too() {}
+fn kept() { #[cfg(test)] gone(); }
+#[cfg(all(any(test, unix), not(test)))]
+fn kept() {}
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+fn gone() {}
 ";
-        let code = Code::without_tests(source);
-        assert!(!code.text().contains("gone"), "{}", code.text());
-        for kept in ["kept()", "kept_as_well", "kept_too"] {
-            assert!(code.text().contains(kept), "{kept}");
-        }
+        let words = words(source, false);
+        assert!(!words.contains("gone"), "{words}");
+        assert_eq!(words.matches("kept").count(), 4, "{words}");
     }
 
     #[test]
-    fn imports_are_written_out() {
-        let code =
-            Code::new("use std::{sync::atomic::{self, AtomicBool}, thread as t};\nuse a::b;\n");
-        let found: Vec<_> = code.imports();
-        let paths: Vec<_> = found
-            .iter()
-            .map(|(line, path)| (*line, path.as_str()))
-            .collect();
-        assert_eq!(
-            paths,
-            [
-                (1, "std::sync::atomic"),
-                (1, "std::sync::atomic::AtomicBool"),
-                (1, "std::thread"),
-                (2, "a::b")
-            ]
-        );
+    fn paths_and_imports_are_written_out() {
+        let source = "use std::{sync::atomic::{self, AtomicBool}, thread as t,};\nuse ::a::b;\n\
+                      fn f() -> impl Fn() + use<> { a ::\n b::<C>() }\n";
+        let code = Code::parse(source, true).unwrap();
+        let found: Vec<_> = code.mentions();
+        let of = |is_import| {
+            let chosen = found.iter().filter(move |m| m.is_import == is_import);
+            chosen.map(|m| (m.line, m.path.as_str()))
+        };
+        let imports = [
+            (1, "std::sync::atomic"),
+            (1, "std::sync::atomic::AtomicBool"),
+            (1, "std::thread"),
+            (2, "a::b"),
+        ];
+        assert_eq!(of(true).collect::<Vec<_>>(), imports);
+        assert!(of(false).any(|mention| mention == (3, "a::b")));
     }
 
     #[test]
-    fn words_stand_alone() {
-        assert_eq!(find_word("refuse use", "use"), Some(7));
-        assert_eq!(find_word("reuse used", "use"), None);
+    fn words_are_found_in_a_row() {
+        let code = Code::parse("fn f() {}\nx.f();", true).unwrap();
+        let found: Vec<_> = code.find(&["f", "("]).collect();
+        assert_eq!(found, [(1, "fn"), (2, ".")]);
     }
 }

@@ -1,8 +1,10 @@
 //! Where things are: the root, the build folder, the crates.
 
+use crate::process;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The crates whose protocols run under the model checkers.
 const MODELLED: &[&str] = &[
@@ -42,24 +44,21 @@ impl Workspace {
         // `cargo run` names the manifest; a bare start falls back to where it was built.
         let own = std::env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-        let root = own
-            .parent()
-            .context("xtask lies in a folder of the workspace")?
-            .to_owned();
+        let root = own.parent();
+        let root = root.context("xtask lies in a folder of the workspace")?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(dir) => std::path::absolute(dir)?,
             None => root.join("target"),
         };
+        let root = root.to_owned();
         Ok(Self { root, target })
     }
 
-    /// A tree at `root`, for tests.
-    #[cfg(test)]
-    pub(crate) fn at(root: &Path) -> Self {
-        Self {
-            root: root.to_owned(),
-            target: root.join("target"),
-        }
+    /// A cargo command that builds into the build folder.
+    pub(crate) fn cargo(&self, args: &str) -> Command {
+        let mut command = process::cargo(&self.root, args);
+        command.env("CARGO_TARGET_DIR", &self.target);
+        command
     }
 
     /// The crates below `crates/`, by name.
@@ -70,15 +69,10 @@ impl Workspace {
             if !manifest.is_file() {
                 continue;
             }
-            let table = read_toml(&manifest)?;
-            let package = table
-                .get("package")
-                .and_then(|package| package.get("name"))
-                .and_then(toml::Value::as_str)
-                .with_context(|| format!("{} names no package", manifest.display()))?
-                .to_owned();
+            let package = entry(&manifest, &["package", "name"])?;
+            let folder = file_name(&dir);
             members.push(Member {
-                folder: file_name(&dir),
+                folder,
                 dir,
                 package,
             });
@@ -86,76 +80,75 @@ impl Workspace {
         Ok(members)
     }
 
+    /// The field of all packages that the workspace sets: `version`.
+    pub(crate) fn package(&self, field: &str) -> Result<String> {
+        let manifest = self.root.join("Cargo.toml");
+        entry(&manifest, &["workspace", "package", field])
+    }
+
     /// `path` as it is printed: relative to the root.
     pub(crate) fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root)
-            .unwrap_or(path)
-            .display()
-            .to_string()
+        let path = path.strip_prefix(&self.root).unwrap_or(path);
+        path.display().to_string()
     }
 }
 
 impl Member {
-    /// True where its source is run under the model checkers.
+    /// Whether its source is run under the model checkers.
     pub(crate) fn is_modelled(&self) -> bool {
         MODELLED.contains(&self.folder.as_str())
     }
 
     /// Every Rust file below `src/`.
     pub(crate) fn sources(&self) -> Result<Vec<PathBuf>> {
-        let src = self.dir.join("src");
-        if !src.is_dir() {
-            return Ok(Vec::new());
-        }
-        files_below(&src, &|path| path.extension().is_some_and(|e| e == "rs"))
+        files_below(&self.dir.join("src"), "rs")
     }
 
     /// The names of the test targets that start with `prefix`: `tests/name.rs` or
     /// `tests/name/main.rs`.
     pub(crate) fn tests(&self, prefix: &str) -> Result<Vec<String>> {
-        let dir = self.dir.join("tests");
-        if !dir.is_dir() {
-            return Ok(Vec::new());
-        }
-        let is_target = |path: &&PathBuf| {
-            path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").is_file()
-        };
-        Ok(sorted(&dir)?
-            .iter()
-            .filter(is_target)
-            .filter_map(|path| path.file_stem()?.to_str())
-            .filter(|stem| stem.starts_with(prefix))
-            .map(str::to_owned)
-            .collect())
+        let is_target =
+            |path: &&PathBuf| has_extension(path, "rs") || path.join("main.rs").exists();
+        let entries = sorted(&self.dir.join("tests"))?;
+        let targets = entries.iter().filter(is_target);
+        let names = targets.filter_map(|path| path.file_stem()?.to_str());
+        let chosen = names.filter(|name| name.starts_with(prefix));
+        Ok(chosen.map(str::to_owned).collect())
     }
 }
 
-/// The entries of `dir`, by name.
+/// The entries of `dir`, by name; none if there is no such folder.
 pub(crate) fn sorted(dir: &Path) -> Result<Vec<PathBuf>> {
-    let mut entries = fs::read_dir(dir)
-        .with_context(|| format!("cannot list {}", dir.display()))?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<std::io::Result<Vec<_>>>()?;
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    let entries = entries.map(|entry| Ok(entry?.path()));
+    let mut entries = entries.collect::<Result<Vec<_>>>()?;
     entries.sort();
     Ok(entries)
 }
 
-/// The files below `dir` that `wanted` accepts, without build folders, reports and
-/// hidden folders.
-pub(crate) fn files_below(dir: &Path, wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
+/// The files below `dir` with this extension (with any if it is empty), without build folders,
+/// reports and hidden folders.
+pub(crate) fn files_below(dir: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in sorted(dir)? {
         if path.is_dir() {
             let name = file_name(&path);
-            let skipped = name.starts_with('.') || name == "target" || name == "corelay-report";
-            if !skipped && !path.is_symlink() {
-                found.extend(files_below(&path, wanted)?);
+            let is_skipped = name.starts_with('.') || name == "target" || name == "corelay-report";
+            if !is_skipped && !path.is_symlink() {
+                found.extend(files_below(&path, extension)?);
             }
-        } else if wanted(&path) {
+        } else if extension.is_empty() || has_extension(&path, extension) {
             found.push(path);
         }
     }
     Ok(found)
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
 }
 
 /// A text file.
@@ -165,26 +158,45 @@ pub(crate) fn read(path: &Path) -> Result<String> {
 
 /// A TOML file.
 pub(crate) fn read_toml(path: &Path) -> Result<toml::Table> {
-    read(path)?
-        .parse()
-        .with_context(|| format!("{} is not TOML", path.display()))
+    let table = read(path)?.parse();
+    table.with_context(|| format!("{} is not TOML", path.display()))
+}
+
+/// A text in a TOML file.
+fn entry(path: &Path, keys: &[&str]) -> Result<String> {
+    let table = toml::Value::Table(read_toml(path)?);
+    let found = keys.iter().try_fold(&table, |table, key| table.get(key));
+    let text = found.and_then(toml::Value::as_str);
+    let text = text.with_context(|| format!("{} has no {}", path.display(), keys.join(".")))?;
+    Ok(text.to_owned())
 }
 
 /// The last part of a path.
 pub(crate) fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
-/// A small tree of files for a test: path and content.
+/// A small tree of files for a test, path and content; crates get their manifests.
 #[cfg(test)]
-pub(crate) fn fake(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn fake(files: &[(&str, &str)]) -> (tempfile::TempDir, Workspace) {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    for (path, content) in files {
-        let path = dir.path().join(path);
+    let put = |path: &Path, content: &str| {
         fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
         fs::write(path, content).expect("a file");
+    };
+    for (path, content) in files {
+        put(&dir.path().join(path), content);
+        let mut parts = path.split('/');
+        if let (Some("crates"), Some(folder)) = (parts.next(), parts.next()) {
+            let manifest = dir.path().join("crates").join(folder).join("Cargo.toml");
+            if !manifest.exists() {
+                let name = format!("[package]\nname = \"corelay-{folder}\"\n");
+                put(&manifest, &name);
+            }
+        }
     }
-    dir
+    let root = dir.path().to_owned();
+    let target = root.join("target");
+    (dir, Workspace { root, target })
 }

@@ -1,6 +1,7 @@
 //! `corelay.h`, as cbindgen writes it from the Rust source.
 
 use super::DIR;
+use crate::steps::Verdict;
 use crate::tidy::Finding;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, anyhow};
@@ -19,12 +20,12 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 /// Writes the header.
-pub(crate) fn write(workspace: &Workspace) -> Result<()> {
+pub(crate) fn write(workspace: &Workspace) -> Result<Verdict> {
     let path = workspace.root.join(HEADER);
-    fs::write(&path, generate(workspace)?)
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let written = fs::write(&path, generate(workspace)?);
+    written.with_context(|| format!("cannot write {}", path.display()))?;
     println!("{HEADER} is written");
-    Ok(())
+    Ok(Verdict::of(true, ""))
 }
 
 /// Finds a header that is not what the source says.
@@ -54,9 +55,8 @@ fn generate(workspace: &Workspace) -> Result<String> {
     let mut header = Vec::new();
     builder.generate()?.write(&mut header);
     let header = String::from_utf8(header)?;
-    Ok(WORDS
-        .iter()
-        .fold(header, |header, (rust, c)| header.replace(rust, c)))
+    let replaced = |header: String, (rust, c): &(&str, &str)| header.replace(rust, c);
+    Ok(WORDS.iter().fold(header, replaced))
 }
 
 #[cfg(test)]
@@ -71,23 +71,24 @@ mod tests {
 
     #[test]
     fn a_header_is_written_and_kept() {
-        let files = [
+        let (_dir, workspace) = crate::workspace::fake(&[
             ("crates/capi/cbindgen.toml", CONFIG),
             ("crates/capi/src/status.rs", STATUS),
             ("crates/capi/src/servers.rs", ""),
             ("crates/capi/src/delegate.rs", ""),
             ("crates/capi/src/client.rs", ""),
             (HEADER, "old\n"),
-        ];
-        let dir = crate::workspace::fake(&files);
-        let workspace = Workspace::at(dir.path());
+        ]);
         let found = check(&workspace).unwrap();
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].place(), format!("{HEADER}:1"));
+        assert!(
+            found[0]
+                .to_string()
+                .starts_with(&format!("{HEADER}:1: is not"))
+        );
         write(&workspace).unwrap();
         assert_eq!(check(&workspace).unwrap(), []);
 
-        let path = dir.path().join(HEADER);
+        let path = workspace.root.join(HEADER);
         let header = fs::read_to_string(&path).unwrap();
         for wanted in [
             "CORELAY_OK = 0",

@@ -49,7 +49,7 @@ pub(crate) fn install(workspace: &Workspace, prefix: &Path) -> Result<Installed>
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    let version = version(workspace)?;
+    let version = workspace.package("version")?;
     let (interface, _) = version.rsplit_once('.').context("versions have dots")?;
     let shared = format!("libcorelay.so.{version}");
     copy(&dir.join("include/corelay.h"), &include.join("corelay.h"))?;
@@ -59,39 +59,25 @@ pub(crate) fn install(workspace: &Workspace, prefix: &Path) -> Result<Installed>
     let soname = format!("libcorelay.so.{interface}");
     link(&shared, &lib.join(&soname))?;
     link(&soname, &lib.join("libcorelay.so"))?;
-    let template = workspace::read(&dir.join("corelay.pc.in"))?;
-    let filled = [
-        ("@PREFIX@", installed.prefix.display().to_string()),
-        ("@VERSION@", version.clone()),
-        ("@REPOSITORY@", package(workspace, "repository")?),
-        ("@SYSTEM@", installed.system.join(" ")),
-    ]
-    .iter()
-    .fold(template, |text, (name, value)| text.replace(name, value));
+    let (prefix, system) = (installed.prefix.display(), installed.system.join(" "));
+    let filled = workspace::read(&dir.join("corelay.pc.in"))?
+        .replace("@PREFIX@", &prefix.to_string())
+        .replace("@VERSION@", &version)
+        .replace("@REPOSITORY@", &workspace.package("repository")?)
+        .replace("@SYSTEM@", &system);
     fs::write(lib.join("pkgconfig/corelay.pc"), filled)?;
-    println!(
-        "corelay {version} for C is in {}",
-        installed.prefix.display()
-    );
-    println!("a static link needs: {}", installed.system.join(" "));
+    println!("corelay {version} for C is in {prefix}");
+    println!("a static link needs: {system}");
     Ok(installed)
 }
 
 /// Builds both libraries, and gives the flags that the static one needs. Without the Rust
 /// library, beside which there is no optimisation of the whole.
 fn build(workspace: &Workspace) -> Result<Vec<String>> {
-    let mut command = process::cargo(&workspace.root);
-    command.args([
-        "rustc",
-        "--release",
-        "--locked",
-        "--package",
-        PACKAGE,
-        "--lib",
-    ]);
+    let mut command = workspace.cargo("rustc --release --locked --lib --package");
+    command.arg(PACKAGE);
     command.args(["--crate-type", "cdylib", "--crate-type", "staticlib"]);
     command.args(["--", "--print", "native-static-libs"]);
-    command.env("CARGO_TARGET_DIR", &workspace.target);
     println!("{}", process::shown(&command));
     let ended = process::capture(command, None)?;
     if !ended.good() {
@@ -104,23 +90,6 @@ fn system_libraries(output: &str) -> Result<Vec<String>> {
     let line = output.lines().find_map(|line| line.split_once(SYSTEM));
     let (_, flags) = line.context("rustc does not say what a static link needs")?;
     Ok(flags.split_whitespace().map(str::to_owned).collect())
-}
-
-fn version(workspace: &Workspace) -> Result<String> {
-    package(workspace, "version")
-}
-
-/// What the workspace says of all its packages.
-fn package(workspace: &Workspace, key: &str) -> Result<String> {
-    let manifest = workspace::read_toml(&workspace.root.join("Cargo.toml"))?;
-    let value = manifest
-        .get("workspace")
-        .and_then(|table| table.get("package"))
-        .and_then(|table| table.get(key))
-        .and_then(toml::Value::as_str);
-    Ok(value
-        .with_context(|| format!("the workspace has no {key}"))?
-        .to_owned())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

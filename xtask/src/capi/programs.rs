@@ -2,9 +2,10 @@
 
 use super::{DIR, Installed};
 use crate::process::{self, Ended};
+use crate::steps::Verdict;
 use crate::workspace::{self, Workspace};
 use anyhow::{Context, Result, bail};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -13,15 +14,15 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// A program, below the crate's folder.
-pub(crate) struct Program {
-    pub(crate) name: &'static str,
+struct Program {
+    name: &'static str,
     /// C, or a page with a program on it.
     source: &'static str,
     /// Command lines, the exit code and a part of what is printed then.
     runs: &'static [(&'static [&'static str], i32, &'static str)],
 }
 
-pub(crate) const PROGRAMS: &[Program] = &[
+const PROGRAMS: &[Program] = &[
     Program {
         name: "errors",
         source: "tests/c/errors.c",
@@ -74,35 +75,67 @@ impl Linked {
     }
 }
 
-/// Compiles a program into `dir`, with `flags` besides.
-pub(crate) fn compile(
+/// A way to build and start every program.
+pub(crate) struct Way<'a> {
+    pub(crate) linked: Linked,
+    /// Flags for the compiler.
+    pub(crate) flags: &'a [&'a str],
+    /// What the program is started by: words of a command.
+    pub(crate) under: &'a [String],
+}
+
+/// Compiles every program in each way into `dir`, and runs it.
+pub(crate) fn try_all(
+    workspace: &Workspace,
+    installed: &Installed,
+    ways: &[Way<'_>],
+    dir: &Path,
+) -> Result<Verdict> {
+    let mut complaints = 0;
+    for program in PROGRAMS {
+        for way in ways {
+            let path = compile(workspace, installed, program, way, dir)?;
+            for (args, code, says) in program.runs {
+                let ended = start(&path, args, way.under)?;
+                let line = format!("capi: `{} {}`", path.display(), args.join(" "));
+                if ended.code == Some(*code) && ended.output.contains(says) {
+                    println!("{line}: as it should");
+                } else {
+                    complaints += 1;
+                    let (how, output) = (ended.how(), ended.output);
+                    println!("{line} must end with {code} and say `{says}`, not: {how}\n{output}");
+                }
+            }
+        }
+    }
+    let builds = PROGRAMS.len() * ways.len();
+    let note = format!("{builds} builds of C programs, {complaints} complaints");
+    println!("capi: {note}");
+    Ok(Verdict::of(complaints == 0, note))
+}
+
+fn compile(
     workspace: &Workspace,
     installed: &Installed,
     program: &Program,
-    linked: Linked,
-    flags: &[&str],
+    way: &Way<'_>,
     dir: &Path,
 ) -> Result<PathBuf> {
-    std::fs::create_dir_all(dir)?;
-    let to = dir.join(format!("{}-{}", program.name, linked.name()));
+    let (name, linked) = (program.name, way.linked.name());
+    let to = dir.join(format!("{name}-{linked}"));
     let mut source = workspace.root.join(DIR).join(program.source);
-    if source
-        .extension()
-        .is_some_and(|extension| extension == "md")
-    {
+    if program.source.ends_with(".md") {
         let page = workspace::read(&source)?;
-        source = dir.join(format!("{}.c", program.name));
-        std::fs::write(
-            &source,
-            on_page(&page).context("there is no program on the page")?,
-        )?;
+        source = dir.join(format!("{name}.c"));
+        let program = on_page(&page).context("there is no program on the page")?;
+        std::fs::write(&source, program)?;
     }
     let mut command = compiler(dir);
-    command.args(flags).arg(&source).arg("-o").arg(&to);
-    if linked == Linked::Fixed {
+    command.args(way.flags).arg(&source).arg("-o").arg(&to);
+    if way.linked == Linked::Fixed {
         command.args(["-fno-pie", "-no-pie"]);
     }
-    command.args(library(installed, linked)?);
+    command.args(library(installed, way.linked)?);
     compiled(command)?;
     Ok(to)
 }
@@ -157,39 +190,13 @@ fn library(installed: &Installed, linked: Linked) -> Result<Vec<OsString>> {
     Ok(flags.chain([run_path]).collect())
 }
 
-/// Runs a compiled program in each of its ways; `under` is what it is started by.
-pub(crate) fn complaints(program: &Program, path: &Path, under: &[&str]) -> Result<Vec<String>> {
-    let mut complaints = Vec::new();
-    for (args, code, says) in program.runs {
-        let ended = start(path, args, under)?;
-        let line = format!("{} {}", path.display(), args.join(" "));
-        if ended.code == Some(*code) && ended.output.contains(says) {
-            println!("capi: {line}: as it should");
-        } else {
-            let how = ended.how();
-            complaints.push(format!(
-                "`{line}` must end with {code} and say `{says}`, not: {how}\n{}",
-                ended.output
-            ));
-        }
-    }
-    Ok(complaints)
-}
-
-pub(crate) fn start(path: &Path, args: &[&str], under: &[&str]) -> Result<Ended> {
+/// Runs a compiled program by the words of `under`.
+pub(crate) fn start(path: &Path, args: &[&str], under: &[String]) -> Result<Ended> {
     let dir = path.parent().context("a program lies in a folder")?;
-    let command = match under.split_first() {
-        None => {
-            let mut command = process::program(path, dir);
-            command.args(args);
-            command
-        }
-        Some((first, rest)) => {
-            let mut command = process::program(first, dir);
-            command.args(rest).arg(path).args(args);
-            command
-        }
-    };
+    let own = path.as_os_str();
+    let mut words = under.iter().map(OsStr::new).chain([own]);
+    let mut command = process::program(words.next().unwrap_or(own), dir);
+    command.args(words).args(args);
     process::capture(command, Some(LIMIT))
 }
 

@@ -3,8 +3,8 @@
 //! This checks code and clock. It says nothing about weak memory: the emulator runs on
 //! this machine's.
 
-use super::Came;
 use super::debian::Debian;
+use crate::steps::Verdict;
 use crate::workspace::Workspace;
 use anyhow::Result;
 
@@ -41,15 +41,16 @@ const NOT_EMULATED: &[&str] = &[
     "hostile_code_",
 ];
 
-pub(super) fn run(workspace: &Workspace) -> Result<Came> {
+pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     if std::env::consts::ARCH == "aarch64" {
-        return Ok(Came::Passed(
-            "this machine is one: `cargo test` has done it".to_owned(),
+        return Ok(Verdict::of(
+            true,
+            "this machine is one: `cargo test` has done it",
         ));
     }
     let debian = match prepare(workspace) {
         Ok(debian) => debian,
-        Err(error) => return Ok(Came::Cannot(format!("{error:#}"))),
+        Err(error) => return Ok(Verdict::NotDone(format!("{error:#}"))),
     };
     let root = debian.root.display();
     let mut targets = super::targets(workspace)?;
@@ -57,26 +58,21 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
 
     let mut command = debian.cargo(&workspace.root);
     super::test(&mut command, &targets);
-    command
-        .args(["--target", TRIPLE])
-        .args(debian.arguments())
-        .arg("--");
+    command.args(["--target", TRIPLE]).args(debian.arguments());
+    command.arg("--");
     for name in NOT_EMULATED {
         println!("aarch64: {name} is left out: it starts its own program again");
         command.args(["--skip", name]);
     }
-    command.env(
-        format!("{VARIABLES}_LINKER"),
-        debian.root.join("usr/bin/aarch64-linux-gnu-gcc"),
-    );
+    let linker = format!("{root}/usr/bin/aarch64-linux-gnu-gcc");
     let emulator = format!("{root}/usr/bin/qemu-aarch64-static -L {root}/usr/aarch64-linux-gnu");
-    command.env(format!("{VARIABLES}_RUNNER"), emulator);
     // The C library's linker script names its parts from the root on.
-    command.env(
-        "RUSTFLAGS",
-        format!("-Clink-arg=--sysroot={root} --cfg corelay_emulated"),
-    );
-    command.env("CARGO_TARGET_DIR", workspace.target.join("aarch64"));
+    let flags = format!("-Clink-arg=--sysroot={root} --cfg corelay_emulated");
+    command
+        .env(format!("{VARIABLES}_LINKER"), linker)
+        .env(format!("{VARIABLES}_RUNNER"), emulator)
+        .env("RUSTFLAGS", flags)
+        .env("CARGO_TARGET_DIR", workspace.target.join("aarch64"));
     super::tested(command)
 }
 

@@ -1,7 +1,8 @@
 //! AddressSanitizer, with leak detection, on the stable toolchain.
 
-use super::{Came, canary};
+use super::canary;
 use crate::process;
+use crate::steps::Verdict;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use std::path::Path;
@@ -10,29 +11,25 @@ use std::process::Command;
 /// The leaks that tests make on purpose.
 const LEAKS: &str = "xtask/src/deep/leaks.txt";
 
-pub(super) fn run(workspace: &Workspace) -> Result<Came> {
+pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     if !cfg!(target_os = "linux") {
-        return Ok(Came::Cannot(
-            "AddressSanitizer is set up for Linux only".to_owned(),
-        ));
+        let why = "AddressSanitizer is set up for Linux only";
+        return Ok(Verdict::NotDone(why.to_owned()));
     }
     let cargo = |dir: &Path| sanitized(workspace, dir);
     let home = workspace.target.join("deep").join("canary-address");
     if let Err(error) = canary::must_die(cargo, &home, canary::FREED, "heap-use-after-free") {
-        return Ok(Came::Cannot(format!("{error:#}")));
+        return Ok(Verdict::NotDone(format!("{error:#}")));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|dir| dir.join("llvm-symbolizer").is_file()) {
+    if !process::is_installed("llvm-symbolizer") {
         println!(
             "address: no llvm-symbolizer: stacks have no names, leaks on purpose are reported"
         );
     }
     let mut command = cargo(&workspace.root);
     let leaks = workspace.root.join(LEAKS);
-    command.env(
-        "LSAN_OPTIONS",
-        format!("suppressions={}:print_suppressions=0", leaks.display()),
-    );
+    let options = format!("suppressions={}:print_suppressions=0", leaks.display());
+    command.env("LSAN_OPTIONS", options);
     let mut targets = super::targets(workspace)?;
     // What it counts depends on where frames lie, and the sanitizer moves them.
     targets.retain(|target| target.folder != "lines");
@@ -41,15 +38,14 @@ pub(super) fn run(workspace: &Workspace) -> Result<Came> {
 }
 
 fn sanitized(workspace: &Workspace, dir: &Path) -> Command {
-    let mut command = process::cargo(dir);
-    // The runtime comes with the toolchain; the flag is not stable.
-    command.env("RUSTC_BOOTSTRAP", "1");
-    command.env("RUSTFLAGS", "-Zsanitizer=address --cfg corelay_asan");
-    command.env("CARGO_TARGET_DIR", workspace.target.join("address"));
-    // With a target named, build scripts and macros are left uninstrumented.
-    command.env(
-        "CARGO_BUILD_TARGET",
-        format!("{}-unknown-linux-gnu", std::env::consts::ARCH),
-    );
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut command = process::cargo(dir, "");
+    command
+        // The runtime comes with the toolchain; the flag is not stable.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address --cfg corelay_asan")
+        .env("CARGO_TARGET_DIR", workspace.target.join("address"))
+        // With a target named, build scripts and macros are left uninstrumented.
+        .env("CARGO_BUILD_TARGET", target);
     command
 }

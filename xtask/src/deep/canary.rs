@@ -1,5 +1,6 @@
-//! A sanitizer that finds nothing in a program with a bug is not at work.
+//! A tool that finds nothing in a program with a bug is not at work.
 
+use crate::process::Ended;
 use anyhow::{Result, bail};
 use std::fs;
 use std::path::Path;
@@ -20,8 +21,8 @@ pub(super) const RACE: &str = include_str!("canary/race.rs");
 /// A freed box is read.
 pub(super) const FREED: &str = include_str!("canary/freed.rs");
 
-/// Runs the test `source` by `cargo`, which sets the sanitizer up, and demands that it
-/// fails with `message`.
+/// Runs the test `source` in `dir` by `cargo`, which sets the sanitizer up, and demands that
+/// it fails with `message`.
 pub(super) fn must_die(
     cargo: impl Fn(&Path) -> Command,
     dir: &Path,
@@ -33,12 +34,14 @@ pub(super) fn must_die(
     fs::write(dir.join("src/lib.rs"), source)?;
     let mut command = cargo(dir);
     command.args(["test", "--lib"]);
-    let ended = crate::process::capture(command, None)?;
+    has_died(&crate::process::capture(command, None)?, message)
+}
+
+/// Demands that a program has failed with `message`.
+pub(super) fn has_died(ended: &Ended, message: &str) -> Result<()> {
     if ended.good() || !ended.output.contains(message) {
-        bail!(
-            "the sanitizer did not report `{message}` in a program that has it:\n{}",
-            ended.output
-        );
+        let output = &ended.output;
+        bail!("`{message}` is not reported in a program that has it:\n{output}");
     }
     println!("canary: `{message}` is reported");
     Ok(())

@@ -3,30 +3,31 @@
 //! Fences become read-modify-writes (`--cfg corelay_tsan`), because ThreadSanitizer does
 //! not understand fences; the asymmetric barrier is therefore not what is tested here.
 
+use super::canary;
 use super::debian::{self, Debian};
-use super::{Came, canary};
+use crate::steps::Verdict;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-pub(super) fn run(workspace: &Workspace) -> Result<Came> {
+pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     let debian = match prepare(workspace) {
         Ok(debian) => debian,
-        Err(error) => return Ok(Came::Cannot(format!("{error:#}"))),
+        Err(error) => return Ok(Verdict::NotDone(format!("{error:#}"))),
     };
     let cargo = |dir: &Path| sanitized(&debian, workspace, dir);
     let home = workspace.target.join("deep").join("canary-thread");
     if let Err(error) = canary::must_die(cargo, &home, canary::RACE, "data race") {
-        return Ok(Came::Cannot(format!("{error:#}")));
+        return Ok(Verdict::NotDone(format!("{error:#}")));
     }
     let mut command = cargo(&workspace.root);
     super::test(&mut command, &super::targets(workspace)?);
     command.args(debian.arguments());
-    let came = super::tested(command)?;
+    let verdict = super::tested(command)?;
     println!("thread: Debian's rustc {}", debian.release());
-    Ok(came)
+    Ok(verdict)
 }
 
 fn prepare(workspace: &Workspace) -> Result<Debian> {
@@ -46,27 +47,24 @@ fn prepare(workspace: &Workspace) -> Result<Debian> {
 }
 
 fn sanitized(debian: &Debian, workspace: &Workspace, dir: &Path) -> Command {
-    let mut command = debian.cargo(dir);
-    command.env("RUSTC_BOOTSTRAP", "1");
-    command.env("CARGO_UNSTABLE_BUILD_STD", "std,test");
+    let target = debian::multiarch().replace("-linux", "-unknown-linux");
     // Fibres leave functions on other stacks than they have entered them: so it does not count
     // what is entered and left. Its reports then name the innermost function only.
     let flags = "-Zsanitizer=thread --cfg corelay_tsan \
                  -Cllvm-args=-tsan-instrument-func-entry-exit=0";
-    command.env("RUSTFLAGS", flags);
-    command.env("CARGO_TARGET_DIR", workspace.target.join("thread"));
-    command.env(
-        "CARGO_BUILD_TARGET",
-        debian::multiarch().replace("-linux", "-unknown-linux"),
-    );
-    // What prints a backtrace takes more of a stack, in larger frames, than a fibre has.
-    command.env("RUST_BACKTRACE", "0");
     let symbolizer = format!("usr/lib/llvm-{}/bin/llvm-symbolizer", debian.llvm());
     let symbolizer = debian.root.join(symbolizer);
-    let options = format!(
-        "halt_on_error=1 external_symbolizer_path={}",
-        symbolizer.display()
-    );
-    command.env("TSAN_OPTIONS", options);
+    let symbolizer = symbolizer.display();
+    let options = format!("halt_on_error=1 external_symbolizer_path={symbolizer}");
+    let mut command = debian.cargo(dir);
+    command
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_UNSTABLE_BUILD_STD", "std,test")
+        .env("RUSTFLAGS", flags)
+        .env("CARGO_TARGET_DIR", workspace.target.join("thread"))
+        .env("CARGO_BUILD_TARGET", target)
+        // What prints a backtrace takes more of a stack, in larger frames, than a fibre has.
+        .env("RUST_BACKTRACE", "0")
+        .env("TSAN_OPTIONS", options);
     command
 }

@@ -1,8 +1,7 @@
-//! Orderings and fences that no entry speaks of.
+//! Entries without their text or their test, and orderings and fences without an entry.
 
-use super::entry::Entry;
-use super::matching;
-use crate::source::{self, Code};
+use super::entry::{Entry, Proof};
+use crate::source::{Code, line_of};
 use crate::tidy::Finding;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
@@ -12,18 +11,52 @@ use std::collections::BTreeSet;
 const FACADE: &str = "crates/sync/src/facade";
 
 /// What an entry can weaken.
-const STRONG: &[&str] = &[
-    "Ordering::Acquire",
-    "Ordering::Release",
-    "Ordering::AcqRel",
-    "Ordering::SeqCst",
-];
+const STRONG: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
 
 /// What orders without naming an ordering.
 const FENCES: &[&str] = &["fence", "light", "heavy"];
 
+/// Entries whose text does not stand in its file, or whose test does not exist.
+pub(super) fn stale(workspace: &Workspace, entries: &[Entry]) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for entry in entries {
+        let located = match entry.path.is_file() {
+            true => entry.locate(&workspace::read(&entry.path)?).map(drop),
+            false => Err("does not exist".to_owned()),
+        };
+        let text = located.map_err(|what| format!("{}: {what}", entry.file));
+        let test = entry.proof.as_ref().map(|proof| missing(workspace, proof));
+        for what in [text.err(), test.transpose()?.flatten()] {
+            findings.extend(what.map(|what| Finding::error(entry.place.clone(), what)));
+        }
+    }
+    Ok(findings)
+}
+
+/// Says which test is missing if its file has no function of that name.
+fn missing(workspace: &Workspace, proof: &Proof) -> Result<Option<String>> {
+    let (target, test) = (&proof.target, &proof.test);
+    let dir = workspace.root.join("crates").join(&target.folder);
+    let tests = dir.join("tests").join(&target.name);
+    let files = match target.name.as_str() {
+        "lib" => workspace::files_below(&dir.join("src"), "rs")?,
+        _ if tests.join("main.rs").is_file() => workspace::files_below(&tests, "rs")?,
+        _ => vec![tests.with_extension("rs")],
+    };
+    let name = test.rsplit("::").next().unwrap_or(test);
+    for file in files.iter().filter(|file| file.is_file()) {
+        // Looking at the text first spares most of the reading.
+        let is_named = workspace::read(file)?.contains(&format!("fn {name}"));
+        if is_named && Code::read(file)?.find(&["fn", name]).next().is_some() {
+            return Ok(None);
+        }
+    }
+    let (folder, file) = (&target.folder, &target.name);
+    Ok(Some(format!("crate {folder} has no test {file}::{test}")))
+}
+
 /// A warning for each line with an ordering or a fence and no entry.
-pub(crate) fn unmapped(workspace: &Workspace, entries: &[Entry]) -> Result<Vec<Finding>> {
+pub(super) fn unmapped(workspace: &Workspace, entries: &[Entry]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for member in workspace.members()? {
         if !member.is_modelled() {
@@ -34,63 +67,41 @@ pub(crate) fn unmapped(workspace: &Workspace, entries: &[Entry]) -> Result<Vec<F
                 continue;
             }
             let source = workspace::read(&path)?;
-            let mut mapped = BTreeSet::new();
-            for entry in entries.iter().filter(|entry| entry.path == path) {
-                if let Ok(range) = matching::locate(entry, &source) {
-                    mapped.extend(
-                        source::line_of(&source, range.start)..=source::line_of(&source, range.end),
-                    );
-                }
+            let mut unmapped = orderings(&Code::shipped(&path)?);
+            let of_file = entries.iter().filter(|entry| entry.path == path);
+            for range in of_file.filter_map(|entry| entry.locate(&source).ok()) {
+                let lines = line_of(&source, range.start)..=line_of(&source, range.end);
+                unmapped.retain(|line| !lines.contains(line));
             }
-            let shown = workspace.shown(&path);
-            for (line, code) in Code::without_tests(&source).lines() {
-                if is_ordering(code) && !mapped.contains(&line) {
-                    let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
-                    let what = format!("unmapped: {code}; add an entry to mutants.toml");
-                    findings.push(Finding::warning(format!("{shown}:{line}"), what));
-                }
+            for line in unmapped {
+                let place = format!("{}:{line}", workspace.shown(&path));
+                let code = source.lines().nth(line - 1).unwrap_or_default().trim();
+                let what = format!("unmapped: {code}; add an entry to mutants.toml");
+                findings.push(Finding::warning(place, what));
             }
         }
     }
     Ok(findings)
 }
 
-fn is_ordering(code: &str) -> bool {
-    STRONG
-        .iter()
-        .any(|name| source::find_word(code, name).is_some())
-        || FENCES.iter().any(|name| is_called(code, name))
-}
-
-/// `name(` as a call, not as its definition.
-fn is_called(code: &str, name: &str) -> bool {
-    source::find_word(code, name).is_some_and(|at| {
-        code[at + name.len()..].starts_with('(') && !code[..at].trim_end().ends_with("fn")
-    })
+/// The lines that name a strong ordering or call a fence.
+fn orderings(code: &Code) -> BTreeSet<usize> {
+    let mut lines = BTreeSet::new();
+    for name in STRONG {
+        lines.extend(code.find(&["Ordering", "::", name]).map(|(line, _)| line));
+    }
+    for name in FENCES {
+        let found = code.find(&[name, "("]);
+        let calls = found.filter(|(_, before)| *before != "fn");
+        lines.extend(calls.map(|(line, _)| line));
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::load;
     use super::*;
-    use crate::workspace::fake;
-
-    fn lines(source: &str, map: &str) -> Vec<String> {
-        let dir = fake(&[
-            (
-                "crates/locks/Cargo.toml",
-                "[package]\nname = \"corelay-locks\"\n",
-            ),
-            ("crates/locks/src/a.rs", source),
-            ("crates/locks/mutants.toml", map),
-        ]);
-        let workspace = Workspace::at(dir.path());
-        let (entries, _) = super::super::entry::load(&workspace).unwrap();
-        let found = unmapped(&workspace, &entries).unwrap();
-        found
-            .iter()
-            .map(|finding| finding.place().to_owned())
-            .collect()
-    }
 
     const SOURCE: &str = "\
 x.load(Ordering::Acquire);
@@ -99,31 +110,75 @@ pub fn light() {}
 barrier::light();
 #[cfg(test)]
 mod tests { fn f() { x.load(Ordering::SeqCst); } }
+x.swap(1, Ordering::Acquire);
 ";
 
+    #[track_caller]
+    fn finds(
+        check: fn(&Workspace, &[Entry]) -> Result<Vec<Finding>>,
+        fields: &str,
+        wanted: &[&str],
+    ) {
+        let map = format!("[[mutant]]\nfile = \"src/a.rs\"\n{fields}\n");
+        let (_dir, workspace) = workspace::fake(&[
+            ("crates/locks/mutants.toml", &map),
+            ("crates/locks/src/a.rs", SOURCE),
+            ("crates/locks/tests/loom_a.rs", "fn hand_over() {}"),
+            ("crates/locks/tests/suite/main.rs", "mod part;"),
+            ("crates/locks/tests/suite/part.rs", "fn in_a_part() {}"),
+            ("crates/sync/src/facade/std.rs", SOURCE),
+        ]);
+        let (entries, findings) = load(&workspace).unwrap();
+        assert_eq!(findings, []);
+        let found = check(&workspace, &entries).unwrap();
+        let found: Vec<_> = found.iter().map(Finding::to_string).collect();
+        let fits = found.iter().zip(wanted).all(|(f, w)| f.contains(w));
+        assert!(fits && found.len() == wanted.len(), "{found:#?}");
+    }
+
     #[test]
-    fn only_strong_orderings_outside_comments_and_tests_count() {
-        assert_eq!(
-            lines(SOURCE, ""),
-            ["crates/locks/src/a.rs:1", "crates/locks/src/a.rs:4"]
+    fn strong_orderings_and_fences_need_an_entry() {
+        let place = |line| format!("crates/locks/src/a.rs:{line}: warning: unmapped");
+        let (first, fence, last) = (place(1), place(4), place(7));
+        let none = "find = \"Relaxed\"\nreason = \"r\"";
+        finds(unmapped, none, &[&first, &fence, &last]);
+        let one = "find = \"x.load(Ordering::Acquire)\"\nreason = \"r\"";
+        finds(unmapped, one, &[&fence, &last]);
+    }
+
+    #[test]
+    fn text_that_is_gone_or_ambiguous_is_found() {
+        finds(stale, "find = \"x.swap\"\nreason = \"r\"", &[]);
+        finds(stale, "find = \"Acquire\"\nnth = 3\nreason = \"r\"", &[]);
+        let gone = "find = \"Release\"\nreason = \"r\"";
+        finds(
+            stale,
+            gone,
+            &["mutants.toml:3: locks/src/a.rs: the text of `find` is not there"],
+        );
+        finds(stale, "find = \"Acquire\"\nreason = \"r\"", &["3 times"]);
+        finds(
+            stale,
+            "find = \"Acquire\"\nnth = 0\nreason = \"r\"",
+            &["3 times"],
+        );
+        finds(
+            stale,
+            "find = \"Acquire\"\nnth = 4\nreason = \"r\"",
+            &["3 times"],
         );
     }
 
     #[test]
-    fn the_facade_only_hands_on() {
-        let dir = fake(&[
-            (
-                "crates/sync/Cargo.toml",
-                "[package]\nname = \"corelay-sync\"\n",
-            ),
-            ("crates/sync/src/facade/std.rs", SOURCE),
-        ]);
-        assert_eq!(unmapped(&Workspace::at(dir.path()), &[]).unwrap(), []);
-    }
-
-    #[test]
-    fn an_entry_maps_its_lines() {
-        let map = "[[mutant]]\nfile = \"src/a.rs\"\nfind = \"x.load(Ordering::Acquire)\"\nnth = 1\nreason = \"r\"\n";
-        assert_eq!(lines(SOURCE, map), ["crates/locks/src/a.rs:4"]);
+    fn a_test_that_is_gone_is_found() {
+        let with = |test: &str, wanted: &[_]| {
+            let fields = format!("find = \"x.swap\"\nreplace = \"\"\ntest = \"{test}\"");
+            finds(stale, &fields, wanted);
+        };
+        with("loom_a::hand_over", &[]);
+        with("suite::part::in_a_part", &[]);
+        with("loom_b::hand_over", &["no test loom_b::hand_over"]);
+        with("loom_a::hand", &["no test loom_a::hand"]);
+        with("lib::tests::hand_over", &["no test lib::tests::hand_over"]);
     }
 }

@@ -1,10 +1,12 @@
 //! The entries of `mutants.toml`.
 
+use crate::binaries::Target;
 use crate::source;
 use crate::tidy::Finding;
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, Member, Workspace};
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use std::ops::Range;
 use std::path::PathBuf;
 
 #[derive(Deserialize)]
@@ -33,9 +35,7 @@ struct Written {
 /// An entry whose fields make sense together.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The crate of the file: `locks`.
-    pub(crate) folder: String,
-    /// The file, relative to the crate.
+    /// Crate and file: `locks/src/mcs.rs`.
     pub(crate) file: String,
     /// The file.
     pub(crate) path: PathBuf,
@@ -43,49 +43,59 @@ pub(crate) struct Entry {
     pub(crate) place: String,
     /// The text that is there now.
     pub(crate) find: String,
-    /// Which occurrence of it, from 1; `None` where it must be the only one.
-    pub(crate) nth: Option<usize>,
-    /// What it stands or falls by.
-    pub(crate) proof: Proof,
+    /// Which occurrence of it, from 1; `None` if it must be the only one.
+    nth: Option<usize>,
+    /// `None` if no test can fail; the map says why.
+    pub(crate) proof: Option<Proof>,
 }
 
-/// Why the ordering is what it is.
+/// A test that shows why the ordering is what it is.
 #[derive(Debug)]
-pub(crate) enum Proof {
-    /// With `replace` in its place this test fails.
-    Test {
-        replace: String,
-        /// The crate of the test: its folder.
-        folder: String,
-        /// The file in `tests/`, or `lib`.
-        file: String,
-        /// The test's path in that file.
-        test: String,
-        /// It fails by never ending.
-        hangs: bool,
-    },
-    /// No test can fail; the map says why.
-    Reason,
+pub(crate) struct Proof {
+    /// With this in its place the test fails.
+    pub(crate) replace: String,
+    pub(crate) target: Target,
+    /// The test's path in its file.
+    pub(crate) test: String,
+    /// Whether it fails by never ending.
+    pub(crate) hangs: bool,
 }
 
 impl Entry {
     /// `locks/src/mcs.rs loom_mcs::hand_over`: what a filter is matched with.
     pub(crate) fn label(&self) -> String {
-        let file = format!("{}/{}", self.folder, self.file);
         match &self.proof {
-            Proof::Test {
-                file: target, test, ..
-            } => format!("{file} {target}::{test}"),
-            Proof::Reason => file,
+            Some(proof) => format!("{} {}::{}", self.file, proof.target.name, proof.test),
+            None => self.file.clone(),
         }
+    }
+
+    /// Where its text stands in `source`, or why that cannot be told.
+    pub(crate) fn locate(&self, source: &str) -> Result<Range<usize>, String> {
+        let places = source.match_indices(&self.find).map(|(at, _)| at);
+        let places: Vec<usize> = places.collect();
+        let times = places.len();
+        let at = match (self.nth, places.as_slice()) {
+            (_, []) => return Err("the text of `find` is not there any more".to_owned()),
+            (None, [at]) => Some(at),
+            (None, _) => None,
+            (Some(nth), _) => nth.checked_sub(1).and_then(|index| places.get(index)),
+        };
+        let at = *at.ok_or_else(|| {
+            format!(
+                "the text of `find` stands there {times} times; give more of it or another `nth`"
+            )
+        })?;
+        Ok(at..at + self.find.len())
     }
 }
 
 /// Reads every crate's map: the entries, and what is wrong with others.
 pub(crate) fn load(workspace: &Workspace) -> Result<(Vec<Entry>, Vec<Finding>)> {
+    let members = workspace.members()?;
     let mut entries = Vec::new();
     let mut findings = Vec::new();
-    for member in workspace.members()? {
+    for member in &members {
         let path = member.dir.join("mutants.toml");
         if !path.is_file() {
             continue;
@@ -96,82 +106,65 @@ pub(crate) fn load(workspace: &Workspace) -> Result<(Vec<Entry>, Vec<Finding>)> 
         for written in map.mutant {
             let line = source::line_of(&text, written.find.span().start);
             let place = format!("{shown}:{line}");
-            let at = place.clone();
-            match understand(written, &member.folder) {
-                Ok((file, find, nth, proof)) => entries.push(Entry {
-                    folder: member.folder.clone(),
-                    path: member.dir.join(&file),
-                    file,
+            match proof(&written, member, &members) {
+                Ok(proof) => entries.push(Entry {
+                    file: format!("{}/{}", member.folder, written.file),
+                    path: member.dir.join(&written.file),
                     place,
-                    find,
-                    nth,
+                    find: written.find.into_inner(),
+                    nth: written.nth,
                     proof,
                 }),
-                Err(what) => findings.push(Finding::error(at, what)),
+                Err(what) => findings.push(Finding::error(place, what)),
             }
         }
     }
     Ok((entries, findings))
 }
 
-type Understood = (String, String, Option<usize>, Proof);
-
-fn understand(written: Written, own: &str) -> Result<Understood, String> {
-    let find = written.find.into_inner();
+/// The proof of an entry, or what is wrong with it.
+fn proof(written: &Written, own: &Member, members: &[Member]) -> Result<Option<Proof>, String> {
+    let find = written.find.get_ref();
     if find.trim().is_empty() {
         return Err("`find` is empty; give the text of the ordering".to_owned());
     }
-    let proof = match (written.test, written.reason) {
-        (Some(test), None) => {
-            let replace = written
-                .replace
-                .ok_or("`test` needs a `replace`; say what to weaken")?;
-            if replace == find {
-                return Err("`replace` is the same as `find`; weaken something".to_owned());
-            }
-            let (file, test) = test
-                .split_once("::")
-                .ok_or("`test` is not file::test; write for instance loom_mcs::hand_over")?;
-            Proof::Test {
-                replace,
-                folder: written.test_crate.unwrap_or_else(|| own.to_owned()),
-                file: file.to_owned(),
-                test: test.to_owned(),
-                hangs: written.hangs,
-            }
-        }
-        (None, Some(reason)) if !reason.trim().is_empty() => Proof::Reason,
+    let test = match (&written.test, &written.reason) {
+        (Some(test), None) => test,
+        (None, Some(reason)) if !reason.trim().is_empty() => return Ok(None),
         _ => return Err("give either a `test` that fails or the `reason` why none can".to_owned()),
     };
-    Ok((written.file, find, written.nth, proof))
+    let replace = written.replace.clone();
+    let replace = replace.ok_or("`test` needs a `replace`; say what to weaken")?;
+    if replace == *find {
+        return Err("`replace` is the same as `find`; weaken something".to_owned());
+    }
+    let parts = test.split_once("::");
+    let (file, test) =
+        parts.ok_or("`test` is not file::test; write for instance loom_mcs::hand_over")?;
+    let folder = written.test_crate.as_ref().unwrap_or(&own.folder);
+    let member = members.iter().find(|member| member.folder == *folder);
+    let member = member.ok_or_else(|| format!("there is no crate {folder}"))?;
+    Ok(Some(Proof {
+        replace,
+        target: Target::new(member, file),
+        test: test.to_owned(),
+        hangs: written.hangs,
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::fake;
 
-    fn load_map(map: &str) -> (Vec<Entry>, Vec<Finding>) {
-        let manifest = "[package]\nname = \"corelay-locks\"\n";
-        let dir = fake(&[
-            ("crates/locks/Cargo.toml", manifest),
-            ("crates/locks/mutants.toml", map),
-        ]);
-        load(&Workspace::at(dir.path())).unwrap()
-    }
-
-    fn complaint(fields: &str) -> String {
+    fn load_map(fields: &str) -> (Vec<Entry>, Vec<Finding>) {
         let map = format!("[[mutant]]\nfile = \"src/a.rs\"\nfind = \"x\"\n{fields}\n");
-        let (entries, findings) = load_map(&map);
-        assert!(entries.is_empty(), "{fields}");
-        findings[0].to_string()
+        let (_dir, workspace) = workspace::fake(&[("crates/locks/mutants.toml", &map)]);
+        load(&workspace).unwrap()
     }
 
     #[test]
     fn an_entry_is_read() {
-        let (entries, findings) = load_map(
-            "[[mutant]]\nfile = \"src/a.rs\"\nfind = \"x\"\nreplace = \"y\"\ntest = \"loom_a::b::c\"\n",
-        );
+        let (entries, findings) = load_map("replace = \"y\"\ntest = \"loom_a::b::c\"");
         assert!(findings.is_empty());
         assert_eq!(entries[0].label(), "locks/src/a.rs loom_a::b::c");
         assert_eq!(entries[0].place, "crates/locks/mutants.toml:3");
@@ -179,12 +172,25 @@ mod tests {
 
     #[test]
     fn half_entries_are_found() {
-        assert!(complaint("").contains("either a `test`"));
-        assert!(complaint("test = \"loom_a::b\"").contains("needs a `replace`"));
-        assert!(complaint("reason = \" \"").contains("either a `test`"));
-        assert!(complaint("test = \"loom_a::b\"\nreplace = \"x\"").contains("the same"));
-        assert!(complaint("test = \"loom_a\"\nreplace = \"y\"").contains("not file::test"));
-        let both = "test = \"loom_a::b\"\nreplace = \"y\"\nreason = \"none\"";
-        assert!(complaint(both).contains("either a `test`"));
+        let test = "test = \"loom_a::b\"";
+        for (fields, wanted) in [
+            ("", "either a `test`"),
+            (test, "needs a `replace`"),
+            ("reason = \" \"", "either a `test`"),
+            (&format!("{test}\nreplace = \"x\""), "the same"),
+            ("test = \"loom_a\"\nreplace = \"y\"", "not file::test"),
+            (
+                &format!("{test}\nreplace = \"y\"\nreason = \"no\""),
+                "either",
+            ),
+            (
+                &format!("{test}\nreplace = \"y\"\ncrate = \"no\""),
+                "no crate no",
+            ),
+        ] {
+            let (entries, findings) = load_map(fields);
+            assert!(entries.is_empty(), "{fields}");
+            assert!(findings[0].to_string().contains(wanted), "{findings:?}");
+        }
     }
 }

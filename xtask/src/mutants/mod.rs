@@ -22,104 +22,76 @@
 
 mod coverage;
 mod entry;
-mod matching;
 mod run;
 mod tree;
 
-use crate::Verdict;
+use crate::steps::Verdict;
 use crate::tidy::Finding;
 use crate::workspace::Workspace;
 use anyhow::Result;
-use entry::{Entry, Proof};
+use entry::Entry;
 
-/// The flags of `cargo xtask mutants`.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// What `cargo xtask mutants` does.
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
-    pub(crate) check: bool,
-    pub(crate) strict: bool,
-    /// Only entries whose `crate/file:line test` contains this.
-    pub(crate) filter: Option<String>,
+    /// Only entries whose `crate/source file file::test` contains this
+    filter: Option<String>,
+    /// Only verify that every entry still matches the source
+    #[arg(long)]
+    check: bool,
+    /// An ordering or fence without an entry is an error
+    #[arg(long)]
+    strict: bool,
 }
 
 impl Options {
-    /// Reads the arguments; `None` where one is not understood.
-    pub(crate) fn parse(args: &[&str]) -> Option<Self> {
-        let mut options = Self::default();
-        for &arg in args {
-            match arg {
-                "--check" => options.check = true,
-                "--strict" => options.strict = true,
-                _ if arg.starts_with('-') || options.filter.is_some() => return None,
-                _ => options.filter = Some(arg.to_owned()),
-            }
-        }
-        Some(options)
-    }
+    /// What the gate does.
+    pub(crate) const CHECK: Self = Self {
+        filter: None,
+        check: true,
+        strict: false,
+    };
 }
 
 /// Checks the map, and without `--check` applies every mutant.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Verdict> {
-    let (entries, mut stale) = entry::load(workspace)?;
-    stale.extend(matching::check(workspace, &entries)?);
-    for finding in &stale {
+    let (entries, mut findings) = entry::load(workspace)?;
+    findings.extend(coverage::stale(workspace, &entries)?);
+    let stale = findings.len();
+    let mut is_good = stale == 0;
+    let filter = options.filter.as_deref();
+    if filter.is_none() {
+        findings.extend(coverage::unmapped(workspace, &entries)?);
+    }
+    for finding in &findings {
         println!("{finding}");
     }
-    let mut good = stale.is_empty();
-    if options.check {
-        let reasons = entries
-            .iter()
-            .filter(|e| matches!(e.proof, Proof::Reason))
-            .count();
-        println!(
-            "mutants: {} entries, {} with a test, {reasons} with a reason; {} do not match",
-            entries.len(),
-            entries.len() - reasons,
-            stale.len()
-        );
-    } else {
-        let wanted = |entry: &&Entry| {
-            options
-                .filter
-                .as_ref()
-                .is_none_or(|filter| entry.label().contains(filter.as_str()))
-        };
-        let chosen: Vec<&Entry> = entries.iter().filter(wanted).collect();
-        if let (Some(filter), true) = (&options.filter, chosen.is_empty()) {
-            anyhow::bail!("no entry matches `{filter}`");
-        }
-        good &= run::all(workspace, &chosen)?;
+    let tested = entries.iter().filter(|entry| entry.proof.is_some()).count();
+    let (all, reasons) = (entries.len(), entries.len() - tested);
+    println!("mutants: {all} entries, {tested} with a test, {reasons} with a reason");
+    let mut note = format!("{stale} entries do not match");
+    if filter.is_none() {
+        let unmapped = findings.len() - stale;
+        note += &format!(", {unmapped} orderings and fences have no entry");
+        is_good &= !options.strict || unmapped == 0;
     }
-    if options.filter.is_none() {
-        let unmapped = coverage::unmapped(workspace, &entries)?;
-        for finding in &unmapped {
-            println!("{finding}");
+    println!("mutants: {note}");
+    if !options.check {
+        let is_chosen = |entry: &&Entry| entry.label().contains(filter.unwrap_or_default());
+        let chosen: Vec<&Entry> = entries.iter().filter(is_chosen).collect();
+        if chosen.is_empty() {
+            anyhow::bail!("no entry matches `{}`", filter.unwrap_or_default());
         }
-        println!(
-            "mutants: {} orderings and fences have no entry",
-            unmapped.len()
-        );
-        good &= !options.strict || unmapped.is_empty();
+        let (all_caught, counts) = run::all(workspace, &chosen)?;
+        note = counts;
+        is_good &= all_caught;
     }
-    Ok(Verdict::of(good))
+    Ok(Verdict::of(is_good, note))
 }
 
-/// The entries that no longer match the source, for `tidy`.
+/// The entries that do not match the source, for `tidy`.
 pub(crate) fn stale(workspace: &Workspace) -> Result<Vec<Finding>> {
-    let (entries, mut stale) = entry::load(workspace)?;
-    stale.extend(matching::check(workspace, &entries)?);
-    Ok(stale)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flags_and_filter_are_read() {
-        let options = Options::parse(&["--check", "mcs", "--strict"]).unwrap();
-        assert!(options.check && options.strict);
-        assert_eq!(options.filter.as_deref(), Some("mcs"));
-        assert_eq!(Options::parse(&["--chek"]), None);
-        assert_eq!(Options::parse(&["a", "b"]), None);
-    }
+    let (entries, mut findings) = entry::load(workspace)?;
+    findings.extend(coverage::stale(workspace, &entries)?);
+    Ok(findings)
 }

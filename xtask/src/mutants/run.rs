@@ -1,14 +1,15 @@
 //! Applies mutants one after the other and demands that their tests fail.
 
 use super::entry::{Entry, Proof};
-use super::{matching, tree};
+use super::tree;
 use crate::binaries::{self, Checker, Outcome, Target, TestRun};
 use crate::process::seconds;
 use crate::source;
 use crate::workspace::{self, Workspace};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A test that is still running after ten times its usual time, and at least this,
@@ -25,218 +26,138 @@ enum Fate {
     NotProven(String),
 }
 
-/// A test of the copy, built and run.
-enum Tried {
-    NotBuilt(String),
-    Run(TestRun),
-}
-
-/// Applies every entry that has a test; true where each was caught.
-pub(crate) fn all(workspace: &Workspace, entries: &[&Entry]) -> Result<bool> {
+/// Applies every entry that has a test; whether each was caught, and the counts.
+pub(crate) fn all(workspace: &Workspace, entries: &[&Entry]) -> Result<(bool, String)> {
     let mut bench = Bench::new(workspace)?;
-    let mut counts = BTreeMap::<&str, usize>::new();
+    let mut counts = [("caught", 0), ("SURVIVED", 0), ("NOT PROVEN", 0)];
     for entry in entries {
-        let Proof::Test { .. } = entry.proof else {
-            continue;
-        };
+        let Some(proof) = &entry.proof else { continue };
         let start = Instant::now();
-        let came_out = bench.try_one(entry)?;
-        let (word, detail) = match &came_out {
-            Fate::Caught => ("caught", String::new()),
-            Fate::CaughtByHanging => ("caught", " (hangs)".to_owned()),
-            Fate::Survived => ("SURVIVED", String::new()),
-            Fate::NotProven(why) => ("NOT PROVEN", format!(": {why}")),
+        let source = workspace::read(&entry.path)?;
+        let fate = bench.try_one(entry, proof, &source)?;
+        let (index, detail) = match fate {
+            Fate::Caught => (0, String::new()),
+            Fate::CaughtByHanging => (0, " (hangs)".to_owned()),
+            Fate::Survived => (1, String::new()),
+            Fate::NotProven(why) => (2, format!(": {why}")),
         };
-        *counts.entry(word).or_default() += 1;
-        let line = bench.line(entry)?;
-        let time = seconds(start.elapsed());
-        println!(
-            "{word:10} {time:>8} {}:{line} {}{detail}",
-            entry.path_in_tree(),
-            entry.test()
-        );
-        if word != "caught" {
-            println!(
-                "           {} → {}",
-                one_line(&entry.find),
-                one_line(entry.replace())
-            );
+        let (word, count) = &mut counts[index];
+        *count += 1;
+        let start_of = |range: std::ops::Range<usize>| source::line_of(&source, range.start);
+        let line = entry.locate(&source).map_or(0, start_of);
+        let (time, test) = (seconds(start.elapsed()), &proof.test);
+        let (file, of) = (&entry.file, &proof.target.name);
+        println!("{word:10} {time:>8} {file}:{line} {of}::{test}{detail}");
+        if index > 0 {
+            let [find, replace] = [&entry.find, &proof.replace].map(|text| one_line(text));
+            println!("           {find} → {replace}");
         }
     }
-    let count = |word: &str| counts.get(word).copied().unwrap_or(0);
-    println!(
-        "mutants: {} caught, {} survived, {} not proven",
-        count("caught"),
-        count("SURVIVED"),
-        count("NOT PROVEN")
-    );
-    Ok(count("SURVIVED") + count("NOT PROVEN") == 0)
+    let words = counts.map(|(word, count)| format!("{count} {}", word.to_lowercase()));
+    let note = words.join(", ");
+    println!("mutants: {note}");
+    Ok((counts[1].1 + counts[2].1 == 0, note))
 }
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A test of the copy, built and run, or why it was not built.
+type Tried = Result<TestRun, String>;
 
 /// The copy of the tree and what its unchanged tests do.
 struct Bench<'a> {
     workspace: &'a Workspace,
     root: PathBuf,
-    packages: BTreeMap<String, String>,
+    /// How long a test takes without a mutant, or why it proves nothing.
     usual: BTreeMap<(Target, String), Result<Duration, String>>,
 }
 
 impl<'a> Bench<'a> {
     fn new(workspace: &'a Workspace) -> Result<Self> {
-        let packages = workspace
-            .members()?
-            .into_iter()
-            .map(|member| (member.folder, member.package));
         Ok(Self {
             workspace,
             root: tree::copy(workspace)?,
-            packages: packages.collect(),
             usual: BTreeMap::new(),
         })
     }
 
-    fn try_one(&mut self, entry: &Entry) -> Result<Fate> {
-        let Proof::Test {
-            replace,
-            folder,
-            file,
-            test,
-            hangs,
-        } = &entry.proof
-        else {
-            return Ok(Fate::NotProven("it has no test".to_owned()));
+    fn try_one(&mut self, entry: &Entry, proof: &Proof, source: &str) -> Result<Fate> {
+        let key = (proof.target.clone(), proof.test.clone());
+        if !self.usual.contains_key(&key) {
+            let usual = usual(self.run(proof, None)?);
+            self.usual.insert(key.clone(), usual);
+        }
+        let usual = match &self.usual[&key] {
+            Ok(time) => *time,
+            Err(why) => return Ok(Fate::NotProven(why.clone())),
         };
-        let package = self
-            .packages
-            .get(folder)
-            .with_context(|| format!("no crate {folder}"))?;
-        let target = Target {
-            folder: folder.clone(),
-            package: package.clone(),
-            name: file.clone(),
-        };
-        let usual = match self.usual(&target, test)? {
-            Ok(time) => time,
-            Err(why) => return Ok(Fate::NotProven(why)),
-        };
-        let source = workspace::read(&entry.path)?;
-        let range = match matching::locate(entry, &source) {
+        let range = match entry.locate(source) {
             Ok(range) => range,
             Err(what) => return Ok(Fate::NotProven(format!("stale: {what}"))),
         };
-        let mut mutated = source.clone();
-        mutated.replace_range(range, replace);
-
-        let path = self
-            .root
-            .join(entry.path.strip_prefix(&self.workspace.root)?);
+        let mut mutated = source.to_owned();
+        mutated.replace_range(range, &proof.replace);
+        let path = entry.path.strip_prefix(&self.workspace.root)?;
+        let path = self.root.join(path);
         tree::put(&path, mutated.as_bytes())?;
-        let run = self.run(&target, test, Some((usual * 10).max(PATIENCE)));
+        let run = self.run(proof, Some((usual * 10).max(PATIENCE)));
         tree::put(&path, source.as_bytes())?;
-        Ok(judge(run?, *hangs))
-    }
-
-    /// How long the test takes without a mutant, or why it proves nothing.
-    fn usual(&mut self, target: &Target, test: &str) -> Result<Result<Duration, String>> {
-        let key = (target.clone(), test.to_owned());
-        if let Some(known) = self.usual.get(&key) {
-            return Ok(known.clone());
-        }
-        let usual = match self.run(target, test, None)? {
-            Tried::NotBuilt(error) => Err(format!(
-                "its test does not compile even without the mutant: {error}"
-            )),
-            Tried::Run(run) if run.outcome == Outcome::Passed => Ok(run.ended.time),
-            Tried::Run(run) => Err(format!(
-                "without the mutant its test gives: {}",
-                run.closing_line()
-            )),
-        };
-        self.usual.insert(key, usual.clone());
-        Ok(usual)
+        Ok(judge(run?, proof.hangs))
     }
 
     /// Builds and runs a test of the copy.
-    fn run(&self, target: &Target, test: &str, limit: Option<Duration>) -> Result<Tried> {
-        let checker = Checker::of(&target.name);
+    fn run(&self, proof: &Proof, limit: Option<Duration>) -> Result<Tried> {
+        let targets = std::slice::from_ref(&proof.target);
+        let checker = Checker::of(&proof.target.name);
         let into = self.workspace.target.join("mutants").join(checker.name());
-        let targets = std::slice::from_ref(target);
-        let built = binaries::build_command(&self.root, &into, checker, targets)
-            .output()
-            .context("cannot start cargo")?;
-        if !built.status.success() {
-            let said = String::from_utf8_lossy(&built.stderr);
-            let first = said.lines().find(|line| line.starts_with("error"));
-            return Ok(Tried::NotBuilt(
-                first.unwrap_or("no error is named").to_owned(),
-            ));
-        }
-        let binaries = binaries::find(&String::from_utf8_lossy(&built.stdout), targets)?;
+        let built = binaries::build_in(&self.root, &into, checker, targets, Stdio::piped())?;
+        let binaries = match built {
+            Ok(binaries) => binaries,
+            Err(said) => {
+                let first = said.lines().find(|line| line.starts_with("error"));
+                return Ok(Err(first.unwrap_or("no error is named").to_owned()));
+            }
+        };
         let environment: &[_] = match checker {
             Checker::Loom => &[("LOOM_MAX_PREEMPTIONS", crate::models::preemptions())],
             Checker::Shuttle | Checker::Plain => &[],
         };
-        Ok(Tried::Run(binaries[0].run(
-            test,
-            true,
-            environment,
-            limit,
-        )?))
+        binaries[0]
+            .run(&proof.test, true, environment, limit)
+            .map(Ok)
     }
+}
 
-    fn line(&self, entry: &Entry) -> Result<usize> {
-        let source = workspace::read(&entry.path)?;
-        Ok(matching::locate(entry, &source)
-            .map_or(0, |range| source::line_of(&source, range.start)))
+fn usual(tried: Tried) -> Result<Duration, String> {
+    match tried {
+        Ok(run) if run.outcome == Outcome::Passed => Ok(run.ended.time),
+        Ok(run) => {
+            let closing = run.closing_line();
+            Err(format!("without the mutant its test gives: {closing}"))
+        }
+        Err(error) => Err(format!(
+            "its test does not compile even without the mutant: {error}"
+        )),
     }
 }
 
 fn judge(tried: Tried, hangs: bool) -> Fate {
     let run = match tried {
-        Tried::NotBuilt(error) => {
-            return Fate::NotProven(format!("it does not compile: {error}"));
-        }
-        Tried::Run(run) => run,
+        Ok(run) => run,
+        Err(error) => return Fate::NotProven(format!("it does not compile: {error}")),
     };
     match run.outcome {
         Outcome::Failed => Fate::Caught,
         Outcome::TimedOut if hangs => Fate::CaughtByHanging,
         Outcome::TimedOut => {
             let how = run.ended.how();
-            Fate::NotProven(format!(
-                "{how}; where that is the failure, say hangs = true"
-            ))
+            Fate::NotProven(format!("{how}; if that is the failure, say hangs = true"))
         }
         Outcome::Passed => Fate::Survived,
         Outcome::Ignored | Outcome::Absent => Fate::NotProven(run.closing_line()),
     }
-}
-
-impl Entry {
-    fn path_in_tree(&self) -> String {
-        Path::new(&self.folder)
-            .join(&self.file)
-            .display()
-            .to_string()
-    }
-
-    fn test(&self) -> String {
-        match &self.proof {
-            Proof::Test { file, test, .. } => format!("{file}::{test}"),
-            Proof::Reason => String::new(),
-        }
-    }
-
-    fn replace(&self) -> &str {
-        match &self.proof {
-            Proof::Test { replace, .. } => replace,
-            Proof::Reason => "",
-        }
-    }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -245,22 +166,28 @@ mod tests {
     use crate::workspace::fake;
 
     /// A workspace without dependencies whose one test is run for real.
-    fn outcomes(replacements: &[&str]) -> Vec<Fate> {
+    fn fates(replacements: &[&str]) -> Vec<Fate> {
         let source = "pub fn two() -> u32 { 2 }\n";
-        let mut map = String::new();
-        for replacement in replacements {
-            map += &format!(
-                "[[mutant]]\nfile = \"src/lib.rs\"\nfind = \"{{ 2 }}\"\nreplace = \"{replacement}\"\ntest = \"two::is_even\"\n"
-            );
-        }
-        let dir = fake(&[
+        let entry = |replacement: &&str| {
+            format!(
+                "[[mutant]]\nfile = \"src/lib.rs\"\nfind = \"{{ 2 }}\"\n\
+                 replace = \"{replacement}\"\ntest = \"two::is_even\"\n"
+            )
+        };
+        let map: String = replacements.iter().map(entry).collect();
+        let package = "name = \"corelay-one\"\nversion = \"0.1.0\"\n";
+        let (_dir, workspace) = fake(&[
             (
                 "Cargo.toml",
                 "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n",
             ),
             (
+                "Cargo.lock",
+                &format!("version = 4\n\n[[package]]\n{package}"),
+            ),
+            (
                 "crates/one/Cargo.toml",
-                "[package]\nname = \"corelay-one\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+                &format!("[package]\n{package}edition = \"2024\"\n"),
             ),
             ("crates/one/src/lib.rs", source),
             ("crates/one/mutants.toml", &map),
@@ -268,52 +195,42 @@ mod tests {
                 "crates/one/tests/two.rs",
                 "#[test]\nfn is_even() { assert_eq!(corelay_one::two() % 2, 0); }\n",
             ),
-            (
-                "Cargo.lock",
-                "version = 4\n\n[[package]]\nname = \"corelay-one\"\nversion = \"0.1.0\"\n",
-            ),
         ]);
-        let workspace = Workspace::at(dir.path());
         let (entries, findings) = super::super::entry::load(&workspace).unwrap();
-        assert!(findings.is_empty());
+        assert_eq!(findings, []);
         let mut bench = Bench::new(&workspace).unwrap();
-        let came_out = entries
-            .iter()
-            .map(|entry| bench.try_one(entry).unwrap())
-            .collect();
-        let kept = std::fs::read_to_string(dir.path().join("crates/one/src/lib.rs")).unwrap();
+        let try_one = |entry: &Entry| {
+            let proof = entry.proof.as_ref().unwrap();
+            bench.try_one(entry, proof, source).unwrap()
+        };
+        let fates = entries.iter().map(try_one).collect();
+        let kept = workspace::read(&entries[0].path).unwrap();
         assert_eq!(kept, source, "the working tree was touched");
-        came_out
+        fates
     }
 
     #[test]
     fn mutants_are_caught_survive_or_prove_nothing() {
-        let came_out = outcomes(&["{ 3 }", "{ 4 }", "{ x }", "{ 5 }"]);
-        assert_eq!(came_out[0], Fate::Caught);
-        assert_eq!(came_out[1], Fate::Survived);
-        assert!(matches!(&came_out[2], Fate::NotProven(why) if why.contains("cannot find value")));
-        assert_eq!(came_out[3], Fate::Caught);
+        let fates = fates(&["{ 3 }", "{ 4 }", "{ x }", "{ 5 }"]);
+        assert_eq!(fates[0], Fate::Caught);
+        assert_eq!(fates[1], Fate::Survived);
+        assert!(matches!(&fates[2], Fate::NotProven(why) if why.contains("cannot find value")));
+        assert_eq!(fates[3], Fate::Caught);
     }
 
     #[test]
-    fn hanging_counts_only_where_it_was_expected() {
-        let run = |outcome| {
+    fn hanging_counts_only_if_it_was_expected() {
+        let run = |outcome, hangs| {
             let ended = crate::process::Ended {
                 code: None,
                 timed_out: true,
                 output: String::new(),
                 time: PATIENCE,
             };
-            Tried::Run(TestRun { outcome, ended })
+            judge(Ok(TestRun { outcome, ended }), hangs)
         };
-        assert_eq!(judge(run(Outcome::TimedOut), true), Fate::CaughtByHanging);
-        assert!(matches!(
-            judge(run(Outcome::TimedOut), false),
-            Fate::NotProven(_)
-        ));
-        assert!(matches!(
-            judge(run(Outcome::Absent), true),
-            Fate::NotProven(_)
-        ));
+        assert_eq!(run(Outcome::TimedOut, true), Fate::CaughtByHanging);
+        assert!(matches!(run(Outcome::TimedOut, false), Fate::NotProven(_)));
+        assert!(matches!(run(Outcome::Absent, true), Fate::NotProven(_)));
     }
 }

@@ -6,54 +6,36 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
-    let dir = workspace.root.join("docs/design");
     let mut findings = Vec::new();
     let mut numbers = BTreeMap::new();
-    if !dir.is_dir() {
-        return Ok(findings);
-    }
-    for path in workspace::sorted(&dir)? {
+    for path in workspace::sorted(&workspace.root.join("docs/design"))? {
         let name = workspace::file_name(&path);
-        let shown = workspace.shown(&path);
-        match number(&name) {
-            None => {
-                let what = "is not numbered; name it NNNN-subject.md";
-                findings.push(Finding::error(shown, what));
-            }
-            Some(number) => {
-                if let Some(first) = numbers.insert(number.to_owned(), name.clone()) {
-                    let what = format!("has the number of {first}; take the next free one");
-                    findings.push(Finding::error(shown, what));
-                }
-            }
-        }
+        let what = match number(&name) {
+            None => "is not numbered; name it NNNN-subject.md".to_owned(),
+            Some(number) => match numbers.insert(number.to_owned(), name.clone()) {
+                None => continue,
+                Some(first) => format!("has the number of {first}; take the next free one"),
+            },
+        };
+        findings.push(Finding::error(workspace.shown(&path), what));
     }
     Ok(findings)
 }
 
 fn number(name: &str) -> Option<&str> {
     let (number, subject) = name.strip_suffix(".md")?.split_once('-')?;
-    let good = number.len() == 4 && number.bytes().all(|b| b.is_ascii_digit());
-    (good && !subject.is_empty()).then_some(number)
+    let is_number = number.len() == 4 && number.bytes().all(|b| b.is_ascii_digit());
+    (is_number && !subject.is_empty()).then_some(number)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notes_are_numbered_once() {
-        let found = super::super::findings(
-            check,
-            &[
-                ("docs/design/0001-channel.md", ""),
-                ("docs/design/0001-other.md", ""),
-                ("docs/design/0002-clock.md", ""),
-                ("docs/design/notes.md", ""),
-            ],
-        );
-        assert_eq!(found.len(), 2);
-        assert!(found[0].starts_with("docs/design/0001-other.md: has the number of 0001-channel"));
-        assert!(found[1].starts_with("docs/design/notes.md: is not numbered"));
-    }
+#[test]
+fn notes_are_numbered_once() {
+    let notes = ["0001-channel.md", "0001-other.md", "0002-c.md", "notes.md"];
+    let paths = notes.map(|note| format!("docs/design/{note}"));
+    let files: Vec<_> = paths.iter().map(|path| (path.as_str(), "")).collect();
+    let wanted = [
+        "docs/design/0001-other.md: has the number of 0001-channel",
+        "docs/design/notes.md: is not numbered",
+    ];
+    super::assert_finds(check, &files, &wanted);
 }

@@ -6,27 +6,27 @@ use crate::workspace::{self, Workspace};
 use anyhow::Result;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
-    let is_markdown = |path: &Path| path.extension().is_some_and(|e| e == "md");
     let mut pages = BTreeMap::new();
-    for path in workspace::files_below(&workspace.root, &is_markdown)? {
-        pages.insert(path.clone(), Page::read(&workspace::read(&path)?));
+    for path in workspace::files_below(&workspace.root, "md")? {
+        let page = Page::read(&workspace::read(&path)?);
+        pages.insert(path, page);
     }
     let mut findings = Vec::new();
     for (path, page) in &pages {
         for (line, link) in &page.links {
-            if let Some(what) = broken(path, link, &pages, workspace) {
+            if let Some(what) = broken(path, link, &pages, &workspace.root) {
                 let place = format!("{}:{line}", workspace.shown(path));
-                findings.push(Finding::error(place, what));
+                findings.push(Finding::error(place, format!("the link {link} {what}")));
             }
         }
     }
     Ok(findings)
 }
 
-/// A Markdown file: where it points to and what can be pointed at.
+/// The links of a Markdown file, and the anchors that others may link to.
 #[derive(Debug, Default)]
 struct Page {
     links: Vec<(usize, String)>,
@@ -45,16 +45,14 @@ impl Page {
                     page.links.push((line, dest_url.into_string()));
                 }
                 Event::Html(html) | Event::InlineHtml(html) => {
-                    for name in ["src=\"", "href=\""] {
-                        page.links
-                            .extend(attributes(&html, name).map(|link| (line, link)));
-                    }
-                    page.anchors.extend(attributes(&html, "id=\""));
+                    let links = attributes(&html, "src").chain(attributes(&html, "href"));
+                    page.links.extend(links.map(|link| (line, link)));
+                    page.anchors.extend(attributes(&html, "id"));
                 }
                 Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
                 Event::End(TagEnd::Heading(_)) => {
-                    page.anchors
-                        .extend(heading.take().map(|text| anchor(&text)));
+                    let anchor = heading.take().map(|text| anchor(&text));
+                    page.anchors.extend(anchor);
                 }
                 Event::Text(text) | Event::Code(text) => {
                     if let Some(heading) = &mut heading {
@@ -69,81 +67,69 @@ impl Page {
 }
 
 fn attributes(html: &str, name: &str) -> impl Iterator<Item = String> {
-    html.split(name)
-        .skip(1)
-        .filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()))
-        .collect::<Vec<_>>()
-        .into_iter()
+    let start = format!("{name}=\"");
+    let parts = html.split(&start).skip(1);
+    let values = parts.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+    values.collect::<Vec<_>>().into_iter()
 }
 
 /// The anchor that GitHub gives a heading.
 fn anchor(heading: &str) -> String {
-    heading
+    let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+    let kept = heading
         .to_lowercase()
         .chars()
-        .filter_map(|c| match c {
-            ' ' => Some('-'),
-            c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
-            _ => None,
-        })
-        .collect()
+        .filter(kept)
+        .collect::<String>();
+    kept.replace(' ', "-")
 }
 
-/// Says what is wrong with a link, where something is.
+/// Says what is wrong with a link, if something is.
 fn broken(
     from: &Path,
     link: &str,
     pages: &BTreeMap<PathBuf, Page>,
-    workspace: &Workspace,
-) -> Option<String> {
-    let elsewhere =
-        link.contains("://") || link.starts_with("mailto:") || link.starts_with("data:");
-    if elsewhere {
+    root: &Path,
+) -> Option<&'static str> {
+    if link.contains("://") || link.starts_with("mailto:") || link.starts_with("data:") {
         return None;
     }
     let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
-    let target = if file.is_empty() {
-        from.to_owned()
-    } else {
-        normal(&from.parent()?.join(file.replace("%20", " ")))
+    let target = match file {
+        "" => from.to_owned(),
+        file => normal(&from.parent()?.join(file.replace("%20", " "))),
     };
-    if !target.starts_with(&workspace.root) {
-        return Some(format!(
-            "the link {link} leaves the repository; use a full address"
-        ));
+    if !target.starts_with(root) {
+        return Some("leaves the repository; use a full address");
     }
     if !target.exists() {
-        return Some(format!(
-            "the link {link} leads nowhere; correct or remove it"
-        ));
+        return Some("leads nowhere; correct or remove it");
     }
-    let page = pages.get(&target)?;
-    let known = anchor.is_empty() || page.anchors.iter().any(|known| known == anchor);
-    (!known).then(|| format!("the link {link} names no heading there; correct the part after #"))
+    let anchors = &pages.get(&target)?.anchors;
+    let is_known = anchor.is_empty() || anchors.iter().any(|known| known == anchor);
+    (!is_known).then_some("names no heading there; correct the part after #")
 }
 
 /// The path without `.` and `..`.
 fn normal(path: &Path) -> PathBuf {
-    let mut parts = PathBuf::new();
-    for part in path.components() {
+    path.components().fold(PathBuf::new(), |mut normal, part| {
         match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir => {
-                parts.pop();
-            }
-            part => parts.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => _ = normal.pop(),
+            part => normal.push(part),
         }
-    }
-    parts
+        normal
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn readme(text: &str) -> Vec<String> {
-        let guide = "# Quick start, in `ten` lines\n";
-        super::super::findings(check, &[("README.md", text), ("docs/guide/a.md", guide)])
+    #[track_caller]
+    fn readme(text: &str, wanted: &[&str]) {
+        let guide = ("docs/guide/a.md", "# Quick start, in `ten` lines\n");
+        super::super::assert_finds(check, &[("README.md", text), guide], wanted);
     }
 
     #[test]
@@ -151,7 +137,7 @@ mod tests {
         let text = "# Top\n[a](docs/guide/a.md) [b](docs/guide/a.md#quick-start-in-ten-lines)\n\
                     [c](#top) [d](https://example.org/x) [e](docs/) <img src=\"docs/guide/a.md\">\n\
                     `[f](nowhere)` [g][ref]\n\n[ref]: docs/guide/a.md\n\n```\n[h](nowhere)\n```\n";
-        assert_eq!(readme(text), [""; 0]);
+        readme(text, &[]);
     }
 
     #[test]
@@ -162,14 +148,9 @@ mod tests {
             "<img src=\"gone.png\">",
             "[a]\n\n[a]: gone",
         ] {
-            let found = readme(&format!("first\n\n{link}\n"));
-            assert_eq!(found.len(), 1, "{link}");
-            assert!(
-                found[0].starts_with("README.md:3: the link gone"),
-                "{found:?}"
-            );
+            readme(&format!("1\n\n{link}\n"), &["README.md:3: the link gone"]);
         }
-        assert!(readme("[a](docs/guide/a.md#gone)")[0].contains("names no heading"));
-        assert!(readme("[a](../elsewhere.md)")[0].contains("leaves the repository"));
+        readme("[a](docs/guide/a.md#gone)", &["names no heading"]);
+        readme("[a](../elsewhere.md)", &["leaves the repository"]);
     }
 }

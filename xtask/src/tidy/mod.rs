@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what a compiler does not check.
+//! `cargo xtask tidy`: what a compiler does not check. Each rule is a file.
 
 mod design;
 mod facade;
@@ -11,7 +11,7 @@ mod shadows;
 mod size;
 mod sources;
 
-use crate::Verdict;
+use crate::steps::Verdict;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use std::fmt;
@@ -21,7 +21,7 @@ use std::fmt;
 pub(crate) struct Finding {
     place: String,
     what: String,
-    warning: bool,
+    is_warning: bool,
 }
 
 impl Finding {
@@ -30,75 +30,70 @@ impl Finding {
         Self {
             place: place.into(),
             what: what.into(),
-            warning: false,
+            is_warning: false,
         }
     }
 
     /// Is only shown.
     pub(crate) fn warning(place: impl Into<String>, what: impl Into<String>) -> Self {
+        let finding = Self::error(place, what);
         Self {
-            place: place.into(),
-            what: what.into(),
-            warning: true,
+            is_warning: true,
+            ..finding
         }
-    }
-
-    /// `file:line`.
-    #[cfg(test)]
-    pub(crate) fn place(&self) -> &str {
-        &self.place
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.warning { "warning: " } else { "" };
+        let kind = if self.is_warning { "warning: " } else { "" };
         write!(f, "{}: {kind}{}", self.place, self.what)
     }
 }
 
-/// Runs every check and prints what it finds.
+type Rule = fn(&Workspace) -> Result<Vec<Finding>>;
+
+const RULES: &[Rule] = &[
+    floors::check,
+    facade::check,
+    models::check,
+    leftovers::check,
+    shadows::check,
+    size::check,
+    lock::check,
+    links::check,
+    design::check,
+    sources::check,
+    crate::mutants::stale,
+    crate::capi::header::check,
+];
+
+/// Applies every rule and prints what it finds.
 pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
-    let findings = [
-        floors::check(workspace)?,
-        facade::check(workspace)?,
-        models::check(workspace)?,
-        leftovers::check(workspace)?,
-        shadows::check(workspace)?,
-        size::check(workspace)?,
-        lock::check(workspace)?,
-        links::check(workspace)?,
-        design::check(workspace)?,
-        sources::check(workspace)?,
-        crate::mutants::stale(workspace)?,
-        crate::capi::header::check(workspace)?,
-    ]
-    .concat_all();
+    let mut findings = Vec::new();
+    for rule in RULES {
+        findings.extend(rule(workspace)?);
+    }
     for finding in &findings {
         println!("{finding}");
     }
-    let errors = findings.iter().filter(|finding| !finding.warning).count();
-    println!(
-        "tidy: {errors} errors, {} warnings",
-        findings.len() - errors
-    );
-    Ok(Verdict::of(errors == 0))
+    let errors = findings.iter().filter(|f| !f.is_warning).count();
+    let warnings = findings.len() - errors;
+    println!("tidy: {errors} errors, {warnings} warnings");
+    Ok(Verdict::of(errors == 0, ""))
 }
 
-trait ConcatAll {
-    fn concat_all(self) -> Vec<Finding>;
-}
-
-impl<const N: usize> ConcatAll for [Vec<Finding>; N] {
-    fn concat_all(self) -> Vec<Finding> {
-        self.into_iter().flatten().collect()
-    }
-}
-
-/// What a check says about a small tree of files.
+/// Applies `rule` to a small tree of files, and demands as many findings as `wanted` has, each
+/// with its text in it.
 #[cfg(test)]
-fn findings(check: fn(&Workspace) -> Result<Vec<Finding>>, files: &[(&str, &str)]) -> Vec<String> {
-    let dir = crate::workspace::fake(files);
-    let found = check(&Workspace::at(dir.path())).expect("the check itself works");
-    found.iter().map(Finding::to_string).collect()
+#[track_caller]
+pub(crate) fn assert_finds(rule: Rule, files: &[(&str, &str)], wanted: &[&str]) {
+    let (_dir, workspace) = crate::workspace::fake(files);
+    let found = rule(&workspace).expect("the rule itself works");
+    let found: Vec<String> = found.iter().map(Finding::to_string).collect();
+    let fits = found.iter().zip(wanted).all(|(f, w)| f.contains(w));
+    assert!(
+        fits && found.len() == wanted.len(),
+        "found {found:#?}\nnot {wanted:#?}"
+    );
 }

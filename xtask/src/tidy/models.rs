@@ -3,7 +3,7 @@
 
 use super::Finding;
 use crate::source::Code;
-use crate::workspace::{self, Workspace};
+use crate::workspace::{Member, Workspace};
 use anyhow::Result;
 
 /// The crate that defines the facade, and so names it otherwise.
@@ -18,8 +18,7 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
         for prefix in ["loom_", "shuttle_"] {
             if member.tests(prefix)?.is_empty() {
                 let place = workspace.shown(&member.dir.join("src"));
-                let what =
-                    format!("this crate uses atomics, but has no tests/{prefix}*.rs; add one");
+                let what = format!("uses atomics, but has no tests/{prefix}*.rs; add one");
                 findings.push(Finding::error(place, what));
             }
         }
@@ -27,50 +26,25 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn uses_atomics(member: &workspace::Member) -> Result<bool> {
-    if member.folder == FACADE_CRATE {
-        return Ok(true);
-    }
+fn uses_atomics(member: &Member) -> Result<bool> {
     for path in member.sources()? {
-        let code = Code::without_tests(&workspace::read(&path)?);
-        if code
-            .imports()
-            .iter()
-            .any(|(_, path)| path.contains("facade::atomic"))
-        {
+        let mentions = Code::shipped(&path)?.mentions();
+        if mentions.iter().any(|m| m.path.contains("facade::atomic")) {
             return Ok(true);
         }
     }
-    Ok(false)
+    Ok(member.folder == FACADE_CRATE)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn locks(source: &str, tests: &[&str]) -> usize {
-        let mut files = vec![
-            (
-                "crates/locks/Cargo.toml",
-                "[package]\nname = \"corelay-locks\"\n",
-            ),
-            ("crates/locks/src/lib.rs", source),
-        ];
-        files.extend(tests.iter().map(|path| (*path, "")));
-        super::super::findings(check, &files).len()
-    }
-
-    const USES: &str = "use corelay_sync::facade::{atomic::{AtomicBool, Ordering}, hint};";
-
-    #[test]
-    fn atomics_without_models_are_found() {
-        assert_eq!(locks(USES, &[]), 2);
-        assert_eq!(locks(USES, &["crates/locks/tests/loom_a.rs"]), 1);
-        let both = [
-            "crates/locks/tests/loom_a.rs",
-            "crates/locks/tests/shuttle_a.rs",
-        ];
-        assert_eq!(locks(USES, &both), 0);
-        assert_eq!(locks("pub fn plain() {}", &[]), 0);
-    }
+#[test]
+fn atomics_without_models_are_found() {
+    let uses = "use corelay_sync::facade::{atomic::{AtomicBool, Ordering}, hint};";
+    let source = ("crates/locks/src/lib.rs", uses);
+    let loom = ("crates/locks/tests/loom_a.rs", "");
+    let shuttle = ("crates/locks/tests/shuttle_a.rs", "");
+    let finds = |files: &[_], wanted: &[_]| super::assert_finds(check, files, wanted);
+    finds(&[source], &["no tests/loom_", "no tests/shuttle_"]);
+    finds(&[source, loom], &["no tests/shuttle_"]);
+    finds(&[source, loom, shuttle], &[]);
+    finds(&[("crates/locks/src/lib.rs", "pub fn plain() {}")], &[]);
 }

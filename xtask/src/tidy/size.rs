@@ -1,6 +1,6 @@
 //! Long files are shown: past 700 lines there is usually a seam.
 
-use super::{Finding, leftovers};
+use super::Finding;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ const LONG: usize = 700;
 
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for path in workspace::files_below(&workspace.root, &leftovers::is_rust)? {
+    for path in workspace::files_below(&workspace.root, "rs")? {
         let lines = workspace::read(&path)?.lines().count();
         if lines > LONG {
             let what = format!("{lines} lines; look for the seam");
@@ -19,15 +19,13 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_file_is_a_warning() {
-        let long = "\n".repeat(LONG + 1);
-        let fits = "\n".repeat(LONG);
-        let found = super::super::findings(check, &[("a/long.rs", &long), ("a/fits.rs", &fits)]);
-        assert_eq!(found, ["a/long.rs: warning: 701 lines; look for the seam"]);
-    }
+#[test]
+fn a_long_file_is_a_warning() {
+    let (long, fits) = ("\n".repeat(LONG + 1), "\n".repeat(LONG));
+    let wanted = "a/long.rs: warning: 701 lines; look for the seam";
+    super::assert_finds(
+        check,
+        &[("a/long.rs", &long), ("a/fits.rs", &fits)],
+        &[wanted],
+    );
 }

@@ -4,6 +4,7 @@ use super::Finding;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 const FILE: &str = "docs/sources.md";
 
@@ -19,108 +20,69 @@ const STATES: &[&str] = &["works", "partly", "later"];
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let path = workspace.root.join(FILE);
     if !path.is_file() {
-        return Ok(vec![Finding::error(
-            FILE,
-            "is missing; it maps every id to its module",
-        )]);
+        let what = "is missing; it maps every id to its module";
+        return Ok(vec![Finding::error(FILE, what)]);
     }
     let text = workspace::read(&path)?;
     let mut findings = Vec::new();
-    let mut seen = BTreeMap::new();
-    for (index, line) in text.lines().enumerate() {
-        let Some(row) = Row::read(line) else { continue };
-        let place = format!("{FILE}:{}", index + 1);
-        if let Some(first) = seen.insert(row.id.to_owned(), index + 1) {
-            let what = format!("{} has a row in line {first} already; keep one", row.id);
-            findings.push(Finding::error(place.clone(), what));
-        }
-        findings.extend(
-            row.check(workspace)
-                .map(|what| Finding::error(place.clone(), what)),
-        );
-    }
-    for (letter, count) in IDS {
-        for number in 1..=*count {
-            let id = format!("{letter}{number}");
-            if !seen.contains_key(&id) {
-                findings.push(Finding::error(FILE, format!("{id} has no row; add one")));
-            }
+    let mut lines: BTreeMap<String, Option<usize>> = ids().map(|id| (id, None)).collect();
+    for (line, text) in (1..).zip(text.lines()) {
+        let cells: Vec<&str> = text.trim().split('|').map(str::trim).collect();
+        let ["", id, row @ .., ""] = cells.as_slice() else {
+            continue;
+        };
+        let Some(first) = lines.get_mut(*id) else {
+            continue;
+        };
+        let mut found = |what| {
+            let place = format!("{FILE}:{line}");
+            findings.push(Finding::error(place, format!("{id} {what}")));
+        };
+        match first.replace(line) {
+            Some(first) => found(format!("has a row in line {first} already; keep one")),
+            None => complaint(row, &workspace.root).into_iter().for_each(found),
         }
     }
+    let missing = lines.iter().filter(|(_, line)| line.is_none());
+    let finding = |(id, _)| Finding::error(FILE, format!("{id} has no row; add one"));
+    findings.extend(missing.map(finding));
     Ok(findings)
 }
 
-/// `| D1 | what | module | command | state, departures |`
-struct Row<'a> {
-    id: &'a str,
-    modules: &'a str,
-    command: &'a str,
-    state: &'a str,
+fn ids() -> impl Iterator<Item = String> {
+    let of = |(letter, count): &(char, u32)| {
+        let letter = *letter;
+        (1..=*count).map(move |number| format!("{letter}{number}"))
+    };
+    IDS.iter().flat_map(of)
 }
 
-impl<'a> Row<'a> {
-    fn read(line: &'a str) -> Option<Self> {
-        let cells: Vec<&str> = line
-            .trim()
-            .strip_prefix('|')?
-            .strip_suffix('|')?
-            .split('|')
-            .map(str::trim)
-            .collect();
-        let id = *cells.first()?;
-        let letter = id.chars().next()?;
-        let known = IDS.iter().any(|(l, _)| *l == letter);
-        let numbered = id.len() > 1 && id[1..].bytes().all(|byte| byte.is_ascii_digit());
-        if !known || !numbered {
-            return None;
-        }
-        let cell = |index: usize| cells.get(index).copied().unwrap_or("");
-        Some(Self {
-            id,
-            modules: cell(2),
-            command: cell(3),
-            state: cell(4),
-        })
+/// What is wrong with a row `| D1 | what | modules | commands | state, departures |`, given
+/// without its id.
+fn complaint(row: &[&str], root: &Path) -> Option<String> {
+    let cell = |index: usize| row.get(index).copied().unwrap_or_default();
+    let (modules, commands, state) = (cell(1), cell(2), cell(3));
+    let word = state.split([',', ';', ':', '.', ' ']).next()?;
+    if !STATES.contains(&word) {
+        return Some(format!(
+            "has the state `{state}`; begin it with works, partly or later"
+        ));
     }
-
-    fn check(&self, workspace: &Workspace) -> Option<String> {
-        let id = self.id;
-        let state = self
-            .state
-            .split([',', ';', ':', '.', ' '])
-            .next()
-            .unwrap_or("");
-        if !STATES.contains(&state) {
-            return Some(format!(
-                "{id} has the state `{}`; begin it with works, partly or later",
-                self.state
-            ));
-        }
-        let modules: Vec<&str> = quoted(self.modules).collect();
-        if let Some(gone) = modules
-            .iter()
-            .find(|module| !workspace.root.join(module).exists())
-        {
-            return Some(format!(
-                "{id} names {gone}, which does not exist; correct it"
-            ));
-        }
-        if modules.is_empty() && self.modules != NOT_YET {
-            return Some(format!(
-                "{id} names no module; give `crates/…` or write {NOT_YET}"
-            ));
-        }
-        if state == "later" {
-            return None;
-        }
-        if modules.is_empty() {
-            return Some(format!("{id} is said to work, but names no module"));
-        }
-        if quoted(self.command).next().is_none() {
-            return Some(format!("{id} is said to work, but no command shows it"));
-        }
-        None
+    if let Some(gone) = quoted(modules).find(|module| !root.join(module).exists()) {
+        return Some(format!("names {gone}, which does not exist; correct it"));
     }
+    let (has_module, works) = (quoted(modules).next().is_some(), word != "later");
+    if !has_module && modules != NOT_YET {
+        let what = format!("names no module; give `crates/…` or write {NOT_YET}");
+        return Some(what);
+    }
+    if works && !has_module {
+        return Some("is said to work, but names no module".to_owned());
+    }
+    if works && quoted(commands).next().is_none() {
+        return Some("is said to work, but no command shows it".to_owned());
+    }
+    None
 }
 
 /// The parts between backticks.
@@ -133,45 +95,41 @@ mod tests {
     use super::*;
 
     /// Every id as `later`, with the row of D1 replaced.
-    fn with_d1(row: &str) -> Vec<String> {
-        let mut table =
-            String::from("| id | what | module | command | state |\n|---|---|---|---|---|\n");
-        for (letter, count) in IDS {
-            for number in 1..=*count {
-                let id = format!("{letter}{number}");
-                if id == "D1" {
-                    table += &format!("{row}\n");
-                } else {
-                    table += &format!("| {id} | w | not yet | – | later |\n");
-                }
-            }
-        }
-        super::super::findings(check, &[(FILE, &table), ("crates/locks/src/mcs.rs", "")])
+    #[track_caller]
+    fn with_d1(row: &str, wanted: &[&str]) {
+        let later = |id: &String| format!("| {id} | w | not yet | – | later |\n");
+        let others: String = ids().filter(|id| id != "D1").map(|id| later(&id)).collect();
+        let table = format!("| id | what | module |\n|---|---|---|\n{row}\n{others}");
+        let files = [(FILE, table.as_str()), ("crates/locks/src/mcs.rs", "")];
+        super::super::assert_finds(check, &files, wanted);
     }
 
     #[test]
     fn a_good_map_is_silent() {
-        assert_eq!(
-            with_d1("| D1 | w | `crates/locks/src/mcs.rs` | `cargo test` | works |"),
-            [""; 0]
+        with_d1(
+            "| D1 | w | `crates/locks/src/mcs.rs` | `cargo test` | works |",
+            &[],
         );
-        assert_eq!(with_d1("| D1 | w | not yet | – | later |"), [""; 0]);
+        with_d1("| D1 | w | not yet | – | later |", &[]);
     }
 
     #[test]
     fn holes_are_found() {
-        let complaint = |row: &str| with_d1(row).join("\n");
-        assert!(complaint("").contains("D1 has no row"));
+        with_d1("", &["D1 has no row"]);
         let twice = "| D1 | w | not yet | – | later |\n| D1 | w | not yet | – | later |";
-        assert!(complaint(twice).contains("already"));
-        assert!(
-            complaint("| D1 | w | `crates/gone.rs` | `x` | works |").contains("does not exist")
+        with_d1(
+            twice,
+            &["docs/sources.md:4: D1 has a row in line 3 already"],
         );
-        assert!(complaint("| D1 | w | not yet | `x` | works |").contains("names no module"));
-        assert!(complaint("| D1 | w | | – | later |").contains("write not yet"));
+        with_d1(
+            "| D1 | w | `crates/gone.rs` | `x` | works |",
+            &["does not exist"],
+        );
+        with_d1("| D1 | w | not yet | `x` | works |", &["names no module"]);
+        with_d1("| D1 | w | | – | later |", &["write not yet"]);
         let row = "| D1 | w | `crates/locks/src/mcs.rs` | – | works |";
-        assert!(complaint(row).contains("no command shows it"));
-        assert!(complaint("| D1 | w | not yet | – | |").contains("begin it with"));
-        assert!(super::super::findings(check, &[])[0].contains("is missing"));
+        with_d1(row, &["no command shows it"]);
+        with_d1("| D1 | w | not yet | – | |", &["begin it with"]);
+        super::super::assert_finds(check, &[], &["is missing"]);
     }
 }

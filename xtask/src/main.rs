@@ -3,7 +3,7 @@
 //! | module | command |
 //! |---|---|
 //! | `ci` | the gate on every change, as `.ci/run` calls it |
-//! | `tidy` | what a compiler does not check: floors, the facade, links, the map of sources |
+//! | `tidy` | what a compiler does not check: floors, layers, the facade, links, the map of sources |
 //! | `models` | `loom` and `shuttle`: every model, one process each |
 //! | `mutants` | each ordering and fence with the test that fails when it is weakened |
 //! | `smoke` | the lab from the outside: results, page, bad flags |
@@ -48,7 +48,7 @@ enum Command {
     Ci,
     /// Check what a compiler does not
     ///
-    /// Floors, the facade, models, left-overs, file sizes, Cargo.lock, links, design
+    /// Floors, layers, the facade, models, left-overs, file sizes, Cargo.lock, links, design
     /// notes, sources, the map of mutants, corelay.h.
     Tidy,
     /// Run tests/loom_*.rs under loom, with at most $LOOM_MAX_PREEMPTIONS (2) preemptions

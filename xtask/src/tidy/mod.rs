@@ -3,6 +3,7 @@
 mod design;
 mod facade;
 mod floors;
+mod layers;
 mod leftovers;
 mod links;
 mod lock;
@@ -55,6 +56,7 @@ type Rule = fn(&Workspace) -> Result<Vec<Finding>>;
 
 const RULES: &[Rule] = &[
     floors::check,
+    layers::check,
     facade::check,
     models::check,
     leftovers::check,

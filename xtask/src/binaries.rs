@@ -4,7 +4,7 @@
 //! hide the next.
 
 use crate::process::{self, Ended, Tally};
-use crate::workspace::{Member, Workspace, file_name};
+use crate::workspace::{file_name, package_of};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What a test runs under; the name of its file says it.
+/// The checker that a test runs under; the name of its file says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Checker {
     /// `loom_*.rs`: every interleaving, weak memory included.
@@ -33,7 +33,7 @@ impl Checker {
         }
     }
 
-    /// Its name, also that of its build folder.
+    /// The name of the checker and of its build folder.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Loom => "loom",
@@ -48,29 +48,24 @@ impl Checker {
 pub(crate) struct Target {
     /// The folder name of its crate: `locks`.
     pub(crate) folder: String,
-    /// The package: `corelay-locks`.
-    pub(crate) package: String,
     /// The file in `tests/` without `.rs`, or `lib` for unit tests.
     pub(crate) name: String,
 }
 
 impl Target {
-    pub(crate) fn new(member: &Member, name: &str) -> Self {
-        Self {
-            folder: member.folder.clone(),
-            package: member.package.clone(),
-            name: name.to_owned(),
-        }
+    pub(crate) fn new(folder: &str, name: &str) -> Self {
+        let (folder, name) = (folder.to_owned(), name.to_owned());
+        Self { folder, name }
     }
 }
 
 /// Tells cargo which test targets are meant. It takes the flags of all packages together,
 /// each once.
 pub(crate) fn select(command: &mut Command, targets: &[Target]) {
-    let packages: BTreeSet<&str> = targets.iter().map(|t| t.package.as_str()).collect();
+    let packages: BTreeSet<String> = targets.iter().map(|t| package_of(&t.folder)).collect();
     let names: BTreeSet<&str> = targets.iter().map(|t| t.name.as_str()).collect();
     for package in packages {
-        command.args(["--package", package]);
+        command.args(["--package", &package]);
     }
     for name in names {
         match name {
@@ -80,9 +75,9 @@ pub(crate) fn select(command: &mut Command, targets: &[Target]) {
     }
 }
 
-/// Builds test programs of the tree at `root` into `into`, in the order of `targets`. Gives
-/// the compiler's messages if that fails; `errors` says where they go besides.
-pub(crate) fn build_in(
+/// Builds test programs of the tree at `root` into `into`, in the order of `targets`, or gives
+/// the compiler's messages. `errors` says where they go besides.
+pub(crate) fn build(
     root: &Path,
     into: &Path,
     checker: Checker,
@@ -105,28 +100,14 @@ pub(crate) fn build_in(
     find(&String::from_utf8_lossy(&output.stdout), targets).map(Ok)
 }
 
-/// Builds test programs of the workspace; the compiler's messages are passed on.
-pub(crate) fn build(
-    workspace: &Workspace,
-    checker: Checker,
-    targets: &[Target],
-) -> Result<Vec<Binary>> {
-    let (name, root) = (checker.name(), &workspace.root);
-    let into = workspace.target.join(name);
-    match build_in(root, &into, checker, targets, Stdio::inherit())? {
-        Ok(binaries) => Ok(binaries),
-        Err(_) => bail!("the {name} tests do not build"),
-    }
-}
-
 /// The programs named in cargo's messages, in the order of `targets`.
 fn find(messages: &str, targets: &[Target]) -> Result<Vec<Binary>> {
     let messages = messages.lines().map(serde_json::from_str);
     let artifacts: Vec<Value> = messages.filter_map(Result::ok).collect();
     let program = |target: &Target| {
         let built = artifacts.iter().find_map(|a| Binary::of(a, target));
-        let (name, package) = (&target.name, &target.package);
-        built.with_context(|| format!("cargo built no program for {name} of {package}"))
+        let (name, folder) = (&target.name, &target.folder);
+        built.with_context(|| format!("cargo built no program for {name} of {folder}"))
     };
     targets.iter().map(program).collect()
 }
@@ -134,7 +115,7 @@ fn find(messages: &str, targets: &[Target]) -> Result<Vec<Binary>> {
 /// A built test program.
 #[derive(Debug)]
 pub(crate) struct Binary {
-    /// What it was built from.
+    /// The target that it was built from.
     pub(crate) target: Target,
     program: PathBuf,
     /// The folder of its crate.
@@ -240,16 +221,10 @@ pub(crate) fn scripted(text: &str) -> (tempfile::TempDir, Binary) {
     let program = dir.path().join("run");
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&program, executable).expect("the file was just written");
-    let target = Target {
-        folder: "locks".to_owned(),
-        package: "corelay-locks".to_owned(),
-        name: "loom_x".to_owned(),
-    };
-    let dir_of_crate = workspace.root;
     let binary = Binary {
-        target,
+        target: Target::new("locks", "loom_x"),
         program,
-        dir: dir_of_crate,
+        dir: workspace.root,
     };
     (dir, binary)
 }
@@ -257,14 +232,6 @@ pub(crate) fn scripted(text: &str) -> (tempfile::TempDir, Binary) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn target(name: &str) -> Target {
-        Target {
-            folder: "locks".into(),
-            package: "corelay-locks".into(),
-            name: name.into(),
-        }
-    }
 
     fn outcome(text: &str) -> Outcome {
         let (_dir, binary) = scripted(text);
@@ -293,19 +260,18 @@ mod tests {
             )
         };
         let messages = format!("{}\n{}\nnoise", message("sync"), message("locks"));
-        let found = find(&messages, &[target("loom_x")]).unwrap();
+        let [x, y] = ["loom_x", "loom_y"].map(|name| Target::new("locks", name));
+        let found = find(&messages, &[x]).unwrap();
         assert_eq!(found[0].program, Path::new("/t/locks"));
-        let error = find(&messages, &[target("loom_y")]).unwrap_err();
-        assert!(
-            error.to_string().contains("loom_y of corelay-locks"),
-            "{error}"
-        );
+        let error = find(&messages, &[y]).unwrap_err();
+        assert!(error.to_string().contains("loom_y of locks"), "{error}");
     }
 
     #[test]
     fn flags_are_given_once() {
         let mut command = Command::new("cargo");
-        select(&mut command, &[target("lib"), target("b"), target("b")]);
+        let targets = ["lib", "b", "b"].map(|name| Target::new("locks", name));
+        select(&mut command, &targets);
         let args: Vec<_> = command.get_args().collect();
         assert_eq!(args, ["--package", "corelay-locks", "--test", "b", "--lib"]);
     }

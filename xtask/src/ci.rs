@@ -13,7 +13,7 @@ const BUDGET: Duration = Duration::from_secs(40 * 60);
 /// A step of cargo's that is still running then hangs; a build from nothing included.
 const STEP: Duration = Duration::from_secs(20 * 60);
 
-/// In this order: what is cheap and fails often comes first.
+/// The steps in their order: what is cheap and fails often comes first.
 const STEPS: &[(&str, Step)] = &[
     // The names of the files are enough: `cargo fmt --all` mends them.
     ("format", |w| cargo(w, "fmt --all --check -- -l", "")),

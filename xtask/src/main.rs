@@ -90,7 +90,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match run(Command::parse()) {
-        Ok(verdict) if verdict.is_good() => ExitCode::SUCCESS,
+        Ok(verdict) if verdict.is_good => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("xtask: {error:#}");

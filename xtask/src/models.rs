@@ -5,6 +5,7 @@ use crate::process::seconds;
 use crate::steps::Verdict;
 use crate::workspace::Workspace;
 use anyhow::{Result, bail};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A loom model beyond this is named as slow: the gate's time is for all of them.
@@ -116,7 +117,7 @@ fn run(workspace: &Workspace, options: &Options<'_>) -> Result<Verdict> {
             // A filter that names a file spares building the others.
             let is_other = |filter: &str| filter.contains("::") && !filter.contains(&test);
             if !options.filter.is_some_and(is_other) {
-                targets.push(Target::new(&member, &test));
+                targets.push(Target::new(&member.folder, &test));
             }
         }
     }
@@ -124,7 +125,11 @@ fn run(workspace: &Workspace, options: &Options<'_>) -> Result<Verdict> {
         bail!("no crate has such a tests/{name}_*.rs: nothing is checked");
     }
     let start = Instant::now();
-    let binaries = binaries::build(workspace, options.checker, &targets)?;
+    let (root, into) = (&workspace.root, workspace.target.join(name));
+    let built = binaries::build(root, &into, options.checker, &targets, Stdio::inherit())?;
+    let Ok(binaries) = built else {
+        bail!("the {name} tests do not build");
+    };
     let (programs, time) = (binaries.len(), seconds(start.elapsed()));
     println!("{name}: {programs} programs built in {time}");
     let mut counts = Counts::default();

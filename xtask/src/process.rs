@@ -92,8 +92,8 @@ pub(crate) fn capture(command: Command, limit: Option<Duration>) -> Result<Ended
 /// Runs a command to its end, or until `limit`, passes its output on as it comes, and keeps
 /// its standard output.
 ///
-/// With a limit it runs in a process group of its own, so that what cargo has started is
-/// stopped with it.
+/// A command with a limit runs in a process group of its own, so that what cargo has started
+/// is stopped with it.
 pub(crate) fn pass_on(command: Command, limit: Option<Duration>) -> Result<Ended> {
     watch(command, limit, true)
 }

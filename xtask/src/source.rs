@@ -90,7 +90,7 @@ impl Code {
         self.tokens.get(at).map_or("", |token| token.text.as_str())
     }
 
-    /// Where `words` stand one after the other: the line, and the token before them.
+    /// Finds `words` standing in a row. Gives their lines, and the tokens before them.
     pub(crate) fn find(&self, words: &[&str]) -> impl Iterator<Item = (usize, &str)> + use<'_> {
         let found = |at: &usize| (0..words.len()).all(|n| self.text(at + n) == words[n]);
         let places = (0..self.tokens.len()).filter(found).collect::<Vec<_>>();

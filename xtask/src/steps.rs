@@ -5,36 +5,24 @@ use crate::workspace::Workspace;
 use anyhow::Result;
 use std::time::Instant;
 
-/// How a command or a step came out, with a note for the summary.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Passed(String),
-    /// Something was found or failed; it has been printed.
-    Failed(String),
-    /// It cannot run on this machine, and why. That is no success.
-    NotDone(String),
+/// How a command or a step came out, with a note for the summary. What was found or failed has
+/// been printed.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) is_good: bool,
+    pub(crate) note: String,
 }
 
 impl Verdict {
     pub(crate) fn of(is_good: bool, note: impl ToString) -> Self {
-        match is_good {
-            true => Self::Passed(note.to_string()),
-            false => Self::Failed(note.to_string()),
-        }
-    }
-
-    pub(crate) fn is_good(&self) -> bool {
-        matches!(self, Self::Passed(_))
-    }
-
-    fn words(&self) -> (&str, &str) {
-        match self {
-            Self::Passed(note) => ("ok", note),
-            Self::Failed(note) => ("FAILED", note),
-            Self::NotDone(why) => ("NOT DONE", why),
-        }
+        let note = note.to_string();
+        Self { is_good, note }
     }
 }
+
+/// The context of an error in what a step needs of this machine. Then the step is not done,
+/// which is no success either.
+pub(crate) const CANNOT_RUN: &str = "it cannot run here";
 
 pub(crate) type Step = fn(&Workspace) -> Result<Verdict>;
 
@@ -45,33 +33,38 @@ pub(crate) fn run<'a>(
 ) -> Verdict {
     let start = Instant::now();
     let mut summary = String::new();
-    let mut is_good = true;
+    let mut all = ("ok", true);
     for (name, step) in steps {
         println!("\n==> {name}");
         let begun = Instant::now();
-        let verdict = step(workspace).unwrap_or_else(|error| {
-            println!("{name}: {error:#}");
-            Verdict::Failed(format!("{error:#}"))
-        });
+        let (word, note) = match step(workspace) {
+            Ok(verdict) if verdict.is_good => ("ok", verdict.note),
+            Ok(verdict) => ("FAILED", verdict.note),
+            Err(error) if error.to_string() == CANNOT_RUN => ("NOT DONE", format!("{error:#}")),
+            Err(error) => ("FAILED", format!("{error:#}")),
+        };
         let time = seconds(begun.elapsed());
-        let (word, note) = verdict.words();
-        println!("<== {name}: {word} in {time}");
+        println!("<== {name}: {word} in {time}: {note}");
         summary += &format!("{name:10} {word:8} {time:>9}  {note}\n");
-        is_good &= verdict.is_good();
+        if word != "ok" {
+            all = ("FAILED", false);
+        }
     }
-    let verdict = Verdict::of(is_good, "");
-    let (word, time) = (verdict.words().0, seconds(start.elapsed()));
+    let (word, is_good) = all;
+    let time = seconds(start.elapsed());
     println!("\n==> summary\n{summary}{:10} {word:8} {time:>9}", "all");
-    verdict
+    Verdict::of(is_good, "")
 }
 
 #[test]
 fn every_step_must_pass() {
     let (_dir, workspace) = crate::workspace::fake(&[]);
     let passed: (&str, Step) = ("passed", |_| Ok(Verdict::of(true, "")));
+    let failed: (&str, Step) = ("failed", |_| Ok(Verdict::of(false, "")));
     let error: (&str, Step) = ("error", |_| anyhow::bail!("it broke"));
-    let not_done: (&str, Step) = ("not done", |_| Ok(Verdict::NotDone("why".to_owned())));
-    assert!(run(&workspace, &[passed]).is_good());
-    assert!(!run(&workspace, &[error, passed]).is_good());
-    assert!(!run(&workspace, &[passed, not_done]).is_good());
+    let not_done: (&str, Step) = ("not done", |_| anyhow::bail!(CANNOT_RUN));
+    assert!(run(&workspace, &[passed]).is_good);
+    for bad in [failed, error, not_done] {
+        assert!(!run(&workspace, &[bad, passed]).is_good);
+    }
 }

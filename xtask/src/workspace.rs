@@ -1,4 +1,4 @@
-//! Where things are: the root, the build folder, the crates.
+//! The places of things: the root, the build folder, the crates.
 
 use crate::process;
 use anyhow::{Context, Result};
@@ -34,8 +34,14 @@ pub(crate) struct Member {
     pub(crate) folder: String,
     /// The folder itself.
     pub(crate) dir: PathBuf,
-    /// The name in its manifest: `corelay-locks`.
-    pub(crate) package: String,
+}
+
+/// The package in a crate's folder: `corelay-locks`. `tidy` holds it up.
+pub(crate) fn package_of(folder: &str) -> String {
+    match folder {
+        "corelay" => folder.to_owned(),
+        _ => format!("corelay-{folder}"),
+    }
 }
 
 impl Workspace {
@@ -63,27 +69,22 @@ impl Workspace {
 
     /// The crates below `crates/`, by name.
     pub(crate) fn members(&self) -> Result<Vec<Member>> {
-        let mut members = Vec::new();
-        for dir in sorted(&self.root.join("crates"))? {
-            let manifest = dir.join("Cargo.toml");
-            if !manifest.is_file() {
-                continue;
-            }
-            let package = entry(&manifest, &["package", "name"])?;
-            let folder = file_name(&dir);
-            members.push(Member {
-                folder,
-                dir,
-                package,
-            });
-        }
-        Ok(members)
+        let mut dirs = sorted(&self.root.join("crates"))?;
+        dirs.retain(|dir| dir.join("Cargo.toml").is_file());
+        let member = |dir: PathBuf| Member {
+            folder: file_name(&dir),
+            dir,
+        };
+        Ok(dirs.into_iter().map(member).collect())
     }
 
     /// The field of all packages that the workspace sets: `version`.
     pub(crate) fn package(&self, field: &str) -> Result<String> {
-        let manifest = self.root.join("Cargo.toml");
-        entry(&manifest, &["workspace", "package", field])
+        let manifest = read_toml(&self.root.join("Cargo.toml"))?;
+        let packages = manifest.get("workspace").and_then(|w| w.get("package"));
+        let text = packages.and_then(|package| package.get(field)?.as_str());
+        let text = text.with_context(|| format!("the workspace has no {field}"))?;
+        Ok(text.to_owned())
     }
 
     /// `path` as it is printed: relative to the root.
@@ -160,15 +161,6 @@ pub(crate) fn read(path: &Path) -> Result<String> {
 pub(crate) fn read_toml(path: &Path) -> Result<toml::Table> {
     let table = read(path)?.parse();
     table.with_context(|| format!("{} is not TOML", path.display()))
-}
-
-/// A text in a TOML file.
-fn entry(path: &Path, keys: &[&str]) -> Result<String> {
-    let table = toml::Value::Table(read_toml(path)?);
-    let found = keys.iter().try_fold(&table, |table, key| table.get(key));
-    let text = found.and_then(toml::Value::as_str);
-    let text = text.with_context(|| format!("{} has no {}", path.display(), keys.join(".")))?;
-    Ok(text.to_owned())
 }
 
 /// The last part of a path.

@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 
-/// In this order they are in the header.
+/// The sources, in the order in which they are in the header.
 const SOURCES: &[&str] = &["status.rs", "servers.rs", "delegate.rs", "client.rs"];
 
 const HEADER: &str = "crates/capi/include/corelay.h";

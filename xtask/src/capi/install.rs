@@ -15,24 +15,15 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// rustc says behind it what a program that links the static library needs besides.
+/// rustc says after this what a program that links the static library needs besides.
 const SYSTEM: &str = "native-static-libs: ";
 
-/// Where things have been put.
+/// The places of what has been installed.
 pub(crate) struct Installed {
-    pub(crate) prefix: PathBuf,
+    pub(crate) include: PathBuf,
+    pub(crate) lib: PathBuf,
     /// Flags for the libraries of the system that the static library needs.
     pub(crate) system: Vec<String>,
-}
-
-impl Installed {
-    pub(crate) fn include(&self) -> PathBuf {
-        self.prefix.join("include")
-    }
-
-    pub(crate) fn lib(&self) -> PathBuf {
-        self.prefix.join("lib")
-    }
 }
 
 /// Builds the libraries and puts them, the header and the pkg-config file below `prefix`.
@@ -41,9 +32,8 @@ pub(crate) fn install(workspace: &Workspace, prefix: &Path) -> Result<Installed>
         bail!("the C libraries are set up for Linux only");
     }
     let prefix = std::path::absolute(prefix)?;
+    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
     let system = build(workspace)?;
-    let installed = Installed { prefix, system };
-    let (include, lib) = (installed.include(), installed.lib());
     let (dir, built) = (workspace.root.join(DIR), workspace.target.join("release"));
     for folder in [&include, &lib.join("pkgconfig")] {
         fs::create_dir_all(folder)
@@ -59,16 +49,20 @@ pub(crate) fn install(workspace: &Workspace, prefix: &Path) -> Result<Installed>
     let soname = format!("libcorelay.so.{interface}");
     link(&shared, &lib.join(&soname))?;
     link(&soname, &lib.join("libcorelay.so"))?;
-    let (prefix, system) = (installed.prefix.display(), installed.system.join(" "));
+    let prefix = prefix.display();
     let filled = workspace::read(&dir.join("corelay.pc.in"))?
         .replace("@PREFIX@", &prefix.to_string())
         .replace("@VERSION@", &version)
         .replace("@REPOSITORY@", &workspace.package("repository")?)
-        .replace("@SYSTEM@", &system);
+        .replace("@SYSTEM@", &system.join(" "));
     fs::write(lib.join("pkgconfig/corelay.pc"), filled)?;
     println!("corelay {version} for C is in {prefix}");
-    println!("a static link needs: {system}");
-    Ok(installed)
+    println!("a static link needs: {}", system.join(" "));
+    Ok(Installed {
+        include,
+        lib,
+        system,
+    })
 }
 
 /// Builds both libraries, and gives the flags that the static one needs. Without the Rust
@@ -94,24 +88,14 @@ fn system_libraries(output: &str) -> Result<Vec<String>> {
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
     // A program that runs keeps the old one.
-    remove(to)?;
-    fs::copy(from, to)
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-    Ok(())
+    _ = fs::remove_file(to);
+    let copied = fs::copy(from, to).map(drop);
+    copied.with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
 }
 
 fn link(target: &str, at: &Path) -> Result<()> {
-    remove(at)?;
+    _ = fs::remove_file(at);
     symlink(target, at).with_context(|| format!("cannot make the link {}", at.display()))
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot replace {}", path.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

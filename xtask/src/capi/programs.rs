@@ -80,7 +80,7 @@ pub(crate) struct Way<'a> {
     pub(crate) linked: Linked,
     /// Flags for the compiler.
     pub(crate) flags: &'a [&'a str],
-    /// What the program is started by: words of a command.
+    /// The words of a command that starts the program.
     pub(crate) under: &'a [String],
 }
 
@@ -165,17 +165,18 @@ pub(crate) fn compiled(command: Command) -> Result<()> {
     Ok(())
 }
 
-/// What finds header and library. Of the shared one pkg-config says it, where there is one.
+/// The flags that find header and library. pkg-config says those of the shared library, if
+/// there is a pkg-config.
 fn library(installed: &Installed, linked: Linked) -> Result<Vec<OsString>> {
-    let include = OsString::from(format!("-I{}", installed.include().display()));
-    let lib = installed.lib();
+    let include = OsString::from(format!("-I{}", installed.include.display()));
+    let lib = &installed.lib;
     if linked != Linked::Shared {
         let system = installed.system.iter().map(OsString::from);
         let archive = lib.join("libcorelay.a").into_os_string();
         return Ok([include, archive].into_iter().chain(system).collect());
     }
     let run_path = OsString::from(format!("-Wl,-rpath,{}", lib.display()));
-    let mut asked = process::program("pkg-config", &lib);
+    let mut asked = process::program("pkg-config", lib);
     asked.args(["--cflags", "--libs", "corelay"]);
     asked.env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
     let Ok(ended) = process::capture(asked, Some(LIMIT)) else {

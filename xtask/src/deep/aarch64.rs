@@ -3,10 +3,10 @@
 //! This checks code and clock. It says nothing about weak memory: the emulator runs on
 //! this machine's.
 
-use super::debian::Debian;
-use crate::steps::Verdict;
+use super::debian::{self, Debian};
+use crate::steps::{CANNOT_RUN, Verdict};
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 const VARIABLES: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
@@ -48,17 +48,14 @@ pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
             "this machine is one: `cargo test` has done it",
         ));
     }
-    let debian = match prepare(workspace) {
-        Ok(debian) => debian,
-        Err(error) => return Ok(Verdict::NotDone(format!("{error:#}"))),
-    };
+    let debian = prepare(workspace).context(CANNOT_RUN)?;
     let root = debian.root.display();
     let mut targets = super::targets(workspace)?;
     targets.retain(|target| CRATES.contains(&target.folder.as_str()));
 
     let mut command = debian.cargo(&workspace.root);
     super::test(&mut command, &targets);
-    command.args(["--target", TRIPLE]).args(debian.arguments());
+    command.args(["--target", TRIPLE]).args(debian.argument);
     command.arg("--");
     for name in NOT_EMULATED {
         println!("aarch64: {name} is left out: it starts its own program again");
@@ -78,7 +75,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
 
 fn prepare(workspace: &Workspace) -> Result<Debian> {
     let debian = Debian::compiler(workspace)?;
-    debian.and(workspace, PACKAGES)?;
-    debian.and(workspace, STANDARD_LIBRARY)?;
+    debian::unpacked(workspace, PACKAGES)?;
+    debian::unpacked(workspace, STANDARD_LIBRARY)?;
     Ok(debian)
 }

@@ -2,9 +2,9 @@
 
 use super::canary;
 use crate::process;
-use crate::steps::Verdict;
+use crate::steps::{CANNOT_RUN, Verdict};
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 
@@ -13,14 +13,11 @@ const LEAKS: &str = "xtask/src/deep/leaks.txt";
 
 pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     if !cfg!(target_os = "linux") {
-        let why = "AddressSanitizer is set up for Linux only";
-        return Ok(Verdict::NotDone(why.to_owned()));
+        bail!("AddressSanitizer is set up for Linux only");
     }
     let cargo = |dir: &Path| sanitized(workspace, dir);
     let home = workspace.target.join("deep").join("canary-address");
-    if let Err(error) = canary::must_die(cargo, &home, canary::FREED, "heap-use-after-free") {
-        return Ok(Verdict::NotDone(format!("{error:#}")));
-    }
+    canary::must_die(cargo, &home, canary::FREED, "heap-use-after-free").context(CANNOT_RUN)?;
     if !process::is_installed("llvm-symbolizer") {
         println!(
             "address: no llvm-symbolizer: stacks have no names, leaks on purpose are reported"

@@ -7,9 +7,9 @@ use super::{canary, debian};
 use crate::capi::install;
 use crate::capi::programs::{Linked, Way, compiled, compiler, start, try_all};
 use crate::process;
-use crate::steps::Verdict;
+use crate::steps::{CANNOT_RUN, Verdict};
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::Path;
 
 /// A freed word is read.
@@ -17,7 +17,7 @@ const FREED: &str = include_str!("canary/freed.c");
 
 const SANITIZED: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
-/// Without the warnings that would find the canary first.
+/// Flags without the warnings that would find the canary first.
 const CANARY: &[&str] = &["-O0", "-w"];
 
 const MEMCHECK: &[&str] = &[
@@ -30,10 +30,7 @@ const MEMCHECK: &[&str] = &[
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
-    let mut under = match valgrind(workspace) {
-        Ok(valgrind) => valgrind,
-        Err(error) => return Ok(Verdict::NotDone(format!("{error:#}"))),
-    };
+    let mut under = valgrind(workspace).context(CANNOT_RUN)?;
     under.extend(MEMCHECK.iter().map(ToString::to_string));
     let dir = workspace.target.join("deep").join("capi");
     std::fs::create_dir_all(&dir)?;
@@ -44,7 +41,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     let mut plus_plus = process::program("c++", &dir);
     plus_plus.args(["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     plus_plus.args(["-fsyntax-only", "-x", "c++"]);
-    plus_plus.arg(installed.include().join("corelay.h"));
+    plus_plus.arg(installed.include.join("corelay.h"));
     compiled(plus_plus)?;
     let way = |linked, flags, under| Way {
         linked,
@@ -59,7 +56,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
     try_all(workspace, &installed, &ways, &dir)
 }
 
-/// What starts valgrind: the system's, or Debian's package, unpacked.
+/// The words that start valgrind: the system's, or that of Debian's package, unpacked.
 fn valgrind(workspace: &Workspace) -> Result<Vec<String>> {
     if process::is_installed("valgrind") {
         return Ok(vec!["valgrind".to_owned()]);

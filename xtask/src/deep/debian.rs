@@ -15,17 +15,17 @@ use std::process::Command;
 /// The compiler and what it needs from its own build.
 const COMPILER: &[&str] = &["rustc-web", "cargo-web", "libstd-rust-web-dev"];
 
-/// Where the packages were unpacked.
+/// Debian's Rust, unpacked.
 pub(super) struct Debian {
     /// Holds `usr/`.
     pub(super) root: PathBuf,
-    release: String,
-    llvm: String,
-    too_old: bool,
+    /// The major version of the compiler's LLVM.
+    pub(super) llvm: String,
+    /// An argument that a `cargo test` of this compiler needs.
+    pub(super) argument: Option<&'static str>,
 }
 
 impl Debian {
-    /// Debian's Rust.
     pub(super) fn compiler(workspace: &Workspace) -> Result<Self> {
         let root = unpacked(workspace, COMPILER)?;
         let mut command = process::program(root.join("usr/bin/rustc"), &root);
@@ -35,35 +35,15 @@ impl Debian {
             let value = version.lines().find_map(|line| line.strip_prefix(name));
             value.with_context(|| format!("rustc says nothing after `{name}`"))
         };
-        let release = field("release: ")?.to_owned();
-        let llvm = field("LLVM version: ")?.split('.').take(1).collect();
+        let (release, llvm) = (field("release: ")?, field("LLVM version: ")?);
         let wanted = workspace.package("rust-version")?;
-        let too_old = parts(&release) < parts(&wanted);
         println!("debian: rustc {release}, the workspace asks for {wanted}");
-        if too_old {
-            println!("debian: older than that: trying with --ignore-rust-version");
-        }
+        let is_too_old = parts(release) < parts(&wanted);
         Ok(Self {
+            llvm: llvm.split('.').take(1).collect(),
             root,
-            release,
-            llvm,
-            too_old,
+            argument: is_too_old.then_some("--ignore-rust-version"),
         })
-    }
-
-    /// More packages, unpacked into the same place.
-    pub(super) fn and(&self, workspace: &Workspace, packages: &[&str]) -> Result<()> {
-        unpacked(workspace, packages).map(drop)
-    }
-
-    /// The major version of the compiler's LLVM.
-    pub(super) fn llvm(&self) -> &str {
-        &self.llvm
-    }
-
-    /// The compiler's version.
-    pub(super) fn release(&self) -> &str {
-        &self.release
     }
 
     /// Debian's cargo with Debian's compiler, to be run in `dir`.
@@ -81,11 +61,6 @@ impl Debian {
             .env("RUSTDOC", bin.join("rustdoc"))
             .env("LD_LIBRARY_PATH", libraries(&self.root));
         command
-    }
-
-    /// What a `cargo test` of this compiler needs beyond the usual.
-    pub(super) fn arguments(&self) -> Option<&'static str> {
-        self.too_old.then_some("--ignore-rust-version")
     }
 }
 
@@ -134,10 +109,8 @@ pub(super) fn unpacked(workspace: &Workspace, packages: &[&str]) -> Result<PathB
     }
     for deb in workspace::sorted(&debs)?.iter().filter(|deb| deb.is_file()) {
         let mut unpack = process::program("dpkg", &home);
-        said({
-            unpack.arg("-x").args([deb, &root]);
-            unpack
-        })?;
+        unpack.arg("-x").args([deb, &root]);
+        said(unpack)?;
     }
     fs::write(&stamp, "")?;
     Ok(root)
@@ -168,7 +141,7 @@ fn apt(home: &Path, debs: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What a command says; an error with its last lines if it fails.
+/// Gives a command's output, or its last lines as an error if it fails.
 fn said(command: Command) -> Result<String> {
     let what = process::shown(&command);
     let ended = process::capture(command, None)?;

@@ -50,10 +50,10 @@ fn targets(workspace: &Workspace) -> Result<Vec<Target>> {
         if member.folder == "lab" || !member.dir.join("src/lib.rs").is_file() {
             continue;
         }
-        targets.push(Target::new(&member, "lib"));
+        targets.push(Target::new(&member.folder, "lib"));
         for test in member.tests("")? {
             if Checker::of(&test) == Checker::Plain && !test.starts_with("compile_fail") {
-                targets.push(Target::new(&member, &test));
+                targets.push(Target::new(&member.folder, &test));
             }
         }
     }
@@ -75,7 +75,7 @@ fn tested(command: Command) -> Result<Verdict> {
 
 fn judge(is_good: bool, tests: Tally) -> Verdict {
     match tests.passed {
-        0 if is_good => Verdict::Failed("no test ran".to_owned()),
+        0 if is_good => Verdict::of(false, "no test ran"),
         _ => Verdict::of(is_good, tests),
     }
 }
@@ -90,9 +90,9 @@ mod tests {
             passed: 1,
             ..Tally::default()
         };
-        assert!(judge(true, one).is_good());
-        assert!(!judge(true, Tally::default()).is_good());
-        assert!(!judge(false, one).is_good());
+        assert!(judge(true, one).is_good);
+        assert!(!judge(true, Tally::default()).is_good);
+        assert!(!judge(false, one).is_good);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::canary;
 use super::debian::{self, Debian};
-use crate::steps::Verdict;
+use crate::steps::{CANNOT_RUN, Verdict};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -13,31 +13,24 @@ use std::path::Path;
 use std::process::Command;
 
 pub(super) fn run(workspace: &Workspace) -> Result<Verdict> {
-    let debian = match prepare(workspace) {
-        Ok(debian) => debian,
-        Err(error) => return Ok(Verdict::NotDone(format!("{error:#}"))),
-    };
+    let debian = prepare(workspace).context(CANNOT_RUN)?;
     let cargo = |dir: &Path| sanitized(&debian, workspace, dir);
     let home = workspace.target.join("deep").join("canary-thread");
-    if let Err(error) = canary::must_die(cargo, &home, canary::RACE, "data race") {
-        return Ok(Verdict::NotDone(format!("{error:#}")));
-    }
+    canary::must_die(cargo, &home, canary::RACE, "data race").context(CANNOT_RUN)?;
     let mut command = cargo(&workspace.root);
     super::test(&mut command, &super::targets(workspace)?);
-    command.args(debian.arguments());
-    let verdict = super::tested(command)?;
-    println!("thread: Debian's rustc {}", debian.release());
-    Ok(verdict)
+    command.args(debian.argument);
+    super::tested(command)
 }
 
 fn prepare(workspace: &Workspace) -> Result<Debian> {
     let debian = Debian::compiler(workspace)?;
-    let runtime = format!("libclang-rt-{}-dev", debian.llvm());
+    let runtime = format!("libclang-rt-{}-dev", debian.llvm);
     // Besides, the program that turns addresses into lines.
-    let symbolizer = format!("llvm-{}", debian.llvm());
-    debian.and(workspace, &["rust-web-src", &runtime, &symbolizer])?;
+    let symbolizer = format!("llvm-{}", debian.llvm);
+    debian::unpacked(workspace, &["rust-web-src", &runtime, &symbolizer])?;
     // Debian's compiler comes without the runtime; it is LLVM's own, under another name.
-    let llvm = debian.llvm();
+    let llvm = &debian.llvm;
     let arch = std::env::consts::ARCH;
     let from = format!("usr/lib/llvm-{llvm}/lib/clang/{llvm}/lib/linux/libclang_rt.tsan-{arch}.a");
     let to = format!("usr/lib/rustlib/{arch}-unknown-linux-gnu/lib/librustc-stable_rt.tsan.a");
@@ -52,7 +45,7 @@ fn sanitized(debian: &Debian, workspace: &Workspace, dir: &Path) -> Command {
     // what is entered and left. Its reports then name the innermost function only.
     let flags = "-Zsanitizer=thread --cfg corelay_tsan \
                  -Cllvm-args=-tsan-instrument-func-entry-exit=0";
-    let symbolizer = format!("usr/lib/llvm-{}/bin/llvm-symbolizer", debian.llvm());
+    let symbolizer = format!("usr/lib/llvm-{}/bin/llvm-symbolizer", debian.llvm);
     let symbolizer = debian.root.join(symbolizer);
     let symbolizer = symbolizer.display();
     let options = format!("halt_on_error=1 external_symbolizer_path={symbolizer}");

@@ -7,13 +7,13 @@ use crate::workspace::{self, Workspace};
 use anyhow::Result;
 use std::collections::BTreeSet;
 
-/// It hands on the orderings that its callers name.
+/// The facade hands on the orderings that its callers name.
 const FACADE: &str = "crates/sync/src/facade";
 
-/// What an entry can weaken.
+/// The orderings that an entry can weaken.
 const STRONG: &[&str] = &["Acquire", "Release", "AcqRel", "SeqCst"];
 
-/// What orders without naming an ordering.
+/// The functions that order without naming an ordering.
 const FENCES: &[&str] = &["fence", "light", "heavy"];
 
 /// Entries whose text does not stand in its file, or whose test does not exist.
@@ -113,27 +113,21 @@ mod tests { fn f() { x.load(Ordering::SeqCst); } }
 x.swap(1, Ordering::Acquire);
 ";
 
+    type Check = fn(&Workspace, &[Entry]) -> Result<Vec<Finding>>;
+
     #[track_caller]
-    fn finds(
-        check: fn(&Workspace, &[Entry]) -> Result<Vec<Finding>>,
-        fields: &str,
-        wanted: &[&str],
-    ) {
+    fn finds(check: Check, fields: &str, wanted: &[&str]) {
         let map = format!("[[mutant]]\nfile = \"src/a.rs\"\n{fields}\n");
-        let (_dir, workspace) = workspace::fake(&[
-            ("crates/locks/mutants.toml", &map),
+        let files = [
+            ("crates/locks/mutants.toml", map.as_str()),
             ("crates/locks/src/a.rs", SOURCE),
             ("crates/locks/tests/loom_a.rs", "fn hand_over() {}"),
             ("crates/locks/tests/suite/main.rs", "mod part;"),
             ("crates/locks/tests/suite/part.rs", "fn in_a_part() {}"),
             ("crates/sync/src/facade/std.rs", SOURCE),
-        ]);
-        let (entries, findings) = load(&workspace).unwrap();
-        assert_eq!(findings, []);
-        let found = check(&workspace, &entries).unwrap();
-        let found: Vec<_> = found.iter().map(Finding::to_string).collect();
-        let fits = found.iter().zip(wanted).all(|(f, w)| f.contains(w));
-        assert!(fits && found.len() == wanted.len(), "{found:#?}");
+        ];
+        let rule = |workspace: &Workspace| check(workspace, &load(workspace)?.0);
+        crate::tidy::assert_finds(rule, &files, wanted);
     }
 
     #[test]

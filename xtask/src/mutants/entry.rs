@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     pub(crate) file: String,
     /// The file.
     pub(crate) path: PathBuf,
-    /// Where the entry is written: `crates/locks/mutants.toml:12`.
+    /// The line of the entry: `crates/locks/mutants.toml:12`.
     pub(crate) place: String,
     /// The text that is there now.
     pub(crate) find: String,
@@ -52,7 +52,7 @@ pub(crate) struct Entry {
 /// A test that shows why the ordering is what it is.
 #[derive(Debug)]
 pub(crate) struct Proof {
-    /// With this in its place the test fails.
+    /// The weaker text, with which the test fails.
     pub(crate) replace: String,
     pub(crate) target: Target,
     /// The test's path in its file.
@@ -70,7 +70,7 @@ impl Entry {
         }
     }
 
-    /// Where its text stands in `source`, or why that cannot be told.
+    /// Finds its text in `source`, or says why that cannot be done.
     pub(crate) fn locate(&self, source: &str) -> Result<Range<usize>, String> {
         let places = source.match_indices(&self.find).map(|(at, _)| at);
         let places: Vec<usize> = places.collect();
@@ -142,11 +142,12 @@ fn proof(written: &Written, own: &Member, members: &[Member]) -> Result<Option<P
     let (file, test) =
         parts.ok_or("`test` is not file::test; write for instance loom_mcs::hand_over")?;
     let folder = written.test_crate.as_ref().unwrap_or(&own.folder);
-    let member = members.iter().find(|member| member.folder == *folder);
-    let member = member.ok_or_else(|| format!("there is no crate {folder}"))?;
+    if !members.iter().any(|member| member.folder == *folder) {
+        return Err(format!("there is no crate {folder}"));
+    }
     Ok(Some(Proof {
         replace,
-        target: Target::new(member, file),
+        target: Target::new(folder, file),
         test: test.to_owned(),
         hangs: written.hangs,
     }))

@@ -31,7 +31,7 @@ use crate::workspace::Workspace;
 use anyhow::Result;
 use entry::Entry;
 
-/// What `cargo xtask mutants` does.
+/// The arguments of `cargo xtask mutants`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
     /// Only entries whose `crate/source file file::test` contains this
@@ -45,7 +45,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What the gate does.
+    /// The arguments that the gate gives.
     pub(crate) const CHECK: Self = Self {
         filter: None,
         check: true,

@@ -112,7 +112,7 @@ impl<'a> Bench<'a> {
         let targets = std::slice::from_ref(&proof.target);
         let checker = Checker::of(&proof.target.name);
         let into = self.workspace.target.join("mutants").join(checker.name());
-        let built = binaries::build_in(&self.root, &into, checker, targets, Stdio::piped())?;
+        let built = binaries::build(&self.root, &into, checker, targets, Stdio::piped())?;
         let binaries = match built {
             Ok(binaries) => binaries,
             Err(said) => {

@@ -7,7 +7,7 @@ use crate::source::{Code, Mention};
 use crate::workspace::Workspace;
 use anyhow::Result;
 
-/// What the facade stands in for.
+/// The paths that the facade stands in for.
 const HIDDEN: &[&str] = &[
     "sync::atomic",
     "cell::UnsafeCell",

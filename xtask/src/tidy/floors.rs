@@ -8,7 +8,6 @@
 use super::Finding;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
-use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// Folder and floor. A new crate gets its floor here.
@@ -30,27 +29,15 @@ const FLOORS: &[(&str, u32)] = &[
     ("capi", 5),
 ];
 
-fn floor_of(folder: &str) -> Option<u32> {
-    let entry = FLOORS.iter().find(|(name, _)| *name == folder);
+fn floor_of(package: &str) -> Option<u32> {
+    let is_meant = |folder: &str| workspace::package_of(folder) == package;
+    let entry = FLOORS.iter().find(|(folder, _)| is_meant(folder));
     entry.map(|(_, floor)| *floor)
 }
 
-/// The package name that a folder stands for.
-fn package_of(folder: &str) -> String {
-    match folder {
-        "corelay" => folder.to_owned(),
-        _ => format!("corelay-{folder}"),
-    }
-}
-
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
-    let members = workspace.members()?;
-    let floors: BTreeMap<&str, u32> = members
-        .iter()
-        .filter_map(|member| Some((member.package.as_str(), floor_of(&member.folder)?)))
-        .collect();
     let mut findings = Vec::new();
-    for member in &members {
+    for member in workspace.members()? {
         let path = member.dir.join("Cargo.toml");
         let text = workspace::read(&path)?;
         let mut found = |key: &str, what: String| {
@@ -61,22 +48,27 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
             let place = format!("{}:{}", workspace.shown(&path), line.unwrap_or(1));
             findings.push(Finding::error(place, what));
         };
-        let (folder, package) = (&member.folder, &member.package);
-        let expected = package_of(folder);
-        if *package != expected {
-            found("name", format!("package `{package}`: name it `{expected}`"));
+        let manifest = workspace::read_toml(&path)?;
+        let folder = &member.folder;
+        let package = workspace::package_of(folder);
+        let name = manifest.get("package").and_then(|table| table.get("name"));
+        if name != Some(&Value::from(package.as_str())) {
+            found(
+                "name",
+                format!("the package must have the name `{package}`"),
+            );
         }
-        let Some(own) = floor_of(folder) else {
+        let Some(own) = floor_of(&package) else {
             let what = "this crate has no floor; give it one in xtask/src/tidy/floors.rs";
             found("[package]", what.to_owned());
             continue;
         };
-        for (key, on, section) in dependencies(&workspace::read_toml(&path)?) {
-            let Some(&floor) = floors.get(on.as_str()) else {
+        for (key, on, section) in dependencies(&manifest) {
+            let Some(floor) = floor_of(&on) else {
                 continue;
             };
             let is_sideways = section == "dev-dependencies" && floor == own;
-            if on != *package && floor >= own && !is_sideways {
+            if on != package && floor >= own && !is_sideways {
                 let what = format!(
                     "{section}: {folder} (floor {own}) on {on} (floor {floor}) does not go down; \
                      move the shared part to a lower floor or the user to a higher one"
@@ -157,7 +149,7 @@ mod tests {
     #[test]
     fn each_crate_has_its_name_and_a_floor() {
         let wrong = ("crates/sync/Cargo.toml", "[package]\nname = \"sync\"\n");
-        let wanted = "crates/sync/Cargo.toml:2: package `sync`: name it `corelay-sync`";
+        let wanted = "crates/sync/Cargo.toml:2: the package must have the name `corelay-sync`";
         super::super::assert_finds(check, &[wrong], &[wanted]);
         let cellar = ("crates/cellar/src/lib.rs", "");
         super::super::assert_finds(check, &[cellar], &["no floor"]);

@@ -7,7 +7,7 @@
 //! layers = [["error", "metrics"], ["wire"], ["client", "lane"]]
 //! ```
 //!
-//! Counted are paths from `crate::` and those by which `super::` leaves a module. A name that
+//! The rule looks at paths from `crate::` and those by which `super::` leaves a module. A name that
 //! `lib.rs` re-exports counts as the module that has it. Code under `#[cfg(test)]` and files
 //! `tests.rs` are free.
 
@@ -17,13 +17,13 @@ use crate::workspace::{self, Member, Workspace};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FILE: &str = "layers.toml";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Layers {
+struct Map {
     layers: Vec<Vec<String>>,
 }
 
@@ -32,64 +32,60 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     for member in workspace.members()? {
         let path = member.dir.join(FILE);
         if path.is_file() {
-            let layers: Layers =
-                toml::from_str(&workspace::read(&path)?).with_context(|| workspace.shown(&path))?;
-            findings.extend(check_crate(workspace, &member, &layers)?);
+            let shown = workspace.shown(&path);
+            let map = toml::from_str(&workspace::read(&path)?).with_context(|| shown.clone())?;
+            for (place, what) in check_crate(&member, &map)? {
+                let place = place.map_or(shown.clone(), |(file, line)| {
+                    format!("{}:{line}", workspace.shown(&file))
+                });
+                findings.push(Finding::error(place, what));
+            }
         }
     }
     Ok(findings)
 }
 
-fn check_crate(workspace: &Workspace, member: &Member, layers: &Layers) -> Result<Vec<Finding>> {
-    let mut findings = Vec::new();
-    let map = workspace.shown(&member.dir.join(FILE));
-    let mut heights = BTreeMap::new();
-    for (height, modules) in layers.layers.iter().enumerate() {
-        for module in modules {
-            if heights.insert(module.as_str(), height).is_some() {
-                let what = format!("{module} stands in two layers; keep one");
-                findings.push(Finding::error(map.clone(), what));
-            }
-        }
-    }
+/// A place in the source, or none for the map itself, and what is wrong there.
+type Complaint = (Option<(PathBuf, usize)>, String);
+
+fn check_crate(member: &Member, map: &Map) -> Result<BTreeSet<Complaint>> {
+    let mut complaints = BTreeSet::new();
     let exports = exports(member)?;
-    let mut modules = BTreeSet::new();
+    let mut heights = BTreeMap::new();
+    for (height, modules) in map.layers.iter().enumerate() {
+        heights.extend(modules.iter().map(|module| (module.as_str(), height)));
+    }
+    if heights.len() < map.layers.iter().map(Vec::len).sum() {
+        complaints.insert((None, "a module is in two layers; keep one".to_owned()));
+    }
+    let mut unseen: BTreeSet<&str> = heights.keys().copied().collect();
     for path in member.sources()? {
         let parts = module_path(path.strip_prefix(member.dir.join("src"))?);
         let (Some(own), false) = (parts.first(), path.ends_with("tests.rs")) else {
             continue;
         };
-        let shown = workspace.shown(&path);
-        let is_new = modules.insert(own.clone());
+        unseen.remove(own.as_str());
         let Some(height) = heights.get(own.as_str()) else {
-            if is_new {
-                let what = format!("the module {own} is in no layer; add it to {map}");
-                findings.push(Finding::error(shown, what));
-            }
+            complaints.insert((None, format!("the module {own} is in no layer; add it")));
             continue;
         };
         for mention in Code::shipped(&path)?.mentions() {
-            let Some(name) = from_root(&mention.path, parts.len()) else {
-                continue;
-            };
-            let module = exports.get(name).map_or(name, String::as_str);
-            if heights.get(module).is_some_and(|other| other > height) {
-                let place = format!("{shown}:{}", mention.line);
+            let name = from_root(&mention.path, parts.len());
+            let module = name.map(|name| exports.get(name).map_or(name, String::as_str));
+            let other = module.and_then(|module| heights.get(module));
+            if other.is_some_and(|other| other > height) {
+                let module = module.unwrap_or_default();
                 let what = format!(
-                    "{own} uses {module}, which is in a higher layer of {map}; move the shared \
-                     part down, or hand it down as a value"
+                    "{own} uses {module}, which is in a higher layer; move the shared part down, \
+                     or hand it down as a value"
                 );
-                findings.push(Finding::error(place, what));
+                complaints.insert((Some((path.clone(), mention.line)), what));
             }
         }
     }
-    for module in heights.keys().filter(|name| !modules.contains(**name)) {
-        let what = format!("there is no module {module}; remove it");
-        findings.push(Finding::error(map.clone(), what));
-    }
-    // A line may name several things of one module.
-    findings.dedup();
-    Ok(findings)
+    let gone = |module| (None, format!("there is no module {module}; remove it"));
+    complaints.extend(unseen.into_iter().map(gone));
+    Ok(complaints)
 }
 
 /// The modules that a file of `src/` is in: `a/mod.rs` and `a.rs` give `a`.
@@ -203,13 +199,13 @@ mod tests {
             assert_finds(check, &files, wanted);
         };
         finds("layers = [[\"wire\"], [\"ring\"]]", &[]);
-        let wanted = "crates/locks/src/ring/a.rs: the module ring is in no layer";
+        let wanted = "crates/locks/layers.toml: the module ring is in no layer";
         finds("layers = [[\"wire\"]]", &[wanted]);
         let gone = "layers = [[\"wire\", \"ring\"], [\"gone\"]]";
         finds(gone, &["crates/locks/layers.toml: there is no module gone"]);
         finds(
             "layers = [[\"wire\", \"ring\"], [\"wire\"]]",
-            &["in two layers"],
+            &["is in two layers"],
         );
     }
 

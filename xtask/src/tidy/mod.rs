@@ -89,7 +89,11 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Verdict> {
 /// with its text in it.
 #[cfg(test)]
 #[track_caller]
-pub(crate) fn assert_finds(rule: Rule, files: &[(&str, &str)], wanted: &[&str]) {
+pub(crate) fn assert_finds(
+    rule: impl Fn(&Workspace) -> Result<Vec<Finding>>,
+    files: &[(&str, &str)],
+    wanted: &[&str],
+) {
     let (_dir, workspace) = crate::workspace::fake(files);
     let found = rule(&workspace).expect("the rule itself works");
     let found: Vec<String> = found.iter().map(Finding::to_string).collect();

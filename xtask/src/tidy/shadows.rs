@@ -5,7 +5,7 @@ use crate::workspace::{self, Workspace};
 use anyhow::Result;
 use toml::Value;
 
-/// Where they are; their build script is beside them.
+/// The folder of these packages; their build script is beside them.
 const FOLDER: &str = "crates/lines/shadow";
 
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {

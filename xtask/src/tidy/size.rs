@@ -4,7 +4,7 @@ use super::Finding;
 use crate::workspace::{self, Workspace};
 use anyhow::Result;
 
-/// In lines.
+/// The longest file that is not shown, in lines.
 const LONG: usize = 700;
 
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {

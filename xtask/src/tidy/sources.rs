@@ -11,7 +11,7 @@ const FILE: &str = "docs/sources.md";
 /// The ids: letter and how many.
 const IDS: &[(char, u32)] = &[('D', 26), ('F', 8), ('C', 8), ('O', 11), ('L', 9), ('X', 7)];
 
-/// What the module column says before there is one.
+/// The entry of the module column while there is no module.
 const NOT_YET: &str = "not yet";
 
 /// The states a row can have.
@@ -57,7 +57,7 @@ fn ids() -> impl Iterator<Item = String> {
     IDS.iter().flat_map(of)
 }
 
-/// What is wrong with a row `| D1 | what | modules | commands | state, departures |`, given
+/// Says what is wrong with a row `| D1 | what | modules | commands | state, departures |`, given
 /// without its id.
 fn complaint(row: &[&str], root: &Path) -> Option<String> {
     let cell = |index: usize| row.get(index).copied().unwrap_or_default();

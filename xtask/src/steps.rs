@@ -44,7 +44,7 @@ pub(crate) fn run<'a>(
             Err(error) => ("FAILED", format!("{error:#}")),
         };
         let time = seconds(begun.elapsed());
-        println!("<== {name}: {word} in {time}: {note}");
+        println!("<== {name}: {word} in {time} {note}");
         summary += &format!("{name:10} {word:8} {time:>9}  {note}\n");
         if word != "ok" {
             all = ("FAILED", false);

@@ -7,7 +7,7 @@ use crate::join::{JoinHandle, MOST_ON_STACK, root, top_bytes};
 use crate::processor::{self, Processor};
 use crate::stack::{self, Guards, Kind, StackError, StackSize};
 use crate::switch::{Base, Runnable, Suspended};
-use corelay_sync::wait::Stand;
+use corelay_sync::wait::CoroutineState;
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -243,7 +243,7 @@ impl<'a> Builder<'a> {
         let stack =
             stack::take(Kind::new(self.stack_size, self.guards)).map_err(SpawnError::Stack)?;
         // SAFETY: just taken, ours alone.
-        unsafe { Stand::prepare(stack.extent()) };
+        unsafe { CoroutineState::prepare(stack.extent()) };
         let id = shared.new_id();
         let colour = (id as usize % COLOURS) * 64;
         let at =

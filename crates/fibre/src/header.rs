@@ -28,7 +28,7 @@ use corelay_sync::facade::atomic::{
     AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering,
 };
 use corelay_sync::facade::cell::UnsafeCell;
-use corelay_sync::wait::Stand;
+use corelay_sync::wait::CoroutineState;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -50,7 +50,7 @@ pub(crate) struct Header {
     pub(crate) ticket: Ticket,
     /// How it stops, by which the waiting seam knows it too; all but its first word, which only the
     /// seam needs, is on the next line.
-    pub(crate) stand: Stand,
+    pub(crate) stand: CoroutineState,
     // The rest.
     /// In an inbox.
     next: AtomicPtr<Header>,

@@ -8,7 +8,7 @@ use crate::switch::{self, Runnable, Running};
 use crate::wait::{Limit, block_fibre, block_processor, limit_of};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
-use corelay_sync::wait::{Call, Cancelled, Context, Stand, Task, Token};
+use corelay_sync::wait::{Call, Cancelled, Context, CoroutineState, Task, Token};
 use std::cell::Cell;
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 /// The stand of a fibre.
-pub(crate) fn stand() -> Stand {
+pub(crate) fn stand() -> CoroutineState {
     // SAFETY: `go_on` makes ready the fibre that has the stand in its header, from any thread.
-    unsafe { Stand::new(go_on) }
+    unsafe { CoroutineState::new(go_on) }
 }
 
 /// # Safety
 /// `stand` is a fibre's, which has stopped and is the caller's to make ready.
-unsafe fn go_on(stand: NonNull<Stand>) {
+unsafe fn go_on(stand: NonNull<CoroutineState>) {
     // SAFETY: `running` has given it, which is in a header.
     let header = unsafe { stand.byte_sub(offset_of!(Header, stand)) }.cast::<Header>();
     // SAFETY: the caller's duty.
@@ -52,7 +52,7 @@ unsafe impl Context for Seam<'_> {
     }
 
     #[inline]
-    fn running(&self) -> Option<NonNull<Stand>> {
+    fn running(&self) -> Option<NonNull<CoroutineState>> {
         // Relaxed: set by this thread.
         let running = NonNull::new(self.0.running.load(Ordering::Relaxed))?;
         // SAFETY: it lives.

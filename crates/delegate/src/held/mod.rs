@@ -40,7 +40,7 @@ use crate::object::Header;
 use crate::serving::Serving;
 use crate::thread::out_of_turn;
 use crate::trustee::Trustee;
-use corelay_sync::wait::{self, Spot, Stand};
+use corelay_sync::wait::{self, CoroutineState, Spot};
 use launched::Launched;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ pub(crate) struct Holds {
     /// Objects whose closures have ended: still held.
     ended: RefCell<Vec<*mut Header>>,
     /// The closures that run, by their coroutines.
-    running: RefCell<Vec<(NonNull<Stand>, *const Launched)>>,
+    running: RefCell<Vec<(NonNull<CoroutineState>, *const Launched)>>,
     /// Coroutines that wait, inside calls of this crate.
     waiters: RefCell<Vec<Waiter>>,
     /// Requests to held objects that closures of this trustee have made.
@@ -66,7 +66,7 @@ pub(crate) struct Holds {
     /// Requests deferred so far.
     numbers: Cell<u64>,
     /// Coroutines that are no launched closures, while temporary clients of theirs finish.
-    finishing: RefCell<Vec<NonNull<Stand>>>,
+    finishing: RefCell<Vec<NonNull<CoroutineState>>>,
     /// The trustee, while its loop lets coroutines run.
     trustee: Cell<Option<NonNull<Trustee>>>,
 }

@@ -2,7 +2,7 @@
 //! stack of the body, when that gives a turn. So such a closure must not wait; all else of a launch
 //! is as shipped: the object is held in between, and what reaches it is deferred.
 
-use corelay_sync::wait::{Call, Cancelled, Context, Host, Stand, Task, Token, enter};
+use corelay_sync::wait::{Call, Cancelled, Context, CoroutineState, Host, Task, Token, enter};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 struct Inline {
     tasks: RefCell<VecDeque<Task>>,
     /// Of whatever task runs.
-    stand: Stand,
+    stand: CoroutineState,
     is_running: Cell<bool>,
     has_waited: Cell<bool>,
 }
@@ -24,13 +24,13 @@ pub(crate) fn host() -> Host {
 fn run(body: Task, _: Option<usize>) {
     /// # Safety
     /// None: nobody stops.
-    unsafe fn go_on(_: NonNull<Stand>) {
+    unsafe fn go_on(_: NonNull<CoroutineState>) {
         unreachable!("no task of a model waits");
     }
     let inline = Inline {
         tasks: RefCell::default(),
         // SAFETY: nobody stops.
-        stand: unsafe { Stand::new(go_on) },
+        stand: unsafe { CoroutineState::new(go_on) },
         is_running: Cell::new(false),
         has_waited: Cell::new(false),
     };
@@ -45,7 +45,7 @@ unsafe impl Context for Inline {
         unreachable!("no task of a model waits");
     }
 
-    fn running(&self) -> Option<NonNull<Stand>> {
+    fn running(&self) -> Option<NonNull<CoroutineState>> {
         self.is_running.get().then(|| NonNull::from(&self.stand))
     }
 

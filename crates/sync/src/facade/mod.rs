@@ -14,7 +14,7 @@
 //!
 //! Under `--cfg corelay_tsan` stand-alone fences become read-modify-writes on one
 //! word, because ThreadSanitizer does not understand fences. Under it and under
-//! `--cfg corelay_asan` sanitizers are told of the switches of [coroutines](crate::wait::Stand).
+//! `--cfg corelay_asan` sanitizers are told of the switches of [coroutines](crate::wait::CoroutineState).
 
 #[cfg(corelay_lines)]
 mod lines;

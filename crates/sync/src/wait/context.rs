@@ -1,6 +1,8 @@
 //! The current execution context.
 
-use super::{Call, Cancelled, NoSwitch, Sleeper, Stand, Token, poll_sources, set_panic_aside};
+use super::{
+    Call, Cancelled, CoroutineState, NoSwitch, Sleeper, Token, poll_sources, set_panic_aside,
+};
 use crate::Backoff;
 use crate::facade::thread_local;
 use std::cell::Cell;
@@ -37,7 +39,7 @@ impl Host {
 ///
 /// # Safety
 /// * [`running`](Self::running) tells the truth, and the stand lives until its coroutine has ended.
-/// * A coroutine that has stopped for a [`Spot`](super::Spot) goes on after its [`Stand`]'s `go_on`
+/// * A coroutine that has stopped for a [`Spot`](super::Spot) goes on after its [`CoroutineState`]'s `go_on`
 ///   has been called, and not before.
 /// * [`wait`](Self::wait) does not unwind: whoever sets the token, or writes an answer first, may
 ///   write into the frames that wait.
@@ -61,7 +63,7 @@ pub unsafe trait Context {
     }
 
     /// The coroutine that runs on this thread; `None` while the scheduler itself does.
-    fn running(&self) -> Option<NonNull<Stand>>;
+    fn running(&self) -> Option<NonNull<CoroutineState>>;
 
     /// Runs `task` in a fibre of its own on this thread.
     ///
@@ -273,7 +275,7 @@ pub fn has_ready() -> bool {
 }
 
 /// The coroutine that runs on this thread, whether it may be suspended or not: who it is.
-pub fn running() -> Option<NonNull<Stand>> {
+pub fn running() -> Option<NonNull<CoroutineState>> {
     let context = CURRENT.try_with(Cell::get).unwrap_or(None)?;
     // SAFETY: inside `enter`, which keeps the context.
     unsafe { context.as_ref() }.running()

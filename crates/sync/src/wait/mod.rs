@@ -38,5 +38,5 @@ pub use context::{
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;
 pub use source::{Registration, Source, poll_sources, register};
-pub use suspend::{Errand, Here, Spot, Stand, Stop, Yielder, here};
+pub use suspend::{CoroutineState, Errand, Here, Spot, Stop, Yielder, here};
 pub use token::Token;

@@ -111,15 +111,15 @@ impl Stop {
 /// ended.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Stand {
+pub struct CoroutineState {
     yielder: Cell<*const Yielder>,
-    go_on: unsafe fn(NonNull<Stand>),
+    go_on: unsafe fn(NonNull<CoroutineState>),
     /// Where it waits for a spot; null where it does not.
     waits_at: AtomicPtr<Location<'static>>,
     context: Context,
 }
 
-impl Stand {
+impl CoroutineState {
     /// Of a coroutine that has not run. `go_on` makes it ready.
     ///
     /// # Safety
@@ -206,12 +206,12 @@ impl Stand {
 ///
 /// One word: the address of the stand, with a bit set if the coroutine unwinds.
 #[derive(Clone, Copy, Debug)]
-pub struct Here(NonNull<Stand>);
+pub struct Here(NonNull<CoroutineState>);
 
 /// Set in a [`Here`] if the coroutine unwinds, so that its panic has to be set aside.
 const UNWINDS: usize = 1;
 
-const _: () = assert!(align_of::<Stand>() > UNWINDS);
+const _: () = assert!(align_of::<CoroutineState>() > UNWINDS);
 
 /// The coroutine that runs here, if a wait may suspend it.
 ///
@@ -274,7 +274,7 @@ impl Here {
     /// # Safety
     /// As of [`wait`](Self::wait); the stand is that of the coroutine that runs here.
     #[inline(always)]
-    unsafe fn stop(stand: NonNull<Stand>, at: &'static Location<'static>, spot: &Spot) {
+    unsafe fn stop(stand: NonNull<CoroutineState>, at: &'static Location<'static>, spot: &Spot) {
         spot.waiter.set(Some(stand));
         let bomb = AbortOnUnwind;
         // SAFETY: a context tells of those alone that live.
@@ -325,7 +325,7 @@ fn gone_on_too_early() -> ! {
 /// ```
 #[derive(Debug, Default)]
 pub struct Spot {
-    waiter: Cell<Option<NonNull<Stand>>>,
+    waiter: Cell<Option<NonNull<CoroutineState>>>,
     is_set: Cell<bool>,
 }
 

@@ -2,8 +2,8 @@
 //! runtime does with the waiting seam, without the runtime.
 
 use corelay_sync::wait::{
-    Call, Cancelled, Context, Errand, Host, Sleeper, Stand, Stop, Task, Token, Yielder, enter,
-    poll_sources,
+    Call, Cancelled, Context, CoroutineState, Errand, Host, Sleeper, Stop, Task, Token, Yielder,
+    enter, poll_sources,
 };
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// A coroutine; begins with its stand, by which it is known.
 #[repr(C)]
 struct Body {
-    stand: Stand,
+    stand: CoroutineState,
     toy: *const Toy,
     /// Bottom and size.
     stack: (usize, usize),
@@ -42,8 +42,8 @@ pub(crate) struct Toy {
     ready: RefCell<VecDeque<Rc<Body>>>,
     stopped: RefCell<Vec<Rc<Body>>>,
     /// Of some of them: what they wait for.
-    tokens: RefCell<Vec<(*const Token, NonNull<Stand>)>>,
-    running: Cell<Option<NonNull<Stand>>>,
+    tokens: RefCell<Vec<(*const Token, NonNull<CoroutineState>)>>,
+    running: Cell<Option<NonNull<CoroutineState>>>,
     /// Bytes of each.
     stack: Cell<Option<usize>>,
     /// Times that a coroutine was suspended.
@@ -58,8 +58,8 @@ impl Toy {
     /// Adds a coroutine.
     pub(crate) fn add(&self, task: impl FnOnce() + 'static) {
         /// # Safety
-        /// As [`Stand::new`] says.
-        unsafe fn go_on(stand: NonNull<Stand>) {
+        /// As [`CoroutineState::new`] says.
+        unsafe fn go_on(stand: NonNull<CoroutineState>) {
             // SAFETY: a body begins with its stand, and lives.
             let toy = unsafe { stand.cast::<Body>().as_ref() }.toy;
             // SAFETY: coroutines wait inside `Toy::run` alone.
@@ -73,7 +73,7 @@ impl Toy {
         let bottom = room.limit().get();
         let stack = (bottom, room.base().get() - bottom);
         // SAFETY: of `room`, which nobody has used.
-        unsafe { Stand::prepare(stack) };
+        unsafe { CoroutineState::prepare(stack) };
         let coroutine = Coroutine::with_stack(room, move |yielder: &Yielder, ()| {
             // SAFETY: coroutines run inside `Toy::run` alone.
             let stand = unsafe { &*toy }.running.get().expect("it runs");
@@ -87,7 +87,7 @@ impl Toy {
         });
         self.ready.borrow_mut().push_back(Rc::new(Body {
             // SAFETY: it makes ready this one, which has stopped.
-            stand: unsafe { Stand::new(go_on) },
+            stand: unsafe { CoroutineState::new(go_on) },
             toy,
             stack,
             coroutine: RefCell::new(coroutine),
@@ -114,7 +114,7 @@ impl Toy {
     }
 
     fn resume(&self, body: Rc<Body>) {
-        let who = NonNull::from(&*body).cast::<Stand>();
+        let who = NonNull::from(&*body).cast::<CoroutineState>();
         self.running.set(Some(who));
         let resume = || body.coroutine.borrow_mut().resume(());
         // SAFETY: it was ready, so it has stopped or not run yet.
@@ -133,7 +133,7 @@ impl Toy {
     }
 
     /// Stops the coroutine that runs; `after` must not panic.
-    fn stop_here(&self, after: impl FnOnce(&Self, NonNull<Stand>)) {
+    fn stop_here(&self, after: impl FnOnce(&Self, NonNull<CoroutineState>)) {
         let running = self.running.get().expect("a coroutine runs");
         let mut after = Errand::new(move |toy: *const (), who: NonNull<()>| {
             // SAFETY: as `resume` passes it.
@@ -161,7 +161,7 @@ impl Toy {
         !self.ready.borrow().is_empty()
     }
 
-    fn make_ready(&self, who: NonNull<Stand>) {
+    fn make_ready(&self, who: NonNull<CoroutineState>) {
         let mut stopped = self.stopped.borrow_mut();
         let at = stopped
             .iter()
@@ -182,7 +182,7 @@ unsafe impl Context for Toy {
         Ok(())
     }
 
-    fn running(&self) -> Option<NonNull<Stand>> {
+    fn running(&self) -> Option<NonNull<CoroutineState>> {
         self.running.get()
     }
 

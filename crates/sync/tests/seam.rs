@@ -3,7 +3,7 @@
 
 mod toy;
 
-use corelay_sync::wait::{self, NoSwitch, Sleeper, Source, Spot, Token, register};
+use corelay_sync::wait::{self, NoSwitch, Sleeper, Source, SuspensionPoint, Token, register};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -180,7 +180,7 @@ fn coroutines_run_while_others_wait() {
 #[test]
 fn a_spot_is_waited_for_by_who_shares_its_thread() {
     let toy = Toy::new();
-    let spots: Rc<[Spot; 3]> = Rc::default();
+    let spots: Rc<[SuspensionPoint; 3]> = Rc::default();
     let order = Rc::new(RefCell::new(Vec::new()));
     for i in 0..3 {
         let (spots, order) = (Rc::clone(&spots), Rc::clone(&order));
@@ -199,7 +199,7 @@ fn a_spot_is_waited_for_by_who_shares_its_thread() {
         assert!(before.borrow().is_empty(), "they go on in their turn");
         theirs[1].set();
         let here = wait::here().expect("a coroutine may wait");
-        let spot = Spot::new();
+        let spot = SuspensionPoint::new();
         spot.set();
         // SAFETY: as above. It is set already.
         unsafe { here.wait(&spot) };
@@ -338,7 +338,7 @@ fn a_wait_while_unwinding_suspends_and_others_do_not_see_the_panic() {
         }
     }
     let toy = Toy::new();
-    let (token, spot) = (Arc::new(Token::new()), Rc::new(Spot::new()));
+    let (token, spot) = (Arc::new(Token::new()), Rc::new(SuspensionPoint::new()));
     let (set_token, set_spot) = (Arc::clone(&token), Rc::clone(&spot));
     toy.add(move || {
         let unwound = catch_unwind(AssertUnwindSafe(|| {

@@ -30,7 +30,7 @@ use crate::object::{Header, Object};
 use crate::thread::lookup;
 use corelay_sync::facade::cell::{UnsafeCell, place_of};
 use corelay_sync::facade::memory;
-use corelay_sync::wait::{self, Here, Spot};
+use corelay_sync::wait::{self, Here, SuspensionPoint};
 use std::any::{Any, type_name};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -45,7 +45,7 @@ const PUBLISH_UNITS: u32 = 48;
 /// What the caller keeps while it waits. The trustee writes `fault` or, where it does not travel,
 /// `result`; the client `result` and, at the end, `spot`.
 struct Frame<F, R> {
-    spot: Spot,
+    spot: SuspensionPoint,
     fault: Cell<Option<Box<dyn Any + Send>>>,
     result: UnsafeCell<MaybeUninit<R>>,
     /// Where it does not travel.
@@ -353,7 +353,7 @@ impl Client {
         F: FnOnce(&mut T) -> R,
     {
         let frame = Frame {
-            spot: Spot::new(),
+            spot: SuspensionPoint::new(),
             fault: Cell::new(None),
             result: UnsafeCell::new(MaybeUninit::uninit()),
             f: UnsafeCell::new(MaybeUninit::uninit()),

@@ -10,7 +10,7 @@ use crate::object::{Header, Object};
 use crate::serving::{Serving, guarded};
 use crate::thread::{Owner, in_turn};
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::wait::{self, NoSwitch, Spot};
+use corelay_sync::wait::{self, NoSwitch, SuspensionPoint};
 use std::marker::PhantomData;
 use std::ptr;
 use std::task::Waker;
@@ -220,7 +220,7 @@ pub(crate) fn suspend_until(
         return wait_beneath(what, is_over);
     };
     let _waits = what.and_then(Waits::begin).transpose()?;
-    let spot = Spot::new();
+    let spot = SuspensionPoint::new();
     // SAFETY: only the lifetime changes: it is looked at until the spot is set.
     let is_over = unsafe {
         std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)

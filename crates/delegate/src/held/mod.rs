@@ -40,7 +40,7 @@ use crate::object::Header;
 use crate::serving::Serving;
 use crate::thread::out_of_turn;
 use crate::trustee::Trustee;
-use corelay_sync::wait::{self, CoroutineState, Spot};
+use corelay_sync::wait::{self, CoroutineState, SuspensionPoint};
 use launched::Launched;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -80,7 +80,7 @@ pub(crate) trait Deferred {
 /// A coroutine that waits, and how to find out whether that is over. In its frame.
 struct Waiter {
     is_over: *mut dyn FnMut() -> bool,
-    spot: *const Spot,
+    spot: *const SuspensionPoint,
 }
 
 impl Holds {

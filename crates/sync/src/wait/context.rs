@@ -39,7 +39,7 @@ impl Host {
 ///
 /// # Safety
 /// * [`running`](Self::running) tells the truth, and the stand lives until its coroutine has ended.
-/// * A coroutine that has stopped for a [`Spot`](super::Spot) goes on after its [`CoroutineState`]'s `go_on`
+/// * A coroutine that has stopped for a [`SuspensionPoint`](super::SuspensionPoint) goes on after its [`CoroutineState`]'s `go_on`
 ///   has been called, and not before.
 /// * [`wait`](Self::wait) does not unwind: whoever sets the token, or writes an answer first, may
 ///   write into the frames that wait.

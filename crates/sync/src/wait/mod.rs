@@ -11,7 +11,7 @@
 //!   ([`poll_sources`]) and sleeps on the thread's [`Sleeper`], so that answers wake it.
 //!
 //! Where the thread that waits is also the one that finds out that the wait is over, as with the
-//! answers of a channel, a [`Spot`] does for less what a token does: see [`here`].
+//! answers of a channel, a [`SuspensionPoint`] does for less what a token does: see [`here`].
 //!
 //! Each wait carries a [`Call`]: its name, its place, and whether a cancellation may end it.
 //!
@@ -38,5 +38,5 @@ pub use context::{
 pub use no_switch::NoSwitch;
 pub use sleeper::Sleeper;
 pub use source::{Registration, Source, poll_sources, register};
-pub use suspend::{CoroutineState, Errand, Here, Spot, Stop, Yielder, here};
+pub use suspend::{CoroutineState, Errand, Here, Stop, SuspensionPoint, Yielder, here};
 pub use token::Token;

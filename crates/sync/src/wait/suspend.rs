@@ -3,7 +3,7 @@
 //!
 //! A [`Token`](super::Token) may be set by any thread, and takes atomics and a waker. Where the
 //! waiter's own thread ends the wait, because it takes the answer out of its channel, neither is
-//! needed: a [`Spot`] is two words, and whoever sets it makes its coroutine ready at once.
+//! needed: a [`SuspensionPoint`] is two words, and whoever sets it makes its coroutine ready at once.
 //!
 //! What waits stops by itself, in the frame of its caller, and not inside a call of its scheduler:
 //! a return behind a switch is mispredicted, which costs as much as the switch. So all schedulers'
@@ -124,7 +124,7 @@ impl CoroutineState {
     ///
     /// # Safety
     /// `go_on` may be called for this one, while it lives, once each time that it has stopped for a
-    /// [`Spot`], on the thread where it has stopped. It does not unwind.
+    /// [`SuspensionPoint`], on the thread where it has stopped. It does not unwind.
     pub unsafe fn new(go_on: unsafe fn(NonNull<Self>)) -> Self {
         Self {
             yielder: Cell::new(ptr::null()),
@@ -172,7 +172,7 @@ impl CoroutineState {
         self.context.ended();
     }
 
-    /// Where it waits for a [`Spot`], or has waited and not gone on yet; for who only wants to know,
+    /// Where it waits for a [`SuspensionPoint`], or has waited and not gone on yet; for who only wants to know,
     /// on any thread.
     pub fn waits_at(&self) -> Option<&'static Location<'static>> {
         // Relaxed: what it points at never changes.
@@ -234,7 +234,7 @@ pub fn here() -> Option<Here> {
 }
 
 impl Here {
-    /// Suspends the coroutine until `spot` is [set](Spot::set): by its own thread, before or after
+    /// Suspends the coroutine until `spot` is [set](SuspensionPoint::set): by its own thread, before or after
     /// it runs others. It may go on on another thread.
     ///
     /// # Safety
@@ -244,7 +244,7 @@ impl Here {
     ///   else uses it then.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn wait(self, spot: &Spot) {
+    pub unsafe fn wait(self, spot: &SuspensionPoint) {
         if spot.is_set() {
             return;
         }
@@ -259,7 +259,7 @@ impl Here {
 
     #[cold]
     #[inline(never)]
-    fn wait_unwinding(self, at: &'static Location<'static>, spot: &Spot) {
+    fn wait_unwinding(self, at: &'static Location<'static>, spot: &SuspensionPoint) {
         let stand = self.0.as_ptr().map_addr(|address| address & !UNWINDS);
         // SAFETY: the address of a stand, as `here` had it.
         let stand = unsafe { NonNull::new_unchecked(stand) };
@@ -274,7 +274,11 @@ impl Here {
     /// # Safety
     /// As of [`wait`](Self::wait); the stand is that of the coroutine that runs here.
     #[inline(always)]
-    unsafe fn stop(stand: NonNull<CoroutineState>, at: &'static Location<'static>, spot: &Spot) {
+    unsafe fn stop(
+        stand: NonNull<CoroutineState>,
+        at: &'static Location<'static>,
+        spot: &SuspensionPoint,
+    ) {
         spot.waiter.set(Some(stand));
         let bomb = AbortOnUnwind;
         // SAFETY: a context tells of those alone that live.
@@ -310,9 +314,9 @@ fn gone_on_too_early() -> ! {
 /// An event that the waiter's own thread tells it of. In the frame of the waiter.
 ///
 /// ```
-/// use corelay_sync::wait::Spot;
+/// use corelay_sync::wait::SuspensionPoint;
 ///
-/// let spot = Spot::new();
+/// let spot = SuspensionPoint::new();
 /// assert!(!spot.is_set());
 /// spot.set();
 /// assert!(spot.is_set()); // a wait would return at once
@@ -320,16 +324,16 @@ fn gone_on_too_early() -> ! {
 ///
 /// No other thread sets it:
 /// ```compile_fail,E0277
-/// let spot = corelay_sync::wait::Spot::new();
+/// let spot = corelay_sync::wait::SuspensionPoint::new();
 /// std::thread::scope(|s| s.spawn(|| spot.set()));
 /// ```
 #[derive(Debug, Default)]
-pub struct Spot {
+pub struct SuspensionPoint {
     waiter: Cell<Option<NonNull<CoroutineState>>>,
     is_set: Cell<bool>,
 }
 
-impl Spot {
+impl SuspensionPoint {
     /// Not set.
     #[inline(always)]
     pub fn new() -> Self {

@@ -47,7 +47,7 @@ impl<C: Clock> Tx<'_, '_, C> {
     fn lock(&mut self) -> Result<Time, Abort> {
         let domain = self.stm.domain();
         let mut newest = Time::ZERO;
-        let mut is_ours = false;
+        let mut locked_foreign = false;
         let odd = self.log.writes.as_mut_slice().iter_mut().position(|write| {
             let mut word = write.old;
             if word == Word::UNREAD {
@@ -61,21 +61,21 @@ impl<C: Clock> Tx<'_, '_, C> {
             }
             write.old = word;
             newest = newest.max(word.time());
-            is_ours = write.place.domain() != domain;
-            is_ours
+            locked_foreign = write.place.domain() != domain;
+            locked_foreign
         });
-        odd.map_or(Ok(newest), |at| self.lock_slowly(at, is_ours))
+        odd.map_or(Ok(newest), |at| self.lock_slowly(at, locked_foreign))
     }
 
     /// Goes on at a variable that another commit has locked, or that is not of this domain; that one
     /// is locked already. In no order of the variables: nobody waits long while it holds a lock.
     #[cold]
     #[inline(never)]
-    fn lock_slowly(&mut self, from: usize, mut is_ours: bool) -> Result<Time, Abort> {
+    fn lock_slowly(&mut self, from: usize, mut locked_foreign: bool) -> Result<Time, Abort> {
         for at in from..self.log.writes.as_slice().len() {
             let write = &mut self.log.writes.as_mut_slice()[at];
             let mut looks = Looks::new(self.is_alone);
-            while !std::mem::take(&mut is_ours) {
+            while !std::mem::take(&mut locked_foreign) {
                 let word = write.place.word_again();
                 if write.old != Word::UNREAD && !word.is_same_version(write.old) {
                     self.unlock(at);

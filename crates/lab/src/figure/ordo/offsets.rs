@@ -151,7 +151,7 @@ fn largest(offsets: &Offsets) -> Option<String> {
 /// What the two directions of a pair tell of the counters themselves: there the offset counts for it,
 /// and back against it.
 fn directions(offsets: &Offsets) -> Option<String> {
-    let pairs = offsets.more_than_back().into_iter();
+    let pairs = offsets.asymmetry_ns().into_iter();
     let (one, other, apart) = pairs.max_by(|a, b| a.2.total_cmp(&b.2))?;
     let step = offsets.samples.first()?.step_ns;
     let mut said = format!(

@@ -45,13 +45,13 @@ pub struct Raw {
 
 /// A place in a ring.
 #[derive(Debug)]
-struct Place {
+struct EventSlot {
     mark: AtomicPtr<Mark>,
     /// Begin, end, and the two numbers.
     words: [AtomicU64; 4],
 }
 
-impl Place {
+impl EventSlot {
     fn new() -> Self {
         Self {
             mark: AtomicPtr::new(ptr::null_mut()),
@@ -68,7 +68,7 @@ pub struct Ring {
     /// events with it.
     head: CachePadded<AtomicU64>,
     /// As many as a power of two.
-    places: Box<[Place]>,
+    slots: Box<[EventSlot]>,
 }
 
 /// A ring as the one thread knows it that writes.
@@ -91,11 +91,11 @@ pub struct Found {
 impl Writer {
     /// A ring for the last `events` events or more, of the thread that keeps the writer.
     pub fn new(events: usize) -> Self {
-        let places = (0..places(events)).map(|_| Place::new()).collect();
+        let slots = (0..slots(events)).map(|_| EventSlot::new()).collect();
         Self {
             ring: Arc::new(Ring {
                 head: CachePadded::new(AtomicU64::new(0)),
-                places,
+                slots,
             }),
         }
     }
@@ -113,14 +113,14 @@ impl Writer {
 
 /// Places for so many events, and the one that the next event takes: a power of two, which
 /// spares a division, or a second number to be kept.
-fn places(events: usize) -> usize {
+fn slots(events: usize) -> usize {
     events.max(1).saturating_add(1).next_power_of_two()
 }
 
 impl Ring {
     /// Memory of a ring for the last `events` events.
     pub(super) fn bytes(events: usize) -> usize {
-        places(events).saturating_mul(size_of::<Place>())
+        slots(events).saturating_mul(size_of::<EventSlot>())
     }
 
     /// Records an event in the place of the oldest. Its place is known before it is made, so that
@@ -128,7 +128,7 @@ impl Ring {
     #[inline(always)]
     pub(super) fn record(&self, event: impl FnOnce() -> Raw) {
         let recorded = load_own(&self.head);
-        let place = &self.places[recorded as usize & (self.places.len() - 1)];
+        let slot = &self.slots[recorded as usize & (self.slots.len() - 1)];
         let Raw {
             mark,
             begin,
@@ -139,10 +139,9 @@ impl Ring {
         // that its predecessor has been recorded, and so which place is taken.
         fence(Ordering::Release);
         // Relaxed, these five: published by the head.
-        place
-            .mark
+        slot.mark
             .store(ptr::from_ref(mark).cast_mut(), Ordering::Relaxed);
-        for (word, value) in place.words.iter().zip([begin, end, first, second]) {
+        for (word, value) in slot.words.iter().zip([begin, end, first, second]) {
             word.store(value, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire of `read`; publishes the event.
@@ -151,16 +150,16 @@ impl Ring {
 
     /// The last events there are. On any thread, also while the writer writes.
     pub fn read(&self) -> Found {
-        let places = self.places.len() as u64;
+        let slots = self.slots.len() as u64;
         // Acquire: pairs with the Release of `record`; what was recorded is seen.
         let recorded = self.head.load(Ordering::Acquire);
-        let first = recorded.saturating_sub(places);
-        let read: Vec<_> = (first..recorded).map(|n| self.place(n)).collect();
+        let first = recorded.saturating_sub(slots);
+        let read: Vec<_> = (first..recorded).map(|n| self.slot(n)).collect();
         // Acquire: pairs with the fence of `record`; see the module.
         fence(Ordering::Acquire);
         // Relaxed: ordered by the fence.
         let now = self.head.load(Ordering::Relaxed);
-        let overwritten = (now + 1).saturating_sub(places).saturating_sub(first);
+        let overwritten = (now + 1).saturating_sub(slots).saturating_sub(first);
         let events = read.into_iter().skip(overwritten as usize).flatten();
         Found {
             recorded,
@@ -169,11 +168,11 @@ impl Ring {
     }
 
     /// What lies in the place of event `n`: perhaps half of one event and half of another.
-    fn place(&self, n: u64) -> Option<Raw> {
-        let place = &self.places[(n % self.places.len() as u64) as usize];
+    fn slot(&self, n: u64) -> Option<Raw> {
+        let slot = &self.slots[(n % self.slots.len() as u64) as usize];
         // Relaxed, these five: `read` finds out whether they belong together.
-        let mark = place.mark.load(Ordering::Relaxed);
-        let [begin, end, first, second] = &place.words;
+        let mark = slot.mark.load(Ordering::Relaxed);
+        let [begin, end, first, second] = &slot.words;
         let [begin, end, first, second] =
             [begin, end, first, second].map(|word| word.load(Ordering::Relaxed));
         // SAFETY: null, or from a reference to a static: `record` stores nothing else.

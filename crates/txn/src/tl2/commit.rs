@@ -1,8 +1,8 @@
 //! The commit: lock, draw, validate, write, unlock.
 
 use super::boxes;
+use super::cell::VarCell;
 use super::log::Write;
-use super::place::Place;
 use super::stats::Reason;
 use super::tx::{Abort, Looks, Tx};
 use super::word::Word;
@@ -51,17 +51,17 @@ impl<C: Clock> Tx<'_, '_, C> {
         let odd = self.log.writes.as_mut_slice().iter_mut().position(|write| {
             let mut word = write.old;
             if word == Word::UNREAD {
-                word = write.place.word_again();
+                word = write.cell.word_again();
                 if word.is_locked() {
                     return true;
                 }
             }
-            if write.place.try_lock(word).is_err() {
+            if write.cell.try_lock(word).is_err() {
                 return true;
             }
             write.old = word;
             newest = newest.max(word.time());
-            locked_foreign = write.place.domain() != domain;
+            locked_foreign = write.cell.domain() != domain;
             locked_foreign
         });
         odd.map_or(Ok(newest), |at| self.lock_slowly(at, locked_foreign))
@@ -76,12 +76,12 @@ impl<C: Clock> Tx<'_, '_, C> {
             let write = &mut self.log.writes.as_mut_slice()[at];
             let mut looks = Looks::new(self.is_alone);
             while !std::mem::take(&mut locked_foreign) {
-                let word = write.place.word_again();
+                let word = write.cell.word_again();
                 if write.old != Word::UNREAD && !word.is_same_version(write.old) {
                     self.unlock(at);
                     return Err(self.doom(Reason::Validation));
                 }
-                if !word.is_locked() && write.place.try_lock(word).is_ok() {
+                if !word.is_locked() && write.cell.try_lock(word).is_ok() {
                     write.old = word;
                     break;
                 }
@@ -101,12 +101,12 @@ impl<C: Clock> Tx<'_, '_, C> {
 
     /// A variable that nobody has written belongs to who does first.
     fn adopt(&mut self, at: usize) {
-        let place = self.log.writes.as_slice()[at].place;
-        if place.domain() == 0 {
-            place.adopt(self.stm.domain());
-        } else if place.domain() != self.stm.domain() {
+        let cell = self.log.writes.as_slice()[at].cell;
+        if cell.domain() == 0 {
+            cell.adopt(self.stm.domain());
+        } else if cell.domain() != self.stm.domain() {
             self.unlock(at + 1);
-            self.stm.refuse(place);
+            self.stm.refuse(cell);
         }
     }
 
@@ -122,17 +122,17 @@ impl<C: Clock> Tx<'_, '_, C> {
     /// What was read is still so, now that what is to be written is locked.
     #[inline(always)]
     fn is_unchanged(&self) -> bool {
-        self.log.reads.iter().all(|(place, read)| {
-            let word = place.word_again();
+        self.log.reads.iter().all(|(cell, read)| {
+            let word = cell.word_again();
             word.is_still(read)
                 || word.is_same_version(read)
-                    && (self.has_locked(place, read) || self.is_alone && is_given_back(place, read))
+                    && (self.has_locked(cell, read) || self.is_alone && is_given_back(cell, read))
         })
     }
 
     #[inline(always)]
-    fn has_locked(&self, place: &Place, read: Word) -> bool {
-        let mine = self.log.writes.find(place);
+    fn has_locked(&self, cell: &VarCell, read: Word) -> bool {
+        let mine = self.log.writes.find(cell);
         mine.is_some_and(|write| write.old.is_still(read))
     }
 
@@ -146,8 +146,8 @@ impl<C: Clock> Tx<'_, '_, C> {
         let mut awaited = false;
         for write in self.log.writes.as_slice() {
             awaited |= write.old.is_awaited();
-            write.place.set_value(write.value);
-            write.place.unlock(Word::written(time));
+            write.cell.set_value(write.value);
+            write.cell.unlock(Word::written(time));
         }
         if let Some(guard) = guard {
             self.retire_old_boxes(guard);
@@ -165,7 +165,7 @@ impl<C: Clock> Tx<'_, '_, C> {
         for write in self.log.writes.as_mut_slice() {
             if write.free.is_some() {
                 // The second word of a box's value is not used.
-                write.value[1] = write.place.own_value();
+                write.value[1] = write.cell.own_value();
             }
         }
     }
@@ -191,7 +191,7 @@ impl<C: Clock> Tx<'_, '_, C> {
             if write.old.is_awaited() {
                 self.stm
                     .sleepers()
-                    .wake(std::ptr::from_ref(write.place).addr());
+                    .wake(std::ptr::from_ref(write.cell).addr());
             }
         }
     }
@@ -212,7 +212,7 @@ impl<C: Clock> Tx<'_, '_, C> {
 
 fn give_back(locked: &[Write]) {
     for write in locked {
-        write.place.unlock(write.old);
+        write.cell.unlock(write.old);
     }
 }
 
@@ -229,10 +229,10 @@ impl Drop for UnlockOnUnwind<'_> {
 /// way; true then.
 #[cold]
 #[inline(never)]
-fn is_given_back(place: &Place, read: Word) -> bool {
+fn is_given_back(cell: &VarCell, read: Word) -> bool {
     let mut looks = Looks::new(true);
     loop {
-        let word = place.word_again();
+        let word = cell.word_again();
         if !word.is_locked() {
             return word.is_same_version(read);
         }
@@ -258,12 +258,12 @@ mod tests {
         tx.is_alone = true;
         assert_eq!(tx.read(&x), Ok(1));
         assert_eq!(tx.write(&y, 2), Ok(()));
-        let word = x.place().word();
-        assert_eq!(x.place().try_lock(word), Ok(()));
+        let word = x.cell().word();
+        assert_eq!(x.cell().try_lock(word), Ok(()));
         std::thread::scope(|s| {
             s.spawn(|| {
                 std::thread::sleep(std::time::Duration::from_millis(20));
-                x.place().unlock(word);
+                x.cell().unlock(word);
             });
             assert_eq!(tx.commit(), Ok(()));
         });

@@ -4,7 +4,7 @@
 //! variables is taken away by [`Tx`](super::Tx), which clears the log before it ends.
 
 use super::boxes::Free;
-use super::place::Place;
+use super::cell::VarCell;
 use super::word::Word;
 use super::writes::{Mark, WriteSet};
 use corelay_clock::Time;
@@ -53,7 +53,7 @@ impl Log {
         let to_be_written = self.writes.as_slice().iter();
         let read_before = to_be_written.filter(|write| write.old != Word::UNREAD);
         let reads = self.reads.iter();
-        reads.chain(read_before.map(|write| (write.place, write.old)))
+        reads.chain(read_before.map(|write| (write.cell, write.old)))
     }
 
     /// Takes an alternative back: what it has read stays read.
@@ -85,7 +85,7 @@ impl Log {
 }
 
 /// A variable and the word that its value was read under.
-pub(super) type Read = (&'static Place, Word);
+pub(super) type Read = (&'static VarCell, Word);
 
 /// What was read, in the order of reading; a variable may stand in it more than once.
 #[derive(Debug)]
@@ -128,9 +128,9 @@ impl ReadSet {
             // The first reading of each stays; all were of one version, or the transaction would
             // have been aborted.
             self.reads
-                .sort_by_key(|&(place, _)| std::ptr::from_ref(place));
+                .sort_by_key(|&(cell, _)| std::ptr::from_ref(cell));
             self.reads
-                .dedup_by_key(|&mut (place, _)| std::ptr::from_ref(place));
+                .dedup_by_key(|&mut (cell, _)| std::ptr::from_ref(cell));
             self.thin_at = (self.reads.len() * 2).max(MANY);
         }
         if self.reads.len() * 2 >= self.reads.capacity() {
@@ -142,13 +142,13 @@ impl ReadSet {
     /// Takes out the last or the last but one, if it is of this variable: for who is going to write
     /// it. Others are left where they are and validated apart.
     #[inline(always)]
-    pub(super) fn take_recent(&mut self, place: &Place) -> Option<Word> {
+    pub(super) fn take_recent(&mut self, cell: &VarCell) -> Option<Word> {
         let recent = self.reads.len().checked_sub(1)?;
-        if std::ptr::eq(self.reads[recent].0, place) {
+        if std::ptr::eq(self.reads[recent].0, cell) {
             return self.reads.pop().map(|(_, word)| word);
         }
         let before = recent.checked_sub(1)?;
-        if std::ptr::eq(self.reads[before].0, place) {
+        if std::ptr::eq(self.reads[before].0, cell) {
             return Some(self.reads.swap_remove(before).1);
         }
         None
@@ -177,7 +177,7 @@ impl ReadSet {
 /// A variable and what it is to be.
 #[derive(Debug)]
 pub(super) struct Write {
-    pub(super) place: &'static Place,
+    pub(super) cell: &'static VarCell,
     /// Until it is locked: the word that it was read under, or [`Word::UNREAD`]. The lock is taken
     /// only where it is still so, which validates the read. Then: the word before.
     pub(super) old: Word,

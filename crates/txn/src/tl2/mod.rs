@@ -129,9 +129,9 @@
 //! to the counter in `times.rs`, each with its argument.
 
 mod boxes;
+mod cell;
 mod commit;
 mod log;
-mod place;
 mod pool;
 mod serial;
 mod sleepers;

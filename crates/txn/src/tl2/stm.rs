@@ -1,7 +1,7 @@
 //! A domain of transactions, and how each is run until it has committed.
 
+use super::cell::VarCell;
 use super::log::Log;
-use super::place::Place;
 use super::pool::{self, Lease};
 use super::serial::Serial;
 use super::sleepers::Sleepers;
@@ -144,23 +144,23 @@ impl<C: Clock> Stm<C> {
 
     /// A variable that nobody has written belongs to all.
     #[inline(always)]
-    pub(super) fn owns(&self, place: &Place) -> bool {
-        let domain = place.domain();
+    pub(super) fn owns(&self, cell: &VarCell) -> bool {
+        let domain = cell.domain();
         domain == self.domain || domain == 0
     }
 
-    pub(super) fn check_owner(&self, place: &Place) {
-        if !self.owns(place) {
-            self.refuse(place);
+    pub(super) fn check_owner(&self, cell: &VarCell) {
+        if !self.owns(cell) {
+            self.refuse(cell);
         }
     }
 
     #[cold]
-    pub(super) fn refuse(&self, place: &Place) -> ! {
+    pub(super) fn refuse(&self, cell: &VarCell) -> ! {
         panic!(
             "corelay: a variable that `Stm` number {} has written, in a transaction of number {}: \
              use one `Stm` for all transactions on a variable",
-            place.domain(),
+            cell.domain(),
             self.domain
         )
     }
@@ -325,26 +325,26 @@ struct Sleeping<'s, 't, 'v, C: Clock> {
 impl<C: Clock> Sleeping<'_, '_, '_, C> {
     /// Enters the table; false where something has changed already.
     fn enter(&self) -> bool {
-        self.tx.log.all_reads().all(|(place, read)| {
+        self.tx.log.all_reads().all(|(cell, read)| {
             self.tx
                 .stm
                 .sleepers
-                .enter(std::ptr::from_ref(place).addr(), self.token);
-            self.await_change(place, read)
+                .enter(std::ptr::from_ref(cell).addr(), self.token);
+            self.await_change(cell, read)
         })
     }
 
     /// Sets the bit; false where the variable has changed, or is about to.
-    fn await_change(&self, place: &Place, read: super::word::Word) -> bool {
+    fn await_change(&self, cell: &VarCell, read: super::word::Word) -> bool {
         // Or it would be woken by nobody: a writer wakes who sleeps in its own domain.
-        if !self.tx.stm.owns(place) || !place.claim(self.tx.stm.domain()) {
+        if !self.tx.stm.owns(cell) || !cell.claim(self.tx.stm.domain()) {
             return false;
         }
-        let mut word = place.word_again();
+        let mut word = cell.word_again();
         while word.is_still(read) {
             // Another one's bit does for us too: the table is looked into after the change. An
             // exchange all the same: the writer has to see what we have entered.
-            match place.try_await(word) {
+            match cell.try_await(word) {
                 Ok(()) => return true,
                 Err(now) => word = now,
             }
@@ -359,11 +359,11 @@ impl<C: Clock> Drop for Sleeping<'_, '_, '_, C> {
         if self.tx.log.all_reads().nth(MANY).is_some() {
             return self.tx.stm.sleepers.leave_all(self.token);
         }
-        for (place, _) in self.tx.log.all_reads() {
+        for (cell, _) in self.tx.log.all_reads() {
             self.tx
                 .stm
                 .sleepers
-                .leave(std::ptr::from_ref(place).addr(), self.token);
+                .leave(std::ptr::from_ref(cell).addr(), self.token);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Value;
 use super::boxes;
-use super::place::Place;
+use super::cell::VarCell;
 use corelay_sync::Backoff;
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 /// assert_eq!(hits.load(), 2);
 /// ```
 pub struct TVar<T: Value> {
-    place: Place,
+    cell: VarCell,
     /// It owns a value, in words or in a box.
     value: PhantomData<T>,
 }
@@ -41,14 +41,14 @@ impl<T: Value> TVar<T> {
             value.to_words()
         };
         Self {
-            place: Place::new(words),
+            cell: VarCell::new(words),
             value: PhantomData,
         }
     }
 
     #[inline(always)]
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn cell(&self) -> &VarCell {
+        &self.cell
     }
 
     /// The value now, as a transaction of this one reading would see it. Waits for a commit that
@@ -57,10 +57,10 @@ impl<T: Value> TVar<T> {
         let guard = (T::WORDS == 0).then(crossbeam_epoch::pin);
         let mut backoff = Backoff::new();
         loop {
-            let word = self.place.word();
+            let word = self.cell.word();
             if !word.is_locked() {
-                let value = self.place.value(T::WORDS);
-                if self.place.word_again().is_still(word) {
+                let value = self.cell.value(T::WORDS);
+                if self.cell.word_again().is_still(word) {
                     return match &guard {
                         // SAFETY: found in the variable, inside the guard.
                         Some(guard) => unsafe { boxes::get::<T>(value[0], guard) }.clone(),
@@ -83,7 +83,7 @@ impl<T: Value> Drop for TVar<T> {
     fn drop(&mut self) {
         if T::WORDS == 0 {
             // SAFETY: the variable's own; transactions that read it would borrow the variable.
-            unsafe { boxes::free::<T>(self.place.own_value()) };
+            unsafe { boxes::free::<T>(self.cell.own_value()) };
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A transaction that runs.
 
 use super::boxes;
+use super::cell::VarCell;
 use super::log::{Log, Write};
-use super::place::Place;
 use super::stats::Reason;
 use super::stm::Stm;
 use super::word::Word;
@@ -118,11 +118,11 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
     pub fn read<T: Value>(&mut self, var: &'t TVar<T>) -> Result<T> {
         if T::WORDS == 0 {
             let guard = crossbeam_epoch::pin();
-            let value = self.words(var.place(), T::WORDS)?;
+            let value = self.words(var.cell(), T::WORDS)?;
             // SAFETY: found in the variable inside the guard, or in our own write set.
             return Ok(unsafe { boxes::get::<T>(value[0], &guard) }.clone());
         }
-        self.words(var.place(), T::WORDS).map(T::from_words)
+        self.words(var.cell(), T::WORDS).map(T::from_words)
     }
 
     /// Writes the variable, when the transaction commits.
@@ -139,11 +139,11 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         } else {
             (value.to_words(), None)
         };
-        corelay_sync::prefetch_write(var.place());
-        let place = var.place();
-        let read = self.log.reads.take_recent(place);
+        corelay_sync::prefetch_write(var.cell());
+        let cell = var.cell();
+        let read = self.log.reads.take_recent(cell);
         let replaced = self.log.writes.put(Write {
-            place: lasting(place),
+            cell: lasting(cell),
             old: read.unwrap_or(Word::UNREAD),
             value,
             free,
@@ -163,7 +163,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
     #[inline(always)]
     pub fn update<T: Value>(&mut self, var: &'t TVar<T>, f: impl FnOnce(T) -> T) -> Result<()> {
         // The commit takes the line to write it; so the read does too, and it moves once.
-        corelay_sync::prefetch_write(var.place());
+        corelay_sync::prefetch_write(var.cell());
         let value = self.read(var)?;
         self.write(var, f(value))
     }
@@ -291,32 +291,32 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
 
     /// The words of the variable's value, consistent with all that was read before.
     #[inline(always)]
-    fn words(&mut self, place: &'t Place, words: usize) -> Result<[u64; 2]> {
-        if let Some(write) = self.log.writes.find(place) {
+    fn words(&mut self, cell: &'t VarCell, words: usize) -> Result<[u64; 2]> {
+        if let Some(write) = self.log.writes.find(cell) {
             return Ok(write.value);
         }
-        let word = place.word();
-        if !word.is_locked() && word.time() < self.horizon && self.stm.owns(place) {
-            let value = place.value(words);
-            if place.word_again().is_still(word) {
-                self.log.reads.push((lasting(place), word));
+        let word = cell.word();
+        if !word.is_locked() && word.time() < self.horizon && self.stm.owns(cell) {
+            let value = cell.value(words);
+            if cell.word_again().is_still(word) {
+                self.log.reads.push((lasting(cell), word));
                 return Ok(value);
             }
         }
-        self.words_slowly(place, words)
+        self.words_slowly(cell, words)
     }
 
     #[cold]
     #[inline(never)]
-    fn words_slowly(&mut self, place: &'t Place, words: usize) -> Result<[u64; 2]> {
+    fn words_slowly(&mut self, cell: &'t VarCell, words: usize) -> Result<[u64; 2]> {
         if self.doomed {
             return Err(Abort { why: Why::Conflict });
         }
         let mut looks = Looks::new(self.is_alone);
         loop {
-            let word = place.word();
+            let word = cell.word();
             if !word.is_locked() {
-                self.stm.check_owner(place);
+                self.stm.check_owner(cell);
                 match self.stm.times().cmp(word.time(), self.log.time) {
                     Order::Before => {}
                     Order::Uncertain => self.resample(Reason::Uncertain, word.time())?,
@@ -324,9 +324,9 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
                     // in real time: no comparison is needed.
                     Order::After => self.resample(Reason::Version, word.time())?,
                 }
-                let value = place.value(words);
-                if place.word_again().is_still(word) {
-                    self.log.reads.push((lasting(place), word));
+                let value = cell.value(words);
+                if cell.word_again().is_still(word) {
+                    self.log.reads.push((lasting(cell), word));
                     return Ok(value);
                 }
             }
@@ -341,9 +341,9 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         let now = self.stm.times().read(seen);
         let horizon = self.stm.times().horizon(now);
         let mut looks = Looks::new(self.is_alone);
-        let is_still = |(place, read): (&Place, Word)| {
+        let is_still = |(cell, read): (&VarCell, Word)| {
             loop {
-                let word = place.word_again();
+                let word = cell.word_again();
                 if word.is_still(read) {
                     break true;
                 }
@@ -379,10 +379,10 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
 
 /// For the log, which has no lifetime of its own.
 #[inline(always)]
-fn lasting(place: &Place) -> &'static Place {
+fn lasting(cell: &VarCell) -> &'static VarCell {
     // SAFETY: called with variables that outlive the transaction (`'t`), whose log is cleared when it
     // ends, in `drop`; nothing else takes them out of the log.
-    unsafe { &*std::ptr::from_ref(place) }
+    unsafe { &*std::ptr::from_ref(cell) }
 }
 
 impl<C: Clock> Drop for Tx<'_, '_, C> {

@@ -1,7 +1,7 @@
 //! The write set: found by a linear search while it is small, by a table of hashes later.
 
+use super::cell::VarCell;
 use super::log::{ReadSet, Write};
-use super::place::Place;
 use super::word::Word;
 
 /// What is to be written: a variable once, but see [`begin`](Self::begin).
@@ -25,16 +25,16 @@ const FEW: usize = 16;
 const MANY: usize = 1024;
 
 #[inline(always)]
-fn hash(place: &Place) -> u64 {
+fn hash(cell: &VarCell) -> u64 {
     // Places are 32 bytes; the upper bits of the product depend on all of the address (Fibonacci
     // hashing, Knuth volume 3, section 6.4).
-    (std::ptr::from_ref(place).addr() as u64 >> 5).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    (std::ptr::from_ref(cell).addr() as u64 >> 5).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Neighbours have different bits.
 #[inline(always)]
-fn bit(place: &Place) -> u64 {
-    1 << (std::ptr::from_ref(place).addr() >> 5 & 63)
+fn bit(cell: &VarCell) -> u64 {
+    1 << (std::ptr::from_ref(cell).addr() >> 5 & 63)
 }
 
 impl WriteSet {
@@ -55,35 +55,35 @@ impl WriteSet {
 
     /// The newest write to the variable.
     #[inline(always)]
-    pub(super) fn find(&self, place: &Place) -> Option<&Write> {
-        if self.filter & bit(place) == 0 {
+    pub(super) fn find(&self, cell: &VarCell) -> Option<&Write> {
+        if self.filter & bit(cell) == 0 {
             return None;
         }
         if self.table.is_empty() {
             let mut newest_first = self.writes.iter().rev();
-            return newest_first.find(|write| std::ptr::eq(write.place, place));
+            return newest_first.find(|write| std::ptr::eq(write.cell, cell));
         }
-        self.look_up(place).map(|at| &self.writes[at])
+        self.look_up(cell).map(|at| &self.writes[at])
     }
 
     #[inline]
-    fn position(&self, place: &Place) -> Option<usize> {
+    fn position(&self, cell: &VarCell) -> Option<usize> {
         if self.table.is_empty() {
             self.writes
                 .iter()
-                .rposition(|write| std::ptr::eq(write.place, place))
+                .rposition(|write| std::ptr::eq(write.cell, cell))
         } else {
-            self.look_up(place)
+            self.look_up(cell)
         }
     }
 
     /// Puts a write in; the value that it replaces comes back, for its box to be freed.
     #[inline(always)]
     pub(super) fn put(&mut self, write: Write) -> Option<Write> {
-        let bit = bit(write.place);
+        let bit = bit(write.cell);
         self.has_boxes |= write.free.is_some();
         if self.filter & bit != 0
-            && let Some(at) = self.position(write.place)
+            && let Some(at) = self.position(write.cell)
             && at >= self.floor
         {
             let newer = &mut self.writes[at];
@@ -118,7 +118,7 @@ impl WriteSet {
         self.rebuild();
         for write in &taken {
             if write.old != Word::UNREAD {
-                reads.push((write.place, write.old));
+                reads.push((write.cell, write.old));
             }
         }
         // In the end, since dropping may panic.
@@ -175,20 +175,20 @@ impl WriteSet {
 
     #[cold]
     #[inline(never)]
-    fn look_up(&self, place: &Place) -> Option<usize> {
+    fn look_up(&self, cell: &VarCell) -> Option<usize> {
         let mask = self.table.len() - 1;
-        let mut slot = self.slot(place);
+        let mut slot = self.slot(cell);
         loop {
             let at = (self.table[slot] as usize).checked_sub(1)?;
-            if std::ptr::eq(self.writes[at].place, place) {
+            if std::ptr::eq(self.writes[at].cell, cell) {
                 return Some(at);
             }
             slot = (slot + 1) & mask;
         }
     }
 
-    fn slot(&self, place: &Place) -> usize {
-        (hash(place) >> 32) as usize & (self.table.len() - 1)
+    fn slot(&self, cell: &VarCell) -> usize {
+        (hash(cell) >> 32) as usize & (self.table.len() - 1)
     }
 
     /// Enters the last write into the table.
@@ -204,11 +204,11 @@ impl WriteSet {
 
     /// A newer write to a variable takes the place of the older one in the table.
     fn note(&mut self, at: usize) {
-        let place = self.writes[at].place;
+        let cell = self.writes[at].cell;
         let mask = self.table.len() - 1;
-        let mut slot = self.slot(place);
+        let mut slot = self.slot(cell);
         while let Some(other) = (self.table[slot] as usize).checked_sub(1)
-            && !std::ptr::eq(self.writes[other].place, place)
+            && !std::ptr::eq(self.writes[other].cell, cell)
         {
             slot = (slot + 1) & mask;
         }

@@ -9,14 +9,14 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 /// find out afterwards that they did. 32 bytes, aligned, so that version and value share a line.
 #[derive(Debug)]
 #[cfg_attr(not(any(corelay_loom, corelay_shuttle)), repr(C, align(32)))]
-pub(super) struct Place {
+pub(super) struct VarCell {
     word: AtomicU64,
     value: [AtomicU64; 2],
     /// Of the first transaction that wrote here, or slept until somebody does; 0 before.
     domain: AtomicU64,
 }
 
-impl Place {
+impl VarCell {
     pub(super) fn new(value: [u64; 2]) -> Self {
         let [first, second] = value;
         Self {

@@ -45,29 +45,29 @@ const POISONED: u8 = 2;
 
 /// A place for a session.
 #[derive(Debug)]
-struct Slot<Op> {
+struct LogSlot<Op> {
     /// True while the session is at its log, or asks to be.
     busy: AtomicBool,
     /// True while a session has it.
     claimed: AtomicBool,
     log: UnsafeCell<Log<Op>>,
     /// The one that was there before; written before this one is published.
-    next: *const CachePadded<Slot<Op>>,
+    next: *const CachePadded<LogSlot<Op>>,
 }
 
 // SAFETY: `next` points to a member of the same list, which is freed with it; nothing but shared
 // references is made of it. All else may move.
-unsafe impl<Op: Send> Send for Slot<Op> {}
+unsafe impl<Op: Send> Send for LogSlot<Op> {}
 // SAFETY: as above; the log is touched by one at a time, see the module.
-unsafe impl<Op: Send> Sync for Slot<Op> {}
+unsafe impl<Op: Send> Sync for LogSlot<Op> {}
 
 /// All logs, the youngest first, and the gate.
 #[derive(Debug)]
 pub(super) struct Slots<Op> {
     /// Written twice by a read, and read by every update.
     gate: CachePadded<AtomicU8>,
-    head: AtomicPtr<CachePadded<Slot<Op>>>,
-    _owns: PhantomData<Box<Slot<Op>>>,
+    head: AtomicPtr<CachePadded<LogSlot<Op>>>,
+    _owns: PhantomData<Box<LogSlot<Op>>>,
 }
 
 impl<Op> Slots<Op> {
@@ -94,9 +94,9 @@ impl<Op> Slots<Op> {
         }
     }
 
-    fn add(&self, capacity: usize) -> &CachePadded<Slot<Op>> {
+    fn add(&self, capacity: usize) -> &CachePadded<LogSlot<Op>> {
         let mut head = self.first();
-        let mut boxed = Box::new(CachePadded::new(Slot {
+        let mut boxed = Box::new(CachePadded::new(LogSlot {
             busy: AtomicBool::new(false),
             claimed: AtomicBool::new(true),
             log: UnsafeCell::new(Log::new(capacity)),
@@ -164,7 +164,7 @@ impl<Op> Slots<Op> {
         self.gate.store(POISONED, Ordering::Relaxed);
     }
 
-    fn first(&self) -> *const CachePadded<Slot<Op>> {
+    fn first(&self) -> *const CachePadded<LogSlot<Op>> {
         // Acquire: pairs with the Release in `add`.
         self.head.load(Ordering::Acquire)
     }
@@ -172,8 +172,8 @@ impl<Op> Slots<Op> {
 
 /// From `slot` to the oldest.
 fn iter<'a, Op: 'a>(
-    mut slot: *const CachePadded<Slot<Op>>,
-) -> impl Iterator<Item = &'a CachePadded<Slot<Op>>> {
+    mut slot: *const CachePadded<LogSlot<Op>>,
+) -> impl Iterator<Item = &'a CachePadded<LogSlot<Op>>> {
     std::iter::from_fn(move || {
         // SAFETY: null, or a published slot.
         let found = unsafe { slot.as_ref() }?;
@@ -206,7 +206,7 @@ impl Drop for OpenOnDrop<'_> {
 #[derive(Debug)]
 pub(super) struct Appender<'a, Op> {
     slots: &'a Slots<Op>,
-    slot: &'a CachePadded<Slot<Op>>,
+    slot: &'a CachePadded<LogSlot<Op>>,
 }
 
 impl<Op> Appender<'_, Op> {

@@ -12,7 +12,7 @@
 //! time afterwards; so that commit's grace period waits for it, and then the log is free.
 
 use super::log::{Garbage, Object, Record, RecordOf, Volume, unlock};
-use super::slot::Slot;
+use super::slot::SessionSlot;
 use super::words::Presence;
 use corelay_sync::facade::atomic::Ordering;
 use std::ptr::{self, NonNull};
@@ -33,7 +33,7 @@ pub(super) struct Journal {
     born: Vec<Garbage>,
     leaving: Vec<Garbage>,
     /// Who had locked what the last write set failed at.
-    conflict: Option<NonNull<Slot>>,
+    conflict: Option<NonNull<SessionSlot>>,
 }
 
 /// A log whose readers are to be waited for.
@@ -47,12 +47,12 @@ pub(super) struct Published {
 
 /// A session, and where it stood when it was looked at.
 pub(super) struct Reader {
-    slot: NonNull<Slot>,
+    slot: NonNull<SessionSlot>,
     pub(super) seen: Presence,
 }
 
 impl Reader {
-    pub(super) fn new(slot: &Slot, seen: Presence) -> Self {
+    pub(super) fn new(slot: &SessionSlot, seen: Presence) -> Self {
         Self {
             slot: NonNull::from(slot),
             seen,
@@ -61,7 +61,7 @@ impl Reader {
 
     /// # Safety
     /// The domain lives.
-    pub(super) unsafe fn slot(&self) -> &Slot {
+    pub(super) unsafe fn slot(&self) -> &SessionSlot {
         // SAFETY: slots live as long as their domain.
         unsafe { self.slot.as_ref() }
     }
@@ -110,7 +110,7 @@ impl Journal {
     }
 
     /// A write set begins.
-    pub(super) fn begin(&mut self, owner: &Slot) {
+    pub(super) fn begin(&mut self, owner: &SessionSlot) {
         if self.volumes.is_empty() {
             self.volumes.extend((0..3).map(|_| Volume::new(owner)));
         }
@@ -120,7 +120,7 @@ impl Journal {
     }
 
     /// Who has locked what the last write set failed at.
-    pub(super) fn take_conflict(&mut self) -> Option<NonNull<Slot>> {
+    pub(super) fn take_conflict(&mut self) -> Option<NonNull<SessionSlot>> {
         self.conflict.take()
     }
 
@@ -131,7 +131,7 @@ impl Journal {
     #[inline]
     pub(super) unsafe fn lock<T: Copy>(
         &mut self,
-        owner: &Slot,
+        owner: &SessionSlot,
         object: NonNull<Object<T>>,
     ) -> Result<NonNull<T>, ()> {
         // SAFETY: the caller's duty.

@@ -11,7 +11,7 @@
 //! A header is null while its object is free. The paper's third kind of header, "is a copy", does
 //! not occur: pointers always name originals.
 
-use super::slot::Slot;
+use super::slot::SessionSlot;
 use super::words::Stage;
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -142,7 +142,7 @@ const FIRST: usize = 62;
 #[repr(C, align(128))]
 pub(super) struct Log {
     stage: AtomicU64,
-    pub(super) owner: *const Slot,
+    pub(super) owner: *const SessionSlot,
     first: UnsafeCell<[MaybeUninit<u64>; FIRST]>,
     /// All records, to loom: read by who follows a header, written when the log begins anew.
     pub(super) records: Shadow,
@@ -150,7 +150,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Whose it is, for who has found a record of it in a header.
-    pub(super) fn owner_of_found(&self) -> NonNull<Slot> {
+    pub(super) fn owner_of_found(&self) -> NonNull<SessionSlot> {
         self.records.read(0, 1);
         // SAFETY: a log is made with its owner's slot.
         unsafe { NonNull::new_unchecked(self.owner.cast_mut()) }
@@ -225,7 +225,7 @@ const LONG: usize = 8;
 const KEPT: usize = 2 * LONG;
 
 impl Volume {
-    pub(super) fn new(owner: *const Slot) -> Self {
+    pub(super) fn new(owner: *const SessionSlot) -> Self {
         let log = Box::new(Log {
             stage: AtomicU64::new(Stage::COLLECTING.bits()),
             owner,

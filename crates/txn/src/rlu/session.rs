@@ -3,7 +3,7 @@
 use super::domain::{Domain, Inner, Rlu};
 use super::journal::Journal;
 use super::log::{Object, Record, RecordOf};
-use super::slot::{Service, Slot};
+use super::slot::{Service, SessionSlot};
 use super::stats::Stats;
 use super::sync::{OnDrop, Patience, SECTION, is_inside, set_inside};
 use super::words::Take;
@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 /// Dropping it makes its pending write sets visible, for which it waits for readers.
 pub struct Session<C: Clock> {
     domain: Domain<C>,
-    slot: NonNull<Slot>,
+    slot: NonNull<SessionSlot>,
 }
 
 // SAFETY: the slot is this session's alone, and bound to no thread; what its journal holds is `Send`.
@@ -46,7 +46,7 @@ impl std::error::Error for Abort {}
 /// A read section: everything is seen as of its beginning.
 pub struct Section<'s, C> {
     inner: &'s Inner<C>,
-    slot: &'s Slot,
+    slot: &'s SessionSlot,
     local: u64,
 }
 
@@ -63,7 +63,7 @@ enum Rest {
     /// The log before is still read.
     Push,
     /// Aborted; who had locked what stood in the way, and whether much room is used up.
-    Settle(Option<NonNull<Slot>>, bool),
+    Settle(Option<NonNull<SessionSlot>>, bool),
 }
 
 impl<C: Clock> Session<C> {
@@ -201,7 +201,7 @@ impl<C: Clock> Session<C> {
     }
 
     #[inline(always)]
-    fn slot(&self) -> &Slot {
+    fn slot(&self) -> &SessionSlot {
         // SAFETY: slots live as long as their domain, of which this has a handle.
         unsafe { self.slot.as_ref() }
     }
@@ -239,7 +239,7 @@ impl<C: Clock> Session<C> {
     /// Behind an abort: has what stood in the way got out of it, if its session does nothing; asks
     /// it to, if it is in a section.
     #[cold]
-    fn settle(&mut self, conflict: Option<NonNull<Slot>>, is_long: bool) {
+    fn settle(&mut self, conflict: Option<NonNull<SessionSlot>>, is_long: bool) {
         if is_long || conflict == Some(self.slot) {
             self.sync();
         }
@@ -288,7 +288,7 @@ impl<C: Clock> fmt::Debug for Session<C> {
 /// A section's beginning and end.
 struct Open<'s, C: Clock> {
     inner: &'s Inner<C>,
-    slot: &'s Slot,
+    slot: &'s SessionSlot,
     local: u64,
 }
 

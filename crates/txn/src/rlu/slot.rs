@@ -26,14 +26,14 @@ const REQUESTED: u32 = 1;
 /// Somebody works on the journal from outside a section.
 const BUSY: u32 = 2;
 
-pub(super) struct Slot {
+pub(super) struct SessionSlot {
     /// Written by its session at each section, read by those who wait for sections.
     own: CachePadded<Own>,
     /// Read by its session at each section, written by others, seldom.
     service: CachePadded<AtomicU32>,
     pub(super) counters: CachePadded<Counters>,
     taken: AtomicBool,
-    next: *const Slot,
+    next: *const SessionSlot,
     journal: UnsafeCell<Journal>,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Service {
     Busy,
 }
 
-impl Slot {
+impl SessionSlot {
     fn new() -> Box<Self> {
         Box::new(Self {
             own: CachePadded::new(Own {
@@ -245,7 +245,7 @@ impl Slot {
 
 /// The service of a slot; left when this is dropped, also by the unwinding of a refused wait, at
 /// which the journal is whole.
-pub(super) struct Serving<'a>(&'a Slot);
+pub(super) struct Serving<'a>(&'a SessionSlot);
 
 impl Serving<'_> {
     /// The journal, the caller's for as long as this lives.
@@ -264,7 +264,7 @@ impl Drop for Serving<'_> {
 /// All slots of a domain: as many as sessions have lived at once. They are never removed, so that
 /// who walks along them needs no protection.
 pub(super) struct Slots {
-    first: AtomicPtr<Slot>,
+    first: AtomicPtr<SessionSlot>,
 }
 
 impl Slots {
@@ -275,12 +275,12 @@ impl Slots {
     }
 
     #[inline(always)]
-    pub(super) fn first(&self) -> *const Slot {
+    pub(super) fn first(&self) -> *const SessionSlot {
         // Acquire: pairs with the Release in `take`: a slot is initialised.
         self.first.load(Ordering::Acquire)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SessionSlot> {
         let mut at = self.first();
         std::iter::from_fn(move || {
             // SAFETY: null, or a slot, which lives as long as `self`.
@@ -291,18 +291,18 @@ impl Slots {
     }
 
     /// Gives a new slot the horizon that it would have if it had been there all the time.
-    fn catch_up(&self, new: *const Slot) {
+    fn catch_up(&self, new: *const SessionSlot) {
         // SeqCst: pairs with the fence in `raise_horizon` of a syncer's own slot: the syncer sees
         // this slot, or we see its commit on its slot.
         fence(Ordering::SeqCst);
-        let newest = self.iter().map(Slot::horizon).max();
+        let newest = self.iter().map(SessionSlot::horizon).max();
         // SAFETY: just pushed.
         let new = unsafe { &*new };
         new.raise_horizon(newest.unwrap_or(0));
     }
 
     /// A slot for a new session.
-    pub(super) fn take(&self) -> NonNull<Slot> {
+    pub(super) fn take(&self) -> NonNull<SessionSlot> {
         for slot in self.iter() {
             // Relaxed: the exchange decides.
             if !slot.taken.load(Ordering::Relaxed)
@@ -312,7 +312,7 @@ impl Slots {
                 return NonNull::from(slot);
             }
         }
-        let mut new = Slot::new();
+        let mut new = SessionSlot::new();
         let mut first = self.first();
         loop {
             new.next = first;

@@ -2,7 +2,7 @@
 
 use super::domain::Inner;
 use super::journal::{Journal, Published, Reader};
-use super::slot::Slot;
+use super::slot::SessionSlot;
 use super::words::{Presence, Stage};
 use corelay_clock::{Clock, Time};
 use corelay_sync::Backoff;
@@ -57,7 +57,7 @@ impl<C: Clock> Inner<C> {
 
     /// Begins a section; its local time.
     #[inline(always)]
-    pub(super) fn enter(&self, slot: &Slot) -> u64 {
+    pub(super) fn enter(&self, slot: &SessionSlot) -> u64 {
         if self.is_exact() {
             slot.enter(Presence::OPENING);
             let local = self.clock.read_time().raw();
@@ -80,7 +80,7 @@ impl<C: Clock> Inner<C> {
     /// one, which has seen the horizon that it raised.
     #[cold]
     #[inline(never)]
-    fn enter_beyond(&self, slot: &Slot) -> u64 {
+    fn enter_beyond(&self, slot: &SessionSlot) -> u64 {
         // Inside already, and no section yet whose end would say otherwise.
         let unwind = OnDrop(|| slot.leave());
         loop {
@@ -96,7 +96,7 @@ impl<C: Clock> Inner<C> {
     /// A local time beyond the horizon: waits for at most twice the boundary, and for a clock that is
     /// caught not at all. The times of a domain are compared as numbers, so whatever number is beyond
     /// the horizon does.
-    fn time_beyond(&self, slot: &Slot) -> u64 {
+    fn time_beyond(&self, slot: &SessionSlot) -> u64 {
         let horizon = slot.horizon();
         for _ in 0..DRAWS {
             let local = self.clock.read_time().raw().min(Time::NEVER.raw());
@@ -125,7 +125,7 @@ impl<C: Clock> Inner<C> {
     /// Makes the collecting log visible.
     ///
     /// `floor`: a local time that this thread has drawn before.
-    pub(super) fn publish(&self, slot: &Slot, journal: &mut Journal, floor: Option<u64>) {
+    pub(super) fn publish(&self, slot: &SessionSlot, journal: &mut Journal, floor: Option<u64>) {
         let volume = &journal.volumes[journal.collecting];
         let log = volume.log();
         // Announced before the time is drawn: a section that begins after the draw finds it, and
@@ -163,7 +163,7 @@ impl<C: Clock> Inner<C> {
     /// Has all sections that begin from now on be beyond the answer; `readers` are the others. The
     /// answer is `visible`, or later where a section has a later time that may have begun before the
     /// commit was announced: it would take copies, and has perhaps taken originals.
-    fn raise_horizons(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
+    fn raise_horizons(&self, slot: &SessionSlot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
         let newest = self.raise_to(slot, visible, readers);
         if newest <= visible {
             return visible;
@@ -175,7 +175,7 @@ impl<C: Clock> Inner<C> {
     /// Whoever is found now with a time that is later still was not inside at the first look.
     #[cold]
     #[inline(never)]
-    fn postpone(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) {
+    fn postpone(&self, slot: &SessionSlot, visible: u64, readers: &mut Vec<Reader>) {
         slot.counters.postponed.add(1);
         readers.clear();
         self.raise_to(slot, visible, readers);
@@ -183,7 +183,7 @@ impl<C: Clock> Inner<C> {
 
     /// The newest local time of `readers`: who is inside, and may not see the horizon `visible`.
     #[inline(always)]
-    fn raise_to(&self, slot: &Slot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
+    fn raise_to(&self, slot: &SessionSlot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
         // Our own slot first: see `Slots::catch_up`. And this session is to see what it sees of
         // others' commits as of no earlier than its own.
         slot.raise_horizon(visible);
@@ -205,7 +205,12 @@ impl<C: Clock> Inner<C> {
     /// Copies the published log back if its readers are gone. False where there is one still.
     ///
     /// `me` counts the freed.
-    pub(super) fn advance(&self, me: &Slot, slot: &Slot, journal: &mut Journal) -> bool {
+    pub(super) fn advance(
+        &self,
+        me: &SessionSlot,
+        slot: &SessionSlot,
+        journal: &mut Journal,
+    ) -> bool {
         if !self.readers_are_gone(slot, journal) {
             return false;
         }
@@ -228,14 +233,14 @@ impl<C: Clock> Inner<C> {
     /// True once nobody reads what the published log has locked, but sections of `slot`, whose
     /// session has no reference now: no section that is not beyond it; on clocks that know
     /// uncertainty, none that was seen behind the raised horizons, whatever its time.
-    fn readers_are_gone(&self, slot: &Slot, journal: &mut Journal) -> bool {
+    fn readers_are_gone(&self, slot: &SessionSlot, journal: &mut Journal) -> bool {
         let Some(published) = &mut journal.published else {
             return true;
         };
         let visible = published.visible;
         let is_exact = self.is_exact();
         if !published.is_scanned {
-            // SeqCst: pairs with the fence of `Slot::enter`: we see the section below, or it
+            // SeqCst: pairs with the fence of `SessionSlot::enter`: we see the section below, or it
             // reads the clock after our commit.
             fence(Ordering::SeqCst);
             published.is_scanned = true;
@@ -258,7 +263,7 @@ impl<C: Clock> Inner<C> {
     /// Makes everything visible that the journal holds, and copies it back; waits for readers.
     ///
     /// The caller has the service of `slot`, and is in no section.
-    pub(super) fn flush(&self, me: &Slot, slot: &Slot, journal: &mut Journal) {
+    pub(super) fn flush(&self, me: &SessionSlot, slot: &SessionSlot, journal: &mut Journal) {
         self.finish(me, slot, journal);
         if journal.collects() {
             self.publish(slot, journal, None);
@@ -269,14 +274,14 @@ impl<C: Clock> Inner<C> {
     /// Makes visible what has been collected, behind what was published before.
     ///
     /// The caller has the service of `slot`, its own, and is in no section.
-    pub(super) fn push(&self, slot: &Slot, journal: &mut Journal) {
+    pub(super) fn push(&self, slot: &SessionSlot, journal: &mut Journal) {
         self.finish(slot, slot, journal);
         if journal.collects() {
             self.publish(slot, journal, None);
         }
     }
 
-    fn finish(&self, me: &Slot, slot: &Slot, journal: &mut Journal) {
+    fn finish(&self, me: &SessionSlot, slot: &SessionSlot, journal: &mut Journal) {
         if self.advance(me, slot, journal) {
             return;
         }

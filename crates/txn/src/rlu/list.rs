@@ -34,7 +34,7 @@ impl<K: Copy, V: Copy> Node<K, V> {
 }
 
 /// A place in a list: the last node before it, and the first behind it with its node.
-struct Place<K: Copy, V: Copy> {
+struct Position<K: Copy, V: Copy> {
     before: Link<K, V>,
     behind: Option<Met<K, V>>,
     is_found: bool,
@@ -46,7 +46,9 @@ struct Place<K: Copy, V: Copy> {
 /// Of all: the head lives, its chain is changed by these functions alone, and its domain is that of
 /// the section.
 pub(super) mod chain {
-    use super::{Abort, Clock, Garbage, Link, Node, NonNull, Object, Place, Section, WriteSection};
+    use super::{
+        Abort, Clock, Garbage, Link, Node, NonNull, Object, Position, Section, WriteSection,
+    };
     use std::mem::MaybeUninit;
 
     /// # Safety
@@ -68,14 +70,14 @@ pub(super) mod chain {
         section: &Section<'_, C>,
         head: Link<K, V>,
         wanted: &K,
-    ) -> Place<K, V> {
+    ) -> Position<K, V> {
         let mut before = head;
         // SAFETY: of the module.
         let mut at = unsafe { section.read(head) };
         loop {
             // SAFETY: read in this section.
             let Some(next) = unsafe { at.as_ref() }.next else {
-                return Place {
+                return Position {
                     before,
                     behind: None,
                     is_found: false,
@@ -86,7 +88,7 @@ pub(super) mod chain {
             // SAFETY: not the head.
             let found = unsafe { key(at) };
             if found >= *wanted {
-                return Place {
+                return Position {
                     before,
                     behind: Some((next, at)),
                     is_found: found == *wanted,

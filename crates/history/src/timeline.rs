@@ -41,7 +41,7 @@ fn with_texts<O, R>(bars: &[Bar<O, R>], texts: &[String], marked: usize) -> (Str
     let (mut picture, mut width) = (String::new(), 0);
     for thread in threads {
         // Calls of one thread may overlap: as many lines as that takes.
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<Row> = Vec::new();
         for (index, bar) in bars.iter().enumerate() {
             if bar.thread != thread {
                 continue;
@@ -49,7 +49,7 @@ fn with_texts<O, R>(bars: &[Bar<O, R>], texts: &[String], marked: usize) -> (Str
             let (from, to) = columns[index];
             let free = lines.iter().position(|line| line.width < from);
             let line = free.unwrap_or_else(|| {
-                lines.push(Line::default());
+                lines.push(Row::default());
                 lines.len() - 1
             });
             lines[line].draw(from, to, &texts[index], index == marked);
@@ -71,14 +71,14 @@ fn with_texts<O, R>(bars: &[Bar<O, R>], texts: &[String], marked: usize) -> (Str
 }
 
 #[derive(Default)]
-struct Line {
+struct Row {
     text: String,
     /// In characters.
     width: usize,
     marked: bool,
 }
 
-impl Line {
+impl Row {
     fn draw(&mut self, from: usize, to: usize, text: &str, marked: bool) {
         self.text.push_str(&" ".repeat(from - self.width));
         self.text.push_str(text);

@@ -138,7 +138,7 @@ impl Sub for Counts {
 
 /// A line that some place has, or has had.
 #[derive(Clone, Debug, Default)]
-struct Line {
+struct LineState {
     holders: Places,
     /// There is one holder, and it is Modified or Exclusive.
     owned: bool,
@@ -160,7 +160,7 @@ struct Line {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Caches {
-    lines: FxHashMap<usize, Line>,
+    lines: FxHashMap<usize, LineState>,
     counts: Vec<Counts>,
     /// By place: those of its core, and of its socket.
     near: Vec<[Places; 2]>,
@@ -189,8 +189,8 @@ impl Caches {
     pub fn state(&self, place: usize, line: usize) -> State {
         match self.lines.get(&line) {
             Some(found) if found.holders.contains(place) => match found {
-                Line { modified: true, .. } => State::Modified,
-                Line { owned: true, .. } => State::Exclusive,
+                LineState { modified: true, .. } => State::Modified,
+                LineState { owned: true, .. } => State::Exclusive,
                 _ => State::Shared,
             },
             _ => State::Invalid,
@@ -240,7 +240,7 @@ impl Caches {
         if !others.is_empty() && !found.owned {
             counts.claimed[farthest(&self.near[place], &others) as usize] += 1;
         }
-        *found = Line {
+        *found = LineState {
             holders: own,
             owned: true,
             modified: true,

@@ -345,11 +345,11 @@ type Payload = Box<dyn Any + Send>;
 
 /// What a thread leaves behind. A handle to it may be kept or dropped on any thread of the
 /// process, although nobody but the machine's threads can join.
-type Outcome<T> = Arc<Left<T>>;
+type SharedResult<T> = Arc<ResultCell<T>>;
 
-struct Left<T>(Mutex<Option<Result<T, Payload>>>);
+struct ResultCell<T>(Mutex<Option<Result<T, Payload>>>);
 
-impl<T> Left<T> {
+impl<T> ResultCell<T> {
     fn leave(&self, ended: Result<T, Payload>) {
         *self.0.lock().expect("never poisoned") = Some(ended);
     }
@@ -359,7 +359,7 @@ impl<T> Left<T> {
     }
 }
 
-impl<T> Drop for Left<T> {
+impl<T> Drop for ResultCell<T> {
     /// A panic that nobody has heard of is the machine's.
     fn drop(&mut self) {
         if let Some(Err(payload)) = self.take() {
@@ -370,7 +370,7 @@ impl<T> Drop for Left<T> {
 
 /// A thread of the machine, as `std::thread::JoinHandle`.
 pub struct Thread<T> {
-    outcome: Outcome<T>,
+    outcome: SharedResult<T>,
 }
 
 impl<T> Thread<T> {
@@ -404,8 +404,8 @@ pub fn spawn<T: 'static>(f: impl FnOnce() -> T + 'static) -> Thread<T> {
     Thread { outcome }
 }
 
-fn start<T: 'static>(place: usize, f: impl FnOnce() -> T + 'static) -> Outcome<T> {
-    let outcome = Arc::new(Left(Mutex::new(None)));
+fn start<T: 'static>(place: usize, f: impl FnOnce() -> T + 'static) -> SharedResult<T> {
+    let outcome = Arc::new(ResultCell(Mutex::new(None)));
     let kept = Arc::clone(&outcome);
     let stack = DefaultStack::new(STACK).expect("there is memory for another stack");
     let fibre = Fibre::with_stack(stack, move |yielder, ()| {

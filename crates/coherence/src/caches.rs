@@ -27,7 +27,7 @@ use std::ops::{Add, AddAssign, Sub};
 /// Bytes of a line.
 pub const LINE: usize = 64;
 
-const WORDS: usize = Machine::MOST / 64;
+const WORDS: usize = Machine::MAX_PLACES / 64;
 
 /// A set of places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -41,18 +41,18 @@ pub enum Distance {
 
 impl Machine {
     /// The most places that a machine may have.
-    pub const MOST: usize = 512;
+    pub const MAX_PLACES: usize = 512;
 
     /// A machine of so many sockets, cores in each of them and hardware threads in each core.
     ///
     /// # Errors
-    /// Where one of them is 0, or there are more than [`MOST`](Self::MOST) places.
+    /// Where one of them is 0, or there are more than [`MAX_PLACES`](Self::MAX_PLACES) places.
     pub fn new(sockets: usize, cores: usize, threads: usize) -> Result<Self, MachineError> {
         let places = sockets
             .checked_mul(cores)
             .and_then(|all| all.checked_mul(threads));
         match places {
-            Some(1..=Self::MOST) => Ok(Self {
+            Some(1..=Self::MAX_PLACES) => Ok(Self {
                 sockets,
                 cores,
                 threads,
@@ -76,7 +76,7 @@ impl Machine {
         self.threads
     }
 
-    /// Hardware threads of the machine, 1 to [`MOST`](Self::MOST).
+    /// Hardware threads of the machine, 1 to [`MAX_PLACES`](Self::MAX_PLACES).
     pub fn places(self) -> usize {
         self.sockets * self.cores * self.threads
     }
@@ -135,7 +135,7 @@ impl fmt::Display for MachineError {
             Self::Places => write!(
                 f,
                 "a machine has from 1 to {} hardware threads",
-                Machine::MOST
+                Machine::MAX_PLACES
             ),
         }
     }

@@ -194,12 +194,12 @@ fn usable(
 }
 
 /// Where a CPU sits: the kernel's number of its package, and the first CPU of its core.
-struct Place {
+struct CpuLocation {
     package: usize,
     core: usize,
 }
 
-fn places(tree: &Tree, usable: &CpuSet, notes: &mut Notes) -> BTreeMap<usize, Place> {
+fn places(tree: &Tree, usable: &CpuSet, notes: &mut Notes) -> BTreeMap<usize, CpuLocation> {
     let mut places = BTreeMap::new();
     for id in usable.iter() {
         let folder = format!("{CPUS}/cpu{id}/topology");
@@ -210,7 +210,7 @@ fn places(tree: &Tree, usable: &CpuSet, notes: &mut Notes) -> BTreeMap<usize, Pl
             );
             places.insert(
                 id,
-                Place {
+                CpuLocation {
                     package: 0,
                     core: id,
                 },
@@ -234,7 +234,7 @@ fn places(tree: &Tree, usable: &CpuSet, notes: &mut Notes) -> BTreeMap<usize, Pl
             }
         };
         let core = siblings(tree, &folder, id, notes).first().unwrap_or(id);
-        places.insert(id, Place { package, core });
+        places.insert(id, CpuLocation { package, core });
     }
     places
 }

@@ -154,7 +154,7 @@ impl Machine {
                     ]);
                 }
                 let package = (core / self.cores) as i64;
-                Place {
+                CpuFolders {
                     cpu,
                     package,
                     siblings: groups(1),
@@ -191,7 +191,7 @@ impl Machine {
 }
 
 /// One CPU's folders.
-pub(crate) struct Place {
+pub(crate) struct CpuFolders {
     pub(crate) cpu: usize,
     pub(crate) package: i64,
     pub(crate) siblings: CpuSet,
@@ -199,7 +199,7 @@ pub(crate) struct Place {
     pub(crate) caches: Vec<(u32, &'static str, &'static str, CpuSet)>,
 }
 
-impl Place {
+impl CpuFolders {
     pub(crate) fn write(&self, tree: &Tree) {
         let folder = format!("sys/devices/system/cpu/cpu{}", self.cpu);
         tree.line(
@@ -284,7 +284,7 @@ pub(crate) fn hybrid_laptop() -> Tree {
             (2, "Unified", l2, module.collect()),
             (3, "Unified", "18432K", all.clone()),
         ];
-        Place {
+        CpuFolders {
             cpu,
             package: 0,
             siblings: own.collect(),

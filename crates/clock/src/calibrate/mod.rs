@@ -335,7 +335,7 @@ impl Calibrator {
                         std::mem::forget(call_off);
                     }
                     // The receiver is gone only when all is called off.
-                    let _ = tell.send(Told::End(played));
+                    let _ = tell.send(Message::End(played));
                 };
                 let name = format!("corelay-clock-{cpu}");
                 let spawned = thread::Builder::new().name(name).spawn_scoped(scope, play);
@@ -349,12 +349,12 @@ impl Calibrator {
             let (mut done, mut outcome) = (0, Ok(()));
             for word in told {
                 match word {
-                    Told::Rounds(rounds) => done += rounds,
-                    Told::Bound(look, from, to, ticks) => {
+                    Message::Rounds(rounds) => done += rounds,
+                    Message::Bound(look, from, to, ticks) => {
                         looks[look as usize].lower(cpus[from], cpus[to], ticks);
                     }
                     // The first error is the cause of the others.
-                    Told::End(played) => outcome = outcome.and(played),
+                    Message::End(played) => outcome = outcome.and(played),
                 }
                 if outcome.is_ok() && progress(done as f64 / all_rounds as f64).is_break() {
                     drop(CallOff(off));
@@ -372,7 +372,7 @@ impl Calibrator {
         cpu: usize,
         games: &[Game],
         off: &AtomicBool,
-        tell: &mpsc::Sender<Told>,
+        tell: &mpsc::Sender<Message>,
     ) -> Result<(), CalibrateError> {
         pin_current_thread(cpu).map_err(CalibrateError::Pin)?;
         let rounds = self.rounds_of_a_look();
@@ -386,13 +386,13 @@ impl Calibrator {
                 let (mut begun, mut played) = (None, 0);
                 let enough = |rounds| {
                     played += rounds;
-                    let _ = tell.send(Told::Rounds(rounds));
+                    let _ = tell.send(Message::Rounds(rounds));
                     let begun = *begun.get_or_insert_with(Instant::now);
                     played >= LEAST_ROUNDS && begun.elapsed() >= self.at_most / self.looks
                 };
                 let least = game.lines.lead(rounds, off, enough);
                 // What was left out is not waited for.
-                let _ = tell.send(Told::Rounds(rounds.saturating_sub(played)));
+                let _ = tell.send(Message::Rounds(rounds.saturating_sub(played)));
                 least.map(|least| (game.follower, least))
             } else if game.follower == index {
                 let least = game.lines.follow(off);
@@ -401,7 +401,7 @@ impl Calibrator {
                 continue;
             };
             let (from, least) = bound.ok_or(CalibrateError::Stopped)?;
-            let _ = tell.send(Told::Bound(look, from, index, least));
+            let _ = tell.send(Message::Bound(look, from, index, least));
         }
         Ok(())
     }
@@ -411,7 +411,7 @@ impl Calibrator {
     }
 
     /// Waits for the next look.
-    fn pause(&self, off: &AtomicBool, tell: &mpsc::Sender<Told>) -> Result<(), CalibrateError> {
+    fn pause(&self, off: &AtomicBool, tell: &mpsc::Sender<Message>) -> Result<(), CalibrateError> {
         let (begun, long) = (Instant::now(), self.over / (self.looks - 1));
         while let left = long.saturating_sub(begun.elapsed())
             && !left.is_zero()
@@ -421,7 +421,7 @@ impl Calibrator {
                 return Err(CalibrateError::Stopped);
             }
             // So that the progress is asked whether to stop.
-            let _ = tell.send(Told::Rounds(0));
+            let _ = tell.send(Message::Rounds(0));
             thread::sleep(left.min(NAP));
         }
         Ok(())
@@ -437,7 +437,7 @@ struct Game {
 }
 
 /// What a thread tells who waits for all of them.
-enum Told {
+enum Message {
     /// So many more.
     Rounds(u64),
     /// The look, from, to, and the bound between them.

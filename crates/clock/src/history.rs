@@ -31,7 +31,7 @@ const RATES: RangeInclusive<f64> = 1e-3..=100.0;
 const SAME: f64 = 0.02;
 
 /// Records kept; the oldest make way.
-const MOST: usize = 200;
+const MAX_RECORDS: usize = 200;
 
 /// Which machine this is, since when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -295,7 +295,7 @@ impl History {
     /// Leaves out the oldest, but never this boot's largest.
     fn thin(&mut self) {
         let largest = self.largest();
-        while self.records.len() > MOST {
+        while self.records.len() > MAX_RECORDS {
             let kept = |r: &Record| self.is_of_this_boot(r) && Some(r.boundary_ticks) == largest;
             let oldest = self.records.iter().position(|record| !kept(record));
             self.records.remove(oldest.unwrap_or(0));
@@ -539,7 +539,7 @@ mod tests {
         history.thin();
         assert_eq!(
             (history.records().len(), history.largest()),
-            (MOST, Some(5_000))
+            (MAX_RECORDS, Some(5_000))
         );
     }
 

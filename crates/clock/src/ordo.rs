@@ -119,7 +119,7 @@ impl Ordo {
     pub fn try_with_boundary(ticks: u64) -> Result<Self, Unfit> {
         Fitness::probe().verdict()?;
         Ok(Self {
-            boundary: CachePadded::new(AtomicU64::new(ticks.min(MOST))),
+            boundary: CachePadded::new(AtomicU64::new(ticks.min(MAX_BOUNDARY))),
             most: RAISED,
             beyond: AtomicU64::new(0),
             made: Moment::now(),
@@ -139,7 +139,8 @@ impl Ordo {
     /// the larger.
     pub fn raise_boundary(&self, ticks: u64) -> u64 {
         // Relaxed: a word of its own; who has raised it says so to those who must know.
-        self.boundary.fetch_max(ticks.min(MOST), Ordering::Relaxed)
+        self.boundary
+            .fetch_max(ticks.min(MAX_BOUNDARY), Ordering::Relaxed)
     }
 
     /// How often an algorithm met a time that the boundary does not allow: see
@@ -205,7 +206,7 @@ const FOREIGN: u64 = 1 << 30;
 const RAISED: u64 = 1 << 15;
 
 /// The largest boundary: with it everything is uncertain.
-const MOST: u64 = Time::NEVER.raw();
+const MAX_BOUNDARY: u64 = Time::NEVER.raw();
 
 impl Clock for Ordo {
     #[inline(always)]
@@ -271,7 +272,7 @@ impl Clock for Ordo {
     #[cold]
     fn met_beyond(&self, seen: Time, now: Time) {
         let ahead = seen.raw().saturating_sub(now.raw());
-        let wanted = calibrate::boundary(ahead.min(MOST).cast_signed(), 0, 0);
+        let wanted = calibrate::boundary(ahead.min(MAX_BOUNDARY).cast_signed(), 0, 0);
         let before = self.raise_boundary(wanted.min(self.most));
         // Relaxed: a count.
         if self.beyond.fetch_add(1, Ordering::Relaxed) == 0 {

@@ -16,18 +16,18 @@ const WITHIN: SkewedBuilder = SkewedBuilder {
 };
 
 /// Readers read until they see the commit.
-const MANY: usize = usize::MAX;
+const UNTIL_SEEN: usize = usize::MAX;
 
 #[test]
 fn who_announces_first_is_never_seen_by_halves() {
     let ordo = Ordo::calibrate().ok();
     for _ in 0..100 {
         let rule = Draws::AfterItHasAnnounced;
-        assert_eq!(torn(Logical::new(), rule, 2, MANY), 0);
-        assert_eq!(torn(WITHIN.build(), rule, 2, MANY), 0);
+        assert_eq!(torn(Logical::new(), rule, 2, UNTIL_SEEN), 0);
+        assert_eq!(torn(WITHIN.build(), rule, 2, UNTIL_SEEN), 0);
         if let Some(clock) = &ordo {
             let clock = Ordo::with_boundary(corelay_clock::Clock::boundary(clock));
-            assert_eq!(torn(clock, rule, 2, MANY), 0);
+            assert_eq!(torn(clock, rule, 2, UNTIL_SEEN), 0);
         }
     }
 }
@@ -39,5 +39,5 @@ fn who_draws_first_is_seen_by_halves() {
         delay: 2_000,
         ..WITHIN
     };
-    while torn(delayed.build(), Draws::WithoutAnnouncing, 2, MANY) == 0 {}
+    while torn(delayed.build(), Draws::WithoutAnnouncing, 2, UNTIL_SEEN) == 0 {}
 }

@@ -20,9 +20,9 @@ pub(super) struct WriteSet {
 }
 
 /// Writes up to which searching them one by one is the fastest. Measured: see the design note.
-const FEW: usize = 16;
+const LINEAR_WRITES: usize = 16;
 /// Writes whose memory is kept for the next transaction.
-const MANY: usize = 1024;
+const KEPT_WRITES: usize = 1024;
 
 #[inline(always)]
 fn hash(cell: &VarCell) -> u64 {
@@ -93,7 +93,7 @@ impl WriteSet {
         }
         self.filter |= bit;
         self.writes.push(write);
-        if self.writes.len() > FEW {
+        if self.writes.len() > LINEAR_WRITES {
             self.note_last();
         }
         None
@@ -167,7 +167,7 @@ impl WriteSet {
     #[cold]
     fn shrink(&mut self) {
         self.table.clear();
-        if self.writes.capacity() > MANY {
+        if self.writes.capacity() > KEPT_WRITES {
             self.writes = Vec::new();
             self.table = Vec::new();
         }
@@ -217,15 +217,15 @@ impl WriteSet {
 
     fn rebuild(&mut self) {
         self.table.clear();
-        if self.writes.len() > FEW {
+        if self.writes.len() > LINEAR_WRITES {
             self.table
                 .resize((self.writes.len() * 4).next_power_of_two(), 0);
             for at in 0..self.writes.len() {
                 self.note(at);
             }
-        } else if self.writes.capacity() > MANY {
+        } else if self.writes.capacity() > KEPT_WRITES {
             // A large alternative was here; without a table nobody shrinks the set in the end.
-            self.writes.shrink_to(FEW);
+            self.writes.shrink_to(LINEAR_WRITES);
             self.table = Vec::new();
         }
     }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_is_said() {
         let stm: Stm = Stm::default();
-        let vars: Vec<TVar<u64>> = (0..3 * MANY).map(|_| TVar::new(0)).collect();
+        let vars: Vec<TVar<u64>> = (0..3 * KEPT_WRITES).map(|_| TVar::new(0)).collect();
         for (is_nested, is_kept) in [(false, true), (true, true), (true, false)] {
             let mut log = Log::of(stm.domain());
             let mut tx = Tx::begin(&stm, &mut log);
@@ -288,8 +288,8 @@ mod tests {
             assert_eq!(tx.commit(), Ok(()));
             drop(tx);
             let (writes, table) = (&log.writes.writes, &log.writes.table);
-            assert!(writes.capacity() <= MANY, "{is_nested} {is_kept}");
-            assert!(table.capacity() <= 8 * MANY, "{is_nested} {is_kept}");
+            assert!(writes.capacity() <= KEPT_WRITES, "{is_nested} {is_kept}");
+            assert!(table.capacity() <= 8 * KEPT_WRITES, "{is_nested} {is_kept}");
         }
     }
 }

@@ -78,7 +78,7 @@ impl Log {
             // SAFETY: from `Tx::keep`, which gave the pair; once.
             unsafe { free(word) };
         }
-        if self.kept.capacity() > MANY {
+        if self.kept.capacity() > LARGE_READ_SET {
             self.kept = Vec::new();
         }
     }
@@ -96,13 +96,13 @@ pub(super) struct ReadSet {
 }
 
 /// Entries from which on duplicates are looked for; and that are kept for the next transaction.
-const MANY: usize = 4096;
+const LARGE_READ_SET: usize = 4096;
 
 impl Default for ReadSet {
     fn default() -> Self {
         Self {
             reads: Vec::new(),
-            thin_at: MANY,
+            thin_at: LARGE_READ_SET,
         }
     }
 }
@@ -131,7 +131,7 @@ impl ReadSet {
                 .sort_by_key(|&(cell, _)| std::ptr::from_ref(cell));
             self.reads
                 .dedup_by_key(|&mut (cell, _)| std::ptr::from_ref(cell));
-            self.thin_at = (self.reads.len() * 2).max(MANY);
+            self.thin_at = (self.reads.len() * 2).max(LARGE_READ_SET);
         }
         if self.reads.len() * 2 >= self.reads.capacity() {
             self.reads.reserve(self.reads.capacity().max(32));
@@ -162,7 +162,7 @@ impl ReadSet {
     #[inline(always)]
     fn clear(&mut self) {
         self.reads.clear();
-        if self.reads.capacity() > MANY {
+        if self.reads.capacity() > LARGE_READ_SET {
             self.shrink();
         }
     }
@@ -170,7 +170,7 @@ impl ReadSet {
     #[cold]
     fn shrink(&mut self) {
         self.reads = Vec::new();
-        self.thin_at = MANY;
+        self.thin_at = LARGE_READ_SET;
     }
 }
 

@@ -314,7 +314,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
 }
 
 /// Reads up to which a sleeper leaves the table word by word.
-const MANY: usize = 64;
+const WORDWISE_READS: usize = 64;
 
 /// In the table of sleepers, until it is dropped.
 struct Sleeping<'s, 't, 'v, C: Clock> {
@@ -356,7 +356,7 @@ impl<C: Clock> Sleeping<'_, '_, '_, C> {
 impl<C: Clock> Drop for Sleeping<'_, '_, '_, C> {
     fn drop(&mut self) {
         // One by one, each looks through its bucket, which is long if we have filled it.
-        if self.tx.log.all_reads().nth(MANY).is_some() {
+        if self.tx.log.all_reads().nth(WORDWISE_READS).is_some() {
             return self.tx.stm.sleepers.leave_all(self.token);
         }
         for (cell, _) in self.tx.log.all_reads() {

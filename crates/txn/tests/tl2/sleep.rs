@@ -97,9 +97,9 @@ fn a_variable_that_is_slept_on_belongs_to_the_sleeper() {
 /// Who has slept on very many variables leaves them all, and in no more than their number of steps.
 #[test]
 fn many_variables_are_slept_on() {
-    const MANY: usize = 20_000;
+    const SLEEPERS: usize = 20_000;
     let stm: Stm = Stm::default();
-    let vars: Vec<TVar<u64>> = (0..MANY).map(|_| TVar::new(0)).collect();
+    let vars: Vec<TVar<u64>> = (0..SLEEPERS).map(|_| TVar::new(0)).collect();
     thread::scope(|s| {
         let sleeper = s.spawn(|| {
             stm.atomically(|tx| {
@@ -111,10 +111,10 @@ fn many_variables_are_slept_on() {
                 Ok(sum)
             })
         });
-        while stm.sleeping() < MANY {
+        while stm.sleeping() < SLEEPERS {
             thread::yield_now();
         }
-        stm.atomically(|tx| tx.write(&vars[MANY - 1], 7));
+        stm.atomically(|tx| tx.write(&vars[SLEEPERS - 1], 7));
         assert_eq!(sleeper.join().unwrap(), 7);
     });
     assert_eq!(stm.sleeping(), 0);

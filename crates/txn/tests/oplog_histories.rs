@@ -265,10 +265,11 @@ impl Model for Sums {
 /// Calls of all threads together.
 const CALLS: u64 = 12_500;
 
-type Told<L> = Failure<Call<<L as Load>::Op, <L as Load>::About>, Option<<L as Load>::Seen>>;
+type CheckFailure<L> =
+    Failure<Call<<L as Load>::Op, <L as Load>::About>, Option<<L as Load>::Seen>>;
 
 /// Threads share a log and record what they do; what happened is checked.
-fn recorded<L: Load, C: Clock>(threads: u64, calls: u64, clock: C) -> Result<(), Told<L>> {
+fn recorded<L: Load, C: Clock>(threads: u64, calls: u64, clock: C) -> Result<(), CheckFailure<L>> {
     // Small logs, so that they are full now and then.
     let log = OpLog::<L::State, L::Op, C>::with_capacity(16, L::State::default(), clock).unwrap();
     let all = Barrier::new(threads as usize);
@@ -325,7 +326,7 @@ fn skewed(skew: u64, boundary: u64, delay: u64) -> Skewed {
 /// On every clock that is right.
 fn is_linearizable<L: Load>()
 where
-    Told<L>: std::fmt::Debug,
+    CheckFailure<L>: std::fmt::Debug,
 {
     let calls = stressed(CALLS);
     // More threads than there may be CPUs, too.

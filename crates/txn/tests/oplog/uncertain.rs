@@ -6,9 +6,9 @@ use corelay_txn::oplog::{Add, OpLog, Remap, ReverseMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Times are numbers that it is told; nobody waits.
-struct Told(AtomicUsize);
+struct DictatedClock(AtomicUsize);
 
-impl Told {
+impl DictatedClock {
     const BOUNDARY: u64 = 10;
 
     fn at(&self, time: usize) -> &Self {
@@ -17,7 +17,7 @@ impl Told {
     }
 }
 
-impl Clock for Told {
+impl Clock for DictatedClock {
     fn now(&self) -> Time {
         Time::from_raw(self.0.load(Ordering::Relaxed) as u64)
     }
@@ -47,7 +47,7 @@ impl Clock for Told {
 /// is an order.
 #[test]
 fn what_the_clock_left_open_is_counted() {
-    let clock = Told(AtomicUsize::new(0));
+    let clock = DictatedClock(AtomicUsize::new(0));
     let log = OpLog::new(Vec::new(), &clock);
     let (mut one, mut other) = (log.session(), log.session());
     for (time, session) in [(100, &mut one), (111, &mut other)] {

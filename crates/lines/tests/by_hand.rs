@@ -32,10 +32,10 @@ fn a_ping_pong_moves_two_lines_in_a_round_trip() {
     ] {
         let (first, second) = (places[0], places[1]);
         let counted = run(machine(), places, || {
-            type Line = CachePadded<AtomicU64>;
-            let lines = Rc::new([Line::default(), Line::default()]);
-            let send = |lines: &[Line; 2], number| lines[0].store(number, Ordering::Release);
-            let wait = |line: &Line, number| {
+            type PaddedWord = CachePadded<AtomicU64>;
+            let lines = Rc::new([PaddedWord::default(), PaddedWord::default()]);
+            let send = |lines: &[PaddedWord; 2], number| lines[0].store(number, Ordering::Release);
+            let wait = |line: &PaddedWord, number| {
                 while line.load(Ordering::Acquire) != number {
                     pause();
                 }

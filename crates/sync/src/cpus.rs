@@ -12,41 +12,41 @@ pub(crate) fn can_spin() -> bool {
         // Each thread has a place of its own, whatever this computer has.
         return true;
     }
-    static MANY: OnceLock<bool> = OnceLock::new();
+    static HAS_SEVERAL: OnceLock<bool> = OnceLock::new();
     // A program may have pinned the thread that asked first, and the others elsewhere.
-    *MANY.get_or_init(many) || is_pinned_beyond() || runs_elsewhere()
+    *HAS_SEVERAL.get_or_init(has_several) || is_pinned_beyond() || runs_elsewhere()
 }
 
 /// True once two threads that asked were found on two CPUs: a program may pin its threads, its first
 /// one too, without our knowledge. Asked by who would yield at once, so it may take a call.
 #[cold]
 fn runs_elsewhere() -> bool {
-    /// The CPU of who asked first; `MANY` or `QUOTA` when another has been seen.
+    /// The CPU of who asked first; `SEVERAL` or `QUOTA` when another has been seen.
     static SEEN: AtomicUsize = AtomicUsize::new(NONE);
     const NONE: usize = usize::MAX;
-    const MANY: usize = usize::MAX - 1;
+    const SEVERAL: usize = usize::MAX - 1;
     /// They may not work at once all the same.
     const QUOTA: usize = usize::MAX - 2;
 
     // Relaxed, here as below: a hint.
     let seen = SEEN.load(Ordering::Relaxed);
-    if seen == MANY || seen == QUOTA {
-        return seen == MANY;
+    if seen == SEVERAL || seen == QUOTA {
+        return seen == SEVERAL;
     }
     let now = match current_cpu() {
         Some(here) if seen == NONE || here == seen => here,
-        Some(_) if quota_allows_two() => MANY,
+        Some(_) if quota_allows_two() => SEVERAL,
         Some(_) => QUOTA,
         None => return false,
     };
     SEEN.store(now, Ordering::Relaxed);
-    now == MANY
+    now == SEVERAL
 }
 
 /// `available_parallelism` knows quotas, but sees one CPU where the calling thread is
 /// pinned, though others run elsewhere.
 #[cold]
-fn many() -> bool {
+fn has_several() -> bool {
     if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) {
         return true;
     }

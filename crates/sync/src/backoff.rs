@@ -1,10 +1,10 @@
-//! How long to spin, when to yield.
+//! How long a wait loop spins, and when it yields.
 
 use crate::cpus::can_spin;
 use crate::facade::{MODEL, hint, thread};
 
-/// Exponential back-off for a wait loop: pauses first, and when pausing has not helped
-/// or cannot help (one CPU), gives the CPU to others.
+/// Exponential back-off for a wait loop. It pauses first. When pausing has not helped, or cannot
+/// help because there is one CPU, it yields the CPU to other threads.
 ///
 /// ```
 /// use corelay_sync::Backoff;
@@ -25,15 +25,16 @@ pub struct Backoff {
     limit: u32,
 }
 
-/// Pauses double up to 2^6 a round; after that each round yields. On the reference
+/// Doublings of the pause, up to 2^6 pauses a round; after that each round yields. On the reference
 /// machine a pause takes 10 to 20 ns, so yielding starts after about 2 µs.
 const SPIN_STEPS: u32 = 6;
 
-/// Rounds of yielding after which who can sleep does.
+/// Rounds of yielding after which a waiter that can sleep goes to sleep.
 const YIELDS: u32 = 64;
 
 impl Backoff {
-    /// Starts anew. On a machine (or affinity mask, or quota) of one CPU it yields at once.
+    /// A back-off at its shortest pause. On a machine (or affinity mask, or quota) of one CPU it
+    /// yields at once.
     #[inline]
     pub fn new() -> Self {
         let spins = !MODEL && can_spin();
@@ -57,7 +58,8 @@ impl Backoff {
         }
     }
 
-    /// Waits with pauses only, up to 2^6 of them: for a loser of a race, not for a waiter.
+    /// Waits with pauses only, up to 2^6 of them. For the loser of a race, which tries again at
+    /// once; not for a waiter.
     #[inline]
     pub fn spin(&mut self) {
         for _ in 0..1u32 << self.step.min(SPIN_STEPS) {
@@ -66,26 +68,26 @@ impl Backoff {
         self.step = (self.step + 1).min(SPIN_STEPS);
     }
 
-    /// True once [`wait`](Self::wait) yields instead of pausing.
+    /// Whether [`wait`](Self::wait) now yields instead of pausing.
     #[inline]
     pub fn is_yielding(&self) -> bool {
         self.step >= self.limit
     }
 
-    /// Rounds of yielding so far.
+    /// The rounds of yielding so far.
     #[inline]
     pub fn yields(&self) -> u32 {
         self.step.saturating_sub(self.limit)
     }
 
-    /// True once [`wait`](Self::wait) has yielded 64 times: who can sleep does so now. In the
-    /// models at once.
+    /// Whether [`wait`](Self::wait) has yielded 64 times: a waiter that can sleep does so now. In
+    /// the models it is true at once.
     #[inline]
     pub fn is_spent(&self) -> bool {
         self.is_yielding() && (MODEL || self.yields() >= YIELDS)
     }
 
-    /// Back to the shortest pause.
+    /// Returns to the shortest pause.
     #[inline]
     pub fn reset(&mut self) {
         self.step = 0;

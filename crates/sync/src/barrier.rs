@@ -1,10 +1,10 @@
 //! An asymmetric store-to-load barrier: free on the frequent side.
 //!
-//! Two threads each write a word and then read the other's word. For at least one of
-//! them to see the other's write, a full barrier must stand between write and read on
-//! *both* sides. Where one side does this a hundred million times a second (a client
-//! that publishes a request and looks whether its trustee sleeps) and the other once in
-//! a while (the trustee that goes to sleep), the rare side can pay for both:
+//! Two threads each write a word and then read the other's word. For at least one of them to see
+//! the other's write, a full barrier must stand between write and read on *both* sides. Often one
+//! side does this a hundred million times a second (a client that publishes a request and looks
+//! whether its trustee sleeps), and the other once in a while (the trustee that goes to sleep).
+//! Then the rare side can pay for both:
 //!
 //! * [`light`] only keeps the compiler from reordering;
 //! * [`heavy`] has the kernel execute a full barrier on every CPU that runs this process
@@ -18,8 +18,8 @@
 //! returns: R2 sees W1. Either way one of the two reads sees the other's write, and the
 //! barrier also carries everything written before.
 //!
-//! Where `membarrier` does not exist both sides execute a `SeqCst` fence; the same in the
-//! models, where the two orders are explored as two fences.
+//! If there is no `membarrier`, both sides execute a `SeqCst` fence. The models do the same, and
+//! explore the two orders as two fences.
 
 use crate::facade::atomic::{Ordering, fence};
 
@@ -52,7 +52,7 @@ mod asymmetric {
         let wanted = std::env::var_os("CORELAY_NO_MEMBARRIER").is_none();
         let got = wanted && membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
         let mode = if got { ASYMMETRIC } else { SYMMETRIC };
-        // Relaxed: racing threads must agree, and they do, by the first to write.
+        // Relaxed: racing threads must agree, and they do: the first to write decides.
         match MODE.compare_exchange(UNKNOWN, mode, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => got,
             Err(earlier) => earlier == ASYMMETRIC,
@@ -73,7 +73,7 @@ mod asymmetric {
     }
 
     fn membarrier(command: libc::c_int) -> libc::c_long {
-        // SAFETY: membarrier takes two integers and touches no memory of ours.
+        // SAFETY: membarrier takes two integers and touches no memory of this program.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
     }
 }
@@ -83,7 +83,7 @@ mod asymmetric {
     not(any(corelay_loom, corelay_shuttle, corelay_lines, corelay_tsan))
 )))]
 mod asymmetric {
-    /// Where lines are counted threads take turns, so that nothing is a barrier already.
+    /// True if this build counts lines: there threads take turns, so no barrier is needed.
     pub(super) fn available() -> bool {
         cfg!(corelay_lines)
     }
@@ -91,7 +91,7 @@ mod asymmetric {
     pub(super) fn heavy() {}
 }
 
-/// True where [`light`] costs no instruction; false where both sides fence.
+/// Whether [`light`] costs no instruction. Otherwise both sides fence.
 #[inline(always)]
 pub fn is_asymmetric() -> bool {
     asymmetric::available()
@@ -110,16 +110,17 @@ pub fn light() {
     }
 }
 
-/// The frequent side where the caller knows that the barrier is asymmetric, for instance
-/// because the other side says so in the very word that is read: no instruction at all.
+/// The frequent side for a caller that knows that the barrier is asymmetric, for instance because
+/// the other side says so in the very word that is read: no instruction at all.
 #[inline(always)]
 pub fn compiler_only() {
     #[cfg(not(any(corelay_loom, corelay_shuttle)))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
-/// The rare side: a few microseconds, and every CPU that runs this process is
-/// interrupted once.
+/// The rare side: orders this thread's earlier writes before its later reads, as seen by a thread
+/// that calls [`light`] between its own write and read. It takes a few microseconds, and interrupts
+/// every CPU that runs this process once.
 pub fn heavy() {
     if asymmetric::available() {
         asymmetric::heavy();

@@ -1,31 +1,32 @@
-//! Can another thread make progress while this one spins?
+//! Whether another thread can make progress while this one spins.
 
 use corelay_topology::{Topology, current_cpu, is_pinned_beyond, process_affinity};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// True where more than one CPU works for this process, by affinity and quota. Looked up
-/// once per process.
+/// Whether more than one CPU works for this process, by affinity and quota. Affinity and quota are
+/// looked up once per process.
 #[inline]
 pub(crate) fn can_spin() -> bool {
     if cfg!(corelay_lines) {
-        // Each thread has a place of its own, whatever this computer has.
+        // The made-up machine gives each thread a place of its own, whatever this computer has.
         return true;
     }
     static HAS_SEVERAL: OnceLock<bool> = OnceLock::new();
-    // A program may have pinned the thread that asked first, and the others elsewhere.
+    // A program may have pinned the thread that asked first, and left other CPUs to the others.
     *HAS_SEVERAL.get_or_init(has_several) || is_pinned_beyond() || runs_elsewhere()
 }
 
-/// True once two threads that asked were found on two CPUs: a program may pin its threads, its first
-/// one too, without our knowledge. Asked by who would yield at once, so it may take a call.
+/// Whether two threads that asked were found on two CPUs. A program may pin its threads, its first
+/// one too, without our knowledge. Only threads that would otherwise yield at once ask, so a system
+/// call is affordable.
 #[cold]
 fn runs_elsewhere() -> bool {
-    /// The CPU of who asked first; `SEVERAL` or `QUOTA` when another has been seen.
+    /// The CPU of the thread that asked first; `SEVERAL` or `QUOTA` once another CPU has been seen.
     static SEEN: AtomicUsize = AtomicUsize::new(NONE);
     const NONE: usize = usize::MAX;
     const SEVERAL: usize = usize::MAX - 1;
-    /// They may not work at once all the same.
+    /// Several CPUs have been seen, but the quota does not let two of them work at once.
     const QUOTA: usize = usize::MAX - 2;
 
     // Relaxed, here as below: a hint.
@@ -43,8 +44,8 @@ fn runs_elsewhere() -> bool {
     now == SEVERAL
 }
 
-/// `available_parallelism` knows quotas, but sees one CPU where the calling thread is
-/// pinned, though others run elsewhere.
+/// Whether affinity and quota leave this process more than one CPU. `available_parallelism` knows
+/// quotas, but sees one CPU if the calling thread is pinned, though others run elsewhere.
 #[cold]
 fn has_several() -> bool {
     if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) {

@@ -1,4 +1,4 @@
-//! Sleep until a word changes.
+//! A word that threads can sleep on until it changes.
 
 use crate::facade::atomic::{AtomicU32, Ordering};
 use crate::trace::{self, Mark};
@@ -10,10 +10,10 @@ static WAKE_ALL: Mark = Mark::new("wake all");
 
 /// A 32-bit word that threads can sleep on.
 ///
-/// The sleeper compares the word under the kernel's lock, so a wake-up between its last
-/// look and its sleep is not lost. Wake-ups may be spurious: callers look again.
-/// Linux uses the `futex` system call; elsewhere, and in the models, a mutex and a
-/// condition variable stand beside the word.
+/// The sleeper compares the word under the kernel's lock, so a wake-up between its last look and
+/// its sleep is not lost. Wake-ups may be spurious: callers look again. Linux uses the `futex`
+/// system call; elsewhere, and in the models, a mutex and a condition variable stand beside the
+/// word.
 ///
 /// ```
 /// use corelay_sync::Futex;
@@ -42,7 +42,7 @@ pub struct Futex {
 }
 
 impl Futex {
-    /// A word holding `value`.
+    /// A futex whose word holds `value`.
     pub fn new(value: u32) -> Self {
         Self {
             word: AtomicU32::new(value),
@@ -92,8 +92,9 @@ impl Futex {
         let deadline = timespec
             .as_ref()
             .map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the word and the timespec outlive the call; FUTEX_WAIT only reads them.
-        // Every result (woken, changed, interrupted, timed out) means "look again".
+        // SAFETY: `&self` keeps the word and this frame keeps the timespec until the call returns;
+        // FUTEX_WAIT only reads them. Every result (woken, changed, interrupted, timed out) means
+        // "look again".
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -106,7 +107,7 @@ impl Futex {
     }
 
     fn wake(&self, count: i32) {
-        // SAFETY: FUTEX_WAKE uses the address as a key only.
+        // SAFETY: FUTEX_WAKE uses the address as a key and reads no memory.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -144,7 +145,7 @@ mod portable {
     impl Futex {
         pub(super) fn sleep(&self, expected: u32, timeout: Option<Duration>) {
             let guard = self.fallback.lock.lock().unwrap();
-            // Acquire: the caller may go by what the changer wrote before the change.
+            // Acquire: the caller may rely on what the changer wrote before the change.
             if self.word.load(Ordering::Acquire) != expected {
                 return;
             }

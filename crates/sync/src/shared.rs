@@ -1,15 +1,15 @@
 //! N ways of sharing × M structures.
 //!
 //! A mutex, an MCS lock, a flat combiner and a delegated object all offer [`Shared`] and
-//! [`Session`]; counters, lists and maps are plain sequential Rust types. Whoever writes
-//! against these traits swaps one way for another without touching the callers.
+//! [`Session`]; counters, lists and maps are plain sequential Rust types. Code written against
+//! these traits can swap one way of sharing for another without touching the callers.
 
 /// A value shared among threads by some method.
 ///
 /// Per-thread state (an MCS node, a combiner's record, a ring) needs a home, so sharing
 /// is in two steps: a thread opens a [`Session`] and applies operations through it.
 ///
-/// A function over all ways, and the smallest of them:
+/// A function that works with every way of sharing, and the smallest implementation of one:
 /// ```
 /// use corelay_sync::{Session, Shared};
 /// use std::sync::Mutex;
@@ -46,7 +46,7 @@ pub trait Shared {
     /// The shared value.
     type Value;
 
-    /// A thread's way in. It stays on the thread that opened it (`!Send`).
+    /// One thread's access to the value. It stays on the thread that opened it (`!Send`).
     type Session<'a>: Session<Value = Self::Value>
     where
         Self: 'a;
@@ -60,28 +60,28 @@ pub trait Session {
     /// The shared value.
     type Value;
 
-    /// Runs `f` with exclusive access to the value and returns its result. `f` may borrow
-    /// from the caller's frame. `&mut self` refuses nesting in one session at compile time.
+    /// Runs `f` with exclusive access to the value and returns its result. `f` may borrow from the
+    /// caller's frame. `&mut self` refuses nesting in one session at compile time.
     ///
     /// # Panics
-    /// A panic of `f` reaches the caller. Whether the value is poisoned by it is the
-    /// method's own business and said in its documentation.
+    /// If `f` panics, the panic reaches the caller. Each method documents whether the value is then
+    /// poisoned.
     fn apply<R: Send, F: FnOnce(&mut Self::Value) -> R + Send>(&mut self, f: F) -> R;
 }
 
-/// The asynchronous form, for those methods that have one.
+/// The asynchronous form of a session, for the methods that have one.
 pub trait Issue: Session {
-    /// Asks for `f` and goes on; `then` gets its result later, on this thread, inside
-    /// [`reap`](Self::reap), [`barrier`](Self::barrier) or a later request.
+    /// Requests `f` and returns without waiting. `then` gets the result later, on this thread,
+    /// inside [`reap`](Self::reap), [`barrier`](Self::barrier) or a later request.
     fn issue<R, F, C>(&mut self, f: F, then: C)
     where
         R: Send + 'static,
         F: FnOnce(&mut Self::Value) -> R + Send + 'static,
         C: FnOnce(R) + 'static;
 
-    /// Runs the callbacks of what has been answered; does not wait.
+    /// Runs the callbacks of the requests that have been answered, without waiting.
     fn reap(&mut self);
 
-    /// Waits until all that this session issued is done and its callbacks have run.
+    /// Waits until all requests of this session are done and their callbacks have run.
     fn barrier(&mut self);
 }

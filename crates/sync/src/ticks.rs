@@ -1,21 +1,21 @@
 //! Time stamps that order what different threads do.
 //!
-//! A recorded history says of each operation when it began and when it had returned; a
-//! checker of linearizability then takes "returned before the other began" as order. So a
-//! stamp must not be taken early or late: not before the operations in front of it in the
-//! program are done, nor after those behind it have begun.
+//! A recorded history says of each operation when it began and when it had returned. A checker of
+//! linearizability takes "returned before the other began" as order. So a stamp must be taken
+//! neither early nor late: after all operations before it in the program are done, and before any
+//! operation after it has begun.
 //!
 //! # The promise
-//! *If a call of [`ticks`] happens before another (in one thread, or through a
-//! release–acquire pair between two), the first returns no more than the second.* And the
-//! stamp lies between its thread's earlier and later operations: earlier loads have their
-//! values and earlier stores can be seen by every thread; later loads and stores have not
-//! begun. Equal stamps say nothing: counters advance in steps (some by tens of nanoseconds)
-//! and two operations whose stamps meet are to be treated as overlapping.
+//! *If a call of [`ticks`] happens before another (in one thread, or through a release–acquire pair
+//! between two), the first returns no more than the second.* And the stamp lies between its
+//! thread's earlier and later operations: earlier loads have their values and earlier stores can be
+//! seen by every thread; later loads and stores have not begun. Equal stamps say nothing: counters
+//! advance in steps (some by tens of nanoseconds), and two operations with an equal stamp must be
+//! treated as overlapping.
 //!
-//! A stamp is thus as strong as a full fence. Stamps around an operation leave its inside
-//! as it is, but a store at its end is drained before the next operation begins: recorded
-//! runs do not show reorderings *between* the operations of one thread.
+//! A stamp is thus as strong as a full fence. Stamps around an operation do not change its inside,
+//! but a store at its end is drained before the next operation begins. So recorded runs do not show
+//! reorderings *between* the operations of one thread.
 //!
 //! # Instructions
 //! | machine | sequence | why |
@@ -29,36 +29,36 @@
 //! | | `mrs cntvct_el0` | reads the counter |
 //! | | `isb` | nothing after it begins before the counter is read |
 //!
-//! (Intel SDM volume 2, RDTSC, which gives this very sequence; AMD APM volume 3, RDTSC; on
-//! AMD `lfence` waits since Linux 4.15 sets the mode for it; Arm ARM, "The Generic Timer in
+//! (Intel SDM volume 2, RDTSC, which gives this very sequence; AMD APM volume 3, RDTSC; on AMD
+//! `lfence` waits because Linux, since 4.15, sets the mode for it; Arm ARM, "The Generic Timer in
 //! AArch64 state".)
 //!
 //! # Which counter
-//! The hardware's counter is used only where it runs at one rate in every state of the
-//! processor *and* shows the same on all CPUs. The first is told by the CPU (x86-64: CPUID
-//! 8000_0007h, EDX bit 8, "invariant"; aarch64: by architecture). The second nobody can
-//! tell from user space, but Linux tests it at boot and watches it afterwards, and where
-//! it is not so, does not keep time by it. So the hardware's counter is used where Linux'
-//! current clock source *is* that counter (`tsc`, `arch_sys_counter`). Everything else is
-//! refused: `hpet` and `acpi_pm` (the counter failed the test), and also `kvm-clock`, `xen`
-//! and `hyperv_clocksource_tsc_page`, by which a hypervisor corrects a counter that it does
-//! not vouch for; a guest whose hypervisor does vouch for it gets `tsc` from Linux by
-//! default. Other systems do not say, so there it is refused too.
+//! The hardware's counter is used only if it runs at one rate in every state of the processor *and*
+//! shows the same on all CPUs. The CPU tells the first (x86-64: CPUID 8000_0007h, EDX bit 8,
+//! "invariant"; aarch64: by architecture). A program cannot test the second, but Linux does: at
+//! boot, and it watches the counters afterwards. If they disagree, Linux does not keep time by
+//! them. So the hardware's counter is used if Linux' current clock source *is* that counter (`tsc`,
+//! `arch_sys_counter`). Every other clock source is refused: `hpet` and `acpi_pm` (the counter
+//! failed the test), and also `kvm-clock`, `xen` and `hyperv_clocksource_tsc_page`, by which a
+//! hypervisor corrects a counter that it does not vouch for. If the hypervisor does vouch for it,
+//! Linux uses `tsc` in the guest by default. Other operating systems do not say, so there the
+//! counter is refused too.
 //!
-//! Where it is refused, and in the models, one shared counter takes its place: a
-//! read-modify-write of one word, which every thread fetches for every stamp. It orders
-//! strictly (no two stamps are equal), and slows what it measures.
+//! If it is refused, and in the models, one shared counter takes its place: a read-modify-write of
+//! one word, which every thread fetches for every stamp. It orders strictly (no two stamps are
+//! equal), and slows what it measures.
 //!
-//! The choice is made at the first stamp and kept. What it cannot see: Linux giving up the
-//! counter later on, or a virtual machine that moves to a host with another count. Set
-//! `CORELAY_SHARED_TICKS` (to anything) to have the shared counter from the start.
+//! The choice is made at the first stamp and kept. It cannot see that Linux gives up the counter
+//! later on, or that a virtual machine moves to a host with another count. Set
+//! `CORELAY_SHARED_TICKS` (to anything) to use the shared counter from the start.
 
 use crate::CachePadded;
 use crate::counter::instructions;
 use crate::facade::atomic::{AtomicU64, Ordering};
 use std::fmt;
 
-/// Where [`ticks`] come from.
+/// The source of [`ticks`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TickSource {
@@ -66,9 +66,10 @@ pub enum TickSource {
     TimeStampCounter,
     /// The virtual counter of aarch64's generic timer.
     GenericTimer,
-    /// One word of this process that every stamp adds one to.
+    /// One word of this process, incremented by every stamp.
     SharedCounter {
-        /// Why not the hardware's: a clause such as "the kernel keeps time by kvm-clock".
+        /// The reason why the hardware's counter is not used: a clause such as "the kernel keeps
+        /// time by kvm-clock".
         because: String,
     },
 }
@@ -85,9 +86,9 @@ impl fmt::Display for TickSource {
 
 /// A time stamp, ordered against this thread's earlier and later operations.
 ///
-/// Comparable among the threads of one process: a stamp taken before another (by
-/// happens-before) is no greater. Equal stamps mean "overlapping". The unit is that of
-/// [`ticks_source`] and of no further meaning.
+/// Stamps are comparable among the threads of one process: a stamp taken before another (by
+/// happens-before) is no greater. Equal stamps mean "overlapping". The unit depends on
+/// [`ticks_source`] and has no further meaning.
 ///
 /// ```
 /// let before = corelay_sync::ticks();
@@ -104,7 +105,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Where this process's [`ticks`] come from, and if not from the hardware, why.
+/// The source of this process's [`ticks`], with the reason if it is not the hardware.
 ///
 /// ```
 /// println!("stamps by {}", corelay_sync::ticks_source());
@@ -113,7 +114,7 @@ pub fn ticks_source() -> TickSource {
     hardware::source()
 }
 
-/// The shared counter, counting on.
+/// Increments the shared counter and returns its value from before.
 #[cold]
 fn shared() -> u64 {
     #[cfg(not(any(corelay_loom, corelay_shuttle)))]
@@ -122,9 +123,9 @@ fn shared() -> u64 {
     crate::facade::lazy_static! {
         static ref COUNTER: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
     }
-    // AcqRel: pairs with every other stamp. The read-modify-writes of one word stand in one
-    // order, each reading from the one before: so what precedes a stamp happens before
-    // what follows any greater one, stores and later loads included.
+    // AcqRel: pairs with every other stamp. The read-modify-writes of one word have one order, and
+    // each reads from the one before. So everything that precedes a stamp happens before everything
+    // that follows a greater one, stores and later loads included.
     COUNTER.fetch_add(1, Ordering::AcqRel)
 }
 
@@ -142,7 +143,7 @@ pub(crate) mod hardware {
     const HARDWARE: u8 = 1;
     const SHARED: u8 = 2;
 
-    /// The choice in short, so that a stamp costs one load more.
+    /// The kind of `SOURCE` in one byte, so that a stamp costs one load more.
     static CHOICE: AtomicU8 = AtomicU8::new(UNKNOWN);
     static SOURCE: OnceLock<TickSource> = OnceLock::new();
 
@@ -160,7 +161,7 @@ pub(crate) mod hardware {
     fn choose() -> bool {
         let hardware = !matches!(source(), TickSource::SharedCounter { .. });
         let choice = if hardware { HARDWARE } else { SHARED };
-        // Relaxed: racing threads store the same, for `SOURCE` is decided once.
+        // Relaxed: racing threads store the same value, for `SOURCE` is decided once.
         CHOICE.store(choice, Ordering::Relaxed);
         hardware
     }
@@ -179,8 +180,8 @@ pub(crate) mod hardware {
         judge(invariant(), kept.ok().as_deref())
     }
 
-    /// The source for a counter that does or does not run at one rate, under a kernel that
-    /// keeps time by `kept` (none: it does not say).
+    /// The source for a counter that does or does not run at one rate, under a kernel that keeps
+    /// time by `kept` (`None` if it does not say).
     pub(super) fn judge(invariant: bool, kept: Option<&str>) -> TickSource {
         if !invariant {
             return shared("the CPU does not call its counter invariant");
@@ -206,11 +207,11 @@ pub(crate) mod hardware {
         use super::TickSource;
         use core::arch::x86_64::__cpuid;
 
-        /// Linux' name for the counter.
+        /// The name that Linux gives the counter.
         pub(crate) const CLOCKSOURCE: &str = "tsc";
         pub(crate) const HARDWARE_SOURCE: TickSource = TickSource::TimeStampCounter;
 
-        /// True where the counter runs at one rate whatever state the CPU is in.
+        /// Whether the counter runs at one rate in every state of the CPU.
         pub(crate) fn invariant() -> bool {
             const LARGEST_EXTENDED: u32 = 0x8000_0000;
             const POWER_MANAGEMENT: u32 = 0x8000_0007;
@@ -227,18 +228,18 @@ pub(crate) mod hardware {
     mod aarch64 {
         use super::TickSource;
 
-        /// Linux' name for the counter.
+        /// The name that Linux gives the counter.
         pub(crate) const CLOCKSOURCE: &str = "arch_sys_counter";
         pub(crate) const HARDWARE_SOURCE: TickSource = TickSource::GenericTimer;
 
-        /// The architecture asks for one rate and one count for all cores.
+        /// True: the architecture demands one rate and one count for all cores.
         pub(crate) fn invariant() -> bool {
             true
         }
     }
 }
 
-/// Machines whose counters we do not know, and the models.
+/// Stand-in for machines whose counters corelay does not know, and for the models.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(corelay_loom, corelay_shuttle, miri))

@@ -2,12 +2,12 @@
 
 use core::arch::asm;
 
-/// Behind everything, before whatever comes later: a full fence.
+/// Reads the counter after all earlier operations and before all later ones: a full fence.
 #[inline(always)]
 pub(crate) fn read_fenced() -> u64 {
     let count: u64;
-    // SAFETY: barriers, and a counter that Linux lets user space read. Not `nomem`:
-    // the compiler, too, leaves what is before it before and behind it behind.
+    // SAFETY: barriers, and a counter that Linux lets user space read. Without `nomem` the compiler
+    // moves no memory access across the read either.
     unsafe {
         asm!(
             "dsb ish",
@@ -21,11 +21,12 @@ pub(crate) fn read_fenced() -> u64 {
     count
 }
 
-/// In order with other reads of the counter, and nothing more.
+/// Reads the counter in order with this CPU's other reads of it, and with nothing else.
 #[inline(always)]
 pub(crate) fn read_anywhere() -> u64 {
     let count: u64;
-    // SAFETY: as in `read_fenced`. `nomem`: memory may be accessed before or after.
+    // SAFETY: a barrier, and a counter that Linux lets user space read. `nomem`: memory may be
+    // accessed before or after.
     unsafe {
         asm!(
             "isb",
@@ -37,14 +38,14 @@ pub(crate) fn read_anywhere() -> u64 {
     count
 }
 
-/// Behind earlier loads, before whatever comes later.
+/// Reads the counter after earlier loads and before all later operations.
 ///
 /// `isb` alone does not wait for the value of a load that no branch before it depends on;
 /// `dsb ishld` does.
 #[inline(always)]
 pub(crate) fn read_between() -> u64 {
     let count: u64;
-    // SAFETY: as in `read_fenced`.
+    // SAFETY: barriers, and a counter that Linux lets user space read.
     unsafe {
         asm!(
             "dsb ishld",
@@ -58,13 +59,14 @@ pub(crate) fn read_between() -> u64 {
     count
 }
 
-/// Behind earlier loads and stores, before whatever comes later.
+/// Reads the counter after earlier loads and stores and before all later operations.
 #[inline(always)]
 pub(crate) fn read_behind_stores() -> u64 {
     read_fenced()
 }
 
-/// The same: an atomic instruction does not make the counter wait for its store.
+/// Reads the counter as [`read_behind_stores`] does: an atomic instruction does not make the
+/// counter wait for its store.
 #[inline(always)]
 pub(crate) fn read_behind_exchange() -> u64 {
     read_fenced()

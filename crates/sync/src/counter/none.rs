@@ -1,4 +1,4 @@
-//! Machines whose counters we do not know, and the models.
+//! Stand-in for machines whose counters corelay does not know, and for the models.
 
 #[cold]
 pub(crate) fn read_anywhere() -> u64 {

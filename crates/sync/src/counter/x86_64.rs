@@ -3,13 +3,13 @@
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
-/// Behind everything, before whatever comes later: a full fence.
+/// Reads the counter after all earlier operations and before all later ones: a full fence.
 #[inline(always)]
 pub(crate) fn read_fenced() -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: fences, and a counter that user space may read (Linux keeps it open
-    // unless a process asks otherwise by prctl). Not `nomem`: the compiler, too,
-    // leaves what is before it before and what is behind it behind.
+    // SAFETY: fences, and a counter that user space may read (Linux keeps it open unless a process
+    // asks otherwise by prctl). Without `nomem` the compiler moves no memory access across the read
+    // either.
     unsafe {
         asm!(
             "mfence",
@@ -24,18 +24,18 @@ pub(crate) fn read_fenced() -> u64 {
     high << 32 | low
 }
 
-/// Without any fence.
+/// Reads the counter without any fence.
 #[inline(always)]
 pub(crate) fn read_anywhere() -> u64 {
-    // SAFETY: as in `read_fenced`.
+    // SAFETY: Linux lets user space read the counter, unless a process asks otherwise by prctl.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Behind earlier loads, before whatever comes later.
+/// Reads the counter after earlier loads and before all later operations.
 #[inline(always)]
 pub(crate) fn read_between() -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: as in `read_fenced`.
+    // SAFETY: fences, and a counter that Linux lets user space read.
     unsafe {
         asm!(
             "lfence",
@@ -49,15 +49,16 @@ pub(crate) fn read_between() -> u64 {
     high << 32 | low
 }
 
-/// Behind earlier loads and stores, before whatever comes later.
+/// Reads the counter after earlier loads and stores and before all later operations.
 #[inline(always)]
 pub(crate) fn read_behind_stores() -> u64 {
     let mut word = MaybeUninit::<u32>::uninit();
     let (low, high): (u64, u64);
-    // SAFETY: as in `read_fenced`; the exchange writes a word of ours that nobody reads.
+    // SAFETY: fences, a counter that Linux lets user space read, and an exchange that writes
+    // `word`, a local that nothing else uses.
     unsafe {
         asm!(
-            // Locked without saying so.
+            // An exchange with memory is locked without a prefix.
             "xchg dword ptr [{word}], eax",
             "lfence",
             "rdtsc",
@@ -71,7 +72,7 @@ pub(crate) fn read_behind_stores() -> u64 {
     high << 32 | low
 }
 
-/// The same behind a locked instruction, which has drained the stores already.
+/// Reads the counter after a locked instruction, which has drained the earlier stores already.
 #[inline(always)]
 pub(crate) fn read_behind_exchange() -> u64 {
     read_between()

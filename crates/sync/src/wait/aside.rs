@@ -1,16 +1,16 @@
 //! The panic count of a thread, set aside while a coroutine that unwinds is suspended.
 //!
-//! `std` counts for each thread how many panics unwind there; `thread::panicking` says whether the
-//! count is more than 0, and whoever catches a panic takes one away. A coroutine that was suspended
-//! in a destructor, in the midst of its unwinding, would leave its share to what its thread runs
-//! next: guards of `std::sync::Mutex` would poison locks under which nobody has panicked, and every
-//! wait would take itself for one of a destructor. If the coroutine went on on another thread, the
-//! share would be taken from a count that it was never added to.
+//! `std` counts for each thread how many panics unwind there. `thread::panicking` says whether the
+//! count is more than 0, and catching a panic takes one away. Suppose a coroutine is suspended in a
+//! destructor, while it unwinds. Then it would leave its share of the count to whatever its thread
+//! runs next: guards of `std::sync::Mutex` would poison locks under which nothing has panicked, and
+//! every wait would believe that it runs in a destructor. If the coroutine went on on another
+//! thread, its share would be taken from a count that it was never added to.
 //!
-//! So the share is moved for the length of the wait. Nothing in `std` sets the count, but a [`Unit`]
-//! of it can be moved between threads: a coroutine of its own that panics, stops in a destructor, and
-//! catches the panic when it is resumed. Where it begins the count rises by one; where it ends the
-//! count falls by one, and these may be two threads.
+//! So the share is moved for the length of the wait. Nothing in `std` sets the count, but a
+//! [`Unit`] of it can be moved between threads. A unit is a coroutine that panics, stops in a
+//! destructor, and catches the panic when it is resumed. On the thread where it begins, the count
+//! rises by one; on the thread where it ends, the count falls by one. These may be two threads.
 //!
 //! | | the count where the fibre waits | the lender's |
 //! |---|---|---|
@@ -21,10 +21,10 @@
 //! | a unit begins where it has gone on, and goes to the lender | 1 | 1 |
 //! | the unit ends there | 1 | 0 |
 //!
-//! The lender is a thread that does nothing else; it begins with the first such wait, and sleeps
-//! afterwards. The two units of a wait take turns on one stack, so what was lent can be given back
-//! without asking for memory. Whether the count has fallen is asked each time: a `std` that counted
-//! otherwise would make such waits block their threads, as they do where there is no lender.
+//! The lender is a thread that does nothing else. It starts with the first such wait, and sleeps
+//! afterwards. The two units of a wait use one stack in turn, so giving a unit back needs no
+//! memory. The code checks each time whether the count has fallen. If some `std` counted
+//! differently, such waits would block their threads, as they do if there is no lender.
 //!
 //! **What stays wrong.** A panic hook runs under the count too, and under a lock of `std`: a
 //! coroutine that waits in the hook is suspended with that lock, and `set_hook` blocks meanwhile.
@@ -37,24 +37,24 @@ use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Bytes of a unit's stack: an unwinding takes some 10 KiB of it.
+/// Bytes of a unit's stack: unwinding takes some 10 KiB of it.
 const STACK: usize = 128 << 10;
-/// Panics inside of each other's destructors that are set aside, at most.
+/// The most nested panics, each in a destructor of the one before, that are set aside.
 const DEEPEST: usize = 64;
 
 /// One panic of a thread's count, on its way to another thread.
 struct Unit {
     coroutine: Coroutine<(), (), (), DefaultStack>,
-    // In a box: the coroutine has its address.
+    // Boxed, because the coroutine keeps its address.
     context: Box<Context>,
     extent: (usize, usize),
 }
 
-// SAFETY: its frames are those of this module and of the unwinder; neither keeps anything of the
-// thread across the stop.
+// SAFETY: the coroutine's frames are those of this module and of the unwinder. Neither keeps
+// anything of the thread while the coroutine is stopped.
 unsafe impl Send for Unit {}
 
-/// Stops the coroutine as it unwinds.
+/// Stops the coroutine when it is dropped, that is while the coroutine unwinds.
 struct StopInDrop<'a>(&'a Context, &'a Yielder<(), ()>);
 
 impl Drop for StopInDrop<'_> {
@@ -63,7 +63,8 @@ impl Drop for StopInDrop<'_> {
     }
 }
 
-/// Not inlined into the function that catches: it must look for its thread's count anew.
+/// Panics, and stops while unwinding. Not inlined into the function that catches, which must look
+/// up its thread's count anew.
 #[inline(never)]
 fn panic_and_stop(context: &Context, yielder: &Yielder<(), ()>) {
     let _stop = StopInDrop(context, yielder);
@@ -76,7 +77,7 @@ fn panic_and_catch(context: &Context, yielder: &Yielder<(), ()>) {
 }
 
 impl Unit {
-    /// Raises the count of this thread by one.
+    /// Raises this thread's panic count by one.
     fn begin(stack: DefaultStack) -> Self {
         let bottom = stack.limit().get();
         let extent = (bottom, stack.base().get() - bottom);
@@ -84,7 +85,7 @@ impl Unit {
         let context = Box::new(Context::new());
         let at = &raw const *context;
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
-            // SAFETY: the box is kept beside the coroutine until that has ended.
+            // SAFETY: `Unit` keeps the box until the coroutine has ended.
             let context = unsafe { &*at };
             context.begin();
             panic_and_catch(context, yielder);
@@ -104,7 +105,7 @@ impl Unit {
         self.context.during(self.extent, || coroutine.resume(()))
     }
 
-    /// Lowers the count of this thread by one.
+    /// Lowers this thread's panic count by one, and gives the stack back.
     fn end(mut self) -> DefaultStack {
         self.resume();
         self.context.ended();
@@ -118,10 +119,11 @@ enum Order {
     TakeBack(Unit),
 }
 
-/// The lender; started where there is none yet. `None` where the system has no thread for it.
+/// The channel to the lender, which is started if there is none yet. `None` if the system has no
+/// thread for it.
 fn lender() -> Option<Sender<Order>> {
     static LENDER: Mutex<Option<Sender<Order>>> = Mutex::new(None);
-    // It is set whole.
+    // A panic under the lock leaves nothing half done: the value is assigned at once.
     let mut lender = LENDER.lock().unwrap_or_else(PoisonError::into_inner);
     if lender.is_none() {
         let (order, orders) = channel();
@@ -142,16 +144,16 @@ fn lender() -> Option<Sender<Order>> {
     lender.clone()
 }
 
-/// The share that was taken from the count. It is added again when this is dropped, on the thread where the
-/// coroutine is by then.
+/// The share that was taken from the count. Dropping it adds the share again, on the thread that
+/// the coroutine runs on by then.
 struct Aside {
     lender: Sender<Order>,
     stacks: Vec<DefaultStack>,
 }
 
 impl Aside {
-    /// `None` where there is no lender, or no memory.
-    // Not inlined, here as below: a coroutine goes on on another thread between the two.
+    /// Takes this thread's share. `None` if there is no lender, or no memory.
+    // Not inlined, like `drop`: the coroutine may change its thread between the two.
     #[inline(never)]
     fn take() -> Option<Self> {
         let mut aside = Self {
@@ -180,17 +182,18 @@ impl Drop for Aside {
     }
 }
 
-/// True where an unwinding [can be set aside](set_panic_aside), as far as can be known before.
+/// Whether an unwinding [can be set aside](set_panic_aside), as far as that is known in advance.
 #[cold]
 #[inline(never)]
 pub(super) fn is_possible() -> bool {
     !cfg!(any(corelay_loom, corelay_shuttle)) && lender().is_some()
 }
 
-/// Runs `f` as if nothing unwound on this thread: for a coroutine that waits in a destructor.
-/// `thread::panicking` is false in `f`, for all that the thread runs meanwhile, and true again when
-/// this returns, on whichever thread the coroutine has gone on. It takes a round trip to another
-/// thread. `None`, and `f` has not run, if there is no thread or no memory to keep the panic in.
+/// Runs `f` as if nothing unwound on this thread, for a coroutine that waits in a destructor.
+/// `thread::panicking` is false in `f` and in whatever the thread runs meanwhile. It is true again
+/// when this returns, on whichever thread the coroutine then runs. It takes a round trip to another
+/// thread. Returns `None`, without running `f`, if there is no thread or no memory to keep the
+/// panic in.
 #[cold]
 #[inline(never)]
 pub fn set_panic_aside<R>(f: impl FnOnce() -> R) -> Option<R> {

@@ -1,4 +1,4 @@
-//! A wait as its caller describes it.
+//! The description of a wait by its caller.
 
 use std::fmt;
 use std::panic::{Location, resume_unwind};
@@ -7,17 +7,17 @@ use std::panic::{Location, resume_unwind};
 /// it may end the wait early.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// The call that waits, as users know it: `"a transaction's retry"`.
+    /// The call that waits, in the user's words: `"a transaction's retry"`.
     pub name: &'static str,
-    /// The place where it was called.
+    /// The place of the call in the source.
     pub at: &'static Location<'static>,
-    /// Whether a cancellation may end the wait. False where another thread relies on the frame of
-    /// the waiter until the token is set.
+    /// Whether a cancellation may end the wait. False if another thread relies on the waiter's
+    /// frame until the token is set.
     pub is_cancellable: bool,
 }
 
 impl Call {
-    /// A wait that no cancellation ends, called where this is.
+    /// A wait that no cancellation ends. Its place is that of the caller.
     #[track_caller]
     #[inline]
     pub fn new(name: &'static str) -> Self {
@@ -37,14 +37,14 @@ impl Call {
     }
 }
 
-/// The payload with which a cancelled fibre ends, and the error of a wait that was cancelled.
+/// The payload with which a cancelled fibre unwinds, and the error of a wait that was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cancelled;
 
 impl Cancelled {
-    /// Unwinds the fibre with this as the payload, without the panic hook. For calls that have no other
-    /// way to say that their wait was cancelled.
+    /// Unwinds the fibre with this as the payload, without the panic hook. For calls that cannot
+    /// return an error when their wait is cancelled.
     #[cold]
     pub fn unwind(self) -> ! {
         resume_unwind(Box::new(self))

@@ -1,4 +1,4 @@
-//! The current execution context.
+//! The execution context: how the code on this thread waits.
 
 use super::{
     Call, Cancelled, CoroutineState, NoSwitch, Sleeper, Token, poll_sources, set_panic_aside,
@@ -10,77 +10,77 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::time::Instant;
 
-/// Work for a fresh fibre.
+/// The body of a new fibre.
 pub type Task = Box<dyn FnOnce()>;
 
-/// A scheduler that lends itself to threads, by [`run`](Self::run).
+/// A scheduler that any thread can use for the length of a call of [`run`](Self::run).
 #[derive(Clone, Copy, Debug)]
 pub struct Host(fn(body: Task, stack: Option<usize>));
 
 impl Host {
-    /// A host that runs its bodies by `run`.
+    /// A host that runs bodies by calling `run`.
     ///
     /// # Safety
-    /// * `run` does what [`run`](Self::run) says.
+    /// * `run` does what [`Host::run`](Self::run) says.
     /// * Its coroutines stop only where those of a [`Context`] may.
     pub const unsafe fn new(run: fn(body: Task, stack: Option<usize>)) -> Self {
         Self(run)
     }
 
     /// Runs `body` as a coroutine on the calling thread, in a [`Context`] that can
-    /// [`spawn`](Context::spawn), and returns when the body and all that it has spawned have ended.
-    /// Their stacks have `stack` bytes each, or as many as the scheduler sees fit.
+    /// [`spawn`](Context::spawn). Returns when the body and everything it has spawned have ended.
+    /// Their stacks have `stack` bytes each, or as many as the scheduler chooses.
     pub fn run(self, body: Task, stack: Option<usize>) {
         (self.0)(body, stack);
     }
 }
 
-/// What a scheduler of fibres or coroutines offers to the code that runs on it.
+/// The services of a scheduler of fibres or coroutines to the code that runs on it.
 ///
 /// # Safety
-/// * [`running`](Self::running) tells the truth, and the stand lives until its coroutine has ended.
-/// * A coroutine that has stopped for a [`SuspensionPoint`](super::SuspensionPoint) goes on after its [`CoroutineState`]'s `go_on`
-///   has been called, and not before.
-/// * [`wait`](Self::wait) does not unwind: whoever sets the token, or writes an answer first, may
-///   write into the frames that wait.
+/// * [`running`](Self::running) tells the truth, and the state lives until its coroutine has ended.
+/// * A coroutine that has stopped for a [`SuspensionPoint`](super::SuspensionPoint) goes on after
+///   the `go_on` of its [`CoroutineState`] has been called, and not before.
+/// * [`wait`](Self::wait) does not unwind: the thread that sets the token, or that writes an answer
+///   before, may write into the frames that wait.
 /// * [`spawn`](Self::spawn) runs the task on this thread, or gives it back.
-/// * No coroutine stops inside the initialiser or the destructor of a thread-local, nor inside a call
-///   for whose time a thread-local points to something: the others of its thread would find it
-///   there. A scheduler does not see that, so it is created by an `unsafe` function, whose callers
-///   promise it for all code that they run.
+/// * No coroutine stops inside the initialiser or the destructor of a thread-local, nor inside a
+///   call during which a thread-local points to something: other coroutines of the thread would
+///   find it there. A scheduler cannot see that. So schedulers are created by an `unsafe` function,
+///   and its caller promises it for all code that runs on them.
 pub unsafe trait Context {
-    /// Suspends the code that calls, and returns when `token` is set; others run meanwhile.
+    /// Suspends the calling code and returns when `token` is set; other coroutines run meanwhile.
     /// The scheduler [subscribes](Token::subscribe) to the token.
     ///
     /// # Errors
-    /// The code that calls has been cancelled, and `call` [is cancellable](Call::is_cancellable).
+    /// If the calling code has been cancelled and `call` [is cancellable](Call::is_cancellable).
     fn wait(&self, call: Call, token: &Token) -> Result<(), Cancelled>;
 
-    /// Runs `wait`, which blocks this thread and all coroutines that stay on it: for dumps, which
-    /// name the coroutine that runs and its `call`.
+    /// Runs `wait`, which blocks this thread and all coroutines that stay on it. A context may tell
+    /// dumps that the running coroutine blocks in `call`.
     fn block(&self, _call: Call, wait: &mut dyn FnMut()) {
         wait();
     }
 
-    /// The coroutine that runs on this thread; `None` while the scheduler itself does.
+    /// The coroutine that runs on this thread; `None` while the scheduler itself runs.
     fn running(&self) -> Option<NonNull<CoroutineState>>;
 
-    /// Runs `task` in a fibre of its own on this thread.
+    /// Runs `task` in a new fibre on this thread.
     ///
     /// # Errors
-    /// The task, where the context cannot.
+    /// Gives the task back if the context cannot spawn.
     fn spawn(&self, task: Task) -> Result<(), Task> {
         Err(task)
     }
 
-    /// Lets the other coroutines of this thread that are ready run first. False where there are
-    /// none, or where this is none.
+    /// Lets the other ready coroutines of this thread run first. Returns false if there are none,
+    /// or if no coroutine calls.
     fn give_turn(&self) -> bool {
         false
     }
 
-    /// True where a coroutine of this thread is ready, besides the one that runs. Who makes one
-    /// ready from elsewhere wakes the thread's [`Sleeper`].
+    /// Whether another coroutine of this thread is ready, besides the running one. Code that makes
+    /// one ready from another thread wakes this thread's [`Sleeper`].
     fn has_ready(&self) -> bool {
         false
     }
@@ -88,7 +88,7 @@ pub unsafe trait Context {
 
 thread_local! {
     static CURRENT: Cell<Option<NonNull<dyn Context>>> = const { Cell::new(None) };
-    /// Guards of [`on_thread`] that live.
+    /// The number of living guards of [`on_thread`].
     static BLOCKING: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -98,19 +98,19 @@ pub(super) fn current() -> Option<NonNull<dyn Context>> {
     context.filter(|_| BLOCKING.try_with(Cell::get).unwrap_or(0) == 0)
 }
 
-/// True under [`on_thread`]: waits block this thread, though there may be a context. For contexts
-/// whose code waits without this module.
+/// Whether an [`on_thread`] guard lives: waits then block this thread, even if there is a context.
+/// For contexts whose code waits without this module.
 #[inline]
 pub fn is_on_thread() -> bool {
     BLOCKING.try_with(Cell::get).unwrap_or(0) > 0
 }
 
-/// Runs `f` with `context` as what waits on this thread go to. A scheduler calls it around
-/// its loop; the code that it resumes inside sees the context.
+/// Runs `f` with `context` as the context of this thread: all waits go to it. A scheduler calls
+/// this around its loop; the code that it resumes inside sees the context.
 ///
 /// # Safety
-/// No other scheduler suspends the code that calls while `f` runs. Its thread would go on with a
-/// context in a frame that is not its own any more, and another thread would take the context away.
+/// No other scheduler suspends the calling code while `f` runs. Otherwise its thread would go on
+/// with a context in a frame that is suspended, and another thread would remove the context.
 pub unsafe fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<NonNull<dyn Context>>);
     impl Drop for Restore {
@@ -118,8 +118,8 @@ pub unsafe fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
             let _ = CURRENT.try_with(|current| current.set(self.0));
         }
     }
-    // SAFETY: only the lifetime changes; `Restore` takes the pointer away before `context`
-    // ends, also when `f` unwinds: on this thread, by the caller's duty.
+    // SAFETY: only the lifetime changes. `Restore` removes the pointer before `context` ends, also
+    // if `f` unwinds. It does so on this thread: the caller promises that nothing suspends it.
     let context = unsafe {
         std::mem::transmute::<NonNull<dyn Context + '_>, NonNull<dyn Context>>(NonNull::from(
             context,
@@ -130,23 +130,23 @@ pub unsafe fn enter<R>(context: &dyn Context, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Waits until `token` is set, by the current context: suspends a fibre, or spins, yields
-/// and sleeps on a thread, polling the thread's sources meanwhile. No cancellation ends it.
+/// Waits until `token` is set, in the way of the current context. A fibre is suspended. A thread
+/// spins, yields and sleeps, and polls its sources meanwhile. No cancellation ends the wait.
 ///
 /// # Panics
 /// Inside a [`NoSwitch`] guard.
 #[track_caller]
 pub fn wait(token: &Token) {
-    // Not cancellable, so that it ends with the token.
+    // Not cancellable, so the wait ends only when the token is set.
     let _ = wait_in(Call::new("a wait"), token);
 }
 
-/// Waits as [`wait`] does, for `call`. A wait that was cancelled leaves its waker in the token, which must not be
-/// waited for again.
+/// Waits as [`wait`] does, with the description `call`. A cancelled wait leaves its waker in the
+/// token: do not wait for that token again.
 ///
 /// # Errors
-/// The fibre that runs here has been cancelled, and `call` [is cancellable](Call::is_cancellable).
-/// Never on a thread, and never in a destructor of a fibre that unwinds already.
+/// If the running fibre has been cancelled and `call` [is cancellable](Call::is_cancellable). Never
+/// on a thread, and never in a destructor of a fibre that unwinds already.
 ///
 /// # Panics
 /// Inside a [`NoSwitch`] guard.
@@ -157,31 +157,31 @@ pub fn wait_in(call: Call, token: &Token) -> Result<(), Cancelled> {
     NoSwitch::refuse_at(call);
     match current() {
         Some(context) if std::thread::panicking() => wait_unwinding(context, call, token),
-        // SAFETY: inside `enter`, which keeps the context.
+        // SAFETY: this runs inside `enter`, which keeps the context alive.
         Some(context) => unsafe { context.as_ref() }.wait(call, token)?,
         None => {}
     }
-    // Also where a context has returned too early: callers free what the answer is
-    // written into.
+    // A context may have returned too early, or may have none; callers free what the answer is
+    // written into, so the token must be set now.
     if !token.is_set() {
         blocking(call, || wait_on_thread(token));
     }
     Ok(())
 }
 
-/// In a destructor, of code that unwinds: a second panic would end the process, so nothing is
-/// cancelled.
+/// Waits in a destructor of code that unwinds. Nothing is cancelled: a second panic would end the
+/// process.
 #[cold]
 fn wait_unwinding(context: NonNull<dyn Context>, mut call: Call, token: &Token) {
     call.is_cancellable = false;
-    // SAFETY: inside `enter`, which keeps the context.
+    // SAFETY: this runs inside `enter`, which keeps the context alive.
     let wait = || unsafe { context.as_ref() }.wait(call, token);
-    // Where the panic cannot be set aside, the thread waits.
+    // If the panic cannot be set aside, the caller blocks the thread.
     let _ = set_panic_aside(wait);
 }
 
-/// Runs `wait`, which blocks this thread; a coroutine that runs here is named in dumps meanwhile, as
-/// one that blocks its scheduler.
+/// Runs `wait`, which blocks this thread. If a coroutine runs here, dumps show meanwhile that it
+/// blocks its scheduler.
 pub fn blocking(call: Call, wait: impl FnOnce()) {
     let mut wait = Some(wait);
     let mut run = || {
@@ -190,14 +190,14 @@ pub fn blocking(call: Call, wait: impl FnOnce()) {
         }
     };
     match CURRENT.try_with(Cell::get).unwrap_or(None) {
-        // SAFETY: inside `enter`, which keeps the context.
+        // SAFETY: this runs inside `enter`, which keeps the context alive.
         Some(context) => unsafe { context.as_ref() }.block(call, &mut run),
         None => run(),
     }
 }
 
-/// Blocks this thread until `token` is set or the time has come; true if it is set. After a
-/// false nothing of this wait is left in the token.
+/// Blocks this thread until `token` is set or `deadline` has come. Returns whether the token is
+/// set. After a false, nothing of this wait is left in the token.
 pub fn wait_until(token: &Token, deadline: Instant) -> bool {
     let sleeper = Sleeper::current();
     let Some(subscribed) = token.add(sleeper.waker()) else {
@@ -219,10 +219,10 @@ pub fn wait_until(token: &Token, deadline: Instant) -> bool {
     token.is_set()
 }
 
-/// While it lives, waits on this thread block the thread, whatever context there is: for code
-/// that runs between fibres, such as callbacks. A forgotten guard only goes on blocking.
+/// A guard under which waits block this thread, whatever context there is: for code that runs
+/// between fibres, such as callbacks. If it is forgotten, waits block for ever.
 ///
-/// It stays on its thread:
+/// The guard stays on its thread:
 /// ```compile_fail,E0277
 /// let guard = corelay_sync::wait::on_thread();
 /// std::thread::spawn(move || drop(guard));
@@ -233,7 +233,7 @@ pub struct OnThread {
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// Has waits block the thread until the guard is dropped.
+/// Makes waits block this thread until the guard is dropped.
 pub fn on_thread() -> OnThread {
     let _ = BLOCKING.try_with(|depth| depth.set(depth.get() + 1));
     OnThread {
@@ -247,37 +247,38 @@ impl Drop for OnThread {
     }
 }
 
-/// Runs `task` in a fibre of its own. It suspends nothing, so a guard of [`on_thread`] is no obstacle.
+/// Runs `task` in a new fibre. This suspends nothing, so it works under a guard of [`on_thread`]
+/// too.
 ///
 /// # Errors
-/// The task, where there is no context that can.
+/// Gives the task back if there is no context that can spawn.
 pub fn spawn(task: Task) -> Result<(), Task> {
     match CURRENT.try_with(Cell::get).unwrap_or(None) {
-        // SAFETY: inside `enter`, which keeps the context.
+        // SAFETY: this runs inside `enter`, which keeps the context alive.
         Some(context) => unsafe { context.as_ref() }.spawn(task),
         None => Err(task),
     }
 }
 
-/// Lets the other coroutines of this thread that are ready run first; false where there are none.
+/// Lets the other ready coroutines of this thread run first. Returns false if there are none.
 ///
 /// # Panics
-/// Inside a [`NoSwitch`] guard, where there are some.
+/// Inside a [`NoSwitch`] guard, if there are some.
 pub fn give_turn() -> bool {
-    // SAFETY: inside `enter`, which keeps the context.
+    // SAFETY: this runs inside `enter`, which keeps the context alive.
     current().is_some_and(|context| unsafe { context.as_ref() }.give_turn())
 }
 
-/// True where a coroutine of this thread is ready, besides the one that runs.
+/// Whether another coroutine of this thread is ready, besides the running one.
 pub fn has_ready() -> bool {
-    // SAFETY: inside `enter`, which keeps the context.
+    // SAFETY: this runs inside `enter`, which keeps the context alive.
     current().is_some_and(|context| unsafe { context.as_ref() }.has_ready())
 }
 
-/// The coroutine that runs on this thread, whether it may be suspended or not: who it is.
+/// The coroutine that runs on this thread, whether it may be suspended or not.
 pub fn running() -> Option<NonNull<CoroutineState>> {
     let context = CURRENT.try_with(Cell::get).unwrap_or(None)?;
-    // SAFETY: inside `enter`, which keeps the context.
+    // SAFETY: this runs inside `enter`, which keeps the context alive.
     unsafe { context.as_ref() }.running()
 }
 

@@ -1,23 +1,23 @@
-//! The waiting seam: how does the code that runs here wait, and who drains its answers
-//! meanwhile?
+//! The waiting seam: how the code on this thread waits, and who takes its answers meanwhile.
 //!
-//! Code that waits (a delegated call, a lock that parks) does not know whether it runs on a
-//! thread or on a fibre. It makes a [`Token`], hands it to whoever will have the answer, and
-//! calls [`wait`]. The current [`Context`] does the rest:
+//! Code that waits (a delegated call, a lock that parks) does not know whether it runs on a thread
+//! or on a fibre. It makes a [`Token`], hands it to whoever will have the answer, and calls
+//! [`wait`]. The current [`Context`] does the rest:
 //!
-//! * a plain thread spins, polls its [`Source`]s, yields, and sleeps on its [`Sleeper`];
-//! * a scheduler of fibres or coroutines installs its own context with [`enter`], suspends
-//!   the one that waits and runs another. It polls the thread's sources when it is idle
+//! * A plain thread spins, polls its [`Source`]s, yields, and sleeps on its [`Sleeper`].
+//! * A scheduler of fibres or coroutines installs its own context with [`enter`], suspends the
+//!   waiting coroutine and runs another. It polls the thread's sources when it is idle
 //!   ([`poll_sources`]) and sleeps on the thread's [`Sleeper`], so that answers wake it.
 //!
-//! Where the thread that waits is also the one that finds out that the wait is over, as with the
-//! answers of a channel, a [`SuspensionPoint`] does for less what a token does: see [`here`].
+//! If the waiting thread itself finds out that the wait is over, as with the answers of a channel,
+//! a cheaper [`SuspensionPoint`] replaces the token: see [`here`].
 //!
 //! Each wait carries a [`Call`]: its name, its place, and whether a cancellation may end it.
 //!
-//! Where suspending is wrong (inside a delegated closure, a read section) a [`NoSwitch`] guard turns
-//! it into a panic that names what runs. A coroutine that waits in a destructor as it unwinds is
-//! suspended like any other, and its panic is [set aside](set_panic_aside) meanwhile.
+//! Where code must not be suspended (inside a delegated closure, a read section), a [`NoSwitch`]
+//! guard turns a wait into a panic that names the running code. A coroutine that waits in a
+//! destructor while it unwinds is suspended like any other, and its panic is [set
+//! aside](set_panic_aside) meanwhile.
 
 mod aside;
 mod call;

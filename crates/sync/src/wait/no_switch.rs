@@ -1,4 +1,4 @@
-//! Places where nothing may wait by letting others run.
+//! Guards around code that must not wait by letting other code run.
 
 use super::Call;
 use crate::facade::thread_local;
@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::Location;
 
-/// While it lives, this thread runs code that must not be suspended: a delegated closure,
-/// a read section, an unwinding. A wait that would suspend it panics instead, naming what
-/// runs (see [`NoSwitch::refuse`]).
+/// A guard that marks code on this thread which must not be suspended: a delegated closure, a read
+/// section, an unwinding. A wait that would suspend it panics instead, and names the code (see
+/// [`NoSwitch::refuse`]).
 ///
 /// Guards nest; the innermost is the one reported.
 ///
@@ -43,6 +43,7 @@ const NOTHING: Current = Current {
     name: None,
 };
 
+/// The innermost guard's entry.
 // Without a destructor it can be used as long as the thread runs; loom takes it away earlier.
 #[inline]
 fn current() -> Current {
@@ -55,16 +56,16 @@ fn set(current: Current) {
 }
 
 impl<'a> NoSwitch<'a> {
-    /// Forbids waiting until the guard is dropped. `name` is asked only when a wait has to
-    /// be refused.
+    /// Forbids waiting until the guard is dropped. `name` is called only to refuse a wait.
     ///
     /// # Safety
-    /// The guard is dropped (not forgotten), on this thread, before `data` ends, and before
-    /// every guard that was entered earlier.
+    /// The guard is dropped (not forgotten), on this thread, before `data` ends, and before every
+    /// guard that was entered earlier.
     #[inline]
     pub unsafe fn enter<T>(data: &'a T, name: fn(&'a T) -> &'static str) -> Self {
-        // SAFETY: a reference is a pointer, so the two function types have one ABI; the
-        // pointer is the reference `data`, which lives as long as the guard.
+        // SAFETY: a reference is a pointer, so the two function types have one ABI. The pointer is
+        // the reference `data`, which lives as long as the guard: `enter`'s caller drops the guard
+        // first.
         let name = unsafe {
             std::mem::transmute::<fn(&'a T) -> &'static str, unsafe fn(*const ()) -> &'static str>(
                 name,
@@ -82,24 +83,23 @@ impl<'a> NoSwitch<'a> {
         }
     }
 
-    /// True where something runs here that must not wait.
+    /// Whether code runs here that must not wait.
     #[inline(always)]
     pub fn is_active() -> bool {
         current().name.is_some()
     }
 
-    /// What runs here and must not wait, if something does.
+    /// The name of the running code that must not wait, if there is any.
     pub fn active() -> Option<&'static str> {
         let Current { data, name } = current();
-        // SAFETY: the guard that set them is alive, by the duties of `enter`.
+        // SAFETY: the guard that set them is alive, as the caller of `enter` promised.
         name.map(|name| unsafe { name(data) })
     }
 
-    /// Panics where a wait is forbidden. Every call of corelay that has to wait begins its
-    /// wait with it.
+    /// Panics if a wait is forbidden here. Every call of corelay that has to wait calls this first.
     ///
     /// # Panics
-    /// Inside a guard: names the call that was refused, its place and what runs.
+    /// Inside a guard. The message names the refused call, its place and the running code.
     ///
     /// ```should_panic
     /// use corelay_sync::wait::NoSwitch;
@@ -126,7 +126,7 @@ impl<'a> NoSwitch<'a> {
     /// Panics as [`refuse`](Self::refuse) does, for a call that knows its place.
     ///
     /// # Panics
-    /// As there.
+    /// Inside a guard, as [`refuse`](Self::refuse) does.
     #[inline]
     pub fn refuse_at(call: Call) {
         if let Some(running) = Self::active() {

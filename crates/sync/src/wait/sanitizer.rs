@@ -1,9 +1,9 @@
-//! What sanitizers have to be told of coroutines; elsewhere there is nothing here.
+//! Calls that tell sanitizers of coroutines; without a sanitizer they do nothing.
 //!
-//! ThreadSanitizer keeps what each thread has seen of the others, and would take a coroutine that
-//! goes on on another thread for a race: each is a context of its own. AddressSanitizer marks
-//! what on a stack may be used, and has to know on which one a panic unwinds. The calls are
-//! those of `sanitizer/tsan_interface.h` and `sanitizer/common_interface_defs.h`.
+//! ThreadSanitizer keeps what each thread has seen of the others, and would report a race when a
+//! coroutine goes on on another thread, so each coroutine is a context of its own. AddressSanitizer
+//! marks which bytes of a stack may be used, and has to know on which stack a panic unwinds. The
+//! calls are those of `sanitizer/tsan_interface.h` and `sanitizer/common_interface_defs.h`.
 
 #[cfg(corelay_asan)]
 pub(super) use address::{Context, forget_frames};
@@ -12,12 +12,14 @@ pub(super) use none::Context;
 #[cfg(corelay_tsan)]
 pub(super) use thread::Context;
 
-/// Frames that were left by a switch lie no more on the `size` bytes at `bottom`.
+/// Says that no frames that were left by a switch lie any more on the given stack: bottom and size
+/// in bytes.
 #[cfg(not(corelay_asan))]
 #[inline(always)]
 pub(super) fn forget_frames(_: (usize, usize)) {}
 
-/// Of a coroutine, on its scheduler's side and on its own.
+/// The sanitizer's context of a coroutine, used by its scheduler and by itself. Without a sanitizer
+/// it is empty.
 #[cfg(not(any(corelay_tsan, corelay_asan)))]
 mod none {
     #[derive(Debug)]
@@ -28,27 +30,29 @@ mod none {
             Self
         }
 
-        /// Runs `switch`, which goes to the coroutine, on `size` bytes at `bottom`, and comes back.
+        /// Runs `switch`, which switches to the coroutine, on the given stack (bottom and size in
+        /// bytes), and comes back. Called by the scheduler.
         #[inline(always)]
         pub(crate) fn during<R>(&self, _: (usize, usize), switch: impl FnOnce() -> R) -> R {
             switch()
         }
 
-        /// It runs for the first time.
+        /// Says that the coroutine runs for the first time. Called by the coroutine.
         #[inline(always)]
         pub(crate) fn begin(&self) {}
 
-        /// Runs `stop`, which goes to the scheduler and comes back.
+        /// Runs `stop`, which switches to the scheduler and comes back. Called by the coroutine.
         #[inline(always)]
         pub(crate) fn outside(&self, stop: impl FnOnce()) {
             stop();
         }
 
-        /// It runs no more, but for the switch to its scheduler.
+        /// Says that the coroutine only switches to its scheduler now, for the last time. Called by
+        /// the coroutine.
         #[inline(always)]
         pub(crate) fn end(&self) {}
 
-        /// It has ended; said by the scheduler.
+        /// Says that the coroutine has ended. Called by the scheduler.
         #[inline(always)]
         pub(crate) fn ended(&self) {}
     }
@@ -67,7 +71,8 @@ mod thread {
         fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
     }
 
-    /// What comes before a switch on a thread comes before what is behind it.
+    /// The flag for a switch that orders: what this thread did before the switch happens before
+    /// what it does after it.
     const ORDERED: c_uint = 0;
 
     #[derive(Debug)]
@@ -75,18 +80,19 @@ mod thread {
 
     impl Context {
         pub(crate) fn new() -> Self {
-            // SAFETY: of the runtime, which this configuration is linked with.
+            // SAFETY: this configuration is linked with the runtime, which has the function.
             Self(Cell::new(unsafe { __tsan_create_fiber(0) }))
         }
 
         #[inline(always)]
         pub(crate) fn during<R>(&self, _: (usize, usize), switch: impl FnOnce() -> R) -> R {
-            // SAFETY: as in `new`.
+            // SAFETY: this configuration is linked with the runtime, which has the function.
             let own = unsafe { __tsan_get_current_fiber() };
-            // SAFETY: created above, and not destroyed: it has not ended.
+            // SAFETY: `new` has created the fiber, and `ended` has not destroyed it: a scheduler
+            // calls that last.
             unsafe { __tsan_switch_to_fiber(self.0.get(), ORDERED) };
             let result = switch();
-            // SAFETY: this thread's own.
+            // SAFETY: `own` is this thread's own fiber, from above.
             unsafe { __tsan_switch_to_fiber(own, ORDERED) };
             result
         }
@@ -101,7 +107,8 @@ mod thread {
         pub(crate) fn end(&self) {}
 
         pub(crate) fn ended(&self) {
-            // SAFETY: created above, once destroyed; it does not run.
+            // SAFETY: `new` has created the fiber, which does not run any more; the scheduler calls
+            // this once.
             unsafe { __tsan_destroy_fiber(self.0.replace(ptr::null_mut())) };
         }
     }
@@ -127,7 +134,7 @@ mod address {
         fn __asan_unpoison_memory_region(address: *const c_void, size: usize);
     }
 
-    /// The stack of who has resumed it.
+    /// The stack of the code that has resumed the coroutine: bottom and size.
     #[derive(Debug)]
     pub(crate) struct Context(Cell<(*const c_void, usize)>);
 
@@ -144,10 +151,11 @@ mod address {
         ) -> R {
             let mut fake_stack = ptr::null_mut();
             let bottom = ptr::with_exposed_provenance(bottom);
-            // SAFETY: the runtime keeps its own of this stack here, until the finish below.
+            // SAFETY: the runtime writes its record of this stack into `fake_stack`, which lives
+            // until the finish below reads it.
             unsafe { __sanitizer_start_switch_fiber(&mut fake_stack, bottom, size) };
             let result = switch();
-            // SAFETY: this stack's, from above.
+            // SAFETY: `fake_stack` is the record of this stack, from the start above.
             unsafe {
                 __sanitizer_finish_switch_fiber(fake_stack, ptr::null_mut(), ptr::null_mut());
             };
@@ -157,7 +165,7 @@ mod address {
         #[inline(always)]
         fn arrive(&self, fake_stack: *mut c_void) {
             let (mut bottom, mut size) = (ptr::null(), 0);
-            // SAFETY: this stack's own; null where it is new.
+            // SAFETY: `fake_stack` is the record of this stack, or null if the stack is new.
             unsafe { __sanitizer_finish_switch_fiber(fake_stack, &mut bottom, &mut size) };
             self.0.set((bottom, size));
         }
@@ -171,7 +179,9 @@ mod address {
         pub(crate) fn outside(&self, stop: impl FnOnce()) {
             let mut fake_stack = ptr::null_mut();
             let (bottom, size) = self.0.get();
-            // SAFETY: as in `during`; the scheduler's stack, which waits for this one.
+            // SAFETY: the runtime writes its record of this stack into `fake_stack`, which lives
+            // until `arrive` reads it. Bottom and size are the scheduler's stack, as `arrive` found
+            // them.
             unsafe { __sanitizer_start_switch_fiber(&mut fake_stack, bottom, size) };
             stop();
             self.arrive(fake_stack);
@@ -179,16 +189,17 @@ mod address {
 
         pub(crate) fn end(&self) {
             let (bottom, size) = self.0.get();
-            // SAFETY: null: this stack is not returned to.
+            // SAFETY: null says that nothing returns to this stack. Bottom and size are the
+            // scheduler's stack, as `arrive` found them.
             unsafe { __sanitizer_start_switch_fiber(ptr::null_mut(), bottom, size) };
         }
 
         pub(crate) fn ended(&self) {}
     }
 
-    /// Frames that were left by a switch lie no more on the `size` bytes at `bottom`.
+    /// Says that no frames that were left by a switch lie any more on the `size` bytes at `bottom`.
     pub(crate) fn forget_frames((bottom, size): (usize, usize)) {
-        // SAFETY: only marks.
+        // SAFETY: the call only changes the runtime's marks for these bytes.
         unsafe { __asan_unpoison_memory_region(ptr::with_exposed_provenance(bottom), size) };
     }
 }

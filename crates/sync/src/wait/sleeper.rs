@@ -1,4 +1,4 @@
-//! Where a thread sleeps.
+//! The futex on which a thread sleeps.
 
 use crate::facade::atomic::Ordering;
 use crate::facade::thread_local;
@@ -11,21 +11,21 @@ use std::time::Duration;
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
-/// The one place a thread sleeps in, whatever it waits for: answers of several trustees, a
-/// token, a time. It outlives its thread where wakers hold it, so a waker never touches
-/// memory that is gone.
+/// The one place a thread sleeps in, whatever it waits for: answers of several trustees, a token, a
+/// time. Wakers may hold it longer than its thread lives, so a waker never touches memory that is
+/// gone.
 ///
-/// Its thread alone sleeps in it; any thread wakes.
+/// Only its own thread sleeps in it; any thread may wake it.
 ///
-/// Waking is cheap where nobody sleeps: after making the event visible,
-/// [`wake_if_asleep`](Self::wake_if_asleep) reads one word. The sleeper pays: it says that
-/// it sleeps, passes the heavy barrier, and looks at its events once more.
+/// Waking a thread that is awake is cheap: after making the event visible,
+/// [`wake_if_asleep`](Self::wake_if_asleep) reads one word. The sleeper pays: it says that it
+/// sleeps, passes the heavy barrier, and looks at its events once more.
 #[derive(Debug)]
 pub struct Sleeper {
-    /// On lines of its own: wakers read it all the time, and the thread's other memory,
-    /// which it writes all the time, would travel with it.
+    /// Asleep or awake. On lines of its own: wakers read it all the time, and the thread's other
+    /// memory, which it writes all the time, would travel with it.
     state: CachePadded<Futex>,
-    /// The thread that sleeps here. In the models all threads have one.
+    /// The thread that sleeps here. In the models all threads have the same id.
     owner: ThreadId,
 }
 
@@ -41,17 +41,18 @@ impl Sleeper {
         }
     }
 
-    /// The calling thread's. Late in its end, when thread-locals are gone, a new one.
+    /// The calling thread's sleeper; late in the thread's end, when its thread-locals are gone, a
+    /// new one.
     pub fn current() -> Arc<Self> {
         MINE.try_with(Arc::clone)
             .unwrap_or_else(|_| Arc::new(Self::new()))
     }
 
-    /// Sleeps until woken, or for `timeout` at most, unless `ready`. May return early: look
-    /// at the events again.
+    /// Sleeps until woken, or for `timeout` at most; returns at once if `ready` returns true. May
+    /// return early: look at the events again.
     ///
     /// # Panics
-    /// On another thread than the sleeper's own.
+    /// On any thread but the sleeper's own.
     pub fn sleep(&self, timeout: Option<Duration>, ready: impl FnOnce() -> bool) {
         assert!(
             self.owner == std::thread::current().id(),
@@ -67,7 +68,7 @@ impl Sleeper {
         if !ready() {
             self.state.wait(ASLEEP, timeout);
         }
-        // Relaxed: a wake-up too many does no harm.
+        // Relaxed: a superfluous wake-up does no harm.
         self.state.word().swap(AWAKE, Ordering::Relaxed);
     }
 
@@ -94,7 +95,7 @@ impl Sleeper {
     }
 }
 
-/// `Wake` asks for an `Arc<Self>`; a sleeper has no other use for one.
+/// The waker of a sleeper: `Wake` needs an `Arc<Self>`.
 struct Rouse(Arc<Sleeper>);
 
 impl Wake for Rouse {

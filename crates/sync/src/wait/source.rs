@@ -1,16 +1,16 @@
-//! What has to be polled on a thread while nothing else runs there.
+//! Sources of answers, polled on a thread while nothing else runs there.
 
 use crate::facade::thread_local;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// Something on this thread that gets answers and has to be looked at: a client's channel.
+/// A receiver of answers on this thread that has to be polled, such as a client's channel.
 pub trait Source {
-    /// Takes what there is, without waiting: runs callbacks, sets tokens and spots. True where
-    /// more is to come.
+    /// Takes what has arrived, without waiting: runs callbacks, sets tokens and suspension points.
+    /// Returns whether more will arrive.
     ///
-    /// One that unwinds ends the process, and so does its destructor if its last owner goes away
-    /// meanwhile: waits whose tokens lie in their frames poll it.
+    /// The process ends if this unwinds, or if the source's destructor does because its last owner
+    /// goes away meanwhile: waits that poll it have tokens in their frames.
     fn poll(&self) -> bool;
 }
 
@@ -23,8 +23,8 @@ pub struct Registration {
     source: Weak<dyn Source>,
 }
 
-/// Has `source` polled by this thread's waits, for as long as it and the registration live.
-/// `None` where the thread is so near its end that it has no sources any more.
+/// Registers `source` to be polled by this thread's waits, as long as it and the registration live.
+/// `None` if the thread is so near its end that it has no sources any more.
 pub fn register(source: &Rc<impl Source + 'static>) -> Option<Registration> {
     let source: Rc<dyn Source> = Rc::clone(source) as _;
     let source = Rc::downgrade(&source);
@@ -44,12 +44,12 @@ impl Drop for Registration {
     }
 }
 
-/// Polls every source of this thread once; true where more is to come. Schedulers call it when
-/// they are idle, and now and then when they are not.
+/// Polls every source of this thread once. Returns whether more will arrive. Schedulers call it
+/// when they are idle, and now and then when they are not.
 pub fn poll_sources() -> bool {
     let (mut next, mut more) = (0, false);
     loop {
-        // Not borrowed while a source runs callbacks: they may register others.
+        // The list is not borrowed while a source runs callbacks, which may register other sources.
         let source = SOURCES.try_with(|sources| sources.borrow().get(next).cloned());
         let Ok(Some(source)) = source else {
             return more;
@@ -57,7 +57,7 @@ pub fn poll_sources() -> bool {
         if let Some(source) = source.upgrade() {
             let bomb = AbortOnUnwind;
             more |= source.poll();
-            // Perhaps the last owner's: its destructor must not unwind either.
+            // This may be the last owner: the destructor must not unwind either.
             drop(source);
             std::mem::forget(bomb);
         }

@@ -1,14 +1,14 @@
-//! Suspending a coroutine from code that does not know its scheduler, at the price of the switch
+//! Suspending a coroutine from code that does not know its scheduler, for the price of the switch
 //! alone.
 //!
-//! A [`Token`](super::Token) may be set by any thread, and takes atomics and a waker. Where the
+//! A [`Token`](super::Token) may be set by any thread, and needs atomics and a waker. If the
 //! waiter's own thread ends the wait, because it takes the answer out of its channel, neither is
-//! needed: a [`SuspensionPoint`] is two words, and whoever sets it makes its coroutine ready at once.
+//! needed: a [`SuspensionPoint`] is two words, and setting it makes its coroutine ready at once.
 //!
-//! What waits stops by itself, in the frame of its caller, and not inside a call of its scheduler:
-//! a return behind a switch is mispredicted, which costs as much as the switch. So all schedulers'
-//! coroutines have one type, [`Yielder`], and what is to be done behind the stop travels with it, as
-//! a [`Stop`].
+//! A waiting coroutine stops itself in the frame of its caller, not inside a call of its scheduler.
+//! A return after a switch is mispredicted, which costs as much as the switch. So the coroutines of
+//! all schedulers have one type, [`Yielder`], and the work to be done after the stop travels with
+//! it, as a [`Stop`].
 
 use super::NoSwitch;
 use super::aside::{self, set_panic_aside};
@@ -20,11 +20,12 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::{self, NonNull};
 
-/// By which a coroutine of any [`Context`](super::Context) stops.
+/// The handle by which a coroutine of any [`Context`](super::Context) stops itself.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 pub type Yielder = corosensei::Yielder<(), Stop>;
 
-/// By which a coroutine of a model stops: the checkers know no switch of stacks.
+/// The handle by which a coroutine of a model stops itself: the model checkers know no switch of
+/// stacks.
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[allow(missing_debug_implementations)]
 pub struct Yielder(pub Box<dyn Fn(Stop)>);
@@ -36,11 +37,12 @@ impl Yielder {
     }
 }
 
-/// What runs an errand: told who the scheduler is, who has stopped, and where this lies.
+/// The function of an errand. It gets the scheduler, the stopped coroutine, and the address of this
+/// `Run`, with which the errand begins.
 #[repr(transparent)]
 struct Run(unsafe fn(scheduler: *const (), stopped: NonNull<()>, errand: NonNull<Run>));
 
-/// What a coroutine that stops wants done: in its frame.
+/// Work that a stopping coroutine leaves to its scheduler. It lies in the coroutine's frame.
 #[repr(C)]
 #[allow(missing_debug_implementations)]
 pub struct Errand<F> {
@@ -49,8 +51,8 @@ pub struct Errand<F> {
 }
 
 impl<F: FnOnce(*const (), NonNull<()>)> Errand<F> {
-    /// `after` is run with what the scheduler passes to [`Stop::run`]; it is not dropped where it
-    /// is not run.
+    /// An errand that runs `after` with the arguments of [`Stop::run`]. `after` is not dropped if
+    /// it is never run.
     #[inline(always)]
     pub fn new(after: F) -> Self {
         Self {
@@ -60,12 +62,14 @@ impl<F: FnOnce(*const (), NonNull<()>)> Errand<F> {
     }
 
     /// # Safety
-    /// `errand` is one of this type, whose closure nobody uses afterwards.
+    /// `errand` points to an errand of this type, and nobody uses its closure afterwards.
     unsafe fn run(scheduler: *const (), stopped: NonNull<()>, errand: NonNull<Run>) {
         let errand = errand.cast::<Self>().as_ptr();
-        // SAFETY: the caller's duty; only an address.
+        // SAFETY: `errand` points to an errand of this type, the caller promises; only an address
+        // is taken.
         let after = unsafe { &raw const (*errand).after };
-        // SAFETY: the caller's duty. Read before it runs: then the coroutine may go on.
+        // SAFETY: the closure is there and nobody uses it afterwards, the caller promises. It is
+        // read before it runs: once it runs, the coroutine may go on and end its frame.
         let after = unsafe { after.read() };
         ManuallyDrop::into_inner(after)(scheduler, stopped);
     }
@@ -77,16 +81,18 @@ impl<F: FnOnce(*const (), NonNull<()>)> Errand<F> {
 pub struct Stop(NonNull<Run>);
 
 impl Stop {
-    /// Has `errand` run, once.
+    /// A stop that makes the scheduler run `errand`, once.
     ///
     /// # Safety
-    /// It stays where it is until the coroutine goes on, is not used otherwise, and does not unwind.
+    /// The errand stays where it is until the coroutine goes on, is not used otherwise, and does
+    /// not unwind.
     #[inline(always)]
     pub unsafe fn new<F: FnOnce(*const (), NonNull<()>)>(errand: &mut Errand<F>) -> Self {
         Self(NonNull::from(errand).cast())
     }
 
-    /// The coroutine wants nothing: somebody has it already, and makes it go on.
+    /// A stop without an errand: something else already has the coroutine's address, and will make
+    /// it go on.
     #[inline(always)]
     fn nothing() -> Self {
         unsafe fn run(_: *const (), _: NonNull<()>, _: NonNull<Run>) {}
@@ -94,37 +100,39 @@ impl Stop {
         Self(NonNull::from(&NOTHING))
     }
 
-    /// Does what is wanted. For schedulers, which say who they are and who has stopped.
+    /// Runs the errand. Called by schedulers, which pass themselves and the stopped coroutine.
     ///
     /// # Safety
-    /// Both are what the one who made it takes them for; the coroutine has stopped.
+    /// `scheduler` and `stopped` are of the types that the errand's closure takes them for; the
+    /// coroutine has stopped.
     #[inline(always)]
     pub unsafe fn run(self, scheduler: *const (), stopped: NonNull<()>) {
-        // SAFETY: an errand begins with it, and stays, by `new`.
+        // SAFETY: an errand begins with its `Run`, and the caller of `new` keeps it where it is.
         let Run(run) = unsafe { self.0.read() };
-        // SAFETY: by `new`, and by the caller.
+        // SAFETY: the caller of `new` gave an errand of the type that `run` expects; this
+        // function's caller vouches for the two arguments.
         unsafe { run(scheduler, stopped, self.0) };
     }
 }
 
-/// A coroutine, as the seam knows it: kept by its scheduler, where it stays as long as it has not
-/// ended.
+/// The waiting seam's state of a coroutine. Its scheduler keeps it, at one address until the
+/// coroutine has ended.
 #[derive(Debug)]
 #[repr(C)]
 pub struct CoroutineState {
     yielder: Cell<*const Yielder>,
     go_on: unsafe fn(NonNull<CoroutineState>),
-    /// Where it waits for a spot; null where it does not.
+    /// The place of its wait for a suspension point; null if it does not wait.
     waits_at: AtomicPtr<Location<'static>>,
     context: Context,
 }
 
 impl CoroutineState {
-    /// Of a coroutine that has not run. `go_on` makes it ready.
+    /// The state of a coroutine that has not run yet. `go_on` makes it ready.
     ///
     /// # Safety
-    /// `go_on` may be called for this one, while it lives, once each time that it has stopped for a
-    /// [`SuspensionPoint`], on the thread where it has stopped. It does not unwind.
+    /// `go_on` may be called with this state while it lives, once for each stop at a
+    /// [`SuspensionPoint`], on the thread where the coroutine has stopped. It does not unwind.
     pub unsafe fn new(go_on: unsafe fn(NonNull<Self>)) -> Self {
         Self {
             yielder: Cell::new(ptr::null()),
@@ -134,8 +142,8 @@ impl CoroutineState {
         }
     }
 
-    /// Memory is a coroutine's stack from now on: its bottom and size in bytes. For sanitizers, here
-    /// as below; call it before anything is written there.
+    /// Tells sanitizers that memory becomes a coroutine's stack: its bottom and size in bytes. Call
+    /// it before anything is written there.
     ///
     /// # Safety
     /// The memory is the caller's, and nothing lies there.
@@ -144,59 +152,60 @@ impl CoroutineState {
         sanitizer::forget_frames(stack);
     }
 
-    /// Runs `switch`, which runs the coroutine on `stack` until it stops or ends.
+    /// Runs `switch`, which runs the coroutine on `stack` until it stops or ends, and tells
+    /// sanitizers so.
     ///
     /// # Safety
-    /// `switch` does that and no more; the coroutine has [ended](Self::ended) not yet, and runs
+    /// `switch` does that and no more. The coroutine has not [ended](Self::ended), and runs
     /// nowhere.
     #[inline(always)]
     pub unsafe fn during<R>(&self, stack: (usize, usize), switch: impl FnOnce() -> R) -> R {
         self.context.during(stack, switch)
     }
 
-    /// It runs no more, but for the switch to its scheduler: the last that it does itself.
+    /// Tells sanitizers that the coroutine only switches to its scheduler now, for the last time.
     ///
     /// # Safety
-    /// It calls this itself, and nothing else afterwards.
+    /// The coroutine itself calls this, and does nothing else afterwards.
     #[inline(always)]
     pub unsafe fn end(&self) {
         self.context.end();
     }
 
-    /// It has ended; said by its scheduler.
+    /// Tells sanitizers that the coroutine has ended. Called by its scheduler.
     ///
     /// # Safety
-    /// It has, and this is said once.
+    /// The coroutine has ended, and this is called once.
     #[inline(always)]
     pub unsafe fn ended(&self) {
         self.context.ended();
     }
 
-    /// Where it waits for a [`SuspensionPoint`], or has waited and not gone on yet; for who only wants to know,
-    /// on any thread.
+    /// The place of its wait for a [`SuspensionPoint`], also while the wait is over and the
+    /// coroutine has not gone on yet. For observers, on any thread.
     pub fn waits_at(&self) -> Option<&'static Location<'static>> {
-        // Relaxed: what it points at never changes.
+        // Relaxed: the location that it points at never changes.
         let at = self.waits_at.load(Ordering::Relaxed);
-        // SAFETY: null, or of a `&'static`.
+        // SAFETY: `Here::stop` stores null or a `&'static` and nothing else.
         unsafe { at.as_ref() }
     }
 
-    /// The coroutine begins.
+    /// Says that the coroutine begins to run.
     ///
     /// # Safety
-    /// By its own yielder.
+    /// The coroutine itself calls this, with its own yielder.
     pub unsafe fn begin(&self, yielder: &Yielder) {
         self.yielder.set(yielder);
         self.context.begin();
     }
 
-    /// Stops the coroutine.
+    /// Stops the coroutine and hands `stop` to its scheduler.
     ///
     /// # Safety
-    /// It runs here.
+    /// The coroutine runs on this thread and calls this itself.
     #[inline(always)]
     pub unsafe fn stop(&self, stop: Stop) {
-        // SAFETY: set when it began; it is on the stack of who runs here.
+        // SAFETY: `begin` has set it; the yielder lies on the stack of this coroutine, which runs.
         let yielder = unsafe { &*self.yielder.get() };
         self.context.outside(|| yielder.suspend(stop));
     }
@@ -204,27 +213,28 @@ impl CoroutineState {
 
 /// The coroutine that runs here and may be suspended: see [`here`].
 ///
-/// One word: the address of the stand, with a bit set if the coroutine unwinds.
+/// One word: the address of its state, with a bit set if the coroutine unwinds.
 #[derive(Clone, Copy, Debug)]
 pub struct Here(NonNull<CoroutineState>);
 
-/// Set in a [`Here`] if the coroutine unwinds, so that its panic has to be set aside.
+/// The bit that is set in a [`Here`] if the coroutine unwinds, so that its panic has to be set
+/// aside.
 const UNWINDS: usize = 1;
 
 const _: () = assert!(align_of::<CoroutineState>() > UNWINDS);
 
 /// The coroutine that runs here, if a wait may suspend it.
 ///
-/// To be called in functions that are not inlined, and that nobody is suspended in: a coroutine may go
-/// on on another thread, and a compiler that has seen the address of a thread-local keeps it over
-/// the switch.
+/// Call it only in functions that are not inlined and that are never suspended themselves. A
+/// coroutine may go on on another thread, and a compiler that has seen the address of a
+/// thread-local keeps that address over the switch.
 #[inline]
 pub fn here() -> Option<Here> {
     let context = current()?;
     if NoSwitch::is_active() {
         return None;
     }
-    // SAFETY: inside `enter`, which keeps the context.
+    // SAFETY: this runs inside `enter`, which keeps the context alive.
     let stand = unsafe { context.as_ref() }.running()?;
     if std::thread::panicking() {
         let unwinds = stand.map_addr(|address| address | UNWINDS);
@@ -234,14 +244,14 @@ pub fn here() -> Option<Here> {
 }
 
 impl Here {
-    /// Suspends the coroutine until `spot` is [set](SuspensionPoint::set): by its own thread, before or after
-    /// it runs others. It may go on on another thread.
+    /// Suspends the coroutine until `spot` is [set](SuspensionPoint::set) by its own thread, before
+    /// or after that thread runs others. The coroutine may go on on another thread.
     ///
     /// # Safety
-    /// * It runs here: nothing has suspended it since [`here`].
+    /// * The coroutine runs here: nothing has suspended it since [`here`].
     /// * Nobody has waited for `spot`.
-    /// * Once the spot is set, it belongs to the waiter, which may have gone to another thread: nobody
-    ///   else uses it then.
+    /// * Once the point is set, it belongs to the waiter, which may have gone to another thread:
+    ///   nobody else uses it then.
     #[track_caller]
     #[inline(always)]
     pub unsafe fn wait(self, spot: &SuspensionPoint) {
@@ -252,7 +262,8 @@ impl Here {
         if self.0.addr().get() & UNWINDS != 0 {
             self.wait_unwinding(at, spot);
         } else {
-            // SAFETY: the caller's duties.
+            // SAFETY: the caller promises what `stop` asks for; `here` found the address of the
+            // state.
             unsafe { Self::stop(self.0, at, spot) };
         }
     }
@@ -261,18 +272,20 @@ impl Here {
     #[inline(never)]
     fn wait_unwinding(self, at: &'static Location<'static>, spot: &SuspensionPoint) {
         let stand = self.0.as_ptr().map_addr(|address| address & !UNWINDS);
-        // SAFETY: the address of a stand, as `here` had it.
+        // SAFETY: without the bit it is the address of a state, as `here` found it: not null.
         let stand = unsafe { NonNull::new_unchecked(stand) };
-        // SAFETY: the duties of the caller of `wait`.
+        // SAFETY: the caller of `wait` promises what `stop` asks for; the state's address is from
+        // `here`.
         if set_panic_aside(|| unsafe { Self::stop(stand, at, spot) }).is_none() {
-            // The thread cannot wait instead: it is the one that sets the spot.
+            // The thread cannot wait instead: it is the one that sets the point.
             eprintln!("corelay: no memory for a wait at {at}, in a destructor that unwinds");
             std::process::abort();
         }
     }
 
     /// # Safety
-    /// As of [`wait`](Self::wait); the stand is that of the coroutine that runs here.
+    /// The conditions of [`wait`](Self::wait); `stand` is the state of the coroutine that runs
+    /// here.
     #[inline(always)]
     unsafe fn stop(
         stand: NonNull<CoroutineState>,
@@ -281,12 +294,13 @@ impl Here {
     ) {
         spot.waiter.set(Some(stand));
         let bomb = AbortOnUnwind;
-        // SAFETY: a context tells of those alone that live.
+        // SAFETY: `Context::running` returned it, whose implementor promises that it lives while
+        // its coroutine has not ended.
         let stand = unsafe { stand.as_ref() };
-        // Relaxed, here as below: see `waits_at`.
+        // Relaxed, both stores: see `waits_at`.
         let at = ptr::from_ref(at).cast_mut();
         stand.waits_at.store(at, Ordering::Relaxed);
-        // SAFETY: it runs here, by the caller.
+        // SAFETY: the coroutine runs here, the caller promises.
         unsafe { stand.stop(Stop::nothing()) };
         stand.waits_at.store(ptr::null_mut(), Ordering::Relaxed);
         std::mem::forget(bomb);
@@ -296,7 +310,7 @@ impl Here {
     }
 }
 
-/// Whoever borrows from the frame of the wait would find it gone.
+/// Aborts the process if a wait unwinds: others may still write into its frame.
 struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
@@ -311,7 +325,7 @@ fn gone_on_too_early() -> ! {
     std::process::abort();
 }
 
-/// An event that the waiter's own thread tells it of. In the frame of the waiter.
+/// An event that the waiter's own thread signals. It lies in the waiter's frame.
 ///
 /// ```
 /// use corelay_sync::wait::SuspensionPoint;
@@ -334,28 +348,28 @@ pub struct SuspensionPoint {
 }
 
 impl SuspensionPoint {
-    /// Not set.
+    /// A point that is not set.
     #[inline(always)]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// True once it has been set.
+    /// Whether the point has been set.
     #[inline(always)]
     pub fn is_set(&self) -> bool {
         self.is_set.get()
     }
 
-    /// Sets it, and lets go on who waits for it: on the thread on which that was suspended. The
-    /// spot may be gone when this returns.
+    /// Sets the point and makes its waiter ready, on the thread on which that was suspended. The
+    /// point may be gone when this returns.
     #[inline(always)]
     pub fn set(&self) {
         self.is_set.set(true);
         if let Some(waiter) = self.waiter.take() {
-            // SAFETY: it has stopped, so it lives.
+            // SAFETY: the waiter has stopped at this point, so its state lives.
             let go_on = unsafe { waiter.as_ref() }.go_on;
-            // SAFETY: taken out; it has stopped for this spot on this thread, which the spot has not
-            // left.
+            // SAFETY: `take` makes this the only call for this stop. The waiter has stopped at this
+            // point on this thread: the point is not `Sync`.
             unsafe { go_on(waiter) };
         }
     }

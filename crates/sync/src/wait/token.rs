@@ -9,14 +9,14 @@
 //! The whole state is one word: SET, or the waiter that subscribed last, which knows the one
 //! before it. A waiter is a waker in a box of its own.
 //!
-//! * **Who has a waiter.** The subscriber publishes it by an exchange of the word, and has no
-//!   access to it afterwards. Whoever exchanges the word for SET or for null has all waiters that
-//!   were in it, alone: no two threads meet in one.
+//! * **Who owns a waiter.** The subscriber publishes it by an exchange of the word, and has no
+//!   access to it afterwards. The thread that exchanges the word for SET or for null owns all
+//!   waiters that were in it: no two threads meet in one.
 //! * **The token may go as soon as it is set.** `notify` exchanges the word once and touches the
-//!   token no more; the waiters that it wakes then lie elsewhere.
+//!   token no more; the waiters that it then wakes lie elsewhere.
 //! * **Nobody is forgotten.** SET is never left, so a subscriber finds it, or its waiter is in the
-//!   word when `notify` takes them. A waiter that gives up takes all waiters out, leaves its own
-//!   out, and subscribes the others again; it wakes those that find the token set meanwhile.
+//!   word when `notify` takes the waiters. A waiter that gives up takes all waiters out, drops its
+//!   own, and subscribes the others again; it wakes those that find the token set meanwhile.
 
 use crate::Backoff;
 use crate::facade::Shadow;
@@ -24,8 +24,8 @@ use crate::facade::atomic::{AtomicPtr, Ordering};
 use std::ptr;
 use std::task::Waker;
 
-/// Set once, by any thread; waited for by any number of threads and fibres. May live on a
-/// waiter's stack: the notifier does not touch it once it is set.
+/// An event that is set once, by any thread, and waited for by any number of threads and fibres. It
+/// may live on a waiter's stack: the notifier does not touch it once it is set.
 ///
 /// ```
 /// use corelay_sync::wait::{self, Token};
@@ -39,20 +39,20 @@ use std::task::Waker;
 /// ```
 #[derive(Debug)]
 pub struct Token {
-    /// [`SET`], or the waiter that came last; null where there is none.
+    /// [`SET`], or the waiter that subscribed last; null if there is none.
     last: AtomicPtr<Waiter>,
 }
 
-/// No waiter: the token is set.
+/// The word of a token that is set; no waiter.
 const SET: *mut Waiter = ptr::without_provenance_mut(1);
 
-/// A waker in the list of those who wait.
+/// A waker in the list of waiters.
 #[derive(Debug)]
 struct Waiter {
     waker: Waker,
-    /// The waiter that came before; null where there is none.
+    /// The waiter that subscribed before; null if there is none.
     before: *mut Waiter,
-    /// Stands for the link and the waker in the models.
+    /// The link and the waker, as the models see them.
     shadow: Shadow,
 }
 
@@ -67,23 +67,24 @@ impl Token {
         }
     }
 
-    /// True once it has been set; what the notifier did before is then visible.
+    /// Whether the token has been set; if so, what the notifier did before is visible.
     #[inline]
     pub fn is_set(&self) -> bool {
         // Acquire: pairs with the Release of `notify`.
         self.last.load(Ordering::Acquire) == SET
     }
 
-    /// Has `waker` woken when the token is set. False if it is set already: then `waker` is
-    /// dropped, and what the notifier did is visible. For contexts; the rest call
+    /// Makes `waker` wake when the token is set. Returns false if it is set already: then `waker`
+    /// is dropped, and what the notifier did is visible. For contexts; all other code calls
     /// [`wait`](super::wait).
     ///
-    /// A token that is dropped unset wakes too.
+    /// A token that is dropped unset wakes its waiters too.
     pub fn subscribe(&self, waker: Waker) -> bool {
         self.add(waker).is_some()
     }
 
-    /// Subscribes as [`subscribe`](Self::subscribe) does, for a waiter that may give up.
+    /// Subscribes as [`subscribe`](Self::subscribe) does, for a waiter that may give up and
+    /// [`remove`](Self::remove) it. `None` if the token is set already.
     pub(super) fn add(&self, waker: Waker) -> Option<Subscribed> {
         let waiter = Box::new(Waiter {
             waker,
@@ -97,11 +98,12 @@ impl Token {
     fn push(&self, waiter: Box<Waiter>) -> Result<Subscribed, Box<Waiter>> {
         waiter.shadow.write(0, 1);
         let waiter = Box::into_raw(waiter);
-        // Acquire, here as where the exchange fails: pairs with the Release of `notify`, where
-        // the token is set.
+        // Acquire, here and where the exchange fails: pairs with the Release of `notify`, which
+        // sets the token.
         let mut last = self.last.load(Ordering::Acquire);
         while last != SET {
-            // SAFETY: from the box above; not published yet, so this call alone has it.
+            // SAFETY: it comes from the box above and is not published yet, so only this call has
+            // it.
             unsafe { (*waiter).before = last };
             // Release: pairs with the Acquire of `notify` and `remove`; hands the waiter over.
             match self
@@ -112,22 +114,23 @@ impl Token {
                 Err(now) => last = now,
             }
         }
-        // SAFETY: from the box above; never published.
+        // SAFETY: it comes from the box above and was never published.
         Err(unsafe { Box::from_raw(waiter) })
     }
 
-    /// Takes a subscription back. Nothing of it is left in the token, or the token is set.
+    /// Takes a subscription back. Afterwards nothing of it is left in the token, or the token is
+    /// set.
     pub(super) fn remove(&self, subscribed: Subscribed) {
         let mut backoff = Backoff::new();
         while !self.try_remove(&subscribed) {
-            // Another waiter that gives up has it, and is about to subscribe it again.
+            // Another waiter that gives up has taken it out, and is about to subscribe it again.
             backoff.wait();
         }
     }
 
-    /// False if the token is not set and the waiter was not there.
+    /// Returns false if the token is not set and the waiter was not in it.
     fn try_remove(&self, &Subscribed(mine): &Subscribed) -> bool {
-        // Relaxed, here as where the exchange fails: nothing is read of what is found.
+        // Relaxed, here and where the exchange fails: nothing that the word points to is read.
         let mut last = self.last.load(Ordering::Relaxed);
         loop {
             if last == SET {
@@ -157,11 +160,11 @@ impl Token {
         is_removed
     }
 
-    /// Sets the token and wakes its waiters. Once set, it does nothing.
+    /// Sets the token and wakes its waiters. A second call does nothing.
     ///
-    /// A waker that unwinds leaves by here, after the others have been woken.
+    /// A panic of a waker leaves this function after the other waiters have been woken.
     pub fn notify(&self) {
-        // Release: publishes what was done before, to `is_set`. Acquire: pairs with the Release of
+        // Release: publishes what was done before to `is_set`. Acquire: pairs with the Release of
         // `push`; hands the waiters over. The token may be gone after this.
         let last = self.last.swap(SET, Ordering::AcqRel);
         Waiters(last).wake_all();
@@ -176,13 +179,13 @@ impl Default for Token {
 
 impl Drop for Token {
     fn drop(&mut self) {
-        // Nobody waits, for nobody has the token; but a subscription may be left.
+        // Nobody waits, for nobody has the token any more; but a subscription may be left.
         self.notify();
     }
 }
 
-/// Waiters that are in no token any more: the last of them, [`SET`] or null where there are none.
-/// Those that are left when it is dropped are woken.
+/// Waiters that are in no token any more: the last of them, or [`SET`] or null if there are none.
+/// Dropping it wakes those that are left.
 struct Waiters(*mut Waiter);
 
 impl Waiters {
@@ -190,8 +193,8 @@ impl Waiters {
         if self.0.is_null() || self.0 == SET {
             return None;
         }
-        // SAFETY: from the box of `push` or `put`, and taken out of the token, or never in it: so it
-        // is ours.
+        // SAFETY: it comes from the box of `push` or `put`. It was taken out of the token or was
+        // never in it, so only this list has it.
         let waiter = unsafe { Box::from_raw(self.0) };
         waiter.shadow.write(0, 1);
         self.0 = waiter.before;
@@ -212,7 +215,7 @@ impl Waiters {
 
 impl Drop for Waiters {
     fn drop(&mut self) {
-        // Some are left only where a waker has unwound.
+        // Some are left only if a waker has unwound.
         self.wake_all();
     }
 }

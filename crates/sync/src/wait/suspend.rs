@@ -235,48 +235,48 @@ pub fn here() -> Option<Here> {
         return None;
     }
     // SAFETY: this runs inside `enter`, which keeps the context alive.
-    let stand = unsafe { context.as_ref() }.running()?;
+    let state = unsafe { context.as_ref() }.running()?;
     if std::thread::panicking() {
-        let unwinds = stand.map_addr(|address| address | UNWINDS);
+        let unwinds = state.map_addr(|address| address | UNWINDS);
         return aside::is_possible().then_some(Here(unwinds));
     }
-    Some(Here(stand))
+    Some(Here(state))
 }
 
 impl Here {
-    /// Suspends the coroutine until `spot` is [set](SuspensionPoint::set) by its own thread, before
+    /// Suspends the coroutine until `point` is [set](SuspensionPoint::set) by its own thread, before
     /// or after that thread runs others. The coroutine may go on on another thread.
     ///
     /// # Safety
     /// * The coroutine runs here: nothing has suspended it since [`here`].
-    /// * Nobody has waited for `spot`.
+    /// * Nobody has waited for `point`.
     /// * Once the point is set, it belongs to the waiter, which may have gone to another thread:
     ///   nobody else uses it then.
     #[track_caller]
     #[inline(always)]
-    pub unsafe fn wait(self, spot: &SuspensionPoint) {
-        if spot.is_set() {
+    pub unsafe fn wait(self, point: &SuspensionPoint) {
+        if point.is_set() {
             return;
         }
         let at = Location::caller();
         if self.0.addr().get() & UNWINDS != 0 {
-            self.wait_unwinding(at, spot);
+            self.wait_unwinding(at, point);
         } else {
             // SAFETY: the caller promises what `stop` asks for; `here` found the address of the
             // state.
-            unsafe { Self::stop(self.0, at, spot) };
+            unsafe { Self::stop(self.0, at, point) };
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wait_unwinding(self, at: &'static Location<'static>, spot: &SuspensionPoint) {
-        let stand = self.0.as_ptr().map_addr(|address| address & !UNWINDS);
+    fn wait_unwinding(self, at: &'static Location<'static>, point: &SuspensionPoint) {
+        let state = self.0.as_ptr().map_addr(|address| address & !UNWINDS);
         // SAFETY: without the bit it is the address of a state, as `here` found it: not null.
-        let stand = unsafe { NonNull::new_unchecked(stand) };
+        let state = unsafe { NonNull::new_unchecked(state) };
         // SAFETY: the caller of `wait` promises what `stop` asks for; the state's address is from
         // `here`.
-        if set_panic_aside(|| unsafe { Self::stop(stand, at, spot) }).is_none() {
+        if set_panic_aside(|| unsafe { Self::stop(state, at, point) }).is_none() {
             // The thread cannot wait instead: it is the one that sets the point.
             eprintln!("corelay: no memory for a wait at {at}, in a destructor that unwinds");
             std::process::abort();
@@ -284,27 +284,27 @@ impl Here {
     }
 
     /// # Safety
-    /// The conditions of [`wait`](Self::wait); `stand` is the state of the coroutine that runs
+    /// The conditions of [`wait`](Self::wait); `state` is the state of the coroutine that runs
     /// here.
     #[inline(always)]
     unsafe fn stop(
-        stand: NonNull<CoroutineState>,
+        state: NonNull<CoroutineState>,
         at: &'static Location<'static>,
-        spot: &SuspensionPoint,
+        point: &SuspensionPoint,
     ) {
-        spot.waiter.set(Some(stand));
+        point.waiter.set(Some(state));
         let bomb = AbortOnUnwind;
         // SAFETY: `Context::running` returned it, whose implementor promises that it lives while
         // its coroutine has not ended.
-        let stand = unsafe { stand.as_ref() };
+        let state = unsafe { state.as_ref() };
         // Relaxed, both stores: see `waits_at`.
         let at = ptr::from_ref(at).cast_mut();
-        stand.waits_at.store(at, Ordering::Relaxed);
+        state.waits_at.store(at, Ordering::Relaxed);
         // SAFETY: the coroutine runs here, the caller promises.
-        unsafe { stand.stop(Stop::nothing()) };
-        stand.waits_at.store(ptr::null_mut(), Ordering::Relaxed);
+        unsafe { state.stop(Stop::nothing()) };
+        state.waits_at.store(ptr::null_mut(), Ordering::Relaxed);
         std::mem::forget(bomb);
-        if !spot.is_set() {
+        if !point.is_set() {
             gone_on_too_early();
         }
     }
@@ -330,16 +330,16 @@ fn gone_on_too_early() -> ! {
 /// ```
 /// use corelay_sync::wait::SuspensionPoint;
 ///
-/// let spot = SuspensionPoint::new();
-/// assert!(!spot.is_set());
-/// spot.set();
-/// assert!(spot.is_set()); // a wait would return at once
+/// let point = SuspensionPoint::new();
+/// assert!(!point.is_set());
+/// point.set();
+/// assert!(point.is_set()); // a wait would return at once
 /// ```
 ///
 /// No other thread sets it:
 /// ```compile_fail,E0277
-/// let spot = corelay_sync::wait::SuspensionPoint::new();
-/// std::thread::scope(|s| s.spawn(|| spot.set()));
+/// let point = corelay_sync::wait::SuspensionPoint::new();
+/// std::thread::scope(|s| s.spawn(|| point.set()));
 /// ```
 #[derive(Debug, Default)]
 pub struct SuspensionPoint {

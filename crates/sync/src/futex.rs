@@ -143,6 +143,7 @@ mod portable {
     }
 
     impl Futex {
+        /// Sleeps while the word is `expected`, until woken or for `timeout` at most.
         pub(super) fn sleep(&self, expected: u32, timeout: Option<Duration>) {
             let guard = self.fallback.lock.lock().unwrap();
             // Acquire: the caller may rely on what the changer wrote before the change.
@@ -155,6 +156,7 @@ mod portable {
             }
         }
 
+        /// Wakes one sleeper if `count` is 1, otherwise all.
         pub(super) fn wake(&self, count: i32) {
             // The lock orders this wake-up after a sleeper's look at the word.
             drop(self.fallback.lock.lock().unwrap());

@@ -274,7 +274,7 @@ mod tests {
     use super::hardware::{CLOCKSOURCE, HARDWARE_SOURCE, judge};
 
     #[test]
-    fn the_hardware_counter_needs_both_words() {
+    fn the_hardware_counter_needs_cpu_and_kernel_to_vouch() {
         assert_eq!(judge(true, Some(CLOCKSOURCE)), HARDWARE_SOURCE);
         // As sysfs writes it.
         assert_eq!(

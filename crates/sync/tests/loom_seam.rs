@@ -1,11 +1,11 @@
-//! What waiting stands on, under loom: tokens, sleepers, futexes and the barrier, every
+//! The primitives of waiting under loom: tokens, sleepers, futexes and the barrier, every
 //! interleaving (up to the preemption bound) with every permitted stale read.
 //!
-//! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-sync
-//! --profile model --test loom_seam`
+//! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-sync --profile
+//! model --test loom_seam`
 //!
-//! A lost wake-up is a deadlock, which loom reports. What a wake-up is to publish lies in
-//! loom's `UnsafeCell`: whoever reads it too early is reported as a race.
+//! A lost wake-up is a deadlock, which loom reports. The data that a wake-up must publish lies in
+//! loom's `UnsafeCell`: a thread that reads it too early is reported as a race.
 #![cfg(corelay_loom)]
 
 use corelay_sync::facade::atomic::{AtomicU32, Ordering};
@@ -16,17 +16,17 @@ use loom::sync::Arc;
 use loom::thread;
 use std::time::Instant;
 
-/// At most two preemptions, where `LOOM_MAX_PREEMPTIONS` does not say.
+/// At most two preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(2);
     builder.check(f);
 }
 
-/// What one thread leaves for another.
+/// Data that one thread leaves for another.
 struct Parcel(UnsafeCell<u32>);
 
-// SAFETY: loom checks that no two threads are in it at once.
+// SAFETY: loom checks that no two threads access it at once.
 unsafe impl Sync for Parcel {}
 
 impl Parcel {
@@ -34,17 +34,17 @@ impl Parcel {
         Self(UnsafeCell::new(0))
     }
     fn put(&self, value: u32) {
-        // SAFETY: loom checks that nobody else is in it.
+        // SAFETY: loom checks that no other thread accesses it.
         self.0.with_mut(|parcel| unsafe { *parcel = value });
     }
     fn get(&self) -> u32 {
-        // SAFETY: loom checks that nobody writes it.
+        // SAFETY: loom checks that no thread writes it.
         self.0.with(|parcel| unsafe { *parcel })
     }
 }
 
 #[test]
-fn a_token_hands_over_what_was_done_before() {
+fn a_set_token_publishes_earlier_writes() {
     model(|| {
         let shared = Arc::new((Token::new(), Parcel::new()));
         let notifier = thread::spawn({
@@ -107,9 +107,9 @@ fn two_waiters_on_one_token_are_both_woken() {
     });
 }
 
-/// The one that gives up has the other's subscription in its hands meanwhile.
+/// The waiter that gives up holds the other's subscription meanwhile.
 #[test]
-fn a_waiter_that_gives_up_does_not_forget_the_other() {
+fn a_waiter_that_gives_up_keeps_the_others_subscribed() {
     model(|| {
         let shared = Arc::new((Token::new(), Parcel::new()));
         let gives_up = thread::spawn({
@@ -147,9 +147,9 @@ fn two_waiters_give_up_at_once() {
     });
 }
 
-/// Also one that does not look whether the token is set.
+/// Also a subscriber that does not check whether the token is set.
 #[test]
-fn a_subscription_that_comes_too_late_sees_what_was_done_before() {
+fn a_late_subscription_sees_earlier_writes() {
     model(|| {
         let shared = Arc::new((Token::new(), Parcel::new()));
         let notifier = thread::spawn({
@@ -166,16 +166,16 @@ fn a_subscription_that_comes_too_late_sees_what_was_done_before() {
     });
 }
 
-/// A token on its waiter's stack, as its notifier knows it.
+/// The notifier's pointer to a token on its waiter's stack.
 struct Lent(*mut Token);
 
-// SAFETY: the notifier uses it for `notify` only.
+// SAFETY: the notifier only calls `notify` on it.
 unsafe impl Send for Lent {}
 
-/// The waiter leaves the token behind as soon as it is set: another one stands there then,
-/// and a notifier that is not done with the old one would be seen on it.
+/// The waiter overwrites the token with another one as soon as it is set. A notifier that still
+/// touches the old one would be seen on the new one.
 #[test]
-fn a_token_may_go_as_soon_as_it_is_set() {
+fn a_token_may_be_freed_once_it_is_set() {
     model(|| {
         let memory = Box::into_raw(Box::new(Token::new()));
         let lent = Lent(memory);
@@ -184,9 +184,9 @@ fn a_token_may_go_as_soon_as_it_is_set() {
             // SAFETY: the waiter keeps the token until it is set.
             unsafe { &*lent.0 }.notify();
         });
-        // SAFETY: alive until the end of this model.
+        // SAFETY: it is freed only at the end of this model.
         wait(unsafe { &*memory });
-        // SAFETY: set, so nobody else knows the old token any more.
+        // SAFETY: the old token is set, so no other thread uses it any more.
         unsafe { *memory = Token::new() };
         notifier.join().unwrap();
         // SAFETY: from the box above.
@@ -203,12 +203,12 @@ fn a_sleeper_misses_no_event() {
         let waker = thread::spawn({
             let (event, sleeper) = (Arc::clone(&event), std::sync::Arc::clone(&sleeper));
             move || {
-                // Relaxed: for the barriers to order.
+                // Relaxed: the barriers order it.
                 event.store(1, Ordering::Relaxed);
                 sleeper.wake_if_asleep();
             }
         });
-        // Relaxed: as above.
+        // Relaxed: the barriers order it.
         let happened = || event.load(Ordering::Relaxed) == 1;
         while !happened() {
             sleeper.sleep(None, happened);
@@ -226,14 +226,14 @@ fn a_sleeper_misses_neither_of_two_events() {
             .map(|i| {
                 let (events, sleeper) = (Arc::clone(&events), std::sync::Arc::clone(&sleeper));
                 thread::spawn(move || {
-                    // Relaxed: for the barriers to order.
+                    // Relaxed: the barriers order it.
                     events[i].store(1, Ordering::Relaxed);
                     sleeper.wake_if_asleep();
                 })
             })
             .collect();
         for event in events.iter() {
-            // Relaxed: as above.
+            // Relaxed: the barriers order it.
             let happened = || event.load(Ordering::Relaxed) == 1;
             while !happened() {
                 sleeper.sleep(None, happened);
@@ -246,7 +246,7 @@ fn a_sleeper_misses_neither_of_two_events() {
 }
 
 #[test]
-fn a_futex_wakes_whoever_found_the_old_value() {
+fn a_futex_wakes_a_waiter_that_found_the_old_value() {
     model(|| {
         let shared = Arc::new((Futex::new(0), Parcel::new()));
         let changer = thread::spawn({
@@ -294,13 +294,13 @@ fn a_futex_wakes_all() {
 
 /// Store buffering: each side writes its word and reads the other's.
 #[test]
-fn of_the_light_and_the_heavy_side_one_sees_the_other() {
+fn the_light_or_the_heavy_side_sees_the_other() {
     model(|| {
         let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         let frequent = thread::spawn({
             let words = Arc::clone(&words);
             move || {
-                // Relaxed, here and below: for the barriers to order.
+                // Relaxed, here and below: the barriers order it.
                 words[0].store(1, Ordering::Relaxed);
                 barrier::light();
                 words[1].load(Ordering::Relaxed)
@@ -314,15 +314,15 @@ fn of_the_light_and_the_heavy_side_one_sees_the_other() {
     });
 }
 
-/// And it carries what was written before.
+/// The barrier also carries what was written before.
 #[test]
-fn what_the_barrier_shows_comes_with_what_was_before() {
+fn the_barrier_carries_earlier_writes() {
     model(|| {
         let words = Arc::new([0; 3].map(AtomicU32::new));
         let frequent = thread::spawn({
             let words = Arc::clone(&words);
             move || {
-                // Relaxed, here and below: for the barriers to order.
+                // Relaxed, here and below: the barriers order it.
                 words[2].store(1, Ordering::Relaxed);
                 words[0].store(1, Ordering::Relaxed);
                 barrier::light();

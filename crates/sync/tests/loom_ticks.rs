@@ -10,21 +10,21 @@ use corelay_sync::{TickSource, ticks, ticks_source};
 use loom::sync::Arc;
 use loom::thread;
 
-/// What stands before a stamp is seen by what stands behind a greater one.
+/// Operations before a stamp are visible to operations after a greater stamp.
 #[test]
-fn a_greater_stamp_sees_what_a_smaller_one_follows() {
+fn writes_before_a_stamp_are_visible_after_a_greater_one() {
     loom::model(|| {
         let word = Arc::new(AtomicU64::new(0));
         let writer = thread::spawn({
             let word = Arc::clone(&word);
             move || {
-                // Relaxed: it is for the stamps to order this.
+                // Relaxed: the stamps must order this.
                 word.store(1, Ordering::Relaxed);
                 ticks()
             }
         });
         let begin = ticks();
-        // Relaxed: as above.
+        // Relaxed: the stamps must order this.
         let seen = word.load(Ordering::Relaxed);
         let written = writer.join().unwrap();
         assert_ne!(written, begin);

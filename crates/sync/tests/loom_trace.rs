@@ -1,4 +1,4 @@
-//! The ring of a traced thread under loom: what a reader finds while the writer goes on.
+//! The ring of a traced thread under loom: what a reader finds while the writer records.
 //!
 //! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-sync
 //! --release --test loom_trace`
@@ -23,7 +23,8 @@ fn event(n: u64) -> Raw {
     }
 }
 
-/// What was found is whole, and the last of what had been recorded; returns how much.
+/// Checks that the events found are whole, and are the last of those recorded; returns their
+/// number.
 fn check(found: &Found, places: u64) -> u64 {
     let kept = found.events.len() as u64;
     for (n, e) in (found.recorded - kept..).zip(&found.events) {
@@ -35,7 +36,7 @@ fn check(found: &Found, places: u64) -> u64 {
     kept
 }
 
-/// A reader beside a writer that goes round: no event is torn, none is missing that was not
+/// Reads while the writer wraps around: no event is torn, and none is missing unless it was
 /// overwritten. `events` is one less than a power of two.
 fn read_while_written(events: usize, recorded: u64, read: u64) {
     loom::model(move || {
@@ -58,19 +59,19 @@ fn read_while_written(events: usize, recorded: u64, read: u64) {
     });
 }
 
-/// From the first event on.
+/// The ring has not wrapped around yet.
 #[test]
 fn the_first_events_are_whole() {
     read_while_written(3, 0, 2);
 }
 
-/// Places are taken a second time while they are read.
+/// The writer reuses slots while they are read.
 #[test]
-fn an_event_is_left_out_when_its_place_is_taken() {
+fn an_event_is_left_out_when_its_slot_is_reused() {
     read_while_written(1, 1, 2);
 }
 
-/// Two readers disturb nobody.
+/// Two readers do not disturb each other or the writer.
 #[test]
 fn readers_find_the_same() {
     loom::model(|| {

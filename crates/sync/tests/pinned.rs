@@ -1,21 +1,21 @@
-//! A program that pins every thread by itself, before it uses corelay: two that run on two CPUs
-//! may still spin for each other.
+//! A program that pins every thread by itself, before it uses corelay: two threads on two CPUs may
+//! still spin for each other.
 //!
-//! A program of its own: the CPUs are looked up once per process.
+//! It is a test program of its own, because the CPUs are looked up once per process.
 
 #![cfg(all(target_os = "linux", not(any(corelay_loom, corelay_shuttle))))]
 
 use corelay_sync::Backoff;
 use corelay_topology::{CpuSet, Topology, affinity, current_cpu};
 
-/// Pins all threads that there are to this CPU, behind corelay's back.
+/// Pins all threads that exist now to this CPU, without telling corelay.
 fn pin_all(cpu: usize) {
     let mut words = [0_u64; 1_024];
     words[cpu / 64] = 1 << (cpu % 64);
     for task in std::fs::read_dir("/proc/self/task").unwrap() {
         let task = task.unwrap().file_name().into_string().unwrap();
         let task = task.parse().unwrap();
-        // SAFETY: a mask of this many bytes; a thread of ours.
+        // SAFETY: the mask has this many bytes, and the thread is one of this process.
         let done =
             unsafe { libc::sched_setaffinity(task, size_of_val(&words), words.as_ptr().cast()) };
         assert_eq!(done, 0);
@@ -23,7 +23,7 @@ fn pin_all(cpu: usize) {
 }
 
 #[test]
-fn two_that_were_pinned_apart_may_spin() {
+fn threads_pinned_to_two_cpus_may_spin() {
     let all: CpuSet = affinity().unwrap();
     let quota = Topology::current().quota_cpus();
     if all.len() < 2 || quota.is_some_and(|cpus| cpus < 2.0) {
@@ -40,7 +40,7 @@ fn two_that_were_pinned_apart_may_spin() {
     let other = cpus[1];
     let apart = std::thread::spawn(move || {
         pin_all(other);
-        // It runs there from its next turn on.
+        // The thread runs there from its next time slice on.
         while current_cpu() != Some(other) {
             std::thread::yield_now();
         }

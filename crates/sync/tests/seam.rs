@@ -35,11 +35,12 @@ fn many_tokens_are_set_and_freed_at_once() {
     let notifier = std::thread::spawn(move || receive.iter().for_each(Token::notify));
     for _ in 0..20_000 {
         let token = Box::into_raw(Box::new(Token::new()));
-        // SAFETY: freed below, after the notifier has set it.
+        // SAFETY: it is freed below, after the notifier has set it.
         send.send(unsafe { &*token }).unwrap();
-        // SAFETY: as above.
+        // SAFETY: it is freed below, after the notifier has set it.
         wait::wait(unsafe { &*token });
-        // SAFETY: from `Box::into_raw`, and set.
+        // SAFETY: it comes from `Box::into_raw`, and is set, so the notifier does not touch it any
+        // more.
         drop(unsafe { Box::from_raw(token) });
     }
     drop(send);
@@ -75,7 +76,7 @@ fn many_threads_wait_for_one_token() {
                     assert!(token.is_set());
                 });
             }
-            // At another moment each time.
+            // Each thread at another moment.
             while waiting.load(Ordering::Relaxed) < round % 9 {
                 std::thread::yield_now();
             }
@@ -92,7 +93,7 @@ fn a_wait_that_times_out_leaves_no_subscription() {
     for _ in 0..10_000 {
         assert!(!wait::wait_until(&token, Instant::now()));
     }
-    // The other's is there still, once.
+    // The other waiter's subscription is still there, once.
     assert_eq!(Arc::strong_count(&alarm), 2);
     let mine = Sleeper::current();
     assert_eq!(Arc::strong_count(&mine), 2, "the thread's own, and this");
@@ -178,7 +179,7 @@ fn coroutines_run_while_others_wait() {
 }
 
 #[test]
-fn a_spot_is_waited_for_by_who_shares_its_thread() {
+fn coroutines_of_one_thread_wait_for_suspension_points() {
     let toy = Toy::new();
     let spots: Rc<[SuspensionPoint; 3]> = Rc::default();
     let order = Rc::new(RefCell::new(Vec::new()));
@@ -186,7 +187,7 @@ fn a_spot_is_waited_for_by_who_shares_its_thread() {
         let (spots, order) = (Rc::clone(&spots), Rc::clone(&order));
         toy.add(move || {
             let here = wait::here().expect("a coroutine may wait");
-            // SAFETY: it runs here, and is the only one to wait for its spot.
+            // SAFETY: the coroutine runs here, and is the only one to wait for its point.
             unsafe { here.wait(&spots[i]) };
             order.borrow_mut().push(i);
         });
@@ -201,7 +202,8 @@ fn a_spot_is_waited_for_by_who_shares_its_thread() {
         let here = wait::here().expect("a coroutine may wait");
         let spot = SuspensionPoint::new();
         spot.set();
-        // SAFETY: as above. It is set already.
+        // SAFETY: the coroutine runs here, and is the only one to wait for this point, which is set
+        // already.
         unsafe { here.wait(&spot) };
     });
     assert!(wait::here().is_none(), "a thread blocks");
@@ -268,7 +270,7 @@ fn a_waiting_thread_polls_its_sources() {
     thread.join().unwrap();
 }
 
-/// The poll lets go of the source's last owner, so that its destructor runs below a wait.
+/// The poll drops the source's last owner, so that its destructor runs inside a wait.
 #[test]
 fn a_source_whose_destructor_unwinds_ends_the_process() {
     const NAME: &str = "a_source_whose_destructor_unwinds_ends_the_process";
@@ -304,7 +306,7 @@ fn a_source_whose_destructor_unwinds_ends_the_process() {
 }
 
 #[test]
-fn a_sleeper_is_for_its_own_thread() {
+fn sleeping_in_another_threads_sleeper_panics() {
     let sleeper = Sleeper::current();
     let other = std::thread::spawn(move || sleeper.sleep(None, || true));
     let refused = other.join().unwrap_err();
@@ -315,7 +317,7 @@ fn a_sleeper_is_for_its_own_thread() {
 #[test]
 fn a_forbidden_wait_is_a_named_panic() {
     let name = "the order book";
-    // SAFETY: dropped below, before `name` ends.
+    // SAFETY: the guard is dropped below, before `name` ends.
     let guard = unsafe { NoSwitch::enter(&name, |name| name) };
     let refused = catch_unwind(AssertUnwindSafe(|| wait::wait(&Token::new()))).unwrap_err();
     let message = refused.downcast_ref::<String>().unwrap();
@@ -327,8 +329,8 @@ fn a_forbidden_wait_is_a_named_panic() {
     assert_eq!(NoSwitch::active(), None);
 }
 
-/// A token and a spot are waited for in a destructor; meanwhile another coroutine runs on the thread,
-/// which does not see the panic.
+/// A destructor waits for a token and for a suspension point. Meanwhile another coroutine runs on
+/// the thread, and does not see the panic.
 #[test]
 fn a_wait_while_unwinding_suspends_and_others_do_not_see_the_panic() {
     struct InDrop<F: FnMut()>(F);
@@ -346,7 +348,8 @@ fn a_wait_while_unwinding_suspends_and_others_do_not_see_the_panic() {
                 wait::wait(&token);
                 assert!(std::thread::panicking());
                 let here = wait::here().expect("its panic can be set aside");
-                // SAFETY: just asked; the one wait for this spot.
+                // SAFETY: `here` was asked just before, with no wait in between; this is the only
+                // wait for the point.
                 unsafe { here.wait(&spot) };
                 assert!(std::thread::panicking());
             });
@@ -357,7 +360,7 @@ fn a_wait_while_unwinding_suspends_and_others_do_not_see_the_panic() {
     toy.add(move || {
         assert!(!std::thread::panicking());
         set_token.notify();
-        // The other one goes on, and waits for the spot, or finds it set.
+        // The other coroutine goes on, and waits for the point or finds it set.
         wait::give_turn();
         assert!(!std::thread::panicking());
         set_spot.set();

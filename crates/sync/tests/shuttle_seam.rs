@@ -1,12 +1,12 @@
-//! What waiting stands on, under shuttle: random schedules of more threads than loom can
-//! afford. Memory is sequentially consistent here, so the barrier cannot fail and has its
-//! models in `loom_seam`.
+//! The primitives of waiting under shuttle: random schedules of more threads than loom can afford.
+//! Memory is sequentially consistent here, so the barrier cannot fail and has its models in
+//! `loom_seam`.
 //!
 //! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-sync --profile model --test
 //! shuttle_seam`
 //!
 //! `CORELAY_SHUTTLE_ITERATIONS` says how many schedules each test draws. A lost wake-up is a
-//! deadlock; a failing schedule is printed, to be replayed with `shuttle::replay`.
+//! deadlock; a failing schedule is printed, and can be replayed with `shuttle::replay`.
 #![cfg(corelay_shuttle)]
 
 mod schedules;
@@ -19,10 +19,10 @@ use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::thread;
 use std::time::Instant;
 
-/// Schedules per test, where the environment does not say.
+/// Schedules per test, unless the environment says otherwise.
 const SCHEDULES: usize = 5_000;
 
-/// Rounds of tokens: each waiter's is set by whichever notifier comes first.
+/// Rounds of tokens: each waiter's token is set by the notifier that comes first.
 #[test]
 fn every_waiter_has_its_token_set() {
     const WAITERS: usize = 3;
@@ -61,7 +61,7 @@ fn every_waiter_has_its_token_set() {
     });
 }
 
-/// Some of them give up, each time with the others' subscriptions in their hands.
+/// Some of them give up, and hold the others' subscriptions meanwhile.
 #[test]
 fn every_waiter_on_one_token_is_woken() {
     model(SCHEDULES, || {
@@ -85,17 +85,17 @@ fn every_waiter_on_one_token_is_woken() {
     });
 }
 
-/// A token on its waiter's stack, as its notifier knows it.
+/// The notifier's pointer to a token on its waiter's stack.
 #[derive(Clone, Copy)]
 struct Lent(*mut Token);
 
-// SAFETY: the notifier uses it for `notify` only.
+// SAFETY: the notifier only calls `notify` on it.
 unsafe impl Send for Lent {}
 
-/// The next token stands where the last one stood: a notifier that is not done with a token
-/// that it has set would be seen on the next.
+/// Each token has the address of the one before. A notifier that still touches a token that it has
+/// set would be seen on the next.
 #[test]
-fn tokens_follow_each_other_in_one_place() {
+fn tokens_at_one_address_follow_each_other() {
     const ROUNDS: usize = 3;
     model(SCHEDULES, || {
         let waiters: Vec<_> = (0..3)
@@ -110,9 +110,9 @@ fn tokens_follow_each_other_in_one_place() {
                             // SAFETY: the waiter keeps the token until it is set.
                             unsafe { &*lent.0 }.notify();
                         }));
-                        // SAFETY: alive until the end of this thread.
+                        // SAFETY: it is freed only at the end of this thread.
                         wait(unsafe { &*memory });
-                        // SAFETY: set, so nobody else knows the old token any more.
+                        // SAFETY: the old token is set, so no other thread uses it any more.
                         unsafe { *memory = Token::new() };
                     }
                     for notifier in notifiers {
@@ -130,7 +130,7 @@ fn tokens_follow_each_other_in_one_place() {
     });
 }
 
-/// One place to sleep in, several threads that wake, several events each.
+/// One sleeper, several threads that wake it, several events each.
 #[test]
 fn a_sleeper_misses_no_event_of_many() {
     const WAKERS: usize = 4;
@@ -164,7 +164,7 @@ fn a_sleeper_misses_no_event_of_many() {
     });
 }
 
-/// A turn that goes round: each thread sleeps until the word says that it is its own.
+/// Threads take turns: each sleeps until the word names it.
 #[test]
 fn a_futex_wakes_all_that_wait_for_their_turn() {
     const THREADS: u32 = 4;
@@ -198,7 +198,7 @@ fn a_futex_wakes_all_that_wait_for_their_turn() {
     });
 }
 
-/// As many wake-ups of one as there are sleepers reach them all.
+/// If `wake_one` is called once for each sleeper, all of them wake.
 #[test]
 fn a_futex_wakes_one_for_each_change() {
     const SLEEPERS: u32 = 4;

@@ -1,5 +1,5 @@
-//! The rings of traced threads under shuttle: several writers and readers, long enough that
-//! places are taken again and again.
+//! The rings of traced threads under shuttle: several writers and readers, long enough that slots
+//! are reused again and again.
 //!
 //! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-sync --profile model --test
 //! shuttle_trace`
@@ -14,7 +14,7 @@ use schedules::model;
 use shuttle::sync::Arc;
 use shuttle::thread;
 
-/// Schedules per test, where the environment does not say.
+/// Schedules per test, unless the environment says otherwise.
 const SCHEDULES: usize = 3_000;
 
 static EVENT: Mark = Mark::new("event");

@@ -1,5 +1,5 @@
-//! Stamps order what different threads do: on the hardware's counter where there is one,
-//! and, in a child process, on the shared one.
+//! Stamps order what different threads do: by the hardware's counter if there is one, and by the
+//! shared one in a child process.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 #[test]
-fn a_threads_stamps_never_go_back() {
+fn stamps_of_one_thread_never_decrease() {
     thread::scope(|s| {
         for _ in 0..4 {
             s.spawn(|| {
@@ -19,7 +19,7 @@ fn a_threads_stamps_never_go_back() {
                     assert!(last <= now, "{last} then {now}");
                     last = now;
                     if turn % 1_000 == 0 {
-                        // A chance to go on on another CPU.
+                        // The thread may move to another CPU now.
                         thread::yield_now();
                     }
                 }
@@ -28,7 +28,7 @@ fn a_threads_stamps_never_go_back() {
     });
 }
 
-/// Two threads hand a stamp to and fro; who gets it takes a later one.
+/// Two threads hand a stamp to and fro; the receiver takes a later one.
 #[test]
 fn a_stamp_handed_over_is_not_later_than_the_receivers() {
     const TURNS: u64 = 20_000;
@@ -64,9 +64,9 @@ fn a_stamp_handed_over_is_not_later_than_the_receivers() {
     assert_eq!(backward, []);
 }
 
-/// The same over all CPUs: whoever holds the lock adds a stamp to the chain.
+/// The same over all CPUs: the thread that holds the lock adds a stamp to the chain.
 #[test]
-fn a_chain_through_many_threads_never_goes_back() {
+fn stamps_never_decrease_along_a_chain_of_threads() {
     let threads = thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let last = Mutex::new(ticks());
     thread::scope(|s| {
@@ -83,8 +83,8 @@ fn a_chain_through_many_threads_never_goes_back() {
     });
 }
 
-/// One thread writes a word, the other reads it, at about the same time and without any
-/// order between them; the stamps around the accesses must allow for what was read.
+/// One thread writes a word and the other reads it, at about the same time and without any order
+/// between them. The stamps around the accesses must allow for the value read.
 #[test]
 fn stamps_enclose_loads_and_stores() {
     const ROUNDS: usize = 40_000;
@@ -95,11 +95,12 @@ fn stamps_enclose_loads_and_stores() {
         arrived: CachePadded<AtomicUsize>,
     }
     impl Round {
-        /// Returns in both threads at about the same time, after `pauses` more.
+        /// Meets the other thread: both return at about the same time, this one after `pauses` more
+        /// pauses.
         fn meet(&self, fetch: bool, pauses: usize) {
             if fetch {
-                // The line is in this core's cache now: the other's access takes long, and
-                // a stamp that does not wait for it shows.
+                // The line is in this core's cache now. So the other's access takes long, and a
+                // stamp that does not wait for it is found out.
                 self.word.fetch_add(0, Ordering::Relaxed);
             }
             // Relaxed: only to start together.
@@ -119,7 +120,7 @@ fn stamps_enclose_loads_and_stores() {
             let write = |(n, round): (usize, &Round)| {
                 round.meet(n % 2 == 0, n / 2 % 8);
                 let begin = ticks();
-                // Relaxed: it is for the stamps to order this.
+                // Relaxed: the stamps must order this.
                 round.word.store(1, Ordering::Relaxed);
                 (begin, ticks())
             };
@@ -129,7 +130,7 @@ fn stamps_enclose_loads_and_stores() {
             let read = |(n, round): (usize, &Round)| {
                 round.meet(n % 2 == 1, n / 16 % 8);
                 let begin = ticks();
-                // Relaxed: it is for the stamps to order this.
+                // Relaxed: the stamps must order this.
                 let seen = round.word.load(Ordering::Relaxed);
                 (begin, seen, ticks())
             };
@@ -157,7 +158,7 @@ fn stamps_enclose_loads_and_stores() {
 #[test]
 fn the_shared_counter_keeps_the_same_promise() {
     if std::env::var_os("CORELAY_SHARED_TICKS").is_some() {
-        // In the child: this is the run by the shared counter.
+        // This is the child, which runs by the shared counter.
         let TickSource::SharedCounter { because } = ticks_source() else {
             panic!(
                 "the variable is set, but stamps come from {}",

@@ -1,4 +1,4 @@
-//! Recordings, as a program uses them: several threads, one recording at a time.
+//! Recordings as a program uses them: several threads, one recording at a time.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -14,7 +14,7 @@ static OUTER: Mark = Mark::new("outer");
 static INNER: Mark = Mark::new("inner").with_arg("n");
 static TICK: Mark = Mark::new("tick").with_args("n", "twice");
 
-/// There is one recording in a process, and tests run side by side.
+/// A lock around each test: a process has one recording, and tests run side by side.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,7 +77,7 @@ fn without_a_recording_nothing_is_kept() {
     let trace = recording.stop();
     assert!(!trace::is_on());
     assert_eq!(trace.threads.len(), 0, "{trace:?}");
-    // It ends in another recording, which it began before.
+    // The span ends in another recording than it began in.
     let recording = Recording::start(Limits::default()).unwrap();
     drop(after);
     let trace = recording.stop();
@@ -128,7 +128,7 @@ fn threads_come_and_go_and_their_events_stay() {
 }
 
 #[test]
-fn of_too_many_threads_the_events_are_counted() {
+fn events_of_too_many_threads_are_counted() {
     let _turn = alone();
     let limits = Limits {
         threads: 2,
@@ -141,12 +141,12 @@ fn of_too_many_threads_the_events_are_counted() {
     }
     let trace = recording.stop();
     assert_eq!(trace.threads.len(), 2);
-    // The third, fourth and fifth thread had 3, 4 and 5.
+    // The third, fourth and fifth thread recorded 3, 4 and 5 events.
     assert_eq!((trace.refused.beyond_limit, trace.refused.ending), (12, 0));
 }
 
-/// Records when the thread-locals of its thread are destroyed, its ring among them: which of
-/// them goes first is the system's choice, so it may be kept or refused, but it is counted.
+/// Records while the thread-locals of its thread are destroyed, its ring among them. The system
+/// chooses their order, so the event may be kept or refused, but it is counted.
 #[test]
 fn an_event_at_the_very_end_of_a_thread_is_kept_or_counted() {
     struct Last;
@@ -201,8 +201,8 @@ fn a_span_ends_with_a_panic() {
     assert_eq!(recording.stop().threads[0].recorded, 1);
 }
 
-/// Recordings begin and end while threads record and come and go: every trace is in order,
-/// whole, and complete.
+/// Recordings begin and end while threads record, start and end: every trace is in order, whole,
+/// and complete.
 #[test]
 fn recordings_come_and_go_beside_threads() {
     let _turn = alone();
@@ -211,7 +211,7 @@ fn recordings_come_and_go_beside_threads() {
     thread::scope(|s| {
         for _ in 0..2 {
             s.spawn(|| {
-                // Relaxed: an end.
+                // Relaxed: a request to stop.
                 while !over.load(Ordering::Relaxed) {
                     thread::scope(|inner| {
                         inner.spawn(|| {
@@ -247,7 +247,7 @@ fn recordings_come_and_go_beside_threads() {
     });
 }
 
-/// A reader beside a writer that goes round and round: no event is torn.
+/// A reader reads while the writer wraps around many times: no event is torn.
 #[test]
 fn a_ring_is_read_while_it_is_written() {
     let rounds = scaled(200_000) as u64;
@@ -264,7 +264,7 @@ fn a_ring_is_read_while_it_is_written() {
                     args: [n, n],
                 });
             }
-            // Relaxed: an end.
+            // Relaxed: a request to stop.
             over.store(true, Ordering::Relaxed);
         });
         loop {
@@ -289,7 +289,7 @@ fn a_ring_is_read_while_it_is_written() {
     assert_eq!(ring.read().events.len(), 63);
 }
 
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+/// `n` times the factor in `CORELAY_STRESS` (1 unless set).
 fn scaled(n: usize) -> usize {
     let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
         text.parse::<f64>().expect("CORELAY_STRESS is a number")

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_read_counts_on() {
+    fn every_read_counts_up() {
         // Also under an emulator of aarch64, whose kernel keeps time by another machine's counter.
         let emulated = is_there() && cfg!(target_arch = "aarch64");
         if !(usable() || emulated) {

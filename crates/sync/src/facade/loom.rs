@@ -12,7 +12,8 @@ pub mod atomic {
     /// Not an atomic access: loom remembers one access of a word, and one of the owner's own
     /// would hide the other thread's before it, with the schedules that branch off there.
     pub fn load_own(word: &AtomicU64) -> u64 {
-        // SAFETY: every store is this thread's, or came before the word was handed to it.
+        // SAFETY: only this thread stores to the word, the caller promises, or did so before the
+        // word was handed to this thread.
         unsafe { word.unsync_load() }
     }
 }
@@ -21,8 +22,8 @@ pub mod atomic {
 pub mod cell {
     pub use loom::cell::{Cell, UnsafeCell};
 
-    /// Where the value lies, for who says to [`memory`](crate::facade::memory) what it does
-    /// there. To loom it is a write, at this moment.
+    /// The address of the value, for code that tells [`memory`](crate::facade::memory) what it does
+    /// there. Loom takes the call itself for a write.
     pub fn place_of<T>(cell: &UnsafeCell<T>) -> *mut T {
         cell.with_mut(|place| place)
     }
@@ -34,10 +35,10 @@ pub mod hint {
 
     /// Says that a waiter has looked `times` times without success.
     ///
-    /// Where two threads spin on one word that a third will change, loom would also run
-    /// every schedule in which the two take turns for ever. From the fourth look in vain
-    /// this execution goes on to its end, but no other branches off after this point:
-    /// one more look that changes nothing leads to no state that fewer looks do not.
+    /// If two threads spin on one word that a third will change, loom would also run every schedule
+    /// in which the two take turns for ever. From the fourth look in vain this execution goes on to
+    /// its end, but no other branches off after this point: one more look that changes nothing
+    /// leads to no state that fewer looks do not.
     pub fn in_vain(times: u32) {
         if times > 3 {
             loom::skip_branch();
@@ -58,10 +59,10 @@ pub mod sync {
 #[doc(hidden)]
 pub use loom as checker;
 
-/// A static that each execution of a model begins anew.
+/// A static that each execution of a model initialises anew.
 pub use loom::lazy_static;
 
-/// `std::thread_local!` as loom has it, which does not know `const` initialisers.
+/// Loom's `std::thread_local!`, which does not know `const` initialisers.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! checked_thread_local {
@@ -77,7 +78,7 @@ macro_rules! checked_thread_local {
 }
 pub use crate::checked_thread_local as thread_local;
 
-/// Shadow of a plain memory area: each unit is a cell whose accesses loom checks.
+/// The shadow of a plain memory area: each unit is a cell whose accesses loom checks.
 #[derive(Debug)]
 pub struct Shadow(Box<[cell::UnsafeCell<()>]>);
 

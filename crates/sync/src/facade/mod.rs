@@ -12,9 +12,9 @@
 //!   counts the cache lines that move between them. `corelay-lines` sets it, for packages of its
 //!   own that have the same sources.
 //!
-//! Under `--cfg corelay_tsan` stand-alone fences become read-modify-writes on one
-//! word, because ThreadSanitizer does not understand fences. Under it and under
-//! `--cfg corelay_asan` sanitizers are told of the switches of [coroutines](crate::wait::CoroutineState).
+//! Under `--cfg corelay_tsan` stand-alone fences become read-modify-writes on one word, because
+//! ThreadSanitizer does not understand fences. Under `--cfg corelay_tsan` and `--cfg corelay_asan`
+//! the sanitizers are told of the switches of [coroutines](crate::wait::CoroutineState).
 
 #[cfg(corelay_lines)]
 mod lines;
@@ -41,12 +41,12 @@ pub use self::no_shadow::Shadow;
 pub use self::shuttle::*;
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
 pub use self::std::*;
-/// Plain memory, for who watches addresses: see the facade of lines.
+/// Accesses to plain memory, by address. Only the facade that counts lines uses them.
 #[cfg(not(corelay_lines))]
 pub mod memory {
     pub use super::unwatched::{prefetch, read, write};
 }
 
-/// True where the code runs under a model checker: spin budgets shrink to one. Not where lines
+/// Whether the code runs under a model checker: spin budgets then shrink to one. False where lines
 /// are counted, which is done at the sizes that are shipped.
 pub const MODEL: bool = cfg!(any(corelay_loom, corelay_shuttle));

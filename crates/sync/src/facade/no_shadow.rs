@@ -1,7 +1,7 @@
-//! The shadow of plain memory where no model checker watches it.
+//! The shadow of plain memory when no model checker watches it.
 
-/// Shadow of a plain memory area that loom watches: each unit is a cell whose accesses are
-/// checked for races. Here it is nothing.
+/// The shadow of a plain memory area: under loom each unit is a cell whose accesses are checked for
+/// races. Here it is empty.
 #[derive(Debug)]
 pub struct Shadow;
 

@@ -1,4 +1,4 @@
-//! `UnsafeCell` where no model checker watches cells.
+//! `UnsafeCell` when no model checker watches cells.
 
 /// `std::cell::UnsafeCell` with the access methods of the model checkers.
 #[derive(Debug, Default)]
@@ -33,7 +33,8 @@ impl<T: ?Sized> UnsafeCell<T> {
     }
 }
 
-/// Where the value lies, for who says to [`memory`](crate::facade::memory) what it does there.
+/// The address of the value, for code that tells [`memory`](crate::facade::memory) what it does
+/// there.
 #[inline(always)]
 pub fn place_of<T>(cell: &UnsafeCell<T>) -> *mut T {
     cell.0.get()

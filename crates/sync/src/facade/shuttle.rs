@@ -9,7 +9,7 @@ pub mod atomic {
 
     /// The value of a word that only this thread writes.
     pub fn load_own(word: &AtomicU64) -> u64 {
-        // Relaxed: our own.
+        // Relaxed: only this thread writes the word.
         word.load(Ordering::Relaxed)
     }
 }
@@ -25,8 +25,8 @@ pub mod cell {
 pub mod hint {
     pub use shuttle::thread::yield_now as spin_loop;
 
-    /// Says that a waiter has looked `times` times without success. Here it is nothing:
-    /// random schedules are fair.
+    /// Says that a waiter has looked `times` times without success. Here it does nothing: random
+    /// schedules are fair.
     pub fn in_vain(_times: u32) {}
 }
 
@@ -43,10 +43,10 @@ pub mod sync {
 #[doc(hidden)]
 pub use shuttle as checker;
 
-/// A static that each execution of a model begins anew.
+/// A static that each execution of a model initialises anew.
 pub use shuttle::lazy_static;
 
-/// `std::thread_local!` as shuttle has it, which does not know `const` initialisers.
+/// Shuttle's `std::thread_local!`, which does not know `const` initialisers.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! checked_thread_local {

@@ -13,8 +13,8 @@ pub mod atomic {
         std::sync::atomic::fence(order);
         #[cfg(corelay_tsan)]
         {
-            // Read-modify-writes of one word are totally ordered and each acquires what
-            // the one before released: at least as strong as the fence it replaces.
+            // Read-modify-writes of one word are totally ordered, and each acquires what the one
+            // before released: at least as strong as the fence that this replaces.
             static FENCE: AtomicUsize = AtomicUsize::new(0);
             let _ = order;
             FENCE.fetch_add(1, Ordering::SeqCst);
@@ -24,7 +24,7 @@ pub mod atomic {
     /// The value of a word that only this thread writes.
     #[inline(always)]
     pub fn load_own(word: &AtomicU64) -> u64 {
-        // Relaxed: our own.
+        // Relaxed: only this thread writes the word.
         word.load(Ordering::Relaxed)
     }
 }
@@ -40,8 +40,8 @@ pub mod cell {
 pub mod hint {
     pub use std::hint::spin_loop;
 
-    /// Says that a waiter has looked `times` times without success: see the facade of
-    /// loom, where that ends a branch. Here it is nothing.
+    /// Says that a waiter has looked `times` times without success. Under loom that ends a branch;
+    /// here it does nothing.
     #[inline(always)]
     pub fn in_vain(_times: u32) {}
 }

@@ -1,4 +1,4 @@
-//! Plain memory where nobody watches addresses.
+//! Accesses to plain memory when nothing watches addresses: all do nothing.
 
 /// Says that this thread reads `len` values from `place` on.
 #[inline(always)]

@@ -1,16 +1,16 @@
-//! Which clock events are stamped by, and how its ticks become nanoseconds.
+//! The clock that stamps events, and the conversion of its ticks to nanoseconds.
 //!
-//! Stamps are [`ticks`](crate::ticks()): what happens before something else is not stamped
-//! later, also on another thread. Where the hardware's counter cannot be used, `ticks` counts
-//! stamps and knows no time: there the system's monotonic clock takes its place, which costs
-//! more and orders as well.
+//! Stamps are [`ticks`](crate::ticks()): if one event happens before another, on any thread, its
+//! stamp is not later. If the hardware's counter cannot be used, `ticks` only counts stamps and
+//! knows no time. Then the system's monotonic clock takes its place, which costs more and orders as
+//! well.
 
 use crate::counter::instructions;
 use crate::ticks::hardware;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// A stamp of now.
+/// A stamp of the present moment.
 #[inline(always)]
 pub(super) fn stamp() -> u64 {
     if hardware::chosen() {
@@ -27,7 +27,7 @@ fn elsewhere() -> u64 {
     base.elapsed().as_nanos() as u64
 }
 
-/// One moment by both clocks.
+/// One moment, read from both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     stamp: u64,
@@ -43,7 +43,7 @@ impl Moment {
     }
 }
 
-/// From stamps to nanoseconds since the beginning.
+/// The conversion from stamps to nanoseconds since the recording's beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     origin: u64,
@@ -51,7 +51,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// By how far both clocks have come.
+    /// The scale by which both clocks advanced from `begin` to `end`.
     pub(super) fn between(begin: Moment, end: Moment) -> Self {
         let ticks = end.stamp.saturating_sub(begin.stamp).max(1);
         let ns = end.time.duration_since(begin.time).as_nanos() as f64;
@@ -61,8 +61,8 @@ impl Scale {
         }
     }
 
-    /// Nanoseconds since the beginning, rounded down: of two stamps the later one has no less,
-    /// so spans that lie in each other still do.
+    /// Nanoseconds since the beginning, rounded down. A later stamp never gives fewer, so spans
+    /// that lie in each other still do.
     pub(super) fn ns(self, stamp: u64) -> u64 {
         (stamp.saturating_sub(self.origin) as f64 * self.ns_per_tick) as u64
     }

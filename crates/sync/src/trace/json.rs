@@ -4,10 +4,11 @@
 //! `traceEvents` are complete events (`X`: a span), instants (`i`), counters (`C`) and names
 //! (`M`). Times are microseconds; three decimals are nanoseconds.
 //!
-//! Perfetto's reader asks for a little more than JSON: escapes of the form `\u0000` end the
-//! reading, so control characters in names are replaced; some of its versions take
-//! `displayTimeUnit` for the unit of the times, so there is none; and spans of a thread must lie in each
-//! other or beside each other, which rounding must not spoil: see [`Scale`](super::clock::Scale).
+//! Perfetto's reader asks for a little more than JSON. Escapes of the form `\u0000` end the
+//! reading, so control characters in names are replaced. Some of its versions take
+//! `displayTimeUnit` for the unit of the times, so there is none. And spans of a thread must lie in
+//! each other or beside each other, which rounding must not spoil: see
+//! [`Scale`](super::clock::Scale).
 
 use super::{Event, ThreadTrace, Trace};
 use std::io::{self, Write};
@@ -20,7 +21,7 @@ impl Trace {
     /// counter, say how many events it has lost.
     ///
     /// # Errors
-    /// Of `out`, which gets many small pieces: buffer it.
+    /// The errors of `out`, which gets many small pieces: buffer it.
     pub fn write_json(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         let pid = std::process::id();
         let mut list = List { out, pid, rows: 0 };
@@ -46,7 +47,7 @@ impl Trace {
     }
 }
 
-/// The events of a file, one in a line.
+/// The list of a file's events, one per line.
 struct List<'a, W: ?Sized> {
     out: &'a mut W,
     pid: u32,
@@ -61,7 +62,7 @@ impl<W: Write + ?Sized> List<'_, W> {
         let counter = format!("events lost by {} ({tid})", thread.name);
         self.counter(&counter, 0, thread.since_ns)?;
         if lost > 0 {
-            // Before all that is kept, so that it lies beside, not across.
+            // Before all events that were kept, so that it lies beside them, not across.
             let first = thread.events.first().map_or(length_ns, |e| e.begin_ns);
             let since = thread.since_ns.min(first);
             self.row("X", &format!("{lost} events overwritten"), tid, since)?;
@@ -95,7 +96,7 @@ impl<W: Write + ?Sized> List<'_, W> {
         self.out.write_all(end.as_bytes())
     }
 
-    /// What process or thread is called.
+    /// Writes the name of the process or of a thread.
     fn name(&mut self, what: &str, tid: u32, name: &str) -> io::Result<()> {
         self.row("M", what, tid, 0)?;
         write!(self.out, ",\"args\":{{\"name\":{}}}}}", Quoted(name))
@@ -106,7 +107,7 @@ impl<W: Write + ?Sized> List<'_, W> {
         write!(self.out, ",\"args\":{{\"events\":{value}}}}}")
     }
 
-    /// What all rows begin with.
+    /// Writes the beginning that all rows share.
     fn row(&mut self, phase: &str, name: &str, tid: u32, at: u64) -> io::Result<()> {
         let before = if self.rows == 0 { "" } else { ",\n" };
         self.rows += 1;
@@ -121,7 +122,7 @@ impl<W: Write + ?Sized> List<'_, W> {
     }
 }
 
-/// What this process runs.
+/// The name of this process's executable.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     let name = path.file_stem().map(|name| name.to_string_lossy());
@@ -165,7 +166,7 @@ mod tests {
     static WAKE: Mark = Mark::new("wake");
 
     #[test]
-    fn a_small_trace_word_for_word() {
+    fn a_small_trace_is_written_word_for_word() {
         let event = |mark, begin_ns, duration_ns| Event {
             mark,
             begin_ns,

@@ -1,10 +1,10 @@
-//! What a kind of event is called.
+//! The names of a kind of event and of its numbers.
 
-/// A kind of event: its name, and what its numbers are called. A `static` beside the code that
-/// records it, so that an event is told by one pointer.
+/// A kind of event: its name, and the names of its numbers. It is a `static` beside the code that
+/// records it, so that one pointer identifies an event's kind.
 ///
-/// Names are for people and for the UI that they are shown in, where events of one name have
-/// one colour: few and short ones, not one for each object.
+/// Names are for people and for the UI that shows them, where events of one name have one colour:
+/// choose few and short names, not one for each object.
 ///
 /// ```
 /// use corelay_sync::trace::Mark;
@@ -16,12 +16,12 @@
 #[derive(Debug)]
 pub struct Mark {
     name: &'static str,
-    /// Empty where there is no such number.
+    /// The names of the numbers; an empty one if there is no such number.
     args: [&'static str; 2],
 }
 
 impl Mark {
-    /// Events of that name, without numbers.
+    /// A kind of event with this name, without numbers.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -29,29 +29,29 @@ impl Mark {
         }
     }
 
-    /// The events have a number: what it is called.
+    /// Gives the events one number, with this name.
     pub const fn with_arg(self, name: &'static str) -> Self {
         self.with_args(name, "")
     }
 
-    /// The events have two numbers: what they are called.
+    /// Gives the events two numbers, with these names.
     pub const fn with_args(mut self, first: &'static str, second: &'static str) -> Self {
         self.args = [first, second];
         self
     }
 
-    /// What the events are called.
+    /// The name of the events.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What their numbers are called: none, one or two.
+    /// The names of the events' numbers: none, one or two.
     pub fn args(&self) -> impl Iterator<Item = &'static str> {
         self.args.into_iter().filter(|name| !name.is_empty())
     }
 }
 
-/// The numbers of an event: made of nothing, of one or of two.
+/// The numbers of an event, made from `()`, one number or a pair.
 ///
 /// ```
 /// use corelay_sync::trace::Args;

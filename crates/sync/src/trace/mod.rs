@@ -1,4 +1,4 @@
-//! What each thread did when: spans and instants, recorded for little and shown on a timeline.
+//! A tracer: spans and instants of each thread, recorded at little cost and shown on a timeline.
 //!
 //! ```
 //! use corelay_sync::trace::{self, Mark, Limits, Recording};
@@ -31,19 +31,19 @@
 //!
 //! # What it costs
 //! * **Without a recording** a mark is a load of a word that nobody writes and a branch that is
-//!   never taken; there is no feature to switch on beforehand, and no other program to build.
+//!   never taken. There is no feature to switch on beforehand, and no other program to build.
 //! * **While one is under way** an event costs its stamps ([`ticks`](crate::ticks()): a span has
-//!   two, an instant one) and a few nanoseconds more. A stamp is a full fence, and the lines of
-//!   the ring take room in the cache: what is traced runs slower, and what is short most so.
+//!   two, an instant one) and a few nanoseconds more. A stamp is a full fence, and the lines of the
+//!   ring take room in the cache: traced code runs slower, short operations most of all.
 //!
 //! # What it loses
-//! It never waits and never grows. A thread keeps its last [`Limits::events`] events, and the
-//! trace says how many older ones were overwritten ([`ThreadTrace::overwritten`]). Of threads
-//! beyond [`Limits::threads`] nothing is kept, nor what a thread does when its thread-locals are
-//! gone or an allocator inside the tracer: such events are counted as [`Refused`].
+//! The tracer never waits and never grows. A thread keeps its last [`Limits::events`] events, and
+//! the trace says how many older ones were overwritten ([`ThreadTrace::overwritten`]). Nothing is
+//! kept of threads beyond [`Limits::threads`], of a thread whose thread-locals are gone, and of an
+//! allocator that runs inside the tracer: such events are counted as [`Refused`].
 //!
-//! A span is recorded when it ends. One that has not ended when the recording does is not in
-//! the trace; one that began earlier begins with it.
+//! A span is recorded when it ends. If it has not ended when the recording ends, it is not in the
+//! trace; if it began before the recording, it begins with the recording.
 //!
 //! | file | idea |
 //! |---|---|
@@ -70,7 +70,7 @@ use clock::stamp;
 use ring::{INSTANT, Raw};
 use std::marker::PhantomData;
 
-/// Records that something happened now, if a recording is under way.
+/// Records an event of the present moment, if a recording is under way.
 ///
 /// ```
 /// use corelay_sync::trace::{self, Mark};
@@ -96,7 +96,7 @@ fn now(recording: u32, mark: &'static Mark, Args(args): Args) {
     });
 }
 
-/// Begins a span, which lasts until the guard is dropped; nothing where no recording is under
+/// Begins a span, which lasts until the guard is dropped. Does nothing if no recording is under
 /// way.
 ///
 /// ```
@@ -122,8 +122,7 @@ fn begin(mark: &'static Mark) -> Option<(&'static Mark, u64)> {
     Some((mark, stamp()))
 }
 
-/// A span that has begun; from [`span`]. It ends on its thread, when it is dropped, in a panic
-/// too.
+/// A span that [`span`] has begun. It ends on its thread when it is dropped, also by a panic.
 #[derive(Debug)]
 #[must_use = "the span ends when it is dropped"]
 pub struct Span {
@@ -140,13 +139,13 @@ impl Span {
         self
     }
 
-    /// Sets its numbers.
+    /// Sets the span's numbers.
     #[inline(always)]
     pub fn set(&mut self, args: impl Into<Args>) {
         self.args = args.into();
     }
 
-    /// Ends it without recording it: there was nothing.
+    /// Ends the span without recording it, if nothing happened in it.
     #[inline(always)]
     pub fn discard(mut self) {
         self.begun = None;
@@ -156,7 +155,7 @@ impl Span {
     fn end(&self, mark: &'static Mark, begin: u64) {
         let recording = number();
         if recording == 0 {
-            // It has ended meanwhile.
+            // The recording has ended meanwhile.
             return;
         }
         thread::record(recording, || Raw {
@@ -177,10 +176,10 @@ impl Drop for Span {
     }
 }
 
-/// What was recorded.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// From the recording's beginning to its end, in nanoseconds.
+    /// The length of the recording, in nanoseconds.
     pub length_ns: u64,
     /// The threads that have recorded something, in the order in which they came.
     pub threads: Vec<ThreadTrace>,
@@ -188,23 +187,24 @@ pub struct Trace {
     pub refused: Refused,
 }
 
-/// What one thread has recorded.
+/// The events of one thread.
 #[derive(Clone, Debug)]
 pub struct ThreadTrace {
-    /// Counted from 1 in the order in which they came, those without a ring too.
+    /// The thread's number, counted from 1 in the order in which threads came, including those
+    /// without a ring.
     pub number: u32,
-    /// Its name: see [`name_thread`].
+    /// The thread's name: see [`name_thread`].
     pub name: String,
-    /// When it came, in nanoseconds since the recording's beginning.
+    /// The moment when the thread first recorded, in nanoseconds since the recording's beginning.
     pub since_ns: u64,
-    /// Events that it has recorded.
+    /// The number of events that the thread has recorded.
     pub recorded: u64,
-    /// The last of them, by their beginnings; a span goes before what lies in it.
+    /// The last of them, ordered by their beginnings; a span goes before the events inside it.
     pub events: Vec<Event>,
 }
 
 impl ThreadTrace {
-    /// Events that later ones have taken the place of.
+    /// The number of events that later ones have overwritten.
     pub fn overwritten(&self) -> u64 {
         self.recorded - self.events.len() as u64
     }
@@ -213,27 +213,28 @@ impl ThreadTrace {
 /// A span or an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// What it is.
+    /// The kind of event.
     pub mark: &'static Mark,
-    /// When it began, in nanoseconds since the recording's beginning.
+    /// The moment when it began, in nanoseconds since the recording's beginning.
     pub begin_ns: u64,
-    /// How long it lasted, in nanoseconds; `None` for an instant.
+    /// The length, in nanoseconds; `None` for an instant.
     pub duration_ns: Option<u64>,
-    /// Its numbers, as many as its mark names.
+    /// The event's numbers, as many as its mark names.
     pub args: [u64; 2],
 }
 
 /// Events that were not recorded at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Of threads that came when as many had come as [`Limits::threads`] allows.
+    /// Events of threads that came when [`Limits::threads`] threads had come already.
     pub beyond_limit: u64,
-    /// Of threads so near their end that they keep nothing any more, or inside the tracer.
+    /// Events of threads so near their end that they keep nothing any more, and events inside the
+    /// tracer.
     pub ending: u64,
 }
 
 impl Refused {
-    /// All of them.
+    /// The sum of both.
     pub fn all(self) -> u64 {
         self.beyond_limit + self.ending
     }

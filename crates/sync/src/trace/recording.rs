@@ -1,4 +1,4 @@
-//! From the beginning of a recording to its trace: who records, and what is kept.
+//! A recording from its beginning to its trace: which threads record, and how much is kept.
 
 use super::clock::{Moment, Scale, stamp};
 use super::ring::{INSTANT, Ring, Writer};
@@ -11,8 +11,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The number of the recording that is under way; 0 where there is none. What code looks at
-/// that may be traced, and nothing else: on a line of its own, that nobody writes meanwhile.
+/// The number of the recording that is under way; 0 if there is none. Traced code reads this and
+/// nothing else, so it has a line of its own, which nobody writes meanwhile.
 static CURRENT: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
@@ -27,10 +27,10 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
 
 /// The threads of the recording that is under way.
 struct Registry {
-    /// Recordings so far.
+    /// The number of recordings so far.
     recordings: u32,
     limits: Limits,
-    /// Threads that have recorded something, or would have.
+    /// The number of threads that have recorded something, or tried to.
     came: u32,
     threads: Vec<Entry>,
 }
@@ -53,16 +53,16 @@ struct Entry {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Events of a thread: the last ones are kept, so many or, up to one less than a power of
-    /// two, more. 40 bytes each, taken when the thread records its first event. Ordinarily
-    /// 16,383.
+    /// Events kept per thread: the last ones, at least so many (one less than a power of two). 40
+    /// bytes each, allocated when the thread records its first event. 16,383 by default.
     pub events: usize,
-    /// Threads, those that have ended too. Of later ones nothing is kept. Ordinarily 256.
+    /// Threads, including those that have ended. Nothing is kept of later ones. 256 by default.
     pub threads: usize,
 }
 
 impl Limits {
-    /// So many events of as many threads as have room in `bytes`; of one at least.
+    /// Limits of `events` events per thread, and of as many threads as fit into `bytes`, at least
+    /// one.
     ///
     /// ```
     /// use corelay_sync::trace::Limits;
@@ -87,9 +87,9 @@ impl Default for Limits {
     }
 }
 
-/// While it lives, the events of all threads of this process are recorded.
+/// A guard: while it lives, the events of all threads of this process are recorded.
 ///
-/// There is one at a time. Dropped without [`stop`](Self::stop), it leaves nothing.
+/// There is one at a time. If it is dropped without [`stop`](Self::stop), its events are discarded.
 #[derive(Debug)]
 #[must_use = "nothing is recorded any more when it is dropped"]
 pub struct Recording {
@@ -97,7 +97,7 @@ pub struct Recording {
     begin: Moment,
 }
 
-/// A recording is under way already.
+/// The error of starting a recording while one is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlreadyRecording;
 
@@ -109,24 +109,24 @@ impl fmt::Display for AlreadyRecording {
 
 impl std::error::Error for AlreadyRecording {}
 
-/// True while a recording is under way: for code that would have to do something to know what
-/// to record. One load and no order.
+/// Whether a recording is under way, for code that has to compute what it records. It costs one
+/// load and orders nothing.
 ///
-/// In the models it is never.
+/// In the models it is always false.
 #[inline(always)]
 pub fn is_on() -> bool {
     number() != 0
 }
 
-/// The number of the recording that is under way, 0 where there is none: for code that keeps
-/// something from one event to the next.
+/// The number of the recording that is under way, 0 if there is none. For code that keeps something
+/// from one event to the next.
 #[inline(always)]
 pub fn number() -> u32 {
     if MODEL {
         return 0;
     }
-    // Relaxed: a thread that learns of a recording goes to the registry, whose lock publishes
-    // all the rest.
+    // Relaxed: a thread that learns of a recording goes to the registry, whose lock publishes all
+    // the rest.
     CURRENT.load(Ordering::Relaxed)
 }
 
@@ -134,7 +134,7 @@ impl Recording {
     /// Begins to record.
     ///
     /// # Errors
-    /// Where a recording is under way.
+    /// If a recording is under way.
     pub fn start(limits: Limits) -> Result<Self, AlreadyRecording> {
         let mut registry = registry();
         // Relaxed: changed under the lock only.
@@ -155,7 +155,8 @@ impl Recording {
         })
     }
 
-    /// Ends the recording; what was recorded. Threads need not have ended, and take no notice.
+    /// Ends the recording and returns its trace. Threads need not have ended, and are not
+    /// disturbed.
     pub fn stop(self) -> Trace {
         let entries = self.end();
         let now = Moment::now();
@@ -169,7 +170,8 @@ impl Recording {
 }
 
 impl Recording {
-    /// The threads that have recorded something; none where it has been ended already.
+    /// Ends the recording and returns the threads that have recorded something; none if it has
+    /// ended already.
     fn end(&self) -> Vec<Entry> {
         let mut registry = registry();
         // Relaxed: changed under the lock only.
@@ -189,7 +191,7 @@ impl Drop for Recording {
 }
 
 fn registry() -> MutexGuard<'static, Registry> {
-    // Nothing in it is ever half done.
+    // A panic under the lock leaves nothing half done.
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -210,7 +212,7 @@ impl Entry {
                 }
             })
             .collect();
-        // A span is recorded when it ends, and goes before what lies in it.
+        // A span is recorded when it ends, but goes before the events inside it.
         events.sort_by_key(|event| (event.begin_ns, Reverse(event.duration_ns)));
         ThreadTrace {
             number: self.number,
@@ -222,14 +224,14 @@ impl Entry {
     }
 }
 
-/// A thread that has come to a recording: its number there, and its ring.
+/// A thread that has come to a recording: its number there, and its ring's writer.
 pub(super) struct Newcomer {
     pub(super) number: u32,
-    /// None where there were no rings left.
+    /// `None` if there were no rings left.
     pub(super) writer: Option<Writer>,
 }
 
-/// Takes the calling thread into `recording`; `None` where that has ended.
+/// Registers the calling thread in `recording`; `None` if that has ended.
 pub(super) fn register(recording: u32) -> Option<Newcomer> {
     let current = std::thread::current();
     let mut registry = registry();
@@ -262,7 +264,7 @@ pub(super) fn register(recording: u32) -> Option<Newcomer> {
     })
 }
 
-/// Gives thread `number` of `recording` another name, where it has a ring.
+/// Renames thread `number` of `recording`, if it has a ring.
 pub(super) fn rename(recording: u32, number: u32, name: String) {
     let mut registry = registry();
     // Relaxed: changed under the lock only.

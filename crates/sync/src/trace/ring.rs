@@ -1,28 +1,28 @@
-//! The ring that one thread's events lie in: the last ones, and a count of all.
+//! The ring of one thread's events: the last ones, and a count of all.
 //!
-//! One thread writes and never waits; anybody reads, whenever he likes, and gets no event that
-//! is half one and half another.
+//! One thread writes and never waits. Any thread reads at any time, and gets no event that is half
+//! one and half another.
 //!
 //! ```text
-//!   event n lies in place n % places            head: events recorded so far
+//!   event n lies in slot n % slots              head: events recorded so far
 //!
 //!   writer of event n                           reader
 //!     fence (Release)                             head (Acquire)          = h
-//!     words of place n % places (Relaxed)         words of all places (Relaxed)
+//!     words of slot n % slots (Relaxed)           words of all slots (Relaxed)
 //!     head := n + 1 (Release)                     fence (Acquire)
 //!                                                 head (Relaxed)          = h'
-//!                                                 keeps h' + 1 - places .. h
+//!                                                 keeps h' + 1 - slots .. h
 //! ```
-//! **No event is torn.** *Not too new:* the reader keeps events before `h` only, whose words
-//! were written before `head` became `h`, which it has acquired. *Not too old:* where a word
-//! that it has read belongs to a later event `n` in the same place, the writer's fence before
-//! that word and the reader's fence behind it make the reader see what the writer did before:
-//! `head` was `n` at least, so `h' >= n`, and the event looked for, `n - places` or older, lies
-//! before `h' + 1 - places`. It is left out, and so is one that is whole if the next event was
-//! about to take its place: of `places` events the reader may count on one less.
+//! **No event is torn.** *Not too new:* the reader keeps only events before `h`, whose words were
+//! written before `head` became `h`, which it has acquired. *Not too old:* suppose a word that it
+//! has read belongs to a later event `n` in the same slot. Then the writer's fence before that word
+//! and the reader's fence after it make the reader see what the writer did before: `head` was at
+//! least `n`, so `h' >= n`. The event looked for is `n - slots` or older, so it lies before
+//! `h' + 1 - slots` and is left out. An event that is whole is left out too if the next event was
+//! about to take its slot: of `slots` events the reader may count on one less.
 //!
-//! Every word is an atomic, so that a torn event would be a wrong picture and no undefined
-//! behaviour; and every mark that lies in a ring is a whole pointer to a `static`.
+//! Every word is an atomic, so a torn event would be a wrong picture and no undefined behaviour;
+//! and every mark in a ring is a whole pointer to a `static`.
 
 use super::mark::Mark;
 use crate::CachePadded;
@@ -30,10 +30,10 @@ use crate::facade::atomic::{AtomicPtr, AtomicU64, Ordering, fence, load_own};
 use crate::facade::sync::Arc;
 use std::ptr;
 
-/// Where an end would stand: the event is an instant.
+/// The end of an event that is an instant.
 pub(super) const INSTANT: u64 = u64::MAX;
 
-/// An event as it lies in a ring: stamps are ticks.
+/// An event as it is stored in a ring: stamps are ticks.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Raw {
@@ -43,11 +43,11 @@ pub struct Raw {
     pub args: [u64; 2],
 }
 
-/// A place in a ring.
+/// The slot of one event in a ring.
 #[derive(Debug)]
 struct EventSlot {
     mark: AtomicPtr<Mark>,
-    /// Begin, end, and the two numbers.
+    /// The begin, the end, and the two numbers.
     words: [AtomicU64; 4],
 }
 
@@ -60,36 +60,36 @@ impl EventSlot {
     }
 }
 
-/// A ring as its readers know it.
+/// A ring as its readers see it.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Ring {
-    /// Events recorded so far. On a line of its own: a reader that looks does not take the first
-    /// events with it.
+    /// Events recorded so far. On a line of its own, so that a reader that polls it does not take
+    /// the first events along.
     head: CachePadded<AtomicU64>,
-    /// As many as a power of two.
+    /// The slots; their number is a power of two.
     slots: Box<[EventSlot]>,
 }
 
-/// A ring as the one thread knows it that writes.
+/// The writing thread's handle to a ring.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Writer {
     ring: Arc<Ring>,
 }
 
-/// What a reader has found.
+/// The result of reading a ring.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Found {
-    /// Events recorded when it began to read.
+    /// The number of events recorded when the reading began.
     pub recorded: u64,
-    /// The last of them, the oldest first.
+    /// The last of these events, the oldest first.
     pub events: Vec<Raw>,
 }
 
 impl Writer {
-    /// A ring for the last `events` events or more, of the thread that keeps the writer.
+    /// A writer of a new ring for the last `events` events or more. It stays with one thread.
     pub fn new(events: usize) -> Self {
         let slots = (0..slots(events)).map(|_| EventSlot::new()).collect();
         Self {
@@ -105,26 +105,27 @@ impl Writer {
         &self.ring
     }
 
-    /// Records an event.
+    /// Records an event in the slot of the oldest.
     pub fn record(&mut self, event: Raw) {
         self.ring.record(|| event);
     }
 }
 
-/// Places for so many events, and the one that the next event takes: a power of two, which
-/// spares a division, or a second number to be kept.
+/// Slots for `events` events and for the one being written. A power of two spares a division, or a
+/// second number to be kept.
 fn slots(events: usize) -> usize {
     events.max(1).saturating_add(1).next_power_of_two()
 }
 
 impl Ring {
-    /// Memory of a ring for the last `events` events.
+    /// Bytes of a ring for the last `events` events.
     pub(super) fn bytes(events: usize) -> usize {
         slots(events).saturating_mul(size_of::<EventSlot>())
     }
 
-    /// Records an event in the place of the oldest. Its place is known before it is made, so that
-    /// nothing has to be looked up behind its stamp. Only on the thread that keeps the writer.
+    /// Records an event in the slot of the oldest. The slot is found before `event` takes its
+    /// stamp, so that nothing has to be looked up afterwards. Call it only on the thread that keeps
+    /// the writer.
     #[inline(always)]
     pub(super) fn record(&self, event: impl FnOnce() -> Raw) {
         let recorded = load_own(&self.head);
@@ -135,8 +136,8 @@ impl Ring {
             end,
             args: [first, second],
         } = event();
-        // Release: pairs with the Acquire fence of `read`. Whoever reads a word of this event sees
-        // that its predecessor has been recorded, and so which place is taken.
+        // Release: pairs with the Acquire fence of `read`. A thread that reads a word of this event
+        // sees that its predecessor has been recorded, and so which slot is taken.
         fence(Ordering::Release);
         // Relaxed, these five: published by the head.
         slot.mark
@@ -148,10 +149,10 @@ impl Ring {
         self.head.store(recorded + 1, Ordering::Release);
     }
 
-    /// The last events there are. On any thread, also while the writer writes.
+    /// Reads the last events. Any thread may call this, also while the writer writes.
     pub fn read(&self) -> Found {
         let slots = self.slots.len() as u64;
-        // Acquire: pairs with the Release of `record`; what was recorded is seen.
+        // Acquire: pairs with the Release of `record`; shows the recorded events.
         let recorded = self.head.load(Ordering::Acquire);
         let first = recorded.saturating_sub(slots);
         let read: Vec<_> = (first..recorded).map(|n| self.slot(n)).collect();
@@ -167,7 +168,7 @@ impl Ring {
         }
     }
 
-    /// What lies in the place of event `n`: perhaps half of one event and half of another.
+    /// Reads the slot of event `n`: perhaps half of one event and half of another.
     fn slot(&self, n: u64) -> Option<Raw> {
         let slot = &self.slots[(n % self.slots.len() as u64) as usize];
         // Relaxed, these five: `read` finds out whether they belong together.
@@ -175,7 +176,7 @@ impl Ring {
         let [begin, end, first, second] = &slot.words;
         let [begin, end, first, second] =
             [begin, end, first, second].map(|word| word.load(Ordering::Relaxed));
-        // SAFETY: null, or from a reference to a static: `record` stores nothing else.
+        // SAFETY: `record` stores only addresses of statics, and `new` null.
         let mark = unsafe { mark.cast_const().as_ref() }?;
         Some(Raw {
             mark,

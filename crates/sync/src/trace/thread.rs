@@ -1,7 +1,8 @@
-//! What a thread keeps of a recording: the way to its ring.
+//! A thread's way to its ring in the present recording.
 //!
-//! The way is a plain thread-local, without a destructor, so that an event finds its place by two
-//! loads and a comparison. What keeps the ring has one, and takes the way back first.
+//! The way is a plain thread-local without a destructor, so that an event finds its ring by two
+//! loads and a comparison. The owner of the ring, `KEPT`, has a destructor, which clears the way
+//! first.
 
 use super::Refused;
 use super::recording::{number, register, rename};
@@ -18,11 +19,11 @@ static ENDING: AtomicU64 = AtomicU64::new(0);
 /// The way to a thread's ring.
 #[derive(Clone, Copy)]
 struct Way {
-    /// 0: to none yet.
+    /// The recording that the ring belongs to; 0 before the first.
     recording: u32,
-    /// Of this thread, in that recording.
+    /// The thread's number in that recording.
     number: u32,
-    /// Null where there were no rings left.
+    /// Null if there were no rings left.
     ring: *const Ring,
 }
 
@@ -37,7 +38,7 @@ thread_local! {
     static KEPT: RefCell<Kept> = const { RefCell::new(Kept(None)) };
 }
 
-/// Keeps the ring that the way leads to.
+/// The owner of the ring that the way leads to.
 struct Kept(Option<Writer>);
 
 impl Drop for Kept {
@@ -46,8 +47,8 @@ impl Drop for Kept {
     }
 }
 
-/// Records what `event` says, on this thread, in the recording that was under way when the caller
-/// asked. `event` takes the stamp.
+/// Records `event` on this thread, in the recording that was under way when the caller asked.
+/// `event` takes the stamp.
 #[inline(always)]
 pub(super) fn record(recording: u32, event: impl FnOnce() -> Raw) {
     let mut way = WAY.try_with(Cell::get).unwrap_or(NOWHERE);
@@ -57,16 +58,16 @@ pub(super) fn record(recording: u32, event: impl FnOnce() -> Raw) {
             None => return,
         }
     }
-    // SAFETY: null, or of `KEPT`, which is only changed by `come`, here on this thread, and
-    // takes the way back when it ends.
+    // SAFETY: null, or the ring in `KEPT`. Only `come` changes `KEPT`, on this thread, and `KEPT`'s
+    // destructor clears the way first.
     match unsafe { way.ring.as_ref() } {
         Some(ring) => ring.record(event),
         None => refuse(&BEYOND_LIMIT),
     }
 }
 
-/// Registers this thread; `None` where the recording has ended, or the thread keeps nothing any
-/// more, or is here already (an allocator may record events too).
+/// Registers this thread. `None` if the recording has ended, if the thread can keep nothing any
+/// more, or if it is registering already (an allocator may record events too).
 #[cold]
 #[inline(never)]
 fn come(recording: u32) -> Option<Way> {
@@ -74,7 +75,7 @@ fn come(recording: u32) -> Option<Way> {
         let mut kept = kept.try_borrow_mut().ok()?;
         let new = register(recording);
         let _ = WAY.try_with(|way| way.set(NOWHERE));
-        // None: too late, which is no loss.
+        // None: the recording has ended, so nothing is lost.
         let new = new.map(|new| {
             *kept = Kept(None);
             kept.0 = new.writer;
@@ -104,7 +105,7 @@ fn refuse(why: &AtomicU64) {
     why.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What has been refused in this recording.
+/// The events that this recording has refused.
 pub(super) fn refused() -> Refused {
     // Relaxed, both: counts.
     Refused {
@@ -113,15 +114,15 @@ pub(super) fn refused() -> Refused {
     }
 }
 
-/// Another recording begins.
+/// Sets the counts of refused events to 0, for a new recording.
 pub(super) fn forget_refused() {
     // Relaxed, both: counts.
     BEYOND_LIMIT.store(0, Ordering::Relaxed);
     ENDING.store(0, Ordering::Relaxed);
 }
 
-/// Gives this thread another name in the recording that is under way, if there is one. Without,
-/// it has the name that it was spawned with.
+/// Renames this thread in the recording that is under way, if there is one. Otherwise the thread
+/// has the name that it was spawned with.
 ///
 /// ```
 /// use corelay_sync::trace::{Limits, Recording, name_thread};

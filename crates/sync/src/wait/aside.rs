@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_is_0_inside_and_raised_again_behind() {
+    fn the_count_is_0_inside_and_restored_after() {
         for _ in 0..3 {
             let mut ran = 0;
             unwinds(|| {

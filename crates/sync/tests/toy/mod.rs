@@ -1,5 +1,5 @@
-//! A coroutine scheduler of one thread, small enough to be seen through: what a fibre
-//! runtime does with the waiting seam, without the runtime.
+//! A coroutine scheduler of one thread, small enough to read at once. It uses the waiting seam as a
+//! fibre runtime does, without the runtime.
 
 use corelay_sync::wait::{
     Call, Cancelled, Context, CoroutineState, Errand, Host, Sleeper, Stop, Task, Token, Yielder,
@@ -12,17 +12,17 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// A coroutine; begins with its stand, by which it is known.
+/// A coroutine. It begins with its state, whose address identifies it.
 #[repr(C)]
 struct Body {
     stand: CoroutineState,
     toy: *const Toy,
-    /// Bottom and size.
+    /// The stack's bottom and size.
     stack: (usize, usize),
     coroutine: RefCell<Coroutine<(), Stop, ()>>,
 }
 
-/// The host that runs a body as a coroutine of a toy of its own.
+/// A host that runs a body as a coroutine of a new toy scheduler.
 #[allow(dead_code, reason = "not every test has a host")]
 pub(crate) fn host() -> Host {
     // SAFETY: the tests wait nowhere inside a thread-local's initialiser, destructor or scope.
@@ -36,17 +36,17 @@ fn run(body: Task, stack: Option<usize>) {
     toy.run();
 }
 
-/// Runs coroutines in turn; one that waits is left out until that is over.
+/// A scheduler that runs coroutines in turn, and leaves out those that wait.
 #[derive(Default)]
 pub(crate) struct Toy {
     ready: RefCell<VecDeque<Rc<Body>>>,
     stopped: RefCell<Vec<Rc<Body>>>,
-    /// Of some of them: what they wait for.
+    /// The tokens that coroutines wait for.
     tokens: RefCell<Vec<(*const Token, NonNull<CoroutineState>)>>,
     running: Cell<Option<NonNull<CoroutineState>>>,
-    /// Bytes of each.
+    /// The bytes of each stack.
     stack: Cell<Option<usize>>,
-    /// Times that a coroutine was suspended.
+    /// How many times a coroutine was suspended.
     pub(crate) suspensions: Cell<u64>,
 }
 
@@ -58,11 +58,11 @@ impl Toy {
     /// Adds a coroutine.
     pub(crate) fn add(&self, task: impl FnOnce() + 'static) {
         /// # Safety
-        /// As [`CoroutineState::new`] says.
+        /// The conditions that [`CoroutineState::new`] names for `go_on`.
         unsafe fn go_on(stand: NonNull<CoroutineState>) {
-            // SAFETY: a body begins with its stand, and lives.
+            // SAFETY: a body begins with its state, and lives while it has not ended.
             let toy = unsafe { stand.cast::<Body>().as_ref() }.toy;
-            // SAFETY: coroutines wait inside `Toy::run` alone.
+            // SAFETY: coroutines wait only inside `Toy::run`, which keeps the toy.
             unsafe { &*toy }.make_ready(stand);
         }
         let toy = std::ptr::from_ref(self);
@@ -72,21 +72,21 @@ impl Toy {
         };
         let bottom = room.limit().get();
         let stack = (bottom, room.base().get() - bottom);
-        // SAFETY: of `room`, which nobody has used.
+        // SAFETY: the stack belongs to `room`, and nothing has used it.
         unsafe { CoroutineState::prepare(stack) };
         let coroutine = Coroutine::with_stack(room, move |yielder: &Yielder, ()| {
-            // SAFETY: coroutines run inside `Toy::run` alone.
+            // SAFETY: coroutines run only inside `Toy::run`, which keeps the toy.
             let stand = unsafe { &*toy }.running.get().expect("it runs");
-            // SAFETY: the body lives while it runs.
+            // SAFETY: the toy keeps the body while it runs.
             let stand = unsafe { stand.as_ref() };
-            // SAFETY: its own.
+            // SAFETY: the coroutine calls this itself, with its own yielder.
             unsafe { stand.begin(yielder) };
             task();
-            // SAFETY: the last thing that it does.
+            // SAFETY: this is the last call that the coroutine makes.
             unsafe { stand.end() };
         });
         self.ready.borrow_mut().push_back(Rc::new(Body {
-            // SAFETY: it makes ready this one, which has stopped.
+            // SAFETY: `go_on` makes this coroutine ready, which has stopped.
             stand: unsafe { CoroutineState::new(go_on) },
             toy,
             stack,
@@ -117,41 +117,41 @@ impl Toy {
         let who = NonNull::from(&*body).cast::<CoroutineState>();
         self.running.set(Some(who));
         let resume = || body.coroutine.borrow_mut().resume(());
-        // SAFETY: it was ready, so it has stopped or not run yet.
+        // SAFETY: the coroutine was ready, so it has stopped or not run yet.
         let stop = unsafe { body.stand.during(body.stack, resume) };
         self.running.set(None);
         match stop {
-            // SAFETY: just now.
+            // SAFETY: the coroutine has just ended, and this is said once.
             CoroutineResult::Return(()) => unsafe { body.stand.ended() },
             CoroutineResult::Yield(stop) => {
                 self.suspensions.set(self.suspensions.get() + 1);
                 self.stopped.borrow_mut().push(body);
-                // SAFETY: ours; it has stopped.
+                // SAFETY: the coroutine has stopped, and this toy is its scheduler.
                 unsafe { stop.run(std::ptr::from_ref(self).cast(), who.cast()) };
             }
         }
     }
 
-    /// Stops the coroutine that runs; `after` must not panic.
+    /// Stops the running coroutine and runs `after` in the scheduler; `after` must not panic.
     fn stop_here(&self, after: impl FnOnce(&Self, NonNull<CoroutineState>)) {
         let running = self.running.get().expect("a coroutine runs");
         let mut after = Errand::new(move |toy: *const (), who: NonNull<()>| {
-            // SAFETY: as `resume` passes it.
+            // SAFETY: `resume` passes this toy and the stopped body.
             after(unsafe { &*toy.cast::<Self>() }, who.cast());
         });
-        // SAFETY: it stays in this frame, and does not unwind.
+        // SAFETY: the errand stays in this frame until the coroutine goes on, and does not unwind.
         let stop = unsafe { Stop::new(&mut after) };
-        // SAFETY: it lives.
+        // SAFETY: the running coroutine's state lives.
         let running = unsafe { running.as_ref() };
-        // SAFETY: it runs, and calls this.
+        // SAFETY: the coroutine runs here and calls this itself.
         unsafe { running.stop(stop) };
     }
 
-    /// Polls the sources and makes those ready whose token is set.
+    /// Polls the sources, and makes those coroutines ready whose token is set.
     fn collect(&self) -> bool {
         poll_sources();
         self.tokens.borrow_mut().retain(|&(token, who)| {
-            // SAFETY: the coroutine that waits keeps its token.
+            // SAFETY: the waiting coroutine keeps its token in its frame.
             let is_set = unsafe { &*token }.is_set();
             if is_set {
                 self.make_ready(who);
@@ -171,8 +171,8 @@ impl Toy {
     }
 }
 
-// SAFETY: `resume` says who runs; `make_ready` alone makes one ready that has stopped, by `go_on` or
-// by its token.
+// SAFETY: `resume` records which coroutine runs. Only `make_ready` makes a stopped one ready:
+// `go_on` calls it, or `poll` when its token is set.
 unsafe impl Context for Toy {
     fn wait(&self, _: Call, token: &Token) -> Result<(), Cancelled> {
         if token.subscribe(Sleeper::current().waker()) {

@@ -1,7 +1,8 @@
-//! Mutex and condition variable for the machine's threads, which must not block the process's.
+//! Mutex and condition variable for the machine's threads, which must not block the process's
+//! threads.
 //!
-//! The mutex is a word that is exchanged, as `std`'s is where nobody waits. The kernel's part,
-//! sleeping and waking, is not counted.
+//! The mutex is a word that is exchanged, as `std`'s is when nobody waits. Sleeping and waking,
+//! which the kernel does, are not counted.
 
 use super::atomic::AtomicBool;
 use super::cell::UnsafeCell;
@@ -13,18 +14,18 @@ use std::sync::LockResult;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// `std::sync::Mutex`, never poisoned.
+/// `std::sync::Mutex`, but never poisoned.
 #[derive(Default)]
 pub struct Mutex<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one thread at a time has the value (`held`), which may be any.
+// SAFETY: `held` lets one thread at a time reach the value, and `T: Send` allows any thread.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
-/// The mutex is held while this lives, on its thread: a value that may be sent need not be one that
-/// may be shared.
+/// Holds the mutex while it lives, on its thread: a value that may be sent need not be one that may
+/// be shared.
 pub struct MutexGuard<'a, T>(&'a Mutex<T>, PhantomData<*const ()>);
 
 impl<T> Mutex<T> {
@@ -39,16 +40,17 @@ impl<T> Mutex<T> {
     /// Waits for the mutex.
     ///
     /// # Errors
-    /// None; the type is that of `std`.
+    /// Never; the type is that of `std`.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        // Acquire: pairs with the Release of the guard's drop; the value as its last owner left it.
+        // Acquire: pairs with the Release of the guard's drop; shows the value as its last owner
+        // left it.
         while self.held.swap(true, Ordering::Acquire) {
             sleep(self.key());
         }
         Ok(MutexGuard(self, PhantomData))
     }
 
-    /// By which those who wait sleep.
+    /// The key by which waiters sleep.
     fn key(&self) -> usize {
         std::ptr::from_ref(&self.held).addr()
     }
@@ -58,14 +60,14 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the mutex is held.
+        // SAFETY: this guard holds the mutex, so no other thread reaches the value.
         self.0.value.with(|value| unsafe { &*value })
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the mutex is held.
+        // SAFETY: this guard holds the mutex, and `&mut self` makes this its only reference.
         self.0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
@@ -87,33 +89,34 @@ impl<T> fmt::Debug for Mutex<T> {
 /// `std::sync::Condvar`.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    /// Its address is the key; without a byte of its own it might have that of a neighbour.
+    /// A byte, so that the variable's address, which is the key, differs from its neighbour's.
     _byte: u8,
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition variable without waiters.
     pub const fn new() -> Self {
         Self { _byte: 0 }
     }
 
-    /// Lets go of the mutex and sleeps; has the mutex again when woken.
+    /// Releases the mutex and sleeps; takes the mutex again when woken.
     ///
     /// # Errors
-    /// None; the type is that of `std`.
+    /// Never; the type is that of `std`.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let mutex = guard.0;
-        // Nobody else runs between the two: who lets go of a line that it has does not wait.
+        // No other thread runs between the two: a thread that releases a line that it has does not
+        // wait.
         drop(guard);
         sleep(self.key());
         mutex.lock()
     }
 
-    /// As [`wait`](Self::wait) for one step: there is no time here, and who waits with a limit
-    /// looks again.
+    /// Waits as [`wait`](Self::wait) does, but for one step: there is no time here, and a waiter
+    /// with a limit looks again.
     ///
     /// # Errors
-    /// None.
+    /// Never.
     pub fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -126,12 +129,12 @@ impl Condvar {
         Ok((guard, ()))
     }
 
-    /// Wakes one.
+    /// Wakes one waiter.
     pub fn notify_one(&self) {
         wake_one(self.key());
     }
 
-    /// Wakes all.
+    /// Wakes all waiters.
     pub fn notify_all(&self) {
         wake_all(self.key());
     }

@@ -1,7 +1,7 @@
 //! The facade as `corelay-coherence`: a machine that counts the lines that its threads move.
 //!
-//! Every type is as large as in the facade of `std`, so that every layout is the shipped one,
-//! but for [`sync::Mutex`], which is not on any path that is counted.
+//! Every type is as large as in the facade of `std`, so that every layout is the shipped one. The
+//! one exception is [`sync::Mutex`], which is on no path that is counted.
 
 mod lock;
 mod words;
@@ -14,13 +14,13 @@ pub mod atomic {
         AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
     };
 
-    /// Nothing: threads take turns, each seeing all that those before it did.
+    /// Does nothing: threads take turns, and each sees everything that was done before.
     #[inline(always)]
     pub fn fence(_order: Ordering) {}
 
     /// The value of a word that only this thread writes.
     pub fn load_own(word: &AtomicU64) -> u64 {
-        // Relaxed: our own.
+        // Relaxed: only this thread writes the word.
         word.load(Ordering::Relaxed)
     }
 }
@@ -36,7 +36,7 @@ pub mod cell {
 pub mod hint {
     pub use corelay_coherence::pause as spin_loop;
 
-    /// Says that a waiter has looked `times` times without success. Here it is nothing.
+    /// Says that a waiter has looked `times` times without success. Here it does nothing.
     pub fn in_vain(_times: u32) {}
 }
 
@@ -53,7 +53,7 @@ pub mod thread {
         /// Waits for the thread's end.
         ///
         /// # Errors
-        /// Its panic.
+        /// The thread's panic.
         pub fn join(self) -> std::thread::Result<T> {
             self.0.join()
         }
@@ -71,7 +71,7 @@ pub mod sync {
     pub use std::sync::Arc;
 }
 
-/// Plain memory, told by address.
+/// Accesses to plain memory, reported by address.
 pub mod memory {
     use corelay_coherence::{Access, access};
 

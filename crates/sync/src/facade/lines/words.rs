@@ -1,15 +1,15 @@
-//! Atomics and cells that say what is done to them.
+//! Atomics and cells that report each access to the machine.
 
 use corelay_coherence::{Access, access};
 use std::sync::atomic::Ordering;
 
-/// Tells the machine of the word or cell at `place`.
+/// Reports an access to the word or cell at `place`.
 fn tell<T: ?Sized>(place: &T, what: Access) {
     let address = std::ptr::from_ref(place).addr();
     access(address, size_of_val(place), what);
 }
 
-/// One atomic type: what all have.
+/// Defines an atomic type, with the operations that all atomic types have.
 macro_rules! word {
     ($(#[$attr:meta])* $name:ident $(<$p:ident>)?, $inner:ty, $value:ty) => {
         $(#[$attr])*
@@ -41,7 +41,7 @@ macro_rules! word {
                 self.0.store(value, order);
             }
 
-            /// Writes the word and returns what it was.
+            /// Writes the word and returns its old value.
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
                 tell(self, Access::Exchange);
                 self.0.swap(value, order)
@@ -50,7 +50,7 @@ macro_rules! word {
             /// Writes the word if it is `current`.
             ///
             /// # Errors
-            /// What it is instead.
+            /// The word's value, if it is not `current`.
             pub fn compare_exchange(
                 &self,
                 current: $value,
@@ -62,11 +62,11 @@ macro_rules! word {
                 self.0.compare_exchange(current, new, success, failure)
             }
 
-            /// As [`compare_exchange`](Self::compare_exchange): it never fails for nothing
-            /// here.
+            /// Writes the word if it is `current`, as [`compare_exchange`](Self::compare_exchange)
+            /// does: here it never fails spuriously.
             ///
             /// # Errors
-            /// What it is instead.
+            /// The word's value, if it is not `current`.
             pub fn compare_exchange_weak(
                 &self,
                 current: $value,
@@ -80,7 +80,7 @@ macro_rules! word {
     };
 }
 
-/// What numbers have beside it.
+/// Defines an atomic number, with the operations that only numbers have.
 macro_rules! number {
     ($name:ident, $value:ty) => {
         word!(
@@ -91,13 +91,13 @@ macro_rules! number {
         );
 
         impl $name {
-            /// Adds, and returns what the word was.
+            /// Adds to the word and returns its old value.
             pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 tell(self, Access::Exchange);
                 self.0.fetch_add(value, order)
             }
 
-            /// Subtracts, and returns what the word was.
+            /// Subtracts from the word and returns its old value.
             pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
                 tell(self, Access::Exchange);
                 self.0.fetch_sub(value, order)
@@ -124,8 +124,8 @@ word!(
     *mut T
 );
 
-/// `std::cell::UnsafeCell` with the access methods of the model checkers. Whoever gets a
-/// pointer for reading counts as reading all of the value, for writing as writing all of it.
+/// `std::cell::UnsafeCell` with the access methods of the model checkers. Getting a pointer for
+/// reading counts as reading the whole value; getting one for writing counts as writing it.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct UnsafeCell<T: ?Sized>(std::cell::UnsafeCell<T>);
@@ -156,8 +156,8 @@ impl<T: ?Sized> UnsafeCell<T> {
     }
 }
 
-/// Where the value lies, for who says to [`memory`](super::memory) what it does there: nothing
-/// is done by asking.
+/// The address of the value, for code that tells [`memory`](super::memory) what it does there.
+/// Asking for it counts as no access.
 pub fn place_of<T>(cell: &UnsafeCell<T>) -> *mut T {
     cell.0.get()
 }

@@ -1,10 +1,10 @@
-//! May this machine's counters order what its CPUs do?
+//! Whether this machine's counters can order what its CPUs do.
 
 use corelay_sync::{TickSource, counter, ticks_source};
 use corelay_topology::Facts;
 use std::fmt;
 
-/// What is known about this machine's counter before anything is measured.
+/// The facts about this machine's counter that are known without measuring.
 ///
 /// ```
 /// use corelay_clock::Fitness;
@@ -18,36 +18,36 @@ use std::fmt;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Fitness {
-    /// The counter, or why none may be used.
+    /// The counter, or the reason why none may be used.
     pub source: TickSource,
-    /// By what the kernel keeps time, where it says so.
+    /// The kernel's clock source, if it names one.
     pub clock_source: Option<String>,
-    /// The hypervisor, where one is seen.
+    /// The hypervisor, if one is detected.
     pub hypervisor: Option<String>,
-    /// What the counter shows now, where it may be read.
+    /// The counter's value now, if it may be read.
     pub count: Option<u64>,
 }
 
-/// Why a counter cannot be a clock.
+/// The reason why a counter cannot be a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// Nobody vouches for it: it is not invariant, or the kernel does not keep time by it.
+    /// Nobody vouches for the counter: it is not invariant, or the kernel does not keep time by it.
     Counter {
         /// A clause: "the kernel keeps time by kvm-clock".
         because: String,
-        /// The hypervisor, where one is seen.
+        /// The hypervisor, if one is detected.
         hypervisor: Option<String>,
     },
-    /// It stands where a [`Time`](crate::Time) ends, beyond 2^62.
+    /// The counter is beyond 2^61, too near the largest [`Time`](crate::Time), which is below 2^62.
     Count {
-        /// What it shows.
+        /// The counter's value.
         ticks: u64,
     },
 }
 
 impl Fitness {
-    /// Looks at this machine.
+    /// Collects the facts about this machine.
     pub fn probe() -> Self {
         let facts = Facts::current();
         Self {
@@ -58,10 +58,10 @@ impl Fitness {
         }
     }
 
-    /// Whether the counter can be a clock, as far as it is known without measuring.
+    /// Whether the counter can be a clock, as far as that is known without measuring.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     pub fn verdict(&self) -> Result<(), Unfit> {
         if let TickSource::SharedCounter { because } = &self.source {
             return Err(Unfit::Counter {
@@ -70,7 +70,7 @@ impl Fitness {
             });
         }
         match self.count {
-            // Two bits are left to the algorithms, and 2^61 ticks to the years to come.
+            // Algorithms use two bits of the word, and 2^61 ticks are left to count.
             Some(ticks) if ticks >= 1 << 61 => Err(Unfit::Count { ticks }),
             _ => Ok(()),
         }

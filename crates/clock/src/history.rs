@@ -1,15 +1,15 @@
-//! What this machine's boundary was before, kept in a file.
+//! Earlier boundaries of this machine, kept in a file.
 //!
-//! A stored boundary never takes the place of a measurement: it may only **raise** a fresh one,
-//! and only where it is of this machine and this boot, for a restart begins the counters anew.
+//! A stored boundary never takes the place of a measurement. It may only **raise** a fresh one, and
+//! only if it belongs to this machine and this boot, for a restart begins the counters anew.
 //! Records of earlier boots are kept to be looked at.
 //!
-//! Whatever stands in the file, it obeys the limits of the calibrator that measured the fresh one: a
-//! record that says more is not used, with a reason ([`History::passed_over`]). Otherwise one line in a
-//! file could have every update wait for years.
+//! Whatever the file says, it obeys the limits of the calibrator that measured the fresh boundary:
+//! a record beyond them is not used, with a reason ([`History::passed_over`]). Otherwise one line
+//! in a file could make every update wait for years.
 //!
-//! A file that is damaged, or another machine's, is an error that says so, and is neither used nor
-//! written over.
+//! A file that is damaged, or of another machine, is an error that says so, and is neither used nor
+//! overwritten.
 
 use crate::Ordo;
 use crate::calibrate::{self, Calibration};
@@ -20,33 +20,34 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fmt, fs, io};
 
-/// The number that the file begins with, of its format. Records of format 1 say nothing of movement.
+/// The number of the file's format, with which the file begins. Records of format 1 say nothing of
+/// movement.
 const FORMAT: u32 = 2;
 
-/// Ticks per nanosecond that some counter may have: from 1 MHz to 100 GHz.
+/// The rates that a counter may have, in ticks per nanosecond: from 1 MHz to 100 GHz.
 const RATES: RangeInclusive<f64> = 1e-3..=100.0;
 
-/// By which share a counter's rate may be another one in a record of the same boot. Each is known to a
-/// few parts in a thousand.
+/// The share by which two records of one boot may differ in the counter's rate. Each rate is known
+/// to a few parts in a thousand.
 const SAME: f64 = 0.02;
 
-/// Records kept; the oldest make way.
+/// Records kept; the oldest are dropped.
 const MAX_RECORDS: usize = 200;
 
-/// Which machine this is, since when.
+/// A machine and its present run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// What the machine keeps over restarts.
+    /// A name that the machine keeps over restarts.
     pub machine: String,
-    /// What the system calls its present run.
+    /// The system's name for its present run.
     pub boot: String,
 }
 
 impl Identity {
-    /// This machine and its boot.
+    /// The identity of this machine and its boot.
     ///
     /// # Errors
-    /// Where the system does not name its boot.
+    /// If the system does not name its boot.
     pub fn current() -> Result<Self, HistoryError> {
         let read = |file: &str| {
             let text = fs::read_to_string(file).ok()?;
@@ -73,29 +74,29 @@ impl Identity {
     }
 }
 
-/// One calibration.
+/// The record of one calibration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Record {
-    /// When it ended, in seconds since 1970.
+    /// The moment when it ended, in seconds since 1970.
     pub unix_s: u64,
-    /// The boot it belongs to.
+    /// The boot that it belongs to.
     pub boot: String,
     /// The CPUs measured.
     pub cpus: Vec<usize>,
-    /// True where not every pair was measured.
+    /// Whether some pairs were composed instead of measured.
     pub composed: bool,
     /// The largest offset, in ticks.
     pub largest_ticks: i64,
     /// The step of the counter, in ticks.
     pub step_ticks: u64,
-    /// How far an offset moved while it was measured, in ticks.
+    /// The distance that an offset moved while it was measured, in ticks.
     #[serde(default)]
     pub moved_ticks: u64,
-    /// The boundary that followed, in ticks.
+    /// The resulting boundary, in ticks.
     pub boundary_ticks: u64,
-    /// Ticks per nanosecond.
+    /// The counter's rate, in ticks per nanosecond.
     pub ticks_per_ns: f64,
 }
 
@@ -120,7 +121,7 @@ impl Record {
         }
     }
 
-    /// Why its numbers cannot have come from a calibration.
+    /// The reason why these numbers cannot have come from a calibration, if there is one.
     fn fault(&self) -> Option<String> {
         let boundary = calibrate::boundary(self.largest_ticks, self.step_ticks, self.moved_ticks);
         if self.boundary_ticks != boundary {
@@ -138,7 +139,7 @@ impl Record {
         (self.cpus.len() < 2).then(|| "an offset takes two CPUs".to_owned())
     }
 
-    /// Why it does not count beside a fresh calibration.
+    /// The reason why this record does not count beside a fresh calibration, if there is one.
     fn passed_over(&self, found: &Calibration) -> Option<String> {
         let (then, now) = (self.ticks_per_ns, found.rate.ticks_per_ns);
         if (then / now - 1.0).abs() > SAME {
@@ -157,15 +158,15 @@ impl Record {
     }
 }
 
-/// Why a history cannot be used.
+/// The reason why a history cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HistoryError {
     /// The file cannot be read or written.
     File(PathBuf, io::Error),
-    /// It holds something else than a history.
+    /// The file holds something other than a history.
     Damaged(PathBuf, String),
-    /// It is another machine's, which this names.
+    /// The file is of another machine, which this names.
     Foreign(PathBuf, String),
     /// The system does not name its boot, so no history can be tied to it.
     NoBoot,
@@ -198,10 +199,10 @@ struct File {
 }
 
 impl History {
-    /// What the file holds; nothing where there is none.
+    /// Opens the history in a file; an empty one if there is no file.
     ///
     /// # Errors
-    /// Where it cannot be read, is damaged, or is another machine's.
+    /// If the file cannot be read, is damaged, or is of another machine.
     pub fn open(path: impl Into<PathBuf>, identity: Identity) -> Result<Self, HistoryError> {
         let path = path.into();
         let records = read(&path, &identity.machine)?;
@@ -212,7 +213,7 @@ impl History {
         })
     }
 
-    /// Where it is kept.
+    /// The path of the history's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -222,7 +223,7 @@ impl History {
         &self.records
     }
 
-    /// True for records that may raise a boundary now.
+    /// Whether the record is of this boot, so that it may raise a boundary now.
     pub fn is_of_this_boot(&self, record: &Record) -> bool {
         record.boot == self.identity.boot
     }
@@ -233,15 +234,16 @@ impl History {
         now.map(|record| record.boundary_ticks).max()
     }
 
-    /// The records of this boot that do not count beside a fresh calibration, each with the reason:
-    /// its own limit, and rate, are those that a stored boundary has to obey.
+    /// The records of this boot that do not count beside a fresh calibration, each with the reason.
+    /// A stored boundary has to obey the fresh calibration's limit and rate.
     pub fn passed_over(&self, found: &Calibration) -> impl Iterator<Item = (&Record, String)> {
         let now = self.records.iter().filter(|r| self.is_of_this_boot(r));
         now.filter_map(move |record| Some((record, record.passed_over(found)?)))
     }
 
-    /// The clock of a fresh calibration, which is added to the history; its boundary is the
-    /// largest that this boot has seen, of those that [count](Self::passed_over).
+    /// Makes a clock from a fresh calibration and adds the calibration to the history. The clock's
+    /// boundary is the largest that this boot has on record, apart from records that are [passed
+    /// over](Self::passed_over).
     pub fn clock(&mut self, found: Calibration) -> Ordo {
         self.add(Record::of(&found, &self.identity.boot));
         let now = self.records.iter().filter(|r| self.is_of_this_boot(r));
@@ -252,10 +254,11 @@ impl History {
         clock
     }
 
-    /// Writes the file: all of it, or it is as it was. What others have added meanwhile is kept.
+    /// Writes the file as a whole, or leaves it as it was. Records that others have added meanwhile
+    /// are kept.
     ///
     /// # Errors
-    /// Where it cannot be written, or has been damaged meanwhile.
+    /// If the file cannot be written, or has been damaged meanwhile.
     pub fn save(&mut self) -> Result<(), HistoryError> {
         for record in read(&self.path, &self.identity.machine)? {
             self.add(record);
@@ -280,7 +283,7 @@ impl History {
             .and_then(|()| fs::write(&beside, text + "\n"))
             .and_then(|()| fs::rename(&beside, &self.path));
         written.map_err(|error| {
-            // It may not be there; the error to report is the first.
+            // The temporary file may not exist; the error to report is the first.
             let _ = fs::remove_file(&beside);
             failed(error)
         })
@@ -292,7 +295,7 @@ impl History {
         }
     }
 
-    /// Leaves out the oldest, but never this boot's largest.
+    /// Drops the oldest records, but never this boot's largest.
     fn thin(&mut self) {
         let largest = self.largest();
         while self.records.len() > MAX_RECORDS {
@@ -411,7 +414,7 @@ mod tests {
         assert_eq!(first.largest(), None);
         learnt(&mut first, 400);
         first.save().unwrap();
-        // Saved by another process in between.
+        // Another process saves in between.
         let mut other = History::open(&path, identity("m", "1")).unwrap();
         learnt(&mut other, 100);
         other.save().unwrap();
@@ -419,7 +422,7 @@ mod tests {
         first.save().unwrap();
         let again = History::open(&path, identity("m", "1")).unwrap();
         assert_eq!((again.records().len(), again.largest()), (3, Some(500)));
-        // After a restart they are there to be looked at.
+        // After a restart the records are still there to be looked at.
         let mut later = History::open(&path, identity("m", "2")).unwrap();
         assert_eq!((later.records().len(), later.largest()), (3, None));
         if crate::Fitness::probe().verdict().is_ok() {
@@ -432,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_foreign_is_said_and_left() {
+    fn a_damaged_or_foreign_file_is_an_error_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clock.json");
         let mut history = History::open(&path, identity("m", "1")).unwrap();
@@ -477,8 +480,8 @@ mod tests {
         assert_eq!(read.records(), history.records());
     }
 
-    /// Whatever a file says: it is refused, or passed over, or the boundary is one that a calibration may
-    /// find.
+    /// Whatever a file says, its record is refused or passed over, or the boundary is one that a
+    /// calibration may find.
     #[test]
     fn a_record_obeys_the_limits_of_a_calibration() {
         let folder = tempfile::tempdir().unwrap();
@@ -530,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_way_but_not_the_largest() {
+    fn the_oldest_records_are_dropped_but_not_the_largest() {
         let mut history = History::open("/nowhere/at/all", identity("m", "1")).unwrap();
         learnt(&mut history, 4_000);
         for largest in 0..400 {

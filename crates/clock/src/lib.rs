@@ -23,29 +23,31 @@
 //! ```
 //!
 //! # When not to use it
-//! * Few cores, or few commits: [`Logical`] is exact and nobody waits.
+//! * Few cores, or few commits: [`Logical`] is exact, and its callers never wait.
 //! * To measure durations: [`std::time::Instant`] is for that.
 //! * Across processes or machines: a boundary is measured for the CPUs of one process.
 //!
 //! # Guarantees
-//! * **Order**: what [`Clock`] promises, on every pair of the CPUs that were measured; void after a
-//!   suspend, a restored snapshot, a move to another host, CPUs switched on later ([`Ordo`]).
-//! * **Refusal**: where the counters cannot be a clock, or there is one CPU, [`Ordo`] is an error
-//!   that says why, never a guess. [`Logical`] is always there.
-//! * **Waiting**: [`after`](Clock::after) at most until the boundary is over twice; a time that is
-//!   not of this clock panics in place of a wait without end. Nothing else waits.
-//! * **Threads and fibres**: no state of a thread; a fibre may go on on another thread between
-//!   two calls.
-//! * **Memory, idle cost**: two cache lines a clock; none, unless a [`Watchdog`] is started.
+//! * **Order**: [`Clock`]'s promises hold for every pair of the CPUs that were measured. They are
+//!   void after a suspend, a restored snapshot, a move to another host, or for CPUs switched on
+//!   later ([`Ordo`]).
+//! * **Refusal**: if the counters cannot be a clock, or there is one CPU, [`Ordo`] is an error that
+//!   says why, never a guess. [`Logical`] is always available.
+//! * **Waiting**: [`after`](Clock::after) waits for twice the boundary at most. For a time of
+//!   another clock it panics instead of waiting without end. Nothing else waits.
+//! * **Threads and fibres**: clocks keep no state of a thread. A fibre may go on on another thread
+//!   between two calls.
+//! * **Memory, idle cost**: two cache lines per clock; no idle cost unless a [`Watchdog`] is
+//!   started.
 //!
 //! # How it works
 //! | module | idea |
 //! |---|---|
-//! | `ordo` | the comparison; which instructions each draw is, and why |
+//! | `ordo` | the comparison; the instructions of each draw, and why |
 //! | `calibrate` | the boundary: offsets between every ordered pair of CPUs, and whether they move |
-//! | `fitness` | may the counters be used at all |
+//! | `fitness` | whether the counters can be used at all |
 //! | `history` | boundaries of earlier calibrations, in a file; they may only raise |
-//! | `watchdog` | do the counters still run as they did |
+//! | `watchdog` | whether the counters still run as they did |
 //! | `rate` | nanoseconds and their error |
 //! | `logical`, `skewed` | one counter; a clock that is wrong on purpose, for tests |
 #![forbid(unsafe_code)]
@@ -72,65 +74,66 @@ pub use skewed::{Skewed, SkewedBuilder};
 pub use time::{Order, Time};
 pub use watchdog::{Drift, Watchdog};
 
-/// Gives out times and says which of two was first.
+/// A source of times, which also says which of two times was first.
 ///
 /// # What algorithms may rely on
-/// * **Certain means certain.** `cmp(a, b) == Before` only where the draw of `a` came before the
-///   draw of `b` in real time, on whichever cores.
-/// * **A reader of a later time sees what was announced.** If a thread stored something, then drew
-///   `w` by [`commit_time`](Self::commit_time), and another thread drew `r` by
-///   [`read_time`](Self::read_time) with `cmp(w, r) == Before`, then what the other thread loads
-///   afterwards is what was stored, or newer.
-/// * Times of one thread never decrease *certainly*: a later one is never before an earlier one by
-///   [`cmp`](Self::cmp). As bare numbers they do not decrease while the thread stays on its CPU; on
-///   another one, to which the system or a fibre's cluster has moved it, the counter may be behind by
-///   up to the [boundary](Self::boundary), and the two are uncertain. [`after`](Self::after) and
-///   [`wait_out`](Self::wait_out) hold across the move. Of [`Logical`] no number ever decreases.
+/// * **Certain means certain.** `cmp(a, b) == Before` only if the draw of `a` came before the draw
+///   of `b` in real time, on whichever cores.
+/// * **A reader of a later time sees what was announced.** Suppose a thread stored something, then
+///   drew `w` by [`commit_time`](Self::commit_time), and another thread drew `r` by
+///   [`read_time`](Self::read_time) with `cmp(w, r) == Before`. Then the other thread's later loads
+///   return what was stored, or newer.
+/// * Times of one thread never decrease *certainly*: by [`cmp`](Self::cmp) a later one is never
+///   before an earlier one. As bare numbers they do not decrease while the thread stays on its CPU.
+///   If the system or a fibre's cluster moves it to another CPU, the counter there may be behind by
+///   up to the [boundary](Self::boundary), and the two times are uncertain. [`after`](Self::after)
+///   and [`wait_out`](Self::wait_out) hold across the move. [`Logical`]'s numbers never decrease.
 ///
-/// # What they may not
-/// A time drawn says nothing to who has not seen it. A writer **announces before it draws**: it
-/// first makes its objects visibly pending, then draws, then publishes the time; a reader that
-/// meets a pending object waits, helps or aborts.
+/// # What algorithms may not rely on
+/// A time that was drawn but not published tells other threads nothing. So a writer **announces
+/// before it draws**: it first makes its objects visibly pending, then draws, then publishes the
+/// time. A reader that meets a pending object waits, helps or aborts.
 pub trait Clock: Send + Sync {
-    /// The time, for the least that it can be had: in no order to the loads and stores around it.
+    /// Draws a time as cheaply as possible: in no order to the loads and stores around it.
     fn now(&self) -> Time;
 
-    /// The time a reader begins at: earlier loads have their values, later loads and stores have
-    /// not begun.
+    /// Draws the time at which a reader begins: earlier loads have their values, later loads and
+    /// stores have not begun.
     fn read_time(&self) -> Time;
 
-    /// The time a writer commits at: drawn when all that this thread has stored can be seen by
-    /// every thread, and certainly after `floor`. Later loads and stores have not begun. No other
+    /// Draws the time at which a writer commits, certainly after `floor`. At the draw every thread
+    /// can see all that this thread has stored; later loads and stores have not begun. No other
     /// thread's commit time is equal to it, except by clocks that call equal times uncertain.
     fn commit_time(&self, floor: Time) -> Time;
 
-    /// As [`commit_time`](Self::commit_time), of a thread that announced by an atomic
-    /// read-modify-write (it took a lock, it swapped a word): what it had stored by then, that
-    /// included, can be seen by every thread. Stores behind it may still wait. Where the
+    /// Draws a commit time as [`commit_time`](Self::commit_time) does, for a thread that announced
+    /// by an atomic read-modify-write (it took a lock, it swapped a word). Every thread can see the
+    /// announcement and what was stored before it. Stores after it may still wait. If the
     /// announcement has drained the stores already, they are not drained again.
     #[inline(always)]
     fn announced_time(&self, floor: Time) -> Time {
         self.commit_time(floor)
     }
 
-    /// A time certainly after `t`: `cmp(t, after(t)) == Before` (the paper's `new_time`). Waits for
-    /// it where it has to, at most twice the boundary if `t` was drawn from this clock.
+    /// Draws a time certainly after `t`: `cmp(t, after(t)) == Before` (the paper's `new_time`). If
+    /// it has to wait, then for twice the boundary at most, provided that `t` was drawn from this
+    /// clock.
     fn after(&self, t: Time) -> Time;
 
-    /// The time of an update that is going to be [waited out](Self::wait_out): drawn behind all that
-    /// this thread has loaded. What it has stored may not be seen yet.
+    /// Draws the time of an update that is going to be [waited out](Self::wait_out), after
+    /// everything that this thread has loaded. Other threads may not see yet what it has stored.
     #[inline(always)]
     fn update_time(&self) -> Time {
         self.commit_time(Time::ZERO)
     }
 
-    /// Waits until every time that anybody draws from now on is greater, as a bare number, than `t`,
-    /// a time drawn by [`update_time`](Self::update_time): then of two updates that came one after
-    /// the other, the later one has the greater time. At most twice the boundary from the draw;
-    /// nothing where updates' times are drawn in one order.
+    /// Waits until every time that any thread draws from now on is greater, as a bare number, than
+    /// `t`, which was drawn by [`update_time`](Self::update_time). Then of two updates, one after
+    /// the other, the later has the greater time. Waits for twice the boundary at most, counted
+    /// from the draw. Does not wait if the clock draws all updates' times in one order.
     ///
     /// # Panics
-    /// Where the clock stands still, in place of a wait without end.
+    /// If the clock stands still, instead of waiting without end.
     #[inline(always)]
     fn wait_out(&self, t: Time) {
         let (mut last, mut looks) = (t, 0);
@@ -148,17 +151,17 @@ pub trait Clock: Send + Sync {
         }
     }
 
-    /// Which was first (the paper's `cmp_time`).
+    /// Says which of two times was first (the paper's `cmp_time`).
     fn cmp(&self, a: Time, b: Time) -> Order;
 
-    /// True where `a` was certainly before `b`.
+    /// Whether `a` was certainly before `b`.
     #[inline(always)]
     fn is_before(&self, a: Time, b: Time) -> bool {
         self.cmp(a, b) == Order::Before
     }
 
-    /// A time of this clock that is below the answer was certainly before `t`: for who compares many
-    /// with one. Good for as long as the boundary is not raised.
+    /// A threshold for comparing many times with `t`: a time of this clock was certainly before `t`
+    /// if it is below the threshold. Valid as long as the boundary is not raised.
     ///
     /// ```
     /// use corelay_clock::{Clock, SkewedBuilder, Time};
@@ -174,18 +177,19 @@ pub trait Clock: Send + Sync {
         Time::from_raw(t.raw().saturating_sub(self.boundary()))
     }
 
-    /// Times that differ by no more than this are uncertain; in the clock's own units.
+    /// The boundary: times that differ by no more than this are uncertain. In the clock's own
+    /// units.
     fn boundary(&self) -> u64;
 
-    /// Tells the clock that it is wrong: `seen` was drawn before `now`, in real time, and is certainly
-    /// after it. Algorithms call this where they find it out; see `beyond` in their counts.
+    /// Tells the clock that it is wrong: `seen` was drawn before `now`, in real time, but is
+    /// certainly after it. Algorithms call this when they notice it, and count it as `beyond`.
     ///
     /// [`Ordo`] raises its boundary. Does nothing unless overridden.
     fn met_beyond(&self, seen: Time, now: Time) {
         let _ = (seen, now);
     }
 
-    /// See [`is_exact`].
+    /// Whether the clock is exact: see [`is_exact`].
     #[doc(hidden)]
     #[inline(always)]
     fn exact(&self, _: sealed::Ours) -> bool {
@@ -193,21 +197,24 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// Equal readings in a row after which a clock counts as one that stands still: a tenth of a second and more.
+/// Equal readings in a row after which a clock counts as standing still: at least a tenth of a
+/// second.
 const STILL: u32 = 1 << 24;
 
-/// True where one word that all commits change gives out all times, so that a time read behind a
-/// commit's draw is the greater number, never an equal one: [`Logical`]. More than a boundary of
-/// 0, which may be raised, and by which equal times of different threads are uncertain still.
+/// Whether one word that all commits change gives out all times, so that a time read after a
+/// commit's draw is always the greater number, never an equal one. True for [`Logical`]. A boundary
+/// of 0 is less than this: it may be raised, and equal times of different threads are still
+/// uncertain by it.
 ///
-/// No clock from outside of this crate can say it of itself, so memory may rest on it.
+/// No clock outside this crate can claim it, so memory safety may rest on it.
 #[inline(always)]
 pub fn is_exact<C: Clock + ?Sized>(clock: &C) -> bool {
     clock.exact(sealed::Ours)
 }
 
 mod sealed {
-    /// Who cannot name it can neither override nor call what takes it.
+    /// A type that other crates cannot name. So they can neither override nor call a method that
+    /// takes it.
     #[derive(Clone, Copy, Debug)]
     pub struct Ours;
 }

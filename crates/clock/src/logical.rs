@@ -6,18 +6,18 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 
 /// One shared counter that every commit increments.
 ///
-/// Exact: nothing is ever uncertain but two reads between the same commits. Every commit moves the
-/// counter's cache line to its core, and every reader fetches it afterwards.
+/// It is exact: only two reads between the same commits are uncertain. Every commit moves the
+/// counter's cache line to its core, and every reader fetches the line afterwards.
 ///
-/// Commits have even times, reads odd ones: a read that has seen a commit's increment is later than
-/// it, one that has not is earlier, and no two comparisons need "or equal".
+/// Commits have even times, reads odd ones. A read that has seen a commit's increment is later than
+/// the commit, any other is earlier, and no comparison needs "or equal".
 #[derive(Debug)]
 pub struct Logical {
     commits: CachePadded<AtomicU64>,
 }
 
 impl Logical {
-    /// A clock that stands at its beginning.
+    /// A clock at its first time.
     pub fn new() -> Self {
         Self {
             commits: CachePadded::new(AtomicU64::new(2)),
@@ -34,8 +34,8 @@ impl Default for Logical {
 impl Clock for Logical {
     #[inline(always)]
     fn now(&self) -> Time {
-        // Acquire: pairs with the increment of each commit that it counts, whose announcements
-        // are then seen.
+        // Acquire: pairs with the increment of each commit that it counts, and shows their
+        // announcements.
         Time::from_raw(self.commits.load(Ordering::Acquire) | 1)
     }
 
@@ -46,8 +46,8 @@ impl Clock for Logical {
 
     #[inline(always)]
     fn commit_time(&self, floor: Time) -> Time {
-        // AcqRel: publishes the announcements of this commit to later reads and commits, and takes
-        // those of earlier ones.
+        // AcqRel: publishes the announcements of this commit to later reads and commits, and shows
+        // it those of earlier commits.
         let time = self.commits.fetch_add(2, Ordering::AcqRel) + 2;
         assert!(
             time > floor.raw(),
@@ -64,7 +64,7 @@ impl Clock for Logical {
 
     #[inline(always)]
     fn wait_out(&self, _t: Time) {
-        // The next increment is greater.
+        // Nothing to wait for: the next increment is greater.
     }
 
     #[inline(always)]

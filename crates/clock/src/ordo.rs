@@ -10,18 +10,19 @@
 //!                                    at most a's and the boundary.
 //! ```
 //!
-//! # What each draw is
+//! # The instructions of each draw
 //! | draw | x86-64 | aarch64 | why |
 //! |---|---|---|---|
-//! | `now` | `rdtsc` | `isb; mrs` | no order but that of the thread's own draws |
-//! | `read_time`, `after` | `lfence; rdtsc; lfence` | `dsb ishld; isb; mrs; isb` | what this thread has read was there before; what it reads now is of later |
-//! | `commit_time` | `xchg; lfence; rdtsc; lfence` | `dsb ish; isb; mrs; isb` | and what it has stored is seen by all: the announcement |
-//! | `announced_time` | `lfence; rdtsc; lfence` | `dsb ish; isb; mrs; isb` | the same, where a locked instruction has announced |
+//! | `now` | `rdtsc` | `isb; mrs` | only the thread's own draws are in order |
+//! | `read_time`, `after` | `lfence; rdtsc; lfence` | `dsb ishld; isb; mrs; isb` | earlier loads are done, later ones have not begun |
+//! | `commit_time` | `xchg; lfence; rdtsc; lfence` | `dsb ish; isb; mrs; isb` | also, every thread sees its earlier stores: the announcement |
+//! | `announced_time` | `lfence; rdtsc; lfence` | `dsb ish; isb; mrs; isb` | the same, if a locked instruction has announced |
 //!
 //! [`corelay_sync::counter`] argues each instruction.
 //!
-//! The second promise of [`Clock`] follows: the writer's store can be seen by all before its draw
-//! w, and the reader's loads begin behind its draw r; where w is certainly before r, they see it.
+//! The second promise of [`Clock`] follows. Every thread can see the writer's store before its draw
+//! w, and the reader's loads begin after its draw r. If w is certainly before r, the loads see the
+//! store.
 
 use crate::calibrate::{self, CalibrateError, Calibration, Calibrator};
 use crate::fitness::{Fitness, Unfit};
@@ -49,38 +50,39 @@ use std::sync::OnceLock;
 ///
 /// # What voids it
 /// The boundary holds for the CPUs that it was measured on, as long as their counters run on.
-/// Suspending the machine, moving a virtual machine to another host or restoring a snapshot of it,
-/// and CPUs that are switched on later may change an offset and are not noticed by a comparison;
-/// a [`Watchdog`](crate::Watchdog) notices, a while later.
+/// Suspending the machine, moving a virtual machine to another host, restoring a snapshot of it, or
+/// switching on CPUs later may change an offset. A comparison does not notice that; a
+/// [`Watchdog`](crate::Watchdog) notices it a while later.
 #[derive(Debug)]
 pub struct Ordo {
-    /// Ticks; only raised.
+    /// The boundary in ticks. It is only raised.
     boundary: CachePadded<AtomicU64>,
-    /// The largest boundary, in ticks, that it raises itself to.
+    /// The largest boundary, in ticks, that the clock raises itself to.
     most: u64,
-    /// Times that it was told to be wrong.
+    /// How many times an algorithm told the clock that it is wrong.
     beyond: AtomicU64,
-    /// When it was made.
+    /// The moment when the clock was made.
     made: Moment,
     rate: OnceLock<Rate>,
     calibration: Option<Calibration>,
 }
 
 impl Ordo {
-    /// A clock with a boundary measured now, between all CPUs that this process may run on: some
-    /// 10 to 50 ms for each CPU but the first. [`Calibrator`] has the particulars.
+    /// A clock with a boundary measured now, between all CPUs that this process may run on. It
+    /// takes some 10 to 50 ms for each CPU but the first. [`Calibrator`] has more settings.
     ///
     /// # Errors
-    /// Why there is none: the counter is unfit, there is one CPU only, a CPU cannot be measured.
+    /// If there is no boundary: the counter is unfit, there is only one CPU, or a CPU cannot be
+    /// measured.
     pub fn calibrate() -> Result<Self, CalibrateError> {
         Calibrator::new().run().map(Self::from_calibration)
     }
 
-    /// The clock of this process, measured when it is first asked for. Who raises its boundary
-    /// raises it for all who use it.
+    /// The clock of this process, measured on the first call. Raising its boundary raises it for
+    /// all its users.
     ///
     /// # Errors
-    /// As [`calibrate`](Self::calibrate); the same for all who ask.
+    /// The errors of [`calibrate`](Self::calibrate); the same one for every caller.
     pub fn shared() -> Result<&'static Self, &'static CalibrateError> {
         static SHARED: OnceLock<Result<Ordo, CalibrateError>> = OnceLock::new();
         SHARED.get_or_init(Self::calibrate).as_ref()
@@ -100,11 +102,11 @@ impl Ordo {
     }
 
     /// A clock with this boundary, in ticks of the hardware's counter, instead of a measured one:
-    /// for experiments. With one that is too small, what is called certain is not;
-    /// [`after`](Clock::after) waits for one that is large, however large.
+    /// for experiments. If the boundary is too small, "certain" answers may be wrong. If it is
+    /// large, [`after`](Clock::after) waits accordingly long.
     ///
     /// # Panics
-    /// Where the hardware's counter cannot be used: ask [`Fitness`] first.
+    /// If the hardware's counter cannot be used: ask [`Fitness`] first.
     pub fn with_boundary(ticks: u64) -> Self {
         match Self::try_with_boundary(ticks) {
             Ok(clock) => clock,
@@ -112,10 +114,10 @@ impl Ordo {
         }
     }
 
-    /// As [`with_boundary`](Self::with_boundary).
+    /// A clock with this boundary, as [`with_boundary`](Self::with_boundary) makes it.
     ///
     /// # Errors
-    /// Where the hardware's counter cannot be used.
+    /// If the hardware's counter cannot be used.
     pub fn try_with_boundary(ticks: u64) -> Result<Self, Unfit> {
         Fitness::probe().verdict()?;
         Ok(Self {
@@ -128,36 +130,37 @@ impl Ordo {
         })
     }
 
-    /// What was measured when the clock was made, where it was.
+    /// The calibration that the clock was made from, if it was.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
     }
 
-    /// Sets the boundary to `ticks` where it is less. Returns the one before.
+    /// Raises the boundary to `ticks` if that is more. Returns the boundary from before.
     ///
-    /// What was called certain by the smaller one stays said; what is compared from now on obeys
-    /// the larger.
+    /// Earlier answers by the smaller boundary stay as they were; comparisons from now on obey the
+    /// larger one.
     pub fn raise_boundary(&self, ticks: u64) -> u64 {
-        // Relaxed: a word of its own; who has raised it says so to those who must know.
+        // Relaxed: no other memory depends on it; the thread that raises it informs those that must
+        // know.
         self.boundary
             .fetch_max(ticks.min(MAX_BOUNDARY), Ordering::Relaxed)
     }
 
     /// How often an algorithm met a time that the boundary does not allow: see
-    /// [`met_beyond`](Clock::met_beyond). More than 0 says that this host moves its CPUs' counters
-    /// further than was measured, or that the boundary was given by hand.
+    /// [`met_beyond`](Clock::met_beyond). More than 0 means that this host moves its CPUs' counters
+    /// further than was measured, or that a boundary given by hand is too small.
     pub fn beyond(&self) -> u64 {
         // Relaxed: a count.
         self.beyond.load(Ordering::Relaxed)
     }
 
-    /// How many ticks pass in a nanosecond. The first call may sleep for 10 ms to find out.
+    /// The number of ticks in a nanosecond. The first call may sleep for 10 ms to find out.
     pub fn rate(&self) -> Rate {
         *self.rate.get_or_init(|| self.made.rate())
     }
 
-    /// From `a` to `b`, in nanoseconds: wrong by no more than the boundary, as they may be of two
-    /// CPUs, and what is not known of the rate.
+    /// The time from `a` to `b` in nanoseconds. The error is the boundary, as the two times may be
+    /// of two CPUs, plus the error of the rate.
     ///
     /// ```
     /// # use corelay_clock::{Clock, Ordo};
@@ -178,7 +181,7 @@ impl Ordo {
         }
     }
 
-    /// The next one certainly after `t`.
+    /// Waits for a time certainly after `t`.
     #[cold]
     fn wait_beyond(&self, t: Time) -> Time {
         loop {
@@ -197,12 +200,12 @@ impl Ordo {
     }
 }
 
-/// A time so many ticks ahead of a counter was not drawn from this machine's: a third of a second
-/// at 3 GHz.
+/// Ticks ahead of the counter from which on a time was not drawn from this machine's counters: a
+/// third of a second at 3 GHz.
 const FOREIGN: u64 = 1 << 30;
 
-/// The largest boundary that a clock without a calibration raises itself to: 13 µs at 2.6 GHz. One that
-/// was calibrated goes as far as a calibration may.
+/// The largest boundary that a clock without a calibration raises itself to: 13 µs at 2.6 GHz. A
+/// calibrated clock goes as far as a calibration may.
 const RAISED: u64 = 1 << 15;
 
 /// The largest boundary: with it everything is uncertain.
@@ -263,12 +266,13 @@ impl Clock for Ordo {
 
     #[inline(always)]
     fn boundary(&self) -> u64 {
-        // Relaxed: a word of its own; who has raised it says so to those who must know.
+        // Relaxed: no other memory depends on it; the thread that raises it informs those that must
+        // know.
         self.boundary.load(Ordering::Relaxed)
     }
 
-    /// Raises the boundary so that it covers the two, and a margin, but not beyond what a calibration may
-    /// find: one that is as wide as some minutes would be waited out. Says so once, on standard error.
+    /// Raises the boundary to cover the two times and a margin, but not beyond what a calibration
+    /// may find: a boundary of some minutes would be waited out. Says so once, on standard error.
     #[cold]
     fn met_beyond(&self, seen: Time, now: Time) {
         let ahead = seen.raw().saturating_sub(now.raw());
@@ -285,21 +289,21 @@ impl Clock for Ordo {
     }
 }
 
-/// True where `b` is more than the boundary beyond `a`. Times are below 2^62, so their difference
-/// is a signed number.
+/// Whether `b` is more than the boundary beyond `a`. Times are below 2^62, so their difference is a
+/// signed number.
 #[inline(always)]
 pub(crate) fn is_beyond(a: Time, b: Time, boundary: u64) -> bool {
     b.raw().wrapping_sub(a.raw()).cast_signed() > boundary.cast_signed()
 }
 
-/// True where `time` may be given out for this floor. Every time is after ZERO, also where the boundary
-/// is wider than the counter has counted so far.
+/// Whether `time` may be given out for this floor. Every time is after ZERO, even if the boundary
+/// is wider than the count so far.
 #[inline(always)]
 fn is_after_floor(floor: Time, time: Time, boundary: u64) -> bool {
     floor == Time::ZERO || is_beyond(floor, time, boundary)
 }
 
-/// How `a` and `b` relate by clocks that are this far apart.
+/// Compares `a` and `b` by clocks that differ by up to `boundary`.
 #[inline(always)]
 pub(crate) fn compare(a: Time, b: Time, boundary: u64) -> Order {
     if is_beyond(a, b, boundary) {
@@ -323,7 +327,7 @@ mod tests {
         let at = Time::from_raw;
         clock.met_beyond(at(5_000), at(4_000));
         assert_eq!((clock.boundary(), clock.beyond()), (1_250, 1));
-        // It never waits for what nobody would measure.
+        // It never waits for a boundary that no calibration would find.
         clock.met_beyond(Time::NEVER, at(0));
         clock.met_beyond(at(u64::MAX), at(0));
         clock.met_beyond(at(0), at(u64::MAX));

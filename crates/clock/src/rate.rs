@@ -1,40 +1,41 @@
-//! Ticks as nanoseconds, and how wrong that may be.
+//! The conversion of ticks to nanoseconds, with its error.
 
 use corelay_sync::counter;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The kernel slews the clock that we compare with by up to this share, to follow a server's
+/// The share by which the kernel slews the clock that we compare with, to follow a server's
 /// (adjtimex(2): at most 500 parts in a million).
 const SLEW: f64 = 500e-6;
 
-/// How long to compare at the least: a moment is known to some 20 ns, so to 4 parts in a million.
+/// The shortest comparison of the two clocks: a moment is known to some 20 ns, so to 4 parts in a
+/// million.
 const LONG_ENOUGH: Duration = Duration::from_millis(10);
 
-/// How many ticks pass in a nanosecond.
+/// The rate of a counter: its ticks in a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Ticks per nanosecond.
     pub ticks_per_ns: f64,
-    /// By which share it may be wrong, 0..1.
+    /// The share by which the rate may be wrong, 0..1.
     pub error: f64,
 }
 
-/// A time in nanoseconds, and what is known of it.
+/// A time in nanoseconds, with its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Nanoseconds {
-    /// The likeliest value; negative where the second time was earlier.
+    /// The likeliest value; negative if the second time was earlier.
     pub value: f64,
-    /// The true value is within this much of it.
+    /// The largest distance of the true value from it.
     pub error: f64,
 }
 
-/// One moment by both clocks.
+/// One moment, read from both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// The counter, half way between before and after.
+    /// The counter, half way between the readings before and after.
     ticks: f64,
-    /// Half of what lies between before and after.
+    /// Half the ticks between these two readings.
     within: f64,
     instant: Instant,
 }
@@ -50,7 +51,7 @@ impl Moment {
                 instant,
             )
         };
-        // Who is interrupted in between looks again.
+        // A look that was interrupted in between is wide, so another one is taken.
         let tightest = (0..16).map(|_| look()).min_by_key(|&(width, ..)| width);
         let (width, before, instant) = tightest.expect("there are sixteen");
         let within = width as f64 / 2.0;
@@ -61,7 +62,7 @@ impl Moment {
         }
     }
 
-    /// The rate since then. Sleeps where that is too short a time.
+    /// The counter's rate since this moment. Sleeps if too little time has passed.
     pub(crate) fn rate(&self) -> Rate {
         std::thread::sleep(LONG_ENOUGH.saturating_sub(self.instant.elapsed()));
         let now = Self::now();
@@ -75,7 +76,7 @@ impl Moment {
 }
 
 impl Rate {
-    /// So many ticks of one CPU's counter, in nanoseconds.
+    /// Converts ticks of one CPU's counter to nanoseconds.
     pub fn nanoseconds(&self, ticks: f64) -> Nanoseconds {
         let value = ticks / self.ticks_per_ns;
         Nanoseconds {
@@ -84,9 +85,9 @@ impl Rate {
         }
     }
 
-    /// How many ticks pass meanwhile, rounded up.
+    /// The ticks that pass in `time`, rounded up: never fewer than there may be.
     pub fn ticks(&self, time: Duration) -> u64 {
-        // Saturates.
+        // The conversion saturates.
         (time.as_nanos() as f64 * self.ticks_per_ns * (1.0 + self.error)).ceil() as u64
     }
 }
@@ -113,7 +114,7 @@ mod tests {
         let (end, to) = (counter::read_between(), Instant::now());
         let spent = rate.nanoseconds((end - start) as f64);
         let true_ns = (to - from).as_nanos() as f64;
-        // What lies between the two readings of each pair is unknown here, and may be long.
+        // The time between the two readings of each pair is unknown here, and may be long.
         assert!(
             (spent.value - true_ns).abs() < 0.5 * true_ns,
             "{spent} {true_ns}"

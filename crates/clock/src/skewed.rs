@@ -1,4 +1,4 @@
-//! A clock for tests: it is wrong by as much as it is told to be.
+//! A clock for tests, wrong by as much as the test says.
 
 use crate::ordo::compare;
 use crate::{Clock, Order, Time};
@@ -18,44 +18,45 @@ corelay_sync::facade::thread_local! {
     static SLOT: u64 = SLOTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Threads whose clocks differ by up to `skew`, step by `step`, are compared by `boundary`, and
-/// whose commit times arrive `delay` readings after they were drawn.
+/// A clock whose threads' readings differ by up to `skew` and advance step by `step`. They are
+/// compared by `boundary`, and commit times are returned `delay` readings after they were drawn.
 ///
-/// True time is a shared counter that every reading advances by one, so it runs under the model
+/// True time is a shared counter that every reading advances by one, so this runs under the model
 /// checkers too. Threads, in the order of their first reading, are ahead by nothing, by all of the
-/// skew, by a half and by a quarter of it, and so on from the start.
-/// Correct algorithms pass where `skew + step ≤ boundary`; beyond it they must be seen to fail, or
+/// skew, by a half and by a quarter of it, then by nothing again, and so on. Correct algorithms
+/// pass if `skew + step ≤ boundary`. Beyond it they must be seen to fail, or the test tests
+/// nothing.
 /// the test sees nothing.
 #[derive(Debug)]
 pub struct Skewed {
     truth: CachePadded<AtomicU64>,
     with: SkewedBuilder,
-    /// Readings between two steps; see [`stepping`](Self::stepping).
+    /// Readings between two steps of the offsets; see [`stepping`](Self::stepping).
     every: u64,
 }
 
-/// What is wrong with a [`Skewed`] clock, in readings.
+/// The errors of a [`Skewed`] clock, in readings.
 #[derive(Clone, Copy, Debug)]
 pub struct SkewedBuilder {
-    /// Most that two threads' clocks differ by.
+    /// The most that two threads' clocks differ by.
     pub skew: u64,
-    /// The clock stands still for so long, at least 1.
+    /// The readings for which the clock shows the same time, at least 1.
     pub step: u64,
-    /// Times this near to each other are called uncertain.
+    /// The boundary: times that differ by no more are called uncertain.
     pub boundary: u64,
     /// Readings that pass between the draw of a commit time and its return.
     pub delay: u64,
 }
 
 impl SkewedBuilder {
-    /// The clock.
+    /// Builds the clock.
     ///
     /// # Panics
-    /// Where `step` is 0.
+    /// If `step` is 0.
     pub fn build(self) -> Skewed {
         assert!(self.step > 0, "a step of 0: the clock would not run");
         Skewed {
-            // Beyond the boundary, so that ZERO is certainly before every time.
+            // The count starts beyond the boundary, so that ZERO is certainly before every time.
             truth: CachePadded::new(AtomicU64::new(self.boundary + self.step + 1)),
             with: self,
             every: u64::MAX,
@@ -64,9 +65,10 @@ impl SkewedBuilder {
 }
 
 impl Skewed {
-    /// The same, where the threads' clocks step every so many readings: which one is ahead by how much
-    /// goes round. That is what a host does that moves virtual CPUs to cores with other offsets. Two
-    /// clocks never differ by more than the skew, so algorithms pass where they do without steps.
+    /// Makes the threads' offsets change every `every` readings: each thread takes over another
+    /// one's offset in turn. A host does the same when it moves virtual CPUs to cores with other
+    /// offsets. Two clocks never differ by more than the skew, so an algorithm that passes without
+    /// steps passes with them.
     ///
     /// ```
     /// use corelay_clock::{Clock, SkewedBuilder};
@@ -78,7 +80,7 @@ impl Skewed {
     /// ```
     ///
     /// # Panics
-    /// Where `every` is 0.
+    /// If `every` is 0.
     #[must_use]
     pub fn stepping(self, every: u64) -> Self {
         assert!(
@@ -89,8 +91,8 @@ impl Skewed {
     }
 
     fn read(&self) -> Time {
-        // AcqRel: as `Logical`; the readings stand in one order, each seeing what was stored before
-        // those in front of it. So what goes wrong goes wrong by the values alone.
+        // AcqRel, as in `Logical`: the readings have one order, and each sees what was stored
+        // before the earlier ones. So all errors come from the values alone.
         let truth = self.truth.fetch_add(1, Ordering::AcqRel);
         let quarters = SLOT.with(|slot| [0, 4, 2, 1][(slot + truth / self.every) as usize % 4]);
         let skew = self.with.skew * quarters / 4;

@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
-/// How two times relate.
+/// The order of two times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The first is certainly earlier.
@@ -21,12 +21,12 @@ pub enum Order {
 }
 
 impl Time {
-    /// Before every time that a clock gives out.
+    /// The time before every time that a clock gives out.
     pub const ZERO: Self = Self(0);
-    /// After every time that a clock gives out: "not yet".
+    /// The time after every time that a clock gives out: "not yet".
     pub const NEVER: Self = Self((1 << 62) - 1);
 
-    /// The time of a bare number.
+    /// The time with this bare number.
     #[inline(always)]
     pub const fn from_raw(raw: u64) -> Self {
         Self(raw)

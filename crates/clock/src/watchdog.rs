@@ -1,4 +1,4 @@
-//! Do the counters still run as they did when they were measured?
+//! Whether the counters still run as they did when they were measured.
 
 use crate::calibrate::{CalibrateError, Calibration, Calibrator};
 use crate::{Clock, Ordo};
@@ -8,27 +8,29 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// Rounds of each pair at a look: a millisecond near, and wider than a calibration by little.
+/// Rounds of each pair in one look: a millisecond for a near pair, and a bound only a little wider
+/// than a calibration's.
 const LOOK: u64 = 5_000;
 
-/// Rounds of each pair where a look has found more than the clock allows: it may have been noise.
+/// Rounds of each pair after a look that has found more than the clock allows, which may have been
+/// noise.
 const DOUBT: u64 = 100_000;
 
-/// What a look at a clock's counters has found.
+/// The result of measuring a clock's counters again.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Drift {
-    /// What was measured.
+    /// The new measurement.
     pub found: Calibration,
     /// The clock's boundary before, in ticks.
     pub before: u64,
-    /// And now: no smaller.
+    /// The clock's boundary now, in ticks: no smaller.
     pub boundary: u64,
 }
 
 impl Drift {
-    /// True where the boundary had to be raised: comparisons before this look may have called
-    /// certain what was not.
+    /// Whether the boundary had to be raised: comparisons before this look may have called certain
+    /// what was not.
     pub fn is_raised(&self) -> bool {
         self.boundary > self.before
     }
@@ -50,14 +52,14 @@ impl fmt::Display for Drift {
 }
 
 impl Ordo {
-    /// Measures the offsets again, of the CPUs that it was made for, and raises the boundary where they have outgrown it. Never
-    /// lowers it: what is in use may rely on the larger one.
+    /// Measures the offsets again, between the CPUs that the clock was made for, and raises the
+    /// boundary if they have outgrown it. Never lowers it: users may rely on the larger one.
     ///
-    /// Each CPU is busy for about a millisecond for each other one. What the margin covers does not
-    /// count as growth; what exceeds it is measured again, with more rounds.
+    /// Each CPU is busy for about a millisecond per other CPU. Growth that the margin covers does
+    /// not count; more than that is measured again, with more rounds.
     ///
     /// # Errors
-    /// Why nothing could be measured; the boundary is as it was.
+    /// If nothing could be measured, the reason; the boundary is as it was.
     pub fn check(&self) -> Result<Drift, CalibrateError> {
         let mut by = Calibrator::new().rounds(LOOK).looks(1);
         if let Some(made) = self.calibration() {
@@ -67,10 +69,10 @@ impl Ordo {
         self.check_by(&by)
     }
 
-    /// The same by particulars of your own.
+    /// Measures again as [`check`](Self::check) does, with a calibrator of your own.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// The errors of [`check`](Self::check).
     pub fn check_by(&self, by: &Calibrator) -> Result<Drift, CalibrateError> {
         let mut found = by.run()?;
         if outgrown(&found, self.boundary()) {
@@ -88,15 +90,14 @@ impl Ordo {
     }
 }
 
-/// True where the largest offset found, which may be one step more at times, is not within the
-/// boundary.
+/// Whether the largest offset found, which may be one step more at times, exceeds the boundary.
 fn outgrown(found: &Calibration, boundary: u64) -> bool {
     let largest = found.offsets.largest().map_or(0, |(_, _, ticks)| ticks);
     largest.max(0).cast_unsigned() + found.step > boundary
 }
 
-/// A thread that looks at a clock's counters again and again, and raises its boundary where they
-/// have drifted apart. It ends when this is dropped.
+/// A thread that measures a clock's counters again and again, and raises the clock's boundary if
+/// they have drifted apart. It ends when this is dropped.
 ///
 /// ```no_run
 /// use corelay_clock::{Ordo, Watchdog};
@@ -119,10 +120,10 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Looks now and then `every` so often, and reports each look.
+    /// Starts the thread. It measures once per `every` and calls `report` with each result.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system gives no thread.
     pub fn start<C, R>(clock: C, every: Duration, mut report: R) -> std::io::Result<Self>
     where
         C: Deref<Target = Ordo> + Send + 'static,
@@ -149,7 +150,7 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A report that panicked has said so on its thread.
+            // If `report` panicked, its thread has said so.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
-//! The rule on hardware: who announces before it draws is never seen by halves, by any clock; who
-//! draws first is, and the clock for tests shows it.
+//! The rule on hardware: by any clock, a commit that is announced before its time is drawn is never
+//! seen by halves. A commit that draws first is, and the clock for tests shows it.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -19,7 +19,7 @@ const WITHIN: SkewedBuilder = SkewedBuilder {
 const UNTIL_SEEN: usize = usize::MAX;
 
 #[test]
-fn who_announces_first_is_never_seen_by_halves() {
+fn an_announced_commit_is_never_seen_by_halves() {
     let ordo = Ordo::calibrate().ok();
     for _ in 0..100 {
         let rule = Draws::AfterItHasAnnounced;
@@ -32,9 +32,9 @@ fn who_announces_first_is_never_seen_by_halves() {
     }
 }
 
-/// Until one is seen: a reader has to come between a draw and its publication.
+/// Runs until a torn read is seen: a reader has to come between a draw and its publication.
 #[test]
-fn who_draws_first_is_seen_by_halves() {
+fn a_commit_that_draws_first_is_seen_by_halves() {
     let delayed = SkewedBuilder {
         delay: 2_000,
         ..WITHIN

@@ -1,4 +1,4 @@
-//! What `cmp` and `after` promise, for made-up and drawn times.
+//! The promises of `cmp` and `after`, for made-up and drawn times.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -23,7 +23,7 @@ fn opposite(order: Order) -> Order {
     }
 }
 
-/// Any time, also those at the ends and such as lie near each other.
+/// Any two times, including those at the ends of the range and those near each other.
 fn times() -> impl Strategy<Value = (u64, u64)> {
     let any = 0..=Time::NEVER.raw();
     prop_oneof![
@@ -85,9 +85,9 @@ proptest! {
     }
 }
 
-/// At the very edge, which made-up times seldom hit.
+/// The exact edge, which made-up times seldom hit.
 #[test]
-fn a_boundary_apart_is_uncertain_and_a_tick_more_is_not() {
+fn times_a_boundary_apart_are_uncertain_and_a_tick_more_is_certain() {
     fn edge<C: Clock>(clock: &C) {
         let (at, boundary) = (Time::from_raw, clock.boundary());
         for a in [0, 1, 1_000, Time::NEVER.raw() - boundary - 1] {
@@ -106,7 +106,7 @@ fn a_boundary_apart_is_uncertain_and_a_tick_more_is_not() {
 }
 
 #[test]
-fn with_the_largest_boundary_all_is_uncertain() {
+fn with_the_largest_boundary_everything_is_uncertain() {
     if Fitness::probe().verdict().is_err() {
         return;
     }
@@ -135,16 +135,16 @@ fn a_floor_of_another_clock_is_refused_by_the_counter() {
 
 #[test]
 #[should_panic(expected = "no time of this clock")]
-fn a_time_of_the_far_future_is_refused_in_place_of_waited_for() {
+fn a_time_of_the_far_future_is_refused_without_waiting() {
     if let Err(unfit) = Fitness::probe().verdict() {
         panic!("{unfit}; for this test: no time of this clock");
     }
     Ordo::with_boundary(10).after(Time::NEVER);
 }
 
-/// `ZERO` is no floor: nobody waits for a boundary that is wider than the counter has counted so far.
+/// `ZERO` is no floor: the clock does not wait for a boundary that is wider than its count so far.
 #[test]
-fn a_commit_time_without_a_floor_is_had_at_once() {
+fn a_commit_time_without_a_floor_does_not_wait() {
     if Fitness::probe().verdict().is_ok() {
         let clock = Ordo::with_boundary(u64::MAX);
         assert!(clock.commit_time(Time::ZERO) > Time::ZERO);

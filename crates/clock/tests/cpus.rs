@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard};
 use std::thread;
 
-/// One test at a time has the CPUs.
+/// A lock, so that one test at a time uses the CPUs.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE
@@ -17,7 +17,7 @@ fn alone() -> MutexGuard<'static, ()> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Every ordered pair of CPUs; one CPU twice where there is one only.
+/// Every ordered pair of CPUs; if there is one CPU, that one twice.
 fn pairs() -> Vec<(usize, usize)> {
     let cpus: Vec<usize> = Topology::current().cpus().iter().map(|c| c.id).collect();
     let (few, all) = (&cpus[..cpus.len().min(8)], cpus.len() == 1);
@@ -30,7 +30,7 @@ fn pairs() -> Vec<(usize, usize)> {
 }
 
 fn ordo() -> Option<Ordo> {
-    // Under an emulator nobody vouches for the counter, and its instructions are to be run.
+    // Under an emulator nobody vouches for the counter, but its instructions are to be tested.
     let by = match cfg!(target_arch = "aarch64") {
         true => Calibrator::new().trusting(),
         false => Calibrator::new(),
@@ -54,11 +54,11 @@ fn skewed() -> Skewed {
     .build()
 }
 
-/// What waits for another thread without a limit.
+/// Waits for another thread's store, without a limit.
 fn wait_for(word: &AtomicU64, wanted: impl Fn(u64) -> bool) -> u64 {
     let mut backoff = Backoff::new();
     loop {
-        // Acquire: what stands before the other's store is seen.
+        // Acquire: shows what the other thread did before its store.
         let seen = word.load(Ordering::Acquire);
         if wanted(seen) {
             return seen;
@@ -67,8 +67,8 @@ fn wait_for(word: &AtomicU64, wanted: impl Fn(u64) -> bool) -> u64 {
     }
 }
 
-/// One thread on each CPU of the pair; both bodies get the index of their round. The second one
-/// may wait for what the first publishes.
+/// Runs one body on each CPU of the pair. Both get the index of their round; the second may wait
+/// for what the first publishes.
 fn both<A: Send, B: Send>(
     (a, b): (usize, usize),
     first: impl FnOnce() -> A + Send,
@@ -90,8 +90,8 @@ fn both<A: Send, B: Send>(
     })
 }
 
-/// A time is drawn on one CPU and handed to another: what is drawn there later is never certainly
-/// before it, and what `after` gives is certainly after it, for both.
+/// A time is drawn on one CPU and handed to another. A later draw there is never certainly before
+/// it, and the result of `after` is certainly after it, on both CPUs.
 fn a_later_draw_is_never_certainly_before<C: Clock>(clock: &C) {
     const ROUNDS: u64 = 3_000;
     for pair in pairs() {
@@ -150,7 +150,7 @@ fn a_later_draw_is_never_certainly_before_by_any_clock() {
     }
 }
 
-/// The test sees a clock that is wrong: one that is off by more than it says.
+/// This test detects a wrong clock: one that is off by more than it says.
 #[test]
 #[should_panic(expected = "between CPUs")]
 fn a_clock_beyond_its_boundary_is_found() {
@@ -161,14 +161,14 @@ fn a_clock_beyond_its_boundary_is_found() {
         boundary: 10,
         delay: 0,
     };
-    // Threads are ahead by turns; the first pairs have them all.
+    // Threads are ahead by turns; the first pairs meet all offsets.
     for _ in 0..4 {
         a_later_draw_is_never_certainly_before(&wrong.build());
     }
 }
 
-/// Each thread's draws of every kind, over all CPUs by turns: as numbers while it stays, certainly
-/// where it has moved.
+/// Draws of every kind by each thread, on all CPUs in turn. As numbers they do not decrease while
+/// the thread stays; certainly not, if it has moved.
 fn a_threads_times_never_decrease<C: Clock>(clock: &C) {
     let cpus: Vec<usize> = Topology::current().cpus().iter().map(|c| c.id).collect();
     thread::scope(|scope| {
@@ -208,8 +208,8 @@ fn a_threads_times_never_decrease_by_any_clock() {
     }
 }
 
-/// Store, draw; draw, load. Returns how often the reader's time was certainly after the writer's
-/// and it had still not seen the store.
+/// One side stores and draws, the other draws and loads. Returns how often the reader's time was
+/// certainly after the writer's although it had not seen the store.
 fn missed<C: Clock>(
     clock: &C,
     pair: (usize, usize),
@@ -242,7 +242,7 @@ fn missed<C: Clock>(
     let write = move || -> Vec<Time> {
         let one = |(n, round): (usize, &Round)| {
             meet(round, n % 2 == 0, n / 2 % 8);
-            // Relaxed: it is for the draws to order this.
+            // Relaxed: the draws must order this.
             round.word.store(1, Ordering::Relaxed);
             commit(clock)
         };
@@ -252,7 +252,7 @@ fn missed<C: Clock>(
         let one = |(n, round): (usize, &Round)| {
             meet(round, n % 2 == 1, n / 16 % 24);
             let time = read(clock);
-            // Relaxed: as above.
+            // Relaxed: the draws must order this.
             (time, round.word.load(Ordering::Relaxed))
         };
         rounds.iter().enumerate().map(one).collect()
@@ -268,7 +268,7 @@ fn a_reader_of_a_later_time_sees_what_was_announced() {
     let _alone = alone();
     fn misses<C: Clock>(clock: &C) -> Vec<((usize, usize), usize)> {
         let commit = |clock: &C| clock.commit_time(Time::ZERO);
-        // A locked instruction behind the store, as an announcement is.
+        // A locked instruction after the store, as an announcement has.
         let announced = |clock: &C| {
             thread_local!(static OWN: AtomicU64 = const { AtomicU64::new(0) });
             OWN.with(|own| own.fetch_add(1, Ordering::AcqRel));
@@ -286,8 +286,9 @@ fn a_reader_of_a_later_time_sees_what_was_announced() {
     }
     assert_eq!(misses(&Logical::new()), []);
     assert_eq!(misses(&skewed()), []);
-    // A virtual CPU that moves to another core behind the calibration may have another offset there.
-    // Draws that order nothing miss hundreds of times, after each calibration.
+    // A virtual CPU that moves to another core after the calibration may have another offset there,
+    // so a few misses are retried. Draws that order nothing miss hundreds of times, after each
+    // calibration.
     let mut clocks = std::iter::repeat_with(ordo).take(20).flatten().peekable();
     if clocks.peek().is_some() {
         let mut tried = Vec::new();
@@ -300,8 +301,8 @@ fn a_reader_of_a_later_time_sees_what_was_announced() {
             "after each of {} calibrations: {tried:?}",
             tried.len()
         );
-        // A draw that leaves the store in its buffer is seen to miss by the smallest boundary, or
-        // this test sees nothing. (Not asserted: another processor may drain by itself.)
+        // With the smallest boundary, a draw that leaves the store in its buffer misses, or this
+        // test tests nothing. (Not asserted: another processor may drain by itself.)
         let Ok(hasty) = Ordo::try_with_boundary(0) else {
             return;
         };
@@ -339,7 +340,7 @@ fn a_calibration_knows_every_ordered_pair() {
 }
 
 #[test]
-fn the_watchdog_raises_what_is_too_small_and_reports_it() {
+fn the_watchdog_raises_a_small_boundary_and_reports_it() {
     let _alone = alone();
     let Ok(clock) = Ordo::try_with_boundary(0) else {
         return;
@@ -366,7 +367,7 @@ fn the_watchdog_raises_what_is_too_small_and_reports_it() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_with_a_reason() {
+fn unmeasurable_cpus_are_refused_with_a_reason() {
     let _alone = alone();
     use std::ops::ControlFlow;
     let Ok(_) = Ordo::try_with_boundary(0) else {
@@ -388,15 +389,15 @@ fn what_cannot_be_measured_is_refused_with_a_reason() {
     }
 }
 
-/// On your word, and then it is the same measurement.
+/// The caller vouches for the counter, and then it is the same measurement.
 #[test]
-fn who_vouches_for_the_counter_may_measure_it() {
+fn a_caller_who_vouches_may_measure_the_counter() {
     let _alone = alone();
     let program = std::env::current_exe().unwrap();
     if std::env::var_os("CORELAY_SHARED_TICKS").is_none() {
         if cfg!(target_arch = "x86_64") {
-            // In a process that is told not to use the counter.
-            let name = "who_vouches_for_the_counter_may_measure_it";
+            // Runs in a process that is told not to use the counter.
+            let name = "a_caller_who_vouches_may_measure_the_counter";
             let mut child = std::process::Command::new(program);
             let output = child.arg(name).env("CORELAY_SHARED_TICKS", "1").output();
             assert!(output.unwrap().status.success());

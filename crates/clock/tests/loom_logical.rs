@@ -10,8 +10,8 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Stored, drawn, published; a reader whose time is later sees what was stored, whether or not it
-/// sees what was published.
+/// One thread stores, draws and publishes. A reader whose time is later sees the store, whether or
+/// not it sees the publication.
 fn a_later_reader_sees<C: Clock + 'static>(clock: impl Fn() -> C + Sync + Send + 'static) {
     loom::model(move || {
         let shared = Arc::new((clock(), AtomicU64::new(0), AtomicU64::new(0)));
@@ -19,19 +19,19 @@ fn a_later_reader_sees<C: Clock + 'static>(clock: impl Fn() -> C + Sync + Send +
             let shared = Arc::clone(&shared);
             move || {
                 let (clock, pending, published) = &*shared;
-                // Relaxed: it is for the clock to order this.
+                // Relaxed: the clock must order this.
                 pending.store(1, Ordering::Relaxed);
                 let time = clock.commit_time(Time::ZERO);
-                // Relaxed: as above.
+                // Relaxed: the clock must order this.
                 published.store(time.raw(), Ordering::Relaxed);
                 time
             }
         });
         let (clock, pending, _) = &*shared;
-        // So that by a clock with a boundary there can be a time beyond it.
+        // A first reading, so that a clock with a boundary can draw a time beyond it.
         clock.now();
         let read = clock.read_time();
-        // Relaxed: as above.
+        // Relaxed: the clock must order this.
         let seen = pending.load(Ordering::Relaxed);
         let written = writer.join().unwrap();
         assert!(
@@ -47,7 +47,7 @@ fn a_reader_of_a_later_time_sees_what_was_announced() {
 }
 
 #[test]
-fn so_it_does_by_a_skewed_clock() {
+fn a_skewed_clocks_later_reader_sees_what_was_announced() {
     a_later_reader_sees(|| {
         SkewedBuilder {
             skew: 0,
@@ -59,14 +59,14 @@ fn so_it_does_by_a_skewed_clock() {
     });
 }
 
-/// Two writers of one word, each beyond what it overwrites: the later time sees the earlier
-/// store, and no two times are equal.
+/// Two writers of one word, each with a floor of the time that it overwrites: the later time sees
+/// the earlier store, and no two times are equal.
 #[test]
 fn commits_are_in_one_order_and_see_each_other() {
     loom::model(|| {
         let shared = Arc::new((Logical::new(), AtomicU64::new(0), AtomicU64::new(0)));
         let commit = |clock: &Logical, mine: &AtomicU64, other: &AtomicU64| {
-            // Relaxed, both: it is for the clock to order them.
+            // Relaxed, both: the clock must order them.
             mine.store(1, Ordering::Relaxed);
             let time = clock.commit_time(Time::ZERO);
             (time, other.load(Ordering::Relaxed))

@@ -1,4 +1,4 @@
-//! What is built on a clock, under random schedules.
+//! A small algorithm on a clock, under random schedules.
 //!
 //! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-clock --release --test shuttle_clock`
 
@@ -12,7 +12,7 @@ use corelay_clock::{Logical, SkewedBuilder};
 use schedules::model;
 use versioned::{Draws, torn};
 
-/// Clocks that are off, but by no more than they say.
+/// A clock that is off, but by no more than it says.
 const WITHIN: SkewedBuilder = SkewedBuilder {
     skew: 8,
     step: 3,
@@ -20,7 +20,7 @@ const WITHIN: SkewedBuilder = SkewedBuilder {
     delay: 4,
 };
 
-/// Schedules per test, where the environment does not say.
+/// Schedules per test, unless the environment says otherwise.
 const SCHEDULES: usize = 3_000;
 
 fn check(body: impl Fn() + Send + Sync + 'static) {
@@ -28,14 +28,14 @@ fn check(body: impl Fn() + Send + Sync + 'static) {
 }
 
 #[test]
-fn who_announces_first_is_never_seen_by_halves() {
+fn an_announced_commit_is_never_seen_by_halves() {
     check(|| assert_eq!(torn(Logical::new(), Draws::AfterItHasAnnounced, 3, 2), 0));
     check(|| assert_eq!(torn(WITHIN.build(), Draws::AfterItHasAnnounced, 3, 8), 0));
 }
 
 #[test]
 #[should_panic(expected = "seen by halves")]
-fn who_draws_first_is_seen_by_halves() {
+fn a_commit_that_draws_first_is_seen_by_halves() {
     check(|| {
         let torn = torn(Logical::new(), Draws::WithoutAnnouncing, 3, 2);
         assert_eq!(torn, 0, "seen by halves");
@@ -44,7 +44,7 @@ fn who_draws_first_is_seen_by_halves() {
 
 #[test]
 #[should_panic(expected = "seen by halves")]
-fn so_it_is_by_clocks_with_a_delay() {
+fn delayed_clocks_show_announced_commits_whole() {
     check(|| {
         let delayed = SkewedBuilder {
             delay: 20,

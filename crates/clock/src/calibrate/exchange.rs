@@ -1,16 +1,16 @@
-//! Two CPUs tell each other the time, over and over.
+//! An exchange of times: two CPUs tell each other the time, over and over.
 //!
 //! ```text
 //!   CPU i   t₀ = counter; ping := t₀ ──▶ sees t₀; t₁ = counter     t₁ − t₀: bound of i → j
 //!           sees t₁; t₂ = counter ◀────── pong := t₁       CPU j   t₂ − t₁: bound of j → i
 //! ```
 //!
-//! With d the way of the line and δ by how much j's counter is ahead, t₁ − t₀ = δ + d. As d is
-//! never negative, each round's difference is at least δ, and the smallest of many is the best
-//! bound. A CPU that is taken away in between makes its round long, never short: so a virtual
-//! machine, a busy machine and too few rounds all err on the same, the safe side.
+//! Let d be the way of the line and δ the offset by which j's counter is ahead: t₁ − t₀ = δ + d. As
+//! d is never negative, each round's difference is at least δ, and the smallest of many is the best
+//! bound. If a CPU is interrupted in between, its round gets long, never short. So a virtual
+//! machine, a busy machine and too few rounds all err on the safe side.
 //!
-//! What makes a difference too short would be a counter read before the line was seen: therefore
+//! A difference would be too short if the counter were read before the line was seen. Therefore
 //! `read_between`, which waits for the load.
 
 use corelay_sync::CachePadded;
@@ -25,20 +25,20 @@ pub(super) struct Exchange {
     pong: CachePadded<AtomicU64>,
 }
 
-/// Written in place of a time when there are no more rounds.
+/// The word written in place of a time when there are no more rounds.
 const STOP: u64 = u64::MAX;
 
-/// Looks in vain before a waiting side lets another thread have its CPU, and looks whether all has
-/// been called off: some 10 µs.
+/// Looks in vain before a waiting side yields its CPU to another thread, and checks whether the
+/// calibration was called off: some 10 µs.
 const PATIENCE: u32 = 1 << 14;
 
-/// Rounds between two looks at what is not the exchange itself.
+/// Rounds between two interruptions of the exchange itself.
 const BATCH: u64 = 512;
 
 impl Exchange {
-    /// The side that begins and ends it: as many rounds as wanted, or until `enough` says so,
-    /// which is told of every batch. Returns the bound of the other side's offset to ours; `None`
-    /// where it was called off.
+    /// Plays the side that begins and ends the exchange. It ends after `rounds` rounds, or when
+    /// `enough`, called after each batch, returns true. Returns the bound of the other side's
+    /// offset to this one; `None` if it was called off.
     pub(super) fn lead(
         &self,
         rounds: u64,
@@ -61,7 +61,7 @@ impl Exchange {
         Some(least)
     }
 
-    /// The other side. Returns the bound of the leader's offset to ours.
+    /// Plays the other side. Returns the bound of the leader's offset to this side.
     pub(super) fn follow(&self, off: &AtomicBool) -> Option<i64> {
         let mut least = i64::MAX;
         let mut last = 0;
@@ -77,13 +77,13 @@ impl Exchange {
     }
 }
 
-/// Our counter, now that `seen` was seen, less the other's.
+/// This CPU's counter, read after `seen` was loaded, less `seen`.
 #[inline(always)]
 fn difference(seen: u64) -> i64 {
     counter::read_between().wrapping_sub(seen).cast_signed()
 }
 
-/// Writes the time; not the last one again, which would not be noticed.
+/// Writes the time to the line. Never the same value twice: the other side would not notice it.
 #[inline(always)]
 fn tell(line: &AtomicU64, last: u64) -> u64 {
     loop {
@@ -97,7 +97,7 @@ fn tell(line: &AtomicU64, last: u64) -> u64 {
     }
 }
 
-/// Waits for another value than the last, without a pause, which would round the way up.
+/// Waits for another value than the last, without pauses, which would lengthen the measured way.
 #[inline(always)]
 fn await_other(line: &AtomicU64, last: u64, off: &AtomicBool) -> Option<u64> {
     let mut looks = 0;
@@ -119,8 +119,8 @@ fn await_other(line: &AtomicU64, last: u64, off: &AtomicBool) -> Option<u64> {
     }
 }
 
-/// By how much the counter advances at a time, in ticks: the difference of two reads right after
-/// each other. Where reading takes longer than a step, that is more than the step.
+/// The step by which the counter advances, in ticks: the smallest difference of two reads right
+/// after each other. If reading takes longer than a step, it is more than the step.
 pub(super) fn step() -> u64 {
     let reads: Vec<u64> = (0..4_000).map(|_| counter::read()).collect();
     let differences = reads.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));

@@ -1,17 +1,18 @@
-//! Measuring the boundary: the largest offset between two CPUs' counters that there may be.
+//! Measuring the boundary: the largest possible offset between two CPUs' counters.
 //!
-//! For every **ordered** pair of CPUs: the smallest difference of many rounds ([`exchange`]), an
-//! upper bound of the offset in that direction. The boundary is the **largest** of all (Kashyap
-//! and others, EuroSys 2018, section 3.2). An implementation that takes the smaller of a pair's
-//! two directions gets the way of a line *less* the offset, which is no bound of it.
+//! For every **ordered** pair of CPUs, many rounds ([`exchange`]) each give a difference. The
+//! smallest is an upper bound of the offset in that direction. The boundary is the **largest** of
+//! these bounds (Kashyap and others, EuroSys 2018, section 3.2). An implementation that takes the
+//! smaller of a pair's two directions gets the way of a line *less* the offset, which is no bound
+//! of it.
 //!
-//! To that bound comes a quarter of it, because offsets were seen to move under load, or one step
-//! of the counter if that is more: the difference of two counters that advance in steps is one
-//! step more at some moments than at others, and a smallest difference found the others.
+//! A quarter of that bound is added, because offsets were seen to move under load, or one step of
+//! the counter if that is more. The difference of two counters that advance in steps is one step
+//! more at some moments than at others, and a smallest difference comes from the others.
 //!
-//! Disjoint pairs measure at the same time ([`schedule`]), each CPU by a thread that is pinned
-//! to it. All pairs are looked at several times, spread over a while, and what has moved in between
-//! widens the boundary ([`movement`]).
+//! Disjoint pairs measure at the same time ([`schedule`]), each CPU by a thread that is pinned to
+//! it. All pairs are measured several times, spread over a while; an offset that has moved in
+//! between widens the boundary ([`movement`]).
 
 mod exchange;
 mod movement;
@@ -33,61 +34,62 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A pair that has had so many rounds may end when its time is up.
+/// Rounds after which a pair may end if its time is up.
 const LEAST_ROUNDS: u64 = 1_000;
 
-/// A boundary beyond this is no clock to order by but counters that nobody synchronised: the
-/// paper's largest, of eight sockets, is 1.1 µs.
+/// The largest boundary. Beyond it the counters are not synchronised: the paper's largest boundary,
+/// of eight sockets, is 1.1 µs.
 const LIMIT: Duration = Duration::from_micros(10);
 
-/// Looks at each pair, which its rounds are divided among, and how long all of them are spread over.
+/// Looks at each pair, which share its rounds, and the time that all of them are spread over.
 const LOOKS: u32 = 4;
 const OVER: Duration = Duration::from_millis(50);
 
-/// A pause between two looks says so often that it lasts.
+/// Length of one sleep in the pause between two looks; progress is reported after each.
 const NAP: Duration = Duration::from_millis(20);
 
-/// What a calibration found.
+/// The result of a calibration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Between every ordered pair of CPUs.
+    /// The offsets between every ordered pair of CPUs.
     pub offsets: Offsets,
-    /// True where not every pair was measured, but composed of others.
+    /// Whether some pairs were not measured, but composed of others.
     pub composed: bool,
-    /// By how much the counter advances at a time, in ticks, or a little more.
+    /// The step by which the counter advances, in ticks, or a little more.
     pub step: u64,
-    /// The boundary that follows, in ticks.
+    /// The resulting boundary, in ticks.
     pub boundary: u64,
-    /// How often each pair was looked at.
+    /// How often each pair was measured.
     pub looks: u32,
-    /// The pairs whose offset moved between two looks. The boundary is wider by the farthest.
+    /// The pairs whose offset moved between two looks. The largest movement is added to the
+    /// boundary.
     pub moved: Vec<Movement>,
-    /// Most that two counters may be apart by, movement included.
+    /// The most that two counters were allowed to be apart, movement included.
     pub limit: Duration,
-    /// Ticks and nanoseconds.
+    /// The counter's rate: ticks per nanosecond.
     pub rate: Rate,
-    /// How long it took.
+    /// How long the calibration took.
     pub took: Duration,
 }
 
 impl Calibration {
-    /// The largest boundary that could have been found here, in ticks.
+    /// The largest boundary that a calibration with this limit can give, in ticks.
     pub(crate) fn most(&self) -> u64 {
         let limit = self.rate.ticks(self.limit);
         boundary(i64::try_from(limit).unwrap_or(i64::MAX), self.step, 0)
     }
 }
 
-/// Why there is no boundary.
+/// The reason why there is no boundary.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CalibrateError {
     /// The counter cannot be a clock.
     Unfit(Unfit),
-    /// An offset takes two CPUs.
+    /// There is only one CPU, and an offset takes two.
     OneCpu {
-        /// The one that may be used, where it is known.
+        /// The one CPU that may be used, if it is known.
         cpu: Option<usize>,
     },
     /// A thread could not be put on its CPU.
@@ -96,31 +98,32 @@ pub enum CalibrateError {
     Thread(std::io::Error),
     /// Two CPUs' counters are too far apart to order by.
     Apart {
-        /// Behind.
+        /// The CPU whose counter is behind.
         from: usize,
-        /// Ahead.
+        /// The CPU whose counter is ahead.
         to: usize,
-        /// By so many nanoseconds.
+        /// The offset between them, in nanoseconds.
         nanoseconds: f64,
-        /// What was allowed.
+        /// The largest offset allowed.
         limit: Duration,
     },
     /// The offset of two CPUs moves while a program runs, too far to order by.
     Moves {
-        /// One.
+        /// One of the two CPUs.
         from: usize,
-        /// The other.
+        /// The other CPU.
         to: usize,
-        /// By so many nanoseconds.
+        /// The distance that the offset moved, in nanoseconds.
         nanoseconds: f64,
         /// The largest boundary allowed, offset and movement together.
         limit: Duration,
     },
-    /// The progress callback ended it.
+    /// The progress callback stopped the calibration.
     Stopped,
 }
 
-/// How to measure a boundary; for most, [`Ordo::calibrate`](crate::Ordo::calibrate) says it all.
+/// The settings for measuring a boundary. Most programs need only
+/// [`Ordo::calibrate`](crate::Ordo::calibrate).
 ///
 /// ```
 /// use corelay_clock::{Calibrator, CalibrateError};
@@ -149,11 +152,12 @@ impl Default for Calibrator {
 }
 
 impl Calibrator {
-    /// Rounds of each pair where nothing is said: some 11 ms on a near pair of the reference
-    /// machine, 51 ms on a far one.
+    /// Rounds of each pair by default: some 11 ms on a near pair of the reference machine, 51 ms on
+    /// a far one.
     pub const ROUNDS: u64 = 100_000;
 
-    /// Every pair of the CPUs that this process may run on, 100,000 rounds each.
+    /// A calibrator for every pair of the CPUs that this process may run on, with 100,000 rounds
+    /// each.
     pub fn new() -> Self {
         Self {
             rounds: Self::ROUNDS,
@@ -167,83 +171,86 @@ impl Calibrator {
         }
     }
 
-    /// So many rounds for each pair, at least 1: fewer give a wider boundary, never a wrong one.
+    /// Sets the rounds of each pair, at least 1. Fewer rounds give a wider boundary, never a wrong
+    /// one.
     #[must_use]
     pub fn rounds(mut self, rounds: u64) -> Self {
         self.rounds = rounds.max(1);
         self
     }
 
-    /// So many looks at each pair (4 where not said), which its rounds are divided among. An offset that
-    /// moves between two of them widens the boundary; one look sees no movement.
+    /// Sets the looks at each pair (4 by default), which share its rounds. An offset that moves
+    /// between two looks widens the boundary; a single look sees no movement.
     #[must_use]
     pub fn looks(mut self, looks: u32) -> Self {
         self.looks = looks.max(1);
         self
     }
 
-    /// Spreads the looks over so long, and what they take themselves (50 ms where not said). A host that
-    /// moves virtual CPUs may do so every few seconds: who has the time sees more.
+    /// Sets the time that the looks are spread over, in addition to the measuring itself (50 ms by
+    /// default). A host may move virtual CPUs every few seconds: a longer time sees more movements.
     #[must_use]
     pub fn over(mut self, time: Duration) -> Self {
         self.over = time;
         self
     }
 
-    /// A pair that has had a thousand rounds ends after this time (one second where not said),
-    /// for machines on which other programs run.
+    /// Limits the time of a pair (one second by default), for machines on which other programs run.
+    /// A pair ends after this time if it has had a thousand rounds.
     #[must_use]
     pub fn at_most(mut self, time: Duration) -> Self {
         self.at_most = time;
         self
     }
 
-    /// Refuse where two counters are further apart than this (10 µs where not said).
+    /// Sets the largest offset between two counters that is accepted (10 µs by default).
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Measure these CPUs only.
+    /// Measures these CPUs only.
     ///
     /// Times drawn on any other CPU are then **not** ordered by the boundary: every thread that
-    /// draws has to be kept on these.
+    /// draws must stay on these.
     #[must_use]
     pub fn cpus(mut self, cpus: CpuSet) -> Self {
         self.cpus = Some(cpus);
         self
     }
 
-    /// Measure log₂ n rounds of pairs in place of n − 1, and add up over others what was not
-    /// measured. For machines of hundreds of CPUs: quick, and as safe, but wider.
+    /// Measures only log₂ n rounds of pairs instead of n − 1, and composes the other pairs' bounds
+    /// of measured ones. For machines of hundreds of CPUs: quicker and as safe, but with a wider
+    /// boundary.
     #[must_use]
     pub fn composed(mut self) -> Self {
         self.composed = true;
         self
     }
 
-    /// Measure also where nobody vouches for the counters: on your word that they run at one rate
-    /// on all CPUs. For emulators, and for kernels that keep time by something else although the
-    /// counters would do.
+    /// Measures even if nobody vouches for the counters: you vouch that they run at one rate on all
+    /// CPUs. For emulators, and for kernels that keep time by something else although the counters
+    /// would do.
     #[must_use]
     pub fn trusting(mut self) -> Self {
         self.trusting = true;
         self
     }
 
-    /// Measures.
+    /// Measures the boundary.
     ///
     /// # Errors
-    /// Why there is no boundary.
+    /// The reason why there is no boundary.
     pub fn run(&self) -> Result<Calibration, CalibrateError> {
         self.run_with(|_| ControlFlow::Continue(()))
     }
 
-    /// Measures and says again and again how much of it is done, 0..=1; stops where told to.
+    /// Measures the boundary and reports the share that is done, 0..=1, again and again. Stops if
+    /// the callback says so.
     ///
     /// # Errors
-    /// Why there is no boundary.
+    /// The reason why there is no boundary.
     pub fn run_with(
         &self,
         progress: impl FnMut(f64) -> ControlFlow<()>,
@@ -300,7 +307,7 @@ impl Calibrator {
         })
     }
 
-    /// One pinned thread for each CPU goes through the schedule.
+    /// Runs the schedule on one pinned thread for each CPU.
     fn measure(
         &self,
         cpus: &[usize],
@@ -328,13 +335,13 @@ impl Calibrator {
             for (index, &cpu) in cpus.iter().enumerate() {
                 let (games, tell) = (&games, tell.clone());
                 let play = move || {
-                    // Also where this thread panics, nobody waits for it.
+                    // Even if this thread panics, no thread waits for it.
                     let call_off = CallOff(off);
                     let played = self.play(index, cpu, games, off, &tell);
                     if played.is_ok() {
                         std::mem::forget(call_off);
                     }
-                    // The receiver is gone only when all is called off.
+                    // The receiver is gone only if the calibration was called off.
                     let _ = tell.send(Message::End(played));
                 };
                 let name = format!("corelay-clock-{cpu}");
@@ -365,7 +372,8 @@ impl Calibrator {
         })
     }
 
-    /// All games of one CPU, in the order of the schedule, so no two wait for each other.
+    /// Plays all games of one CPU, in the order of the schedule, so no two CPUs wait for each
+    /// other.
     fn play(
         &self,
         index: usize,
@@ -391,7 +399,7 @@ impl Calibrator {
                     played >= LEAST_ROUNDS && begun.elapsed() >= self.at_most / self.looks
                 };
                 let least = game.lines.lead(rounds, off, enough);
-                // What was left out is not waited for.
+                // Rounds that were left out count as done.
                 let _ = tell.send(Message::Rounds(rounds.saturating_sub(played)));
                 least.map(|least| (game.follower, least))
             } else if game.follower == index {
@@ -410,7 +418,7 @@ impl Calibrator {
         self.rounds.div_ceil(self.looks.into())
     }
 
-    /// Waits for the next look.
+    /// Waits until the next look begins.
     fn pause(&self, off: &AtomicBool, tell: &mpsc::Sender<Message>) -> Result<(), CalibrateError> {
         let (begun, long) = (Instant::now(), self.over / (self.looks - 1));
         while let left = long.saturating_sub(begun.elapsed())
@@ -420,7 +428,7 @@ impl Calibrator {
             if off.load(Ordering::Relaxed) {
                 return Err(CalibrateError::Stopped);
             }
-            // So that the progress is asked whether to stop.
+            // A message of no rounds, so that the progress callback is asked whether to stop.
             let _ = tell.send(Message::Rounds(0));
             thread::sleep(left.min(NAP));
         }
@@ -428,7 +436,7 @@ impl Calibrator {
     }
 }
 
-/// One pair, by index, in one look.
+/// The measurement of one pair, by index, in one look.
 struct Game {
     look: u32,
     leader: usize,
@@ -436,17 +444,17 @@ struct Game {
     lines: Exchange,
 }
 
-/// What a thread tells who waits for all of them.
+/// A message from a measuring thread to the thread that waits for all of them.
 enum Message {
-    /// So many more.
+    /// So many more rounds are done.
     Rounds(u64),
     /// The look, from, to, and the bound between them.
     Bound(u32, usize, usize, i64),
-    /// It has played all its games, or could not.
+    /// The thread has played all its games, or could not.
     End(Result<(), CalibrateError>),
 }
 
-/// When dropped, nobody waits any longer.
+/// Calls the calibration off when it is dropped: no thread waits any longer.
 struct CallOff<'a>(&'a AtomicBool);
 
 impl Drop for CallOff<'_> {
@@ -460,17 +468,18 @@ impl Drop for CallOff<'_> {
 fn reachable() -> CpuSet {
     let online = Topology::current().online().clone();
     if corelay_topology::is_pinned_beyond() {
-        // Some thread was asked first when it was pinned already: then nothing less is known.
+        // The thread that was asked first may have been pinned already, so the process's own mask
+        // is unknown.
         return online;
     }
     corelay_topology::process_affinity().intersection(&online)
 }
 
-/// The boundary for a largest bound and the farthest movement, in ticks: see the module. Saturates, for
-/// numbers that nobody has measured.
+/// The boundary for a largest bound and the farthest movement, in ticks: see the module. Saturates,
+/// for numbers that no one has measured.
 pub(crate) fn boundary(largest: i64, step: u64, moved: u64) -> u64 {
-    // The sum of a pair's two bounds is twice the way of a line, so the larger one is not negative
-    // but for steps.
+    // The sum of a pair's two bounds is twice the way of a line, so the larger one is not negative,
+    // apart from steps.
     let largest = largest.max(0).cast_unsigned();
     let margin = (largest / 4).max(step);
     largest.saturating_add(margin).saturating_add(moved)

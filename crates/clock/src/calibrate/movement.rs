@@ -1,20 +1,20 @@
-//! Do offsets stay where they are?
+//! Detecting offsets that move.
 //!
-//! Some hosts move a virtual CPU to a core whose counter has another offset, while a program runs. A
-//! calibration therefore looks several times, and compares. A look bounds the offset δ of a pair from
-//! both sides, since noise only makes a bound wider:
+//! Some hosts move a virtual CPU to a core whose counter has another offset, while a program runs.
+//! A calibration therefore looks several times, and compares. A look bounds the offset δ of a pair
+//! from both sides, since noise only makes a bound wider:
 //!
 //! ```text
 //!              −b                f         b: bound of j → i      f: bound of i → j
-//!   ────────────├────── δ ───────┤───▶     f + b: there and back, whatever δ
+//!   ────────────├────── δ ───────┤───▶     f + b: there and back, whatever δ is
 //! ```
-//! * Looks without a common δ: it has moved for certain, by the gap between them at least.
-//! * Looks that took equally long there and back (to an eighth), and whose middles are further apart than
-//!   an eighth of that: it has moved. Noise of one look moves its middle by half of what it adds to the
-//!   way, so by a sixteenth. Noise of two looks in opposite directions may be taken for a movement: the
-//!   boundary gets wider than need be.
+//! * If no δ fits all looks, the offset has moved for certain, by at least the gap between them.
+//! * If two looks took equally long there and back (to an eighth), and their middles are further
+//!   apart than an eighth of that, it has moved. Noise of one look moves its middle by half of what
+//!   it adds to the way, so by a sixteenth. Noise of two looks in opposite directions may be
+//!   mistaken for a movement: then the boundary gets wider than necessary.
 //!
-//! Of a pair that has moved the *widest* look counts, and what moved once may move as far again.
+//! If a pair has moved, its *widest* look counts, and it may move as far again.
 
 use super::Offsets;
 
@@ -22,9 +22,9 @@ use super::Offsets;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Movement {
-    /// One CPU.
+    /// One of the two CPUs.
     pub from: usize,
-    /// The other.
+    /// The other CPU.
     pub to: usize,
     /// How far the offset moved, in ticks.
     pub ticks: u64,
@@ -32,7 +32,7 @@ pub struct Movement {
     pub certain: bool,
 }
 
-/// All looks as one, and the pairs that moved between them.
+/// Merges all looks into one, and finds the pairs that moved between them.
 pub(super) fn merge(looks: &[Offsets], step: u64) -> (Offsets, Vec<Movement>) {
     let mut all = Offsets::unknown(looks.first().map_or(&[], |look| look.cpus()));
     let mut moved = Vec::new();
@@ -62,7 +62,7 @@ pub(super) fn merge(looks: &[Offsets], step: u64) -> (Offsets, Vec<Movement>) {
     (all, moved)
 }
 
-/// By how much a pair has moved, and whether for certain.
+/// The distance that a pair's offset has moved, and whether that is certain; `None` if it has not.
 fn of_pair(bounds: &[(i64, i64)], step: u64) -> Option<(u64, bool)> {
     let step = step.cast_signed();
     let least = bounds.iter().map(|&(there, _)| there).min()?;
@@ -88,8 +88,8 @@ mod tests {
 
     const STEP: u64 = 10;
 
-    /// Looks at CPUs 3 and 7, of which the second one's counter is ahead by `offset`, with a way of
-    /// `way` in each direction and some noise.
+    /// Looks at CPUs 3 and 7. The counter of CPU 7 is ahead by `offset`; the way is `way` in each
+    /// direction, plus some noise.
     fn looks(of: &[(i64, i64, i64)]) -> Vec<Offsets> {
         let look = |&(offset, way, noise): &(i64, i64, i64)| {
             let mut look = Offsets::unknown(&[3, 7]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_bounded_by_its_best_look() {
+    fn an_unmoved_offset_is_bounded_by_its_best_look() {
         let (all, moved) = merge(
             &looks(&[(20, 100, 0), (20, 100, 12), (20, 400, 60), (20, 104, 0)]),
             STEP,
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn looks_without_a_common_offset_are_a_certain_movement() {
-        // However the ways differ.
+        // However much the ways differ.
         let (all, moved) = merge(&looks(&[(-400, 100, 0), (900, 500, 0)]), STEP);
         let [moved] = moved[..] else {
             panic!("{moved:?}")
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn noise_of_a_look_is_no_movement() {
-        // Whatever it adds, to either side or both, of pairs near and far.
+        // Whatever the noise adds, to either side or both, of pairs near and far.
         for way in [100, 1_000] {
             for (a, b) in (0..60).flat_map(|a| (0..60).map(move |b| (a, b))) {
                 let mut looks = looks(&[(30, way, 0), (30, way, a * way / 20), (30, way, 2)]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_says_nothing_of_movement() {
+    fn one_look_detects_no_movement() {
         assert_eq!(merge(&looks(&[(5_000, 10, 0)]), STEP).1, []);
     }
 }

@@ -1,27 +1,27 @@
-//! How far each CPU's counter may be ahead of each other's.
+//! Bounds of how far each CPU's counter may be ahead of each other's.
 
 use std::fmt;
 
-/// For every ordered pair of CPUs an upper bound of how far the second one's counter is ahead of
-/// the first one's, in ticks.
+/// Bounds of the offsets between CPUs: for every ordered pair the most that the second one's
+/// counter may be ahead of the first one's, in ticks.
 ///
-/// It is the smallest difference ever seen between a time that the first had written and the time
-/// at which the second had seen it: the offset and the way of one cache line. So the bound is never
-/// too small, and noise only widens it.
+/// Each is the smallest difference ever seen between a time that the first had written and the time
+/// at which the second had seen it: the offset plus the way of one cache line. So the bound is
+/// never too small, and noise only widens it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Offsets {
     cpus: Vec<usize>,
-    /// From, then to; `UNKNOWN` on the diagonal and where nothing was measured.
+    /// Bounds by from, then to; `UNKNOWN` on the diagonal and for pairs that were not measured.
     ticks: Vec<i64>,
 }
 
 const UNKNOWN: i64 = i64::MAX;
 
 impl Offsets {
-    /// Nothing known of these CPUs.
+    /// Offsets between these CPUs, of which nothing is known yet.
     ///
     /// # Panics
-    /// Where a CPU occurs twice.
+    /// If a CPU occurs twice.
     pub fn unknown(cpus: &[usize]) -> Self {
         let mut sorted = cpus.to_vec();
         sorted.sort_unstable();
@@ -34,27 +34,27 @@ impl Offsets {
         }
     }
 
-    /// The CPUs, by number.
+    /// The CPUs' numbers.
     pub fn cpus(&self) -> &[usize] {
         &self.cpus
     }
 
-    /// The bound from one CPU to another; `None` for a CPU with itself and where it is not known.
+    /// The bound from one CPU to another; `None` if it is not known, and for a CPU with itself.
     pub fn get(&self, from: usize, to: usize) -> Option<i64> {
         let (from, to) = (self.index(from)?, self.index(to)?);
         self.at(from, to)
     }
 
-    /// Takes a measured bound: the smaller one is as true as the larger.
+    /// Adds a measured bound: of two bounds the smaller one counts, as both are true.
     ///
     /// # Panics
-    /// Where a CPU is not one of these, or they are the same.
+    /// If a CPU is not one of these, or they are the same.
     pub fn lower(&mut self, from: usize, to: usize, ticks: i64) {
         let known = self.place(from, to);
         *known = (*known).min(ticks);
     }
 
-    /// Takes a bound of an offset that has moved: of two the larger one counts.
+    /// Adds a bound of an offset that has moved: of two bounds the larger one counts.
     pub(super) fn raise(&mut self, from: usize, to: usize, ticks: i64) {
         let known = self.place(from, to);
         *known = if *known == UNKNOWN {
@@ -71,8 +71,8 @@ impl Offsets {
         &mut self.ticks[from * self.cpus.len() + to]
     }
 
-    /// The largest bound, and whose; `None` where a pair is not known: a largest of some pairs is
-    /// no bound of all.
+    /// The largest bound, as from, to and ticks. `None` if some pair is not known: the largest of
+    /// some pairs is no bound of all.
     pub fn largest(&self) -> Option<(usize, usize, i64)> {
         let all = self.pairs().map(|(i, j)| {
             let ticks = self.at(i, j)?;
@@ -82,13 +82,13 @@ impl Offsets {
         all?.into_iter().max_by_key(|&(_, _, ticks)| ticks)
     }
 
-    /// Fills in what was not measured by going over others: the bound from i to j is at most that
-    /// from i to k and that from k to j together. `hop` is added for each CPU on the way (the step
-    /// by which two readings of one counter may differ).
+    /// Fills in pairs that were not measured by going over other CPUs: the bound from i to j is at
+    /// most that from i to k plus that from k to j. `hop` is added for each CPU on the way (the
+    /// step by which two readings of one counter may differ).
     pub fn compose(&mut self, hop: i64) {
         let measured = self.clone();
         let n = self.cpus.len();
-        // Floyd's shortest paths. Only what is unknown is filled in: a measured bound is as good
+        // Floyd's shortest paths. Only unknown bounds are filled in: a measured bound is as good
         // and simpler to believe.
         let mut shortest = self.ticks.clone();
         for k in 0..n {
@@ -110,7 +110,7 @@ impl Offsets {
         }
     }
 
-    /// Index pairs, ordered, without the diagonal.
+    /// The ordered pairs of indices, without the diagonal.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let n = self.cpus.len();
         (0..n).flat_map(move |i| (0..n).filter(move |&j| i != j).map(move |j| (i, j)))
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(offsets.largest(), None);
         offsets.lower(4, 2, -100);
         assert_eq!(offsets.largest(), Some((2, 4, 300)));
-        // A smaller measurement of the same is better, a larger one says nothing.
+        // A smaller measurement of the same pair is better, a larger one says nothing.
         offsets.lower(2, 4, 250);
         offsets.lower(2, 4, 270);
         assert_eq!(offsets.get(2, 4), Some(250));
@@ -166,7 +166,7 @@ mod tests {
         offsets.compose(5);
         assert_eq!(offsets.get(0, 3), Some(10 + 5 + 20 + 5 + 30));
         assert_eq!(offsets.get(3, 0), Some(-3 + 5 - 9));
-        // What was measured stays.
+        // Measured bounds stay as they are.
         assert_eq!(offsets.get(0, 2), Some(99));
         assert_eq!(offsets.largest(), Some((0, 2, 99)));
     }

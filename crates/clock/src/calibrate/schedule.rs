@@ -1,11 +1,11 @@
-//! Which CPUs measure each other when: in each phase disjoint pairs, all at the same time.
+//! The order in which CPUs measure each other: in each phase disjoint pairs, all at the same time.
 
-/// Phases of pairs of indices, the smaller one first.
+/// The phases, each a list of pairs of indices, the smaller index first.
 pub(super) type Schedule = Vec<Vec<(usize, usize)>>;
 
-/// Every pair once, as in a tournament: the circle method. One stays, the others move on by one
-/// place from phase to phase and play who is opposite. n − 1 phases, n of them where n is odd and
-/// one sits out.
+/// A schedule in which every pair plays once, as in a tournament: the circle method. One CPU stays;
+/// the others move on by one seat from phase to phase and play the CPU opposite. There are n − 1
+/// phases, or n if n is odd and one CPU sits out.
 pub(super) fn tournament(n: usize) -> Schedule {
     let seats = n.next_multiple_of(2);
     let phase = |phase: usize| {
@@ -21,8 +21,8 @@ pub(super) fn tournament(n: usize) -> Schedule {
     (0..seats.saturating_sub(1)).map(phase).collect()
 }
 
-/// As few phases as connect all: i measures i with one bit changed, as in a hypercube. The others
-/// are composed, over at most 2 log₂ n pairs.
+/// A schedule with the fewest phases that connect all CPUs: i measures i with one bit changed, as
+/// in a hypercube. The other pairs are composed, over at most 2 log₂ n pairs.
 pub(super) fn hypercube(n: usize) -> Schedule {
     let bits = (0..usize::BITS).map(|bit| 1 << bit);
     let pairs = |bit: usize| {

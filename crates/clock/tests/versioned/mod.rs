@@ -1,5 +1,6 @@
-//! The smallest algorithm on a clock: one commit of two objects, and readers that must see both of
-//! it or nothing. With the rule it is right; without, a clock for tests has to show it.
+//! The smallest algorithm on a clock: one commit of two objects, and readers that must see both
+//! halves or neither. With the rule it is right; without the rule a clock for tests has to show the
+//! error.
 
 use corelay_clock::{Clock, Time};
 use corelay_sync::Backoff;
@@ -7,17 +8,17 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::facade::thread;
 
-/// Before any commit.
+/// The stamp before any commit.
 const OLD: u64 = 0;
-/// A commit is under way.
+/// The stamp of a commit under way.
 const PENDING: u64 = Time::NEVER.raw();
 
-/// When the writer draws its time.
+/// The order of the writer's announcement and draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Draws {
-    /// The rule: what is not announced is not drawn.
+    /// The rule: announce, then draw.
     AfterItHasAnnounced,
-    /// The mistake.
+    /// The mistake: draw without announcing.
     WithoutAnnouncing,
 }
 
@@ -30,13 +31,13 @@ struct Objects<C> {
 impl<C: Clock> Objects<C> {
     fn write(&self, draws: Draws) {
         if draws == Draws::AfterItHasAnnounced {
-            // Relaxed: it is for the clock to order this.
+            // Relaxed: the clock must order this.
             self.stamps
                 .iter()
                 .for_each(|s| s.store(PENDING, Ordering::Relaxed));
         }
         let time = self.clock.commit_time(Time::ZERO);
-        // Relaxed: the stamp is all there is.
+        // Relaxed: the stamp is all that is published.
         self.stamps
             .iter()
             .for_each(|s| s.store(time.raw(), Ordering::Relaxed));
@@ -48,7 +49,7 @@ impl<C: Clock> Objects<C> {
         let is_new = |stamp: &AtomicU64| {
             let mut backoff = Backoff::new();
             loop {
-                // Relaxed: it is for the clock to order this.
+                // Relaxed: the clock must order this.
                 match stamp.load(Ordering::Relaxed) {
                     PENDING => backoff.wait(),
                     OLD => return false,
@@ -60,8 +61,9 @@ impl<C: Clock> Objects<C> {
     }
 }
 
-/// One writer, `readers` readers who each read until they have seen the commit, but no more than
-/// `times` times. Returns how often a reader saw the half of it. This thread writes and is the first to read the clock.
+/// Runs one writer and `readers` readers, each of which reads until it has seen the commit, but at
+/// most `times` times. Returns how often a reader saw half a commit. This thread writes and is the
+/// first to read the clock.
 pub(crate) fn torn<C: Clock + 'static>(
     clock: C,
     draws: Draws,

@@ -1,4 +1,4 @@
-//! A domain, and the cells that it has.
+//! A domain and its cells.
 
 use super::log::Object;
 use super::session::Session;
@@ -10,10 +10,10 @@ use corelay_sync::facade::sync::{Arc, Mutex};
 use std::fmt;
 use std::ptr::NonNull;
 
-/// Objects that are read together under one snapshot, and locked for writing one by one.
+/// A set of objects that are read together under one snapshot, and locked for writing one by one.
 ///
-/// A handle: clones are of the same domain, which lives as long as one of them, a session, a cell
-/// or a structure in it.
+/// This is a handle. All clones are handles of the same domain, which lives as long as one of them,
+/// or a session, a cell or a structure in it.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -32,26 +32,26 @@ use std::ptr::NonNull;
 /// ```
 pub struct Domain<C>(Arc<Inner<C>>);
 
-/// What a domain is, behind its handles.
+/// The domain itself, behind its handles.
 pub(super) struct Inner<C> {
     pub(super) clock: C,
     pub(super) slots: Slots,
     pub(super) deferral: usize,
-    /// True where some section's time is no time of the clock.
+    /// Whether some section's time is a number after the horizon and not a time of the clock.
     pub(super) caught: AtomicBool,
-    /// How many graves there are.
+    /// The number of graves.
     graves: AtomicUsize,
     morgue: Mutex<Vec<Grave>>,
 }
 
-/// Something that was dropped while a log had locked it.
+/// An object or a structure that was dropped while a log may still have locked part of it.
 pub(super) struct Grave {
     place: NonNull<()>,
-    /// Frees it if no log has locked any of it; true where it has.
+    /// Frees the object and returns true, unless a log has locked any of it.
     try_free: unsafe fn(NonNull<()>) -> bool,
 }
 
-// SAFETY: what lies in a grave is `Send`, by the bounds of cells and structures.
+// SAFETY: cells and structures demand `Send` of whatever they bury.
 unsafe impl Send for Grave {}
 
 impl Grave {
@@ -62,22 +62,24 @@ impl Grave {
     }
 
     fn try_free(&self) -> bool {
-        // SAFETY: by `new`, and it is not called again once it has returned true.
+        // SAFETY: the caller of `new` allows the call; it is not repeated once it has returned
+        // true.
         unsafe { (self.try_free)(self.place) }
     }
 }
 
 impl<C: Clock> Domain<C> {
-    /// A domain by this clock, without deferral: a commit is visible when it returns.
+    /// A domain ordered by `clock`, without deferral: a commit is visible when it returns.
     pub fn new(clock: C) -> Self {
         Self::with_deferral(clock, 1)
     }
 
-    /// A domain in which each session makes its write sets visible to others only when `write_sets`
-    /// of them are pending, or another session waits for what they have locked, or on
-    /// [`Session::sync`]. Fewer waits, and later news.
+    /// A domain with deferral. Each session makes its write sets visible to others only when
+    /// `write_sets` of them are pending, when another session waits for an object that they have
+    /// locked, or on [`Session::sync`]. This saves waits; other sessions see changes later.
     ///
     /// # Panics
+    /// If `write_sets` is 0.
     /// Where `write_sets` is 0.
     pub fn with_deferral(clock: C, write_sets: usize) -> Self {
         assert!(
@@ -94,22 +96,22 @@ impl<C: Clock> Domain<C> {
         }))
     }
 
-    /// A session, for one thread or fibre at a time.
+    /// A new session, for one thread or fibre at a time.
     pub fn session(&self) -> Session<C> {
         Session::new(self.clone())
     }
 
-    /// A cell of this domain.
+    /// A new cell in this domain.
     pub fn cell<T: Copy + Send + Sync + 'static>(&self, value: T) -> Rlu<T, C> {
         let object = Box::into_raw(Box::new(Object::new(value)));
         Rlu {
-            // SAFETY: a box is not null.
+            // SAFETY: a pointer from a box is not null.
             object: unsafe { NonNull::new_unchecked(object) },
             domain: self.clone(),
         }
     }
 
-    /// What all its sessions have counted, those that have ended included.
+    /// The sums of all sessions' counts, including sessions that have ended.
     pub fn stats(&self) -> Stats {
         let slots = self.0.slots.iter();
         slots.fold(Stats::default(), |sum, slot| {
@@ -117,7 +119,7 @@ impl<C: Clock> Domain<C> {
         })
     }
 
-    /// The clock that orders it.
+    /// The clock that orders the domain.
     pub fn clock(&self) -> &C {
         &self.0.clock
     }
@@ -129,12 +131,12 @@ impl<C: Clock> Domain<C> {
 }
 
 impl<C> Domain<C> {
-    /// See [`Inner::bury`].
+    /// Buries `grave`: see [`Inner::bury`].
     pub(super) fn bury(&self, grave: Grave) {
         self.0.bury(grave);
     }
 
-    /// True where both are handles of one domain.
+    /// Whether `inner` is this handle's domain.
     #[inline(always)]
     pub(super) fn is(&self, inner: &Inner<C>) -> bool {
         std::ptr::eq::<Inner<C>>(&*self.0, inner)
@@ -156,7 +158,7 @@ impl<C> fmt::Debug for Domain<C> {
 }
 
 impl<C> Inner<C> {
-    /// Frees what is dead, now or when no log has it locked any more.
+    /// Frees the grave's object, now or when no log has locked it any more.
     pub(super) fn bury(&self, grave: Grave) {
         if grave.try_free() {
             return;
@@ -167,7 +169,7 @@ impl<C> Inner<C> {
         self.graves.store(morgue.len(), Ordering::Relaxed);
     }
 
-    /// Frees what can be freed by now.
+    /// Frees the graves' objects that no log has locked any more.
     #[inline]
     pub(super) fn sweep(&self) {
         // Relaxed: a hint.
@@ -180,7 +182,7 @@ impl<C> Inner<C> {
     fn sweep_some(&self) {
         let mut morgue = self.morgue();
         morgue.retain(|grave| !grave.try_free());
-        // Relaxed: as above.
+        // Relaxed: a hint.
         self.graves.store(morgue.len(), Ordering::Relaxed);
     }
 
@@ -194,9 +196,9 @@ impl<C> Inner<C> {
 impl<C> Drop for Inner<C> {
     fn drop(&mut self) {
         for slot in self.slots.iter() {
-            // SAFETY: sessions hold the domain, so none lives.
+            // SAFETY: every session holds the domain, which is being dropped, so no session lives.
             let journal = unsafe { &mut *slot.journal().as_ptr() };
-            // SAFETY: as above.
+            // SAFETY: no session lives, so nobody reads the originals.
             unsafe { journal.wind_up() };
         }
         // Nothing is locked now.
@@ -204,21 +206,22 @@ impl<C> Drop for Inner<C> {
     }
 }
 
-/// A value of a domain, for as long as this handle lives: read and locked in sections.
+/// A cell: one value of a domain, read and locked in sections.
 ///
-/// `T` is copied when it is locked and when it is copied back.
+/// The value lives as long as this handle. `T` is copied when it is locked and when it is copied
+/// back.
 pub struct Rlu<T: Copy + Send + Sync + 'static, C> {
     object: NonNull<Object<T>>,
     domain: Domain<C>,
 }
 
-// SAFETY: what is reached through it is `Send` and `Sync`; sections keep writers from readers.
+// SAFETY: the value is `Send` and `Sync`, and sections keep writers from readers.
 unsafe impl<T: Copy + Send + Sync, C: Send + Sync> Send for Rlu<T, C> {}
-// SAFETY: as above.
+// SAFETY: the value is `Send` and `Sync`, and sections keep writers from readers.
 unsafe impl<T: Copy + Send + Sync, C: Send + Sync> Sync for Rlu<T, C> {}
 
 impl<T: Copy + Send + Sync, C: Clock> Rlu<T, C> {
-    /// The object, for a section of this domain.
+    /// The cell's object, for a section of this domain.
     #[inline(always)]
     pub(super) fn object(&self, of: &Inner<C>) -> NonNull<Object<T>> {
         assert!(
@@ -232,11 +235,12 @@ impl<T: Copy + Send + Sync, C: Clock> Rlu<T, C> {
 impl<T: Copy + Send + Sync, C> Drop for Rlu<T, C> {
     fn drop(&mut self) {
         /// # Safety
-        /// A boxed object that nobody has but the log that may have locked it.
+        /// `place` is a boxed object of this type that no one can reach but a log that has locked
+        /// it.
         unsafe fn try_free<T>(place: NonNull<()>) -> bool {
             let object = place.cast::<Object<T>>();
             // Acquire: pairs with `unlock`, the log's last access.
-            // SAFETY: the caller's duty.
+            // SAFETY: `place` is an object of this type, which the caller promises.
             if !unsafe { object.as_ref() }
                 .header
                 .load(Ordering::Acquire)
@@ -244,11 +248,12 @@ impl<T: Copy + Send + Sync, C> Drop for Rlu<T, C> {
             {
                 return false;
             }
-            // SAFETY: the caller's duty, and no log has it.
+            // SAFETY: the caller promises a boxed object of this type; no log has locked it, so
+            // nothing else reaches it.
             drop(unsafe { Box::from_raw(object.as_ptr()) });
             true
         }
-        // SAFETY: references to its value borrow the handle, which is gone.
+        // SAFETY: references to the value borrow the handle, which is being dropped.
         let grave = unsafe { Grave::new(self.object.cast(), try_free::<T>) };
         self.domain.bury(grave);
     }

@@ -1,4 +1,4 @@
-//! A table of sorted lists.
+//! A hash table: an array of sorted lists.
 
 use super::domain::{Domain, Grave, Inner};
 use super::list::{Link, Node, chain};
@@ -10,14 +10,14 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr::NonNull;
 
-/// The heads of the buckets, on their own until the table is freed.
+/// The heads of the buckets. They stay in one allocation until the table is freed.
 type Heads<K, V> = Box<[Object<Node<K, V>>]>;
 
-/// A table of keys, each with a value, in a fixed number of buckets: read under one snapshot,
-/// changed node by node.
+/// A hash table of keys with values, in a fixed number of buckets: read under one snapshot, changed
+/// node by node.
 ///
-/// As a set, with `V = ()`, `RluHash<C>` is one of `u64`s. Keys are spread by a fixed function: do
-/// not give the choice of keys to somebody who wants them all in one bucket.
+/// With `V = ()` it is a set; `RluHash<C>` is a set of `u64`s. Keys are spread by a fixed function:
+/// do not use it if an adversary chooses the keys and wants them all in one bucket.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -31,24 +31,24 @@ type Heads<K, V> = Box<[Object<Node<K, V>>]>;
 /// assert_eq!(session.get(&3), None);
 /// ```
 pub struct RluHash<C, K: Copy + Send + Sync + 'static = u64, V: Copy + Send + Sync + 'static = ()> {
-    /// Of a `Heads`.
+    /// The first element of a `Heads`.
     heads: NonNull<Object<Node<K, V>>>,
     buckets: usize,
     domain: Domain<C>,
 }
 
-// SAFETY: what is reached through it is `Send` and `Sync`; sections keep writers from readers.
+// SAFETY: keys and values are `Send` and `Sync`, and sections keep writers from readers.
 unsafe impl<C: Send + Sync, K: Copy + Send + Sync, V: Copy + Send + Sync> Send
     for RluHash<C, K, V>
 {
 }
-// SAFETY: as above.
+// SAFETY: keys and values are `Send` and `Sync`, and sections keep writers from readers.
 unsafe impl<C: Send + Sync, K: Copy + Send + Sync, V: Copy + Send + Sync> Sync
     for RluHash<C, K, V>
 {
 }
 
-/// Folds what a key hashes to into one word, and mixes that.
+/// A hasher that folds a key's words into one, and mixes that.
 #[derive(Default)]
 struct Fold(u64);
 
@@ -60,8 +60,8 @@ impl Hasher for Fold {
 
     #[inline(always)]
     fn write_u64(&mut self, n: u64) {
-        // 2^64 by the golden ratio, odd: Knuth's multiplicative hashing; the high half has the
-        // most of every bit.
+        // 2^64 divided by the golden ratio, odd: Knuth's multiplicative hashing. The high half
+        // depends most on every bit.
         let mixed = u128::from(self.0 ^ n) * 0x9e37_79b9_7f4a_7c15;
         self.0 = mixed as u64 ^ (mixed >> 64) as u64;
     }
@@ -89,31 +89,31 @@ where
     K: Copy + Ord + Hash + Send + Sync + 'static,
     V: Copy + Send + Sync + 'static,
 {
-    /// An empty table in a domain of its own, by this clock, without deferral.
+    /// An empty table in a new domain ordered by `clock`, without deferral.
     ///
     /// # Panics
-    /// Where `buckets` is 0.
+    /// If `buckets` is 0.
     pub fn new(clock: C, buckets: usize) -> Self {
         Self::new_in(&Domain::new(clock), buckets)
     }
 
-    /// An empty table in a domain that it shares: sections span all that is in it.
+    /// An empty table in an existing domain: a section spans everything in the domain.
     ///
     /// # Panics
-    /// Where `buckets` is 0.
+    /// If `buckets` is 0.
     pub fn new_in(domain: &Domain<C>, buckets: usize) -> Self {
         assert!(buckets > 0, "a table of 0 buckets has no place for a key");
         let heads: Heads<K, V> = (0..buckets).map(|_| Object::new(Node::head())).collect();
         let heads = Box::into_raw(heads).cast();
         Self {
-            // SAFETY: a box is not null.
+            // SAFETY: a pointer from a box is not null.
             heads: unsafe { NonNull::new_unchecked(heads) },
             buckets,
             domain: domain.clone(),
         }
     }
 
-    /// The domain that it is in.
+    /// The domain of the table.
     pub fn domain(&self) -> &Domain<C> {
         &self.domain
     }
@@ -141,7 +141,7 @@ where
             self.domain.is(of),
             "an RLU table of another domain: use a session of the table's domain"
         );
-        // SAFETY: below the number of buckets.
+        // SAFETY: `bucket` is below the number of buckets.
         unsafe { self.heads.add(bucket) }
     }
 
@@ -149,17 +149,18 @@ where
     #[inline]
     pub fn get(&self, section: &Section<'_, C>, key: &K) -> Option<V> {
         let head = self.head(section.inner(), key);
-        // SAFETY: the table keeps it, and changes it as the module says; checked above.
+        // SAFETY: the table keeps the head and changes its chain by `chain` only; `bucket` checked
+        // the domain.
         unsafe { chain::get(section, head, key) }
     }
 
-    /// True where `key` is in it.
+    /// Whether the table contains `key`.
     #[inline]
     pub fn contains(&self, section: &Section<'_, C>, key: &K) -> bool {
         self.get(section, key).is_some()
     }
 
-    /// All keys and values, as of the section's beginning, in no order that means anything.
+    /// All keys and values, as of the section's beginning, in no particular order.
     #[inline]
     pub fn iter<'a>(&'a self, section: &'a Section<'_, C>) -> impl Iterator<Item = (K, V)> + 'a {
         let mut bucket = 0;
@@ -171,24 +172,26 @@ where
                     None if bucket == self.buckets => return None,
                     None => {
                         bucket += 1;
-                        // SAFETY: the table keeps it.
+                        // SAFETY: the table, which `self` borrows, keeps the head.
                         unsafe { section.read(self.bucket(section.inner(), bucket - 1)) }
                     }
                 };
-                // SAFETY: as above; read in this section.
+                // SAFETY: the table keeps the head and changes its chain by `chain` only; `from`
+                // was read in this section.
                 at = unsafe { chain::next(section, from) };
                 if let Some(node) = at {
-                    // SAFETY: as above, and not the head.
+                    // SAFETY: `node` was read in this section, and is not the head: `next` returned
+                    // it.
                     return Some(unsafe { chain::entry(node) });
                 }
             }
         })
     }
 
-    /// Adds `key`; false where it is in it already, whose value stays.
+    /// Adds `key` and returns true. If the table has it already, keeps its value and returns false.
     ///
     /// # Errors
-    /// Where another session has locked what is in front of its place.
+    /// If another session has locked the node before the key's position.
     #[inline]
     pub fn insert(
         &self,
@@ -197,18 +200,20 @@ where
         value: V,
     ) -> Result<bool, Abort> {
         let head = self.head(section.inner(), &key);
-        // SAFETY: as in `get`.
+        // SAFETY: the table keeps the head and changes its chain by `chain` only; `bucket` checked
+        // the domain.
         unsafe { chain::insert(section, head, key, value) }
     }
 
-    /// Takes `key` out; its value, or none where it is not in it.
+    /// Removes `key` and returns its value; `None` if the table does not have it.
     ///
     /// # Errors
-    /// Where another session has locked it or what is in front of it.
+    /// If another session has locked its node or the one before.
     #[inline]
     pub fn remove(&self, section: &mut WriteSection<'_, C>, key: &K) -> Result<Option<V>, Abort> {
         let head = self.head(section.inner(), key);
-        // SAFETY: as in `get`.
+        // SAFETY: the table keeps the head and changes its chain by `chain` only; `bucket` checked
+        // the domain.
         unsafe { chain::remove(section, head, key) }
     }
 }
@@ -216,31 +221,31 @@ where
 impl<C, K: Copy + Send + Sync, V: Copy + Send + Sync> Drop for RluHash<C, K, V> {
     fn drop(&mut self) {
         /// # Safety
-        /// A boxed pointer to a `Heads` that nobody has but logs.
+        /// `place` is a boxed pointer to a `Heads` that only logs can reach.
         unsafe fn try_free<K: Copy, V: Copy>(place: NonNull<()>) -> bool {
             let table = place.cast::<*mut [Object<Node<K, V>>]>();
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller promises a boxed pointer to a `Heads`.
             let place = unsafe { table.read() };
-            // SAFETY: the caller's duty; logs change what lies in cells alone.
+            // SAFETY: the caller promises a live `Heads`; logs write only inside its cells.
             let heads = unsafe { &*place };
-            // SAFETY: as above.
+            // SAFETY: the caller promises that only logs can reach the chains.
             if !heads.iter().all(|h| unsafe { chain::is_free(h.into()) }) {
                 return false;
             }
             for head in heads {
-                // SAFETY: and no log has any of it.
+                // SAFETY: no log has locked any of it, so nothing reaches the chain.
                 unsafe { chain::free(head.into()) };
             }
-            // SAFETY: nobody has it; made from a box by `new_in`.
+            // SAFETY: nothing reaches it any more; `new_in` made it from a box.
             drop::<Heads<K, V>>(unsafe { Box::from_raw(place) });
-            // SAFETY: boxed below.
+            // SAFETY: `drop` below boxed it, and this is called once with success.
             drop(unsafe { Box::from_raw(table.as_ptr()) });
             true
         }
         let heads = std::ptr::slice_from_raw_parts_mut(self.heads.as_ptr(), self.buckets);
-        // Not as the box that it was: logs may have pointers into it.
+        // The heads do not become a box again yet: logs may have pointers into them.
         let table = NonNull::from(Box::leak(Box::new(heads)));
-        // SAFETY: the table is gone, and sections that read it have borrowed it.
+        // SAFETY: the table is being dropped, and sections that read it borrow it.
         let grave = unsafe { Grave::new(table.cast(), try_free::<K, V>) };
         self.domain.bury(grave);
     }
@@ -254,7 +259,7 @@ impl<C, K: Copy + Send + Sync, V: Copy + Send + Sync> fmt::Debug for RluHash<C, 
     }
 }
 
-/// A session of a table's domain, with the table's operations, each in a section of its own.
+/// A session of a table's domain with the table's operations, each in a section of its own.
 pub struct HashSession<
     't,
     C: Clock,
@@ -271,7 +276,7 @@ where
     K: Copy + Ord + Hash + Send + Sync + 'static,
     V: Copy + Send + Sync + 'static,
 {
-    /// True where `key` is in it.
+    /// Whether the table contains `key`.
     #[track_caller]
     #[inline]
     pub fn contains(&mut self, key: &K) -> bool {
@@ -287,7 +292,7 @@ where
         self.session.read(|section| table.get(section, key))
     }
 
-    /// Adds `key`; false where it is in it already.
+    /// Adds `key` and returns true; returns false if the table has it already.
     #[track_caller]
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> bool {
@@ -296,7 +301,7 @@ where
             .write(|section| table.insert(section, key, value))
     }
 
-    /// Takes `key` out; its value, or none where it is not in it.
+    /// Removes `key` and returns its value; `None` if the table does not have it.
     #[track_caller]
     #[inline]
     pub fn remove(&mut self, key: &K) -> Option<V> {
@@ -304,20 +309,20 @@ where
         self.session.write(|section| table.remove(section, key))
     }
 
-    /// All of it, of one moment.
+    /// All keys and values, as of one moment.
     #[track_caller]
     pub fn to_vec(&mut self) -> Vec<(K, V)> {
         let table = self.table;
         self.session.read(|section| table.iter(section).collect())
     }
 
-    /// The session itself: to span several operations by one section, or to
+    /// The underlying session, to span several operations by one section, or to
     /// [`sync`](Session::sync).
     pub fn session(&mut self) -> &mut Session<C> {
         &mut self.session
     }
 
-    /// What it has counted.
+    /// The session's counts.
     pub fn stats(&self) -> Stats {
         self.session.stats()
     }

@@ -1,15 +1,16 @@
-//! What a session has locked: three logs, and the write set in the making.
+//! A session's locks: three logs, and the write set being built.
 //!
 //! ```text
 //!              publish               copied back            the next one is copied back
 //!  collecting ─────────► published ─────────────► retired ──────────────────────────────► free
 //! ```
-//! The paper's two logs alternate, and commit waits for the readers. With three, a session goes on
-//! while they read: the published log is copied back when a later section finds them gone.
+//! In the paper two logs alternate, and a commit waits for the readers. With three, the session
+//! goes on while they read: the published log is copied back when a later section finds that its
+//! readers are gone.
 //!
-//! A retired log holds copies that sections may still read which began before it was copied back.
-//! Such a section is not certainly later than the next commit of this session, which draws its
-//! time afterwards; so that commit's grace period waits for it, and then the log is free.
+//! A retired log holds copies that may still be read by sections that began before it was copied
+//! back. Such a section is not certainly later than the session's next commit, which draws its time
+//! afterwards. So that commit's grace period waits for the section, and then the log is free.
 
 use super::log::{Garbage, Object, Record, RecordOf, Volume, unlock};
 use super::slot::SessionSlot;
@@ -22,30 +23,30 @@ pub(super) struct Journal {
     pub(super) volumes: Vec<Volume>,
     pub(super) collecting: usize,
     pub(super) published: Option<Published>,
-    /// Sections that may read what the published log has locked.
+    /// The sessions whose sections may read the originals that the published log has locked.
     pub(super) readers: Vec<Reader>,
     pub(super) retired: Option<usize>,
-    /// The number of the write set in the making.
+    /// The number of the write set being built.
     set: u64,
-    /// The last record before the write set in the making.
+    /// The last record before the write set being built.
     mark: *mut Record,
     undos: Vec<Undo>,
     born: Vec<Garbage>,
     leaving: Vec<Garbage>,
-    /// Who had locked what the last write set failed at.
+    /// The session whose lock made the last write set fail.
     conflict: Option<NonNull<SessionSlot>>,
 }
 
-/// A log whose readers are to be waited for.
+/// A log that waits for its readers.
 pub(super) struct Published {
     pub(super) volume: usize,
-    /// Local times above see the copies.
+    /// The commit's *v*: sections with greater local times see the copies.
     pub(super) visible: u64,
-    /// True once all slots have been looked at.
+    /// Whether all slots have been looked at.
     pub(super) is_scanned: bool,
 }
 
-/// A session, and where it stood when it was looked at.
+/// A session inside a section, with its presence when it was looked at.
 pub(super) struct Reader {
     slot: NonNull<SessionSlot>,
     pub(super) seen: Presence,
@@ -62,12 +63,12 @@ impl Reader {
     /// # Safety
     /// The domain lives.
     pub(super) unsafe fn slot(&self) -> &SessionSlot {
-        // SAFETY: slots live as long as their domain.
+        // SAFETY: a slot lives as long as its domain, which the caller promises.
         unsafe { self.slot.as_ref() }
     }
 }
 
-/// The copy as it was before this write set.
+/// The earlier value of a copy, for an abort of the present write set.
 struct Undo {
     record: NonNull<Record>,
     before: NonNull<()>,
@@ -91,25 +92,25 @@ impl Journal {
         }
     }
 
-    /// True where nothing is left to be made visible or copied back.
+    /// Whether nothing is left to be made visible or copied back.
     pub(super) fn is_settled(&self) -> bool {
         self.published.is_none() && !self.collects()
     }
 
-    /// True where the collecting log holds something, or room that aborts have used up.
+    /// Whether the collecting log holds something, or has room that aborts have used up.
     pub(super) fn collects(&self) -> bool {
         self.volumes
             .get(self.collecting)
             .is_some_and(|v| v.sets > 0 || v.is_long())
     }
 
-    /// True where aborted write sets have used up much room.
+    /// Whether aborted write sets have used up much room.
     pub(super) fn is_long(&self) -> bool {
         let collecting = self.volumes.get(self.collecting);
         collecting.is_some_and(Volume::is_long)
     }
 
-    /// A write set begins.
+    /// Begins a write set.
     pub(super) fn begin(&mut self, owner: &SessionSlot) {
         if self.volumes.is_empty() {
             self.volumes.extend((0..3).map(|_| Volume::new(owner)));
@@ -119,44 +120,47 @@ impl Journal {
         self.conflict = None;
     }
 
-    /// Who has locked what the last write set failed at.
+    /// Takes the session whose lock made the last write set fail.
     pub(super) fn take_conflict(&mut self) -> Option<NonNull<SessionSlot>> {
         self.conflict.take()
     }
 
-    /// Locks `object`, or finds it locked by this very log; the place of its copy.
+    /// Locks `object`, or finds it locked by this very log. Returns the address of its copy.
     ///
     /// # Safety
-    /// The object lives, and as long as it is locked. A write set has begun, on `owner`'s slot.
+    /// The object lives, and goes on living while it is locked. A write set has begun on `owner`'s
+    /// slot.
     #[inline]
     pub(super) unsafe fn lock<T: Copy>(
         &mut self,
         owner: &SessionSlot,
         object: NonNull<Object<T>>,
     ) -> Result<NonNull<T>, ()> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that the object lives.
         let place = unsafe { object.as_ref() };
         // Acquire: pairs with `unlock`: what was copied back; and with the exchange below: the
         // record that locks it.
         let found = place.header.load(Ordering::Acquire);
         if let Some(record) = NonNull::new(found) {
-            // SAFETY: a write set is in a section.
+            // SAFETY: the header was read in the caller's write section, which has not ended.
             let log = unsafe { Record::log_of(record) };
             if log == self.volumes[self.collecting].log {
-                // SAFETY: ours, and of this object's type.
+                // SAFETY: the record is in the collecting log, and locks an object of this type.
                 return Ok(unsafe { self.keep(record.cast::<RecordOf<T>>()) });
             }
-            // SAFETY: as above; a log stays as long as its session's slot.
+            // SAFETY: the header was read in this section, and a log lives as long as its session's
+            // slot.
             self.conflict = Some(unsafe { log.as_ref() }.owner_of_found());
             return Err(());
         }
         let volume = &mut self.volumes[self.collecting];
         let record = volume.room::<RecordOf<T>>();
-        // SAFETY: fresh room for it.
+        // SAFETY: `room` is large enough for a record, and nothing else uses it.
         unsafe { record.write(RecordOf::new(volume.log, object, volume.last, self.set)) };
-        // Release: pairs with the Acquire of who looks at the header: it sees the record. No Acquire:
-        // if the null is of an unlock since the load above, it is that of an abort, which has
-        // written nothing; a commit would have waited for this section. Acquire where it fails: as
+        // Release: pairs with the Acquire of the session that looks at the header: it sees the
+        // record. No Acquire: if the null is from an unlock since the load above, that was an
+        // abort, which has written nothing; a commit would have waited for this section. Acquire if
+        // it fails: as the load above.
         // the load above.
         let locked = place.header.compare_exchange(
             ptr::null_mut(),
@@ -165,54 +169,56 @@ impl Journal {
             Ordering::Acquire,
         );
         if let Err(found) = locked {
-            // SAFETY: as above.
+            // SAFETY: the header was read in this section, which has not ended.
             let log = NonNull::new(found).map(|record| unsafe { Record::log_of(record) });
             self.conflict = Some(log.map_or(NonNull::from(owner), |log| {
-                // SAFETY: as above.
+                // SAFETY: a log lives as long as its session's slot.
                 unsafe { log.as_ref() }.owner_of_found()
             }));
             return Err(());
         }
         volume.last = record.cast().as_ptr();
-        // SAFETY: ours.
+        // SAFETY: this session has just written the record, and others read its `log` and `copy`
+        // only.
         let copy = unsafe { &(*record.as_ptr()).copy };
         Ok(copy.with_mut(|to| {
             place.data.with(|from| {
                 let to = to.cast::<T>();
-                // SAFETY: initialised, and nobody writes to a locked object until its log is
-                // copied back; the record is ours.
+                // SAFETY: the original is initialised, and nobody writes to a locked object until
+                // its log is copied back; the copy is this session's alone until it commits.
                 unsafe { to.copy_from_nonoverlapping(from, 1) };
-                // SAFETY: in a live record.
+                // SAFETY: an address inside a live record is not null.
                 unsafe { NonNull::new_unchecked(to) }
             })
         }))
     }
 
-    /// The copy of an object that this log has locked, as it is, kept for an abort if an earlier
-    /// write set has made it.
+    /// The copy of an object that this log has locked already. If an earlier write set has made the
+    /// copy, its value is kept for an abort.
     ///
     /// # Safety
     /// `record` is in the collecting log.
     unsafe fn keep<T: Copy>(&mut self, record: NonNull<RecordOf<T>>) -> NonNull<T> {
         /// # Safety
-        /// Of these types, and nobody looks at the record.
+        /// `record` and `before` are of these types, and nobody else looks at the record.
         unsafe fn restore<T: Copy>(record: NonNull<Record>, before: NonNull<()>) {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller promises the type, and that the record is alive.
             let record = unsafe { record.cast::<RecordOf<T>>().as_ref() };
             let before = before.cast::<T>().as_ptr();
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller promises that `before` holds a value of this type and that nobody
+            // else looks at the copy.
             record
                 .copy
                 .with_mut(|copy| unsafe { copy.cast::<T>().copy_from_nonoverlapping(before, 1) });
         }
-        // SAFETY: ours; others look at `log` and `copy` alone.
+        // SAFETY: only this session uses `set`; others look at `log` and `copy` alone.
         let set = unsafe { &mut (*record.as_ptr()).head.set };
-        // SAFETY: as above.
+        // SAFETY: the record is alive in the collecting log; this is a shared look.
         let copy = unsafe { &(*record.as_ptr()).copy };
         if *set != self.set {
             let before = self.volumes[self.collecting].room::<T>();
             copy.with(|copy| {
-                // SAFETY: copied when the object was locked; the room is fresh.
+                // SAFETY: `lock` initialised the copy; nothing else uses the room.
                 unsafe { before.as_ptr().copy_from_nonoverlapping(copy.cast(), 1) };
             });
             *set = self.set;
@@ -222,21 +228,21 @@ impl Journal {
                 restore: restore::<T>,
             });
         }
-        // SAFETY: in a live record.
+        // SAFETY: an address inside a live record is not null.
         copy.with_mut(|copy| unsafe { NonNull::new_unchecked(copy.cast::<T>()) })
     }
 
-    /// Notes an object that has come into being with this write set; an abort frees it.
+    /// Notes an object that this write set has created; an abort frees it.
     pub(super) fn note_born(&mut self, garbage: Garbage) {
         self.born.push(garbage);
     }
 
-    /// Notes an object that is gone with this write set.
+    /// Notes an object that this write set has unlinked; a commit frees it later.
     pub(super) fn note_leaving(&mut self, garbage: Garbage) {
         self.leaving.push(garbage);
     }
 
-    /// The write set stays; false where it is empty.
+    /// Ends the write set and keeps its changes. Returns false if it is empty.
     pub(super) fn keep_set(&mut self) -> bool {
         let volume = &mut self.volumes[self.collecting];
         let changed = volume.last != self.mark || !self.undos.is_empty();
@@ -248,32 +254,33 @@ impl Journal {
         changed
     }
 
-    /// The write set goes: what it has locked is free again, as if nothing had been.
+    /// Aborts the write set: unlocks what it has locked, as if nothing had happened.
     ///
-    /// The room of its records is not used again before the log begins anew: others may look at
-    /// them.
+    /// The room of its records is not used again before the log begins anew: other sessions may
+    /// look at them.
     pub(super) fn drop_set(&mut self) {
         for undo in self.undos.drain(..).rev() {
-            // SAFETY: noted by `keep` with these types, and the log is ours.
+            // SAFETY: `keep` chose the function for these types, and the collecting log is this
+            // session's.
             unsafe { (undo.restore)(undo.record, undo.before) };
         }
         let volume = &mut self.volumes[self.collecting];
         while volume.last != self.mark {
-            // SAFETY: above the mark there are records, of this write set.
+            // SAFETY: down to the mark the log has records of this write set, so it is not null.
             let record = unsafe { NonNull::new_unchecked(volume.last) };
-            // SAFETY: ours.
+            // SAFETY: the record is in this session's collecting log.
             volume.last = unsafe { record.as_ref() }.previous;
-            // SAFETY: it holds the lock.
+            // SAFETY: a record in this list holds its lock.
             unsafe { unlock(record) };
         }
         self.leaving.clear();
         for garbage in self.born.drain(..) {
-            // SAFETY: reachable by copies alone that nobody has seen.
+            // SAFETY: only this write set's copies lead to it, which nobody has seen.
             unsafe { garbage.free() };
         }
     }
 
-    /// The log to be published; another collects from here on.
+    /// Makes the collecting log the published one; another log collects from now on.
     pub(super) fn turn(&mut self, visible: u64, is_scanned: bool) {
         debug_assert!(self.published.is_none());
         let volume = self.collecting;
@@ -282,24 +289,26 @@ impl Journal {
             visible,
             is_scanned,
         });
-        // 0 + 1 + 2: the one that is neither published nor retired, or any of the two.
+        // 0 + 1 + 2: the log that is neither published nor retired; if none is retired, either of
+        // the two others.
         let other = self.retired.unwrap_or((volume + 1) % 3);
         self.collecting = 3 - volume - other;
         self.mark = ptr::null_mut();
     }
 
-    /// Copies everything back and frees what is to be freed.
+    /// Copies everything back and frees all garbage.
     ///
     /// # Safety
-    /// No session lives but the caller's, which has no reference.
+    /// No session lives but the caller's, which has no reference to an object.
     pub(super) unsafe fn wind_up(&mut self) {
         let published = self.published.take().map(|p| p.volume);
         // The older one first: it may free what the younger one does not have.
         for volume in [published, Some(self.collecting)].into_iter().flatten() {
             if let Some(volume) = self.volumes.get_mut(volume) {
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller promises that no session reads.
                 unsafe { volume.write_back() };
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller promises that no session reads; nothing leads to the garbage
+                // after the write-back.
                 unsafe { volume.free_garbage() };
             }
         }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-/// What a node holds; the head's key and value are not there.
+/// The content of a list node. The head has no key and no value.
 #[derive(Clone, Copy)]
 pub(super) struct Node<K: Copy, V: Copy> {
     next: Option<Link<K, V>>,
@@ -20,7 +20,7 @@ pub(super) struct Node<K: Copy, V: Copy> {
 
 pub(super) type Link<K, V> = NonNull<Object<Node<K, V>>>;
 
-/// A node, and what a section sees of it.
+/// A node, and the version of it that a section sees.
 type Met<K, V> = (Link<K, V>, NonNull<Node<K, V>>);
 
 impl<K: Copy, V: Copy> Node<K, V> {
@@ -33,18 +33,18 @@ impl<K: Copy, V: Copy> Node<K, V> {
     }
 }
 
-/// A place in a list: the last node before it, and the first behind it with its node.
+/// A position in a list: the last node before it, and the first after it with its content.
 struct Position<K: Copy, V: Copy> {
     before: Link<K, V>,
     behind: Option<Met<K, V>>,
     is_found: bool,
 }
 
-/// The operations on a chain of nodes behind a head; lists and the buckets of tables.
+/// The operations on a chain of nodes after a head; lists and the buckets of tables use them.
 ///
 /// # Safety
-/// Of all: the head lives, its chain is changed by these functions alone, and its domain is that of
-/// the section.
+/// All of them demand: the head lives, only these functions change its chain, and its domain is
+/// that of the section.
 pub(super) mod chain {
     use super::{
         Abort, Clock, Garbage, Link, Node, NonNull, Object, Position, Section, WriteSection,
@@ -52,19 +52,19 @@ pub(super) mod chain {
     use std::mem::MaybeUninit;
 
     /// # Safety
-    /// The node is in the chain or has been when the section began, and is not the head.
+    /// The node is in the chain, or was when the section began, and is not the head.
     #[inline(always)]
     unsafe fn key<K: Copy, V: Copy>(node: NonNull<Node<K, V>>) -> K {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a node that lives for this section.
         let node = unsafe { node.as_ref() };
-        // SAFETY: every node but the head has one.
+        // SAFETY: the caller promises that it is not the head; every other node has a key.
         unsafe { node.key.assume_init() }
     }
 
-    /// Where `key` is or would be.
+    /// Finds the position of `key`, whether the chain has it or not.
     ///
     /// # Safety
-    /// Of the module.
+    /// The module's conditions.
     #[inline(always)]
     unsafe fn seek<K: Copy + Ord, V: Copy, C: Clock>(
         section: &Section<'_, C>,
@@ -72,10 +72,10 @@ pub(super) mod chain {
         wanted: &K,
     ) -> Position<K, V> {
         let mut before = head;
-        // SAFETY: of the module.
+        // SAFETY: the head lives, the caller promises.
         let mut at = unsafe { section.read(head) };
         loop {
-            // SAFETY: read in this section.
+            // SAFETY: `at` was read in this section, so it lives.
             let Some(next) = unsafe { at.as_ref() }.next else {
                 return Position {
                     before,
@@ -83,9 +83,9 @@ pub(super) mod chain {
                     is_found: false,
                 };
             };
-            // SAFETY: read from a node that lives for this section.
+            // SAFETY: `next` was read from a node that lives for this section.
             at = unsafe { section.read(next) };
-            // SAFETY: not the head.
+            // SAFETY: `at` is a node after the head, read in this section.
             let found = unsafe { key(at) };
             if found >= *wanted {
                 return Position {
@@ -99,24 +99,24 @@ pub(super) mod chain {
     }
 
     /// # Safety
-    /// Of the module.
+    /// The module's conditions.
     #[inline(always)]
     pub(in super::super) unsafe fn get<K: Copy + Ord, V: Copy, C: Clock>(
         section: &Section<'_, C>,
         head: Link<K, V>,
         key: &K,
     ) -> Option<V> {
-        // SAFETY: of the module.
+        // SAFETY: the caller promises the module's conditions.
         let place = unsafe { seek(section, head, key) };
         let (_, node) = place.behind.filter(|_| place.is_found)?;
-        // SAFETY: read in this section.
+        // SAFETY: `seek` read the node in this section, so it lives.
         let node = unsafe { node.as_ref() };
-        // SAFETY: every node but the head has one.
+        // SAFETY: `seek` returns no head, and every other node has a value.
         Some(unsafe { node.value.assume_init() })
     }
 
     /// # Safety
-    /// Of the module.
+    /// The module's conditions.
     #[inline(always)]
     pub(in super::super) unsafe fn insert<K, V, C: Clock>(
         section: &mut WriteSection<'_, C>,
@@ -128,28 +128,29 @@ pub(super) mod chain {
         K: Copy + Ord + Send + Sync + 'static,
         V: Copy + Send + Sync + 'static,
     {
-        // SAFETY: of the module.
+        // SAFETY: the caller promises the module's conditions.
         let place = unsafe { seek(section, head, &key) };
         if place.is_found {
             return Ok(false);
         }
-        // SAFETY: it lives for this section; nodes are freed behind the sync that unlinks them.
+        // SAFETY: `seek` read the node in this section, so it lives; a node is freed only after the
+        // sync that unlinks it.
         let mut before = unsafe { section.lock(place.before) }?;
         let node = Object::new(Node {
             next: place.behind.map(|(node, _)| node),
             key: MaybeUninit::new(key),
             value: MaybeUninit::new(value),
         });
-        // SAFETY: a box is not null.
+        // SAFETY: a pointer from a box is not null.
         let node = unsafe { NonNull::new_unchecked(Box::into_raw(Box::new(node))) };
         section.journal().note_born(Garbage::boxed(node));
-        // SAFETY: locked by this section.
+        // SAFETY: this section has locked the node, so the copy is its own.
         unsafe { before.as_mut() }.next = Some(node);
         Ok(true)
     }
 
     /// # Safety
-    /// Of the module.
+    /// The module's conditions.
     #[inline(always)]
     pub(in super::super) unsafe fn remove<K, V, C: Clock>(
         section: &mut WriteSection<'_, C>,
@@ -160,95 +161,97 @@ pub(super) mod chain {
         K: Copy + Ord + Send + Sync + 'static,
         V: Copy + Send + Sync + 'static,
     {
-        // SAFETY: of the module.
+        // SAFETY: the caller promises the module's conditions.
         let place = unsafe { seek(section, head, key) };
         let Some((gone, _)) = place.behind.filter(|_| place.is_found) else {
             return Ok(None);
         };
-        // SAFETY: as in `insert`.
+        // SAFETY: `seek` read the node in this section, so it lives; a node is freed only after the
+        // sync that unlinks it.
         let mut before = unsafe { section.lock(place.before) }?;
-        // Locked too: nobody is to link something behind it, or to remove the next.
-        // SAFETY: as in `insert`.
+        // The removed node is locked too: nobody may link a node after it, or remove the next one.
+        // SAFETY: `seek` read the node in this section, so it lives.
         let node = unsafe { section.lock(gone) }?;
-        // SAFETY: locked by this section.
+        // SAFETY: this section has locked the node, so the copy is its own.
         let node = unsafe { node.as_ref() };
-        // SAFETY: as above.
+        // SAFETY: this section has locked the node, so the copy is its own.
         unsafe { before.as_mut() }.next = node.next;
         section.journal().note_leaving(Garbage::boxed(gone));
-        // SAFETY: every node but the head has one.
+        // SAFETY: the removed node is not the head, and every other node has a value.
         Ok(Some(unsafe { node.value.assume_init() }))
     }
 
-    /// What is behind `at`.
+    /// The node after `at`.
     ///
     /// # Safety
-    /// Of the module; `at` was read in this section.
+    /// The module's conditions; `at` was read in this section.
     #[inline(always)]
     pub(in super::super) unsafe fn next<K: Copy, V: Copy, C: Clock>(
         section: &Section<'_, C>,
         at: NonNull<Node<K, V>>,
     ) -> Option<NonNull<Node<K, V>>> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that `at` was read in this section, so it lives.
         let next = unsafe { at.as_ref() }.next?;
-        // SAFETY: read from a node that lives for this section.
+        // SAFETY: `next` was read from a node that lives for this section.
         Some(unsafe { section.read(next) })
     }
 
-    /// A node's key and value.
+    /// The key and value of a node.
     ///
     /// # Safety
-    /// Of the module; `at` was read in this section, and is not the head.
+    /// The module's conditions; `at` was read in this section, and is not the head.
     #[inline(always)]
     pub(in super::super) unsafe fn entry<K: Copy, V: Copy>(at: NonNull<Node<K, V>>) -> (K, V) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a node of this section that is not the head.
         let key = unsafe { key(at) };
-        // SAFETY: as above.
+        // SAFETY: the caller promises that `at` was read in this section, so it lives.
         let value = unsafe { at.as_ref() }.value;
-        // SAFETY: every node but the head has one.
+        // SAFETY: the caller promises that it is not the head; every other node has a value.
         (key, unsafe { value.assume_init() })
     }
 
-    /// True where no log has locked any node of the chain.
+    /// Whether no log has locked any node of the chain.
     ///
     /// # Safety
-    /// Nobody but a log has the chain.
+    /// Only logs can reach the chain.
     pub(in super::super) unsafe fn is_free<K: Copy, V: Copy>(head: Link<K, V>) -> bool {
         let mut at = Some(head);
         while let Some(link) = at {
-            // SAFETY: the caller's duty.
+            // SAFETY: nodes are freed only by `free`; the caller promises that only logs can reach
+            // the chain.
             let object = unsafe { link.as_ref() };
             // Acquire: pairs with `unlock`, the log's last access.
             let header = object.header.load(super::Ordering::Acquire);
             if !header.is_null() {
                 return false;
             }
-            // SAFETY: nobody has locked it, so nobody changes it.
+            // SAFETY: nobody has locked the node and only logs can reach it, so nobody changes it.
             at = object.data.with(|node| unsafe { (*node).next });
         }
         true
     }
 
-    /// Frees the nodes behind the head.
+    /// Frees the nodes after the head.
     ///
     /// # Safety
-    /// Nobody has the chain.
+    /// Nobody can reach the chain.
     pub(in super::super) unsafe fn free<K: Copy, V: Copy>(head: Link<K, V>) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises a head that lives.
         let head = unsafe { head.as_ref() };
-        // SAFETY: as above.
+        // SAFETY: nobody can reach the chain, the caller promises, so nobody changes it.
         let mut at = head.data.with(|node| unsafe { (*node).next });
         while let Some(link) = at {
-            // SAFETY: made from a box by `insert`.
+            // SAFETY: `insert` made the node from a box, and nobody else can reach it.
             let node = unsafe { Box::from_raw(link.as_ptr()) };
-            // SAFETY: as above.
+            // SAFETY: the node is this function's own now.
             at = node.data.with(|node| unsafe { (*node).next });
         }
     }
 }
 
-/// A sorted list of keys, each with a value: read under one snapshot, changed node by node.
+/// A sorted list of keys with values: read under one snapshot, changed node by node.
 ///
-/// As a set, with `V = ()`, `RluList<C>` is one of `u64`s.
+/// With `V = ()` it is a set; `RluList<C>` is a set of `u64`s.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -268,12 +271,12 @@ pub struct RluList<C, K: Copy + Send + Sync + 'static = u64, V: Copy + Send + Sy
     domain: Domain<C>,
 }
 
-// SAFETY: what is reached through it is `Send` and `Sync`; sections keep writers from readers.
+// SAFETY: keys and values are `Send` and `Sync`, and sections keep writers from readers.
 unsafe impl<C: Send + Sync, K: Copy + Send + Sync, V: Copy + Send + Sync> Send
     for RluList<C, K, V>
 {
 }
-// SAFETY: as above.
+// SAFETY: keys and values are `Send` and `Sync`, and sections keep writers from readers.
 unsafe impl<C: Send + Sync, K: Copy + Send + Sync, V: Copy + Send + Sync> Sync
     for RluList<C, K, V>
 {
@@ -285,22 +288,22 @@ where
     K: Copy + Ord + Send + Sync + 'static,
     V: Copy + Send + Sync + 'static,
 {
-    /// An empty list in a domain of its own, by this clock, without deferral.
+    /// An empty list in a new domain ordered by `clock`, without deferral.
     pub fn new(clock: C) -> Self {
         Self::new_in(&Domain::new(clock))
     }
 
-    /// An empty list in a domain that it shares: sections span all that is in it.
+    /// An empty list in an existing domain: a section spans everything in the domain.
     pub fn new_in(domain: &Domain<C>) -> Self {
         let head = Box::into_raw(Box::new(Object::new(Node::head())));
         Self {
-            // SAFETY: a box is not null.
+            // SAFETY: a pointer from a box is not null.
             head: unsafe { NonNull::new_unchecked(head) },
             domain: domain.clone(),
         }
     }
 
-    /// The domain that it is in.
+    /// The domain of the list.
     pub fn domain(&self) -> &Domain<C> {
         &self.domain
     }
@@ -326,11 +329,12 @@ where
     #[inline]
     pub fn get(&self, section: &Section<'_, C>, key: &K) -> Option<V> {
         let head = self.head(section.inner());
-        // SAFETY: the list keeps it, and changes it as the module says; checked above.
+        // SAFETY: the list keeps the head and changes its chain by `chain` only; the domain was
+        // checked above.
         unsafe { chain::get(section, head, key) }
     }
 
-    /// True where `key` is in it.
+    /// Whether the list contains `key`.
     #[inline]
     pub fn contains(&self, section: &Section<'_, C>, key: &K) -> bool {
         self.get(section, key).is_some()
@@ -340,20 +344,21 @@ where
     #[inline]
     pub fn iter<'a>(&'a self, section: &'a Section<'_, C>) -> impl Iterator<Item = (K, V)> + 'a {
         let head = self.head(section.inner());
-        // SAFETY: the list keeps it.
+        // SAFETY: the list, which `self` borrows, keeps the head.
         let mut at = unsafe { section.read(head) };
         std::iter::from_fn(move || {
-            // SAFETY: as above; `at` was read in this section.
+            // SAFETY: the list keeps the head and changes its chain by `chain` only; `at` was read
+            // in this section.
             at = unsafe { chain::next(section, at) }?;
-            // SAFETY: as above, and not the head.
+            // SAFETY: `at` was read in this section, and is not the head: `next` returned it.
             Some(unsafe { chain::entry(at) })
         })
     }
 
-    /// Adds `key`; false where it is in it already, whose value stays.
+    /// Adds `key` and returns true. If the list has it already, keeps its value and returns false.
     ///
     /// # Errors
-    /// Where another session has locked what is in front of its place.
+    /// If another session has locked the node before the key's position.
     #[inline]
     pub fn insert(
         &self,
@@ -362,18 +367,20 @@ where
         value: V,
     ) -> Result<bool, Abort> {
         let head = self.head(section.inner());
-        // SAFETY: as in `get`.
+        // SAFETY: the list keeps the head and changes its chain by `chain` only; the domain was
+        // checked above.
         unsafe { chain::insert(section, head, key, value) }
     }
 
-    /// Takes `key` out; its value, or none where it is not in it.
+    /// Removes `key` and returns its value; `None` if the list does not have it.
     ///
     /// # Errors
-    /// Where another session has locked it or what is in front of it.
+    /// If another session has locked its node or the one before.
     #[inline]
     pub fn remove(&self, section: &mut WriteSection<'_, C>, key: &K) -> Result<Option<V>, Abort> {
         let head = self.head(section.inner());
-        // SAFETY: as in `get`.
+        // SAFETY: the list keeps the head and changes its chain by `chain` only; the domain was
+        // checked above.
         unsafe { chain::remove(section, head, key) }
     }
 }
@@ -381,20 +388,20 @@ where
 impl<C, K: Copy + Send + Sync, V: Copy + Send + Sync> Drop for RluList<C, K, V> {
     fn drop(&mut self) {
         /// # Safety
-        /// The head of a list that nobody has but logs.
+        /// `place` is the head of a list that only logs can reach.
         unsafe fn try_free<K: Copy, V: Copy>(place: NonNull<()>) -> bool {
             let head: Link<K, V> = place.cast();
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller promises that only logs can reach the list.
             if !unsafe { chain::is_free(head) } {
                 return false;
             }
-            // SAFETY: and no log has any of it.
+            // SAFETY: no log has locked any of it, so nothing reaches the chain.
             unsafe { chain::free(head) };
-            // SAFETY: as above; made from a box.
+            // SAFETY: nothing reaches the head any more; `new_in` made it from a box.
             drop(unsafe { Box::from_raw(head.as_ptr()) });
             true
         }
-        // SAFETY: the list is gone, and sections that read it have borrowed it.
+        // SAFETY: the list is being dropped, and sections that read it borrow it.
         let grave = unsafe { Grave::new(self.head.cast(), try_free::<K, V>) };
         self.domain.bury(grave);
     }
@@ -406,7 +413,7 @@ impl<C, K: Copy + Send + Sync, V: Copy + Send + Sync> fmt::Debug for RluList<C, 
     }
 }
 
-/// A session of a list's domain, with the list's operations, each in a section of its own.
+/// A session of a list's domain with the list's operations, each in a section of its own.
 pub struct ListSession<
     'l,
     C: Clock,
@@ -423,7 +430,7 @@ where
     K: Copy + Ord + Send + Sync + 'static,
     V: Copy + Send + Sync + 'static,
 {
-    /// True where `key` is in it.
+    /// Whether the list contains `key`.
     #[track_caller]
     #[inline]
     pub fn contains(&mut self, key: &K) -> bool {
@@ -438,7 +445,7 @@ where
         self.session.read(|section| self.list.get(section, key))
     }
 
-    /// Adds `key`; false where it is in it already.
+    /// Adds `key` and returns true; returns false if the list has it already.
     #[track_caller]
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> bool {
@@ -446,27 +453,27 @@ where
             .write(|section| self.list.insert(section, key, value))
     }
 
-    /// Takes `key` out; its value, or none where it is not in it.
+    /// Removes `key` and returns its value; `None` if the list does not have it.
     #[track_caller]
     #[inline]
     pub fn remove(&mut self, key: &K) -> Option<V> {
         self.session.write(|section| self.list.remove(section, key))
     }
 
-    /// All of it, of one moment.
+    /// All keys and values, as of one moment.
     #[track_caller]
     pub fn to_vec(&mut self) -> Vec<(K, V)> {
         self.session
             .read(|section| self.list.iter(section).collect())
     }
 
-    /// The session itself: to span several operations by one section, or to
+    /// The underlying session, to span several operations by one section, or to
     /// [`sync`](Session::sync).
     pub fn session(&mut self) -> &mut Session<C> {
         &mut self.session
     }
 
-    /// What it has counted.
+    /// The session's counts.
     pub fn stats(&self) -> Stats {
         self.session.stats()
     }

@@ -1,4 +1,4 @@
-//! Objects, the logs that hold their copies, and what is thrown away with a log.
+//! Objects, the logs that hold their copies, and the garbage that is freed with a log.
 //!
 //! ```text
 //!  Object<T>            Log (128 bytes aligned)
@@ -22,7 +22,7 @@ use std::ptr::{self, NonNull};
 /// The word in front of every object: null, or the record of its copy in the owner's log.
 pub(super) type Header = AtomicPtr<Record>;
 
-/// Something that sections read and lock.
+/// A value with its header: sections read it and lock it.
 #[repr(C)]
 pub(super) struct Object<T> {
     pub(super) header: Header,
@@ -38,33 +38,33 @@ impl<T> Object<T> {
     }
 }
 
-/// What every record begins with.
+/// The beginning of every record, whatever its type.
 #[repr(C)]
 pub(super) struct Record {
     pub(super) log: NonNull<Log>,
     pub(super) original: NonNull<Header>,
-    /// The one locked before it in this log.
+    /// The record of the object that was locked before in this log.
     pub(super) previous: *mut Record,
-    /// Copies back.
+    /// Copies the record's copy back to its original.
     write_back: unsafe fn(NonNull<Record>),
-    /// The write set that has the copy as it was before: see `Journal::keep`.
+    /// The write set that has kept the copy's earlier value: see `Journal::keep`.
     pub(super) set: u64,
 }
 
 impl Record {
-    /// The log that a record is in, which a header has named. No reference to the record is made:
+    /// The log of a record that a header has named. This makes no reference to the record, because
     /// its owner may be about to write in it.
     ///
     /// # Safety
-    /// The header was read in a section that lasts.
+    /// The header was read in a section that has not ended.
     #[inline(always)]
     pub(super) unsafe fn log_of(record: NonNull<Self>) -> NonNull<Log> {
-        // SAFETY: a header's record stays for those in a section; its log never changes.
+        // SAFETY: the record stays until the caller's section ends; its log never changes.
         unsafe { (*record.as_ptr()).log }
     }
 }
 
-/// A record and the copy.
+/// A record together with its copy.
 #[repr(C)]
 pub(super) struct RecordOf<T> {
     pub(super) head: Record,
@@ -94,14 +94,15 @@ impl<T: Copy> RecordOf<T> {
     /// `record` is of this type and holds its original's lock; nobody reads the original.
     unsafe fn write_back(record: NonNull<Record>) {
         let record = record.cast::<Self>();
-        // SAFETY: the caller's duty; records stay while they are pointed at.
+        // SAFETY: the caller promises the type and the lock; a record stays while it locks.
         let record = unsafe { record.as_ref() };
         let object = record.head.original.cast::<Object<T>>();
-        // SAFETY: a locked object stays.
+        // SAFETY: a locked object is not freed.
         let object = unsafe { object.as_ref() };
         object.data.with_mut(|to| {
             record.copy.with(|from| {
-                // SAFETY: the copy was made when the object was locked; nobody reads the original.
+                // SAFETY: `Journal::lock` initialised the copy; the caller promises that nobody
+                // reads the original.
                 unsafe { to.copy_from_nonoverlapping(from.cast(), 1) }
             });
         });
@@ -113,53 +114,55 @@ impl<T: Copy> RecordOf<T> {
 /// # Safety
 /// The record holds the lock, and nobody reads the original: the grace period has passed.
 unsafe fn write_back_and_unlock(record: NonNull<Record>) {
-    // SAFETY: only a shared look; the caller's duty.
+    // SAFETY: the caller promises that the record holds the lock, so it is alive; this only reads.
     let head = unsafe { record.as_ref() };
-    // SAFETY: the caller's duty.
+    // SAFETY: the record was made with this function; the caller promises the lock and that nobody
+    // reads the original.
     unsafe { (head.write_back)(record) };
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises that the record holds the lock.
     unsafe { unlock(record) };
 }
 
-/// Makes the record's original free again. The object may be gone afterwards.
+/// Unlocks the record's original. The object may be gone afterwards.
 ///
 /// # Safety
 /// The record holds the lock.
 pub(super) unsafe fn unlock(record: NonNull<Record>) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller promises that the record holds the lock, so it is alive.
     let original = unsafe { record.as_ref() }.original;
-    // SAFETY: a locked object stays.
+    // SAFETY: a locked object is not freed.
     let header = unsafe { original.as_ref() };
-    // Release: pairs with the Acquire of who reads the object or locks it next; publishes what was
-    // copied back.
+    // Release: pairs with the Acquire of the session that reads the object or locks it next;
+    // publishes the value that was copied back.
     header.store(ptr::null_mut(), Ordering::Release);
 }
 
 const FIRST: usize = 62;
 
-/// The part of a log that other sessions look at, and its first records: a small write set is one
+/// The part of a log that other sessions look at, with its first records: a small write set is one
 /// or two lines.
 #[repr(C, align(128))]
 pub(super) struct Log {
     stage: AtomicU64,
     pub(super) owner: *const SessionSlot,
     first: UnsafeCell<[MaybeUninit<u64>; FIRST]>,
-    /// All records, to loom: read by who follows a header, written when the log begins anew.
+    /// All records, as loom sees them: read by sessions that follow a header, written when the log
+    /// begins anew.
     pub(super) records: Shadow,
 }
 
 impl Log {
-    /// Whose it is, for who has found a record of it in a header.
+    /// The owner of the log, for a session that has found a record of it in a header.
     pub(super) fn owner_of_found(&self) -> NonNull<SessionSlot> {
         self.records.read(0, 1);
-        // SAFETY: a log is made with its owner's slot.
+        // SAFETY: `new` is called with the address of the owner's slot, which is not null.
         unsafe { NonNull::new_unchecked(self.owner.cast_mut()) }
     }
 
-    /// For who takes what is committed, and the records with it.
+    /// The log's stage. A reader that finds the commit's time in it may also read the copies.
     #[inline(always)]
     pub(super) fn stage(&self) -> Stage {
-        // Acquire: pairs with `set_stage`: who sees a time sees the copies.
+        // Acquire: pairs with `set_stage`: a session that sees a time sees the copies.
         Stage::from_bits(self.stage.load(Ordering::Acquire))
     }
 
@@ -170,21 +173,22 @@ impl Log {
     }
 }
 
-/// Something to be freed.
+/// An allocation that is to be freed later.
 pub(super) struct Garbage {
     place: NonNull<()>,
     free: unsafe fn(NonNull<()>),
 }
 
 impl Garbage {
-    /// An object whose box has been turned into a pointer.
+    /// Garbage from an object whose box has been turned into a pointer.
     pub(super) fn boxed<T>(place: NonNull<Object<T>>) -> Self {
         /// # Safety
-        /// The caller's duty of `Garbage::free`.
+        /// The conditions of `Garbage::free`.
         unsafe fn free<T>(place: NonNull<()>) {
-            // SAFETY: as above; it came out of a box of this type.
+            // SAFETY: `boxed` got it out of a box of this type; the caller promises that nobody
+            // uses it.
             let object = unsafe { Box::from_raw(place.cast::<Object<T>>().as_ptr()) };
-            // A write, to loom: who reads it still is found.
+            // Loom takes this for a write, and so finds a thread that still reads it.
             place_of(&object.data);
         }
         Self {
@@ -194,32 +198,34 @@ impl Garbage {
     }
 
     /// # Safety
-    /// It came out of a box of the type that it was made with, and nobody uses it.
+    /// Nobody uses the allocation any more; it came out of a box of the type that `boxed` was
+    /// called with.
     pub(super) unsafe fn free(self) {
-        // SAFETY: the caller's duty.
+        // SAFETY: `boxed` chose the function for this type; the caller promises that nobody uses
+        // it.
         unsafe { (self.free)(self.place) };
     }
 }
 
-/// A log with what only its owner looks at.
+/// A log with the parts that only its owner looks at.
 pub(super) struct Volume {
     pub(super) log: NonNull<Log>,
-    /// The one locked last.
+    /// The record of the object that was locked last.
     pub(super) last: *mut Record,
-    /// To be freed behind the grace period.
+    /// Garbage that is freed after the grace period.
     pub(super) garbage: Vec<Garbage>,
-    /// Write sets that it holds.
+    /// The number of write sets that the log holds.
     pub(super) sets: usize,
     free: *mut u8,
     end: *mut u8,
     chunks: Vec<Box<[MaybeUninit<u128>]>>,
-    /// Chunks in use.
+    /// The number of chunks in use.
     used: usize,
 }
 
 /// Bytes of the chunks of memory that a log grows by.
 const CHUNK: usize = 4096;
-/// Chunks beyond which a log is not to grow if it can be helped.
+/// Chunks from which on a log is brought to an end as soon as possible.
 const LONG: usize = 8;
 /// Chunks that a log keeps when it begins anew.
 const KEPT: usize = 2 * LONG;
@@ -233,7 +239,7 @@ impl Volume {
             records: Shadow::new(1),
         });
         let mut volume = Self {
-            // SAFETY: a box is not null.
+            // SAFETY: a pointer from a box is not null.
             log: unsafe { NonNull::new_unchecked(Box::into_raw(log)) },
             last: ptr::null_mut(),
             garbage: Vec::new(),
@@ -248,11 +254,11 @@ impl Volume {
     }
 
     pub(super) fn log(&self) -> &Log {
-        // SAFETY: it lives as long as the volume.
+        // SAFETY: the log lives as long as the volume, which frees it.
         unsafe { self.log.as_ref() }
     }
 
-    /// Begins anew: nobody has a pointer into it any more.
+    /// Begins anew. Nobody has a pointer into the log any more.
     pub(super) fn begin(&mut self) {
         debug_assert!(self.last.is_null() && self.garbage.is_empty());
         self.log().records.write(0, 1);
@@ -260,14 +266,14 @@ impl Volume {
         self.sets = 0;
         self.used = 0;
         self.chunks.truncate(KEPT);
-        // SAFETY: a place in the log, which lives; no reference is made.
+        // SAFETY: the log lives as long as the volume; no reference is made.
         let first = unsafe { &raw mut (*self.log.as_ptr()).first };
         self.free = first.cast();
-        // SAFETY: the end of that place.
+        // SAFETY: one past `first`, in the same allocation.
         self.end = unsafe { first.add(1) }.cast();
     }
 
-    /// True where it should be brought to an end, for the memory that it takes.
+    /// Whether the log should be brought to an end, for the memory that it takes.
     pub(super) fn is_long(&self) -> bool {
         self.used > LONG
     }
@@ -286,7 +292,7 @@ impl Volume {
         if needed <= self.end.addr() - self.free.addr() {
             let place = self.free.wrapping_add(skip);
             self.free = self.free.wrapping_add(needed);
-            // SAFETY: in the middle of a chunk.
+            // SAFETY: the address lies inside a chunk, so it is not null.
             return unsafe { NonNull::new_unchecked(place) }.cast();
         }
         self.grow(size_of::<T>()).cast()
@@ -305,31 +311,33 @@ impl Volume {
         self.used += 1;
         self.free = range.start.cast::<u8>().wrapping_add(bytes);
         self.end = range.end.cast();
-        // SAFETY: the beginning of a chunk.
+        // SAFETY: the beginning of a chunk is not null.
         unsafe { NonNull::new_unchecked(range.start.cast()) }
     }
 
-    /// Copies back what it has locked, and unlocks it.
+    /// Copies back all that the log has locked, and unlocks it.
     ///
     /// # Safety
     /// Nobody reads the originals: the grace period has passed.
     pub(super) unsafe fn write_back(&mut self) {
         while let Some(record) = NonNull::new(self.last) {
-            // SAFETY: a record of this log.
+            // SAFETY: `last` is null or a record of this log.
             self.last = unsafe { record.as_ref() }.previous;
-            // SAFETY: it holds its lock; the caller's duty.
+            // SAFETY: a record in this list holds its lock; the caller promises that nobody reads
+            // the original.
             unsafe { write_back_and_unlock(record) };
         }
     }
 
-    /// Frees what was thrown away with it; how many.
+    /// Frees the log's garbage and returns the number of allocations freed.
     ///
     /// # Safety
-    /// Nobody can reach it any more: the grace period has passed.
+    /// Nobody can reach the garbage any more: the grace period has passed.
     pub(super) unsafe fn free_garbage(&mut self) -> u64 {
         let many = self.garbage.len();
         for garbage in self.garbage.drain(..) {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller promises that nobody reaches it; it is freed once, as it is taken
+            // out.
             unsafe { garbage.free() };
         }
         many as u64
@@ -339,7 +347,8 @@ impl Volume {
 impl Drop for Volume {
     fn drop(&mut self) {
         debug_assert!(self.last.is_null() && self.garbage.is_empty());
-        // SAFETY: it came out of a box in `new`, and nobody has a pointer to it.
+        // SAFETY: it came out of a box in `new`, and nobody has a pointer to it when its owner
+        // drops it.
         drop(unsafe { Box::from_raw(self.log.as_ptr()) });
     }
 }

@@ -1,4 +1,4 @@
-//! A reverse map that counts: no order, no time, and what is removed where it was added is gone.
+//! A reverse map that counts: it needs no order and no time, and a removal cancels an addition.
 
 #![forbid(unsafe_code)]
 
@@ -7,10 +7,10 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::{HashMap, hash_map};
 use std::hash::Hash;
 
-/// For each page how often each mapping has been added and not removed: a
-/// [`ReverseMap`](super::ReverseMap) for those who remove what has been added, as often as it was, as
-/// a kernel does. On any thread, and in any order: a number below zero is a debt, which the next
-/// additions pay.
+/// A reverse map that counts, for each page, how often each mapping has been added and not removed.
+/// It is a [`ReverseMap`](super::ReverseMap) for users who remove each mapping as often as they
+/// added it, as a kernel does. They may do so on any thread, and in any order: a number below zero
+/// is a debt, which the next additions pay.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -25,25 +25,25 @@ use std::hash::Hash;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedMap<P: Eq + Hash, M: Ord> {
-    /// Pages without mappings are not in it, nor is a count of zero.
+    /// The counts by page. Pages without mappings are not in it, nor is a count of zero.
     pages: HashMap<P, BTreeMap<M, i64>>,
 }
 
 impl<P: Eq + Hash, M: Ord> CountedMap<P, M> {
-    /// No page is mapped.
+    /// A map in which no page is mapped.
     pub fn new() -> Self {
         Self {
             pages: HashMap::new(),
         }
     }
 
-    /// Where `page` is mapped, once or more, in order.
+    /// The mappings of `page` whose count is 1 or more, in order.
     pub fn mappings(&self, page: &P) -> impl Iterator<Item = &M> {
         let counts = self.pages.get(page).into_iter().flatten();
         counts.filter(|&(_, &n)| n > 0).map(|(mapping, _)| mapping)
     }
 
-    /// How often `page` is mapped there.
+    /// How often `page` has this mapping.
     pub fn count(&self, page: &P, mapping: &M) -> i64 {
         let counts = self.pages.get(page);
         counts
@@ -75,8 +75,8 @@ impl<P: Eq + Hash, M: Ord> Default for CountedMap<P, M> {
     }
 }
 
-/// An update of a [`CountedMap`]. All commute, so none draws a time; those of one page and mapping in
-/// one session become one, and where that is none, vanish.
+/// An update of a [`CountedMap`]. All updates commute, so none draws a time. A session's updates of
+/// one page and mapping become one, which vanishes if it is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count<P, M> {
     page: P,
@@ -85,7 +85,7 @@ pub struct Count<P, M> {
 }
 
 impl<P, M> Count<P, M> {
-    /// The page is mapped there once more.
+    /// Adds the mapping to the page once more.
     pub fn add(page: P, mapping: M) -> Self {
         Self {
             page,
@@ -94,7 +94,7 @@ impl<P, M> Count<P, M> {
         }
     }
 
-    /// The page is mapped there once less.
+    /// Removes the mapping from the page once.
     pub fn remove(page: P, mapping: M) -> Self {
         Self {
             page,

@@ -1,11 +1,11 @@
-//! A counter: what is added to it on one thread is one number until somebody reads.
+//! A counter: each session's additions are one number until the counter is read.
 
 #![forbid(unsafe_code)]
 
 use super::OpLog;
 use super::operation::{Absorbed, Commutes, Operation};
 
-/// A sum of what many threads add, seldom read.
+/// A sum to which many threads add, and which is seldom read.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -24,9 +24,9 @@ use super::operation::{Absorbed, Commutes, Operation};
 /// ```
 pub type Counter<C> = OpLog<i64, Add, C>;
 
-/// Adds to a [`Counter`], wrapping around at the ends of `i64`.
+/// An addition to a [`Counter`], wrapping around at the ends of `i64`.
 ///
-/// Additions commute, so they draw no time; those of one session become one.
+/// Additions commute, so they draw no time; a session's additions become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Add(pub i64);
 

@@ -1,14 +1,14 @@
-//! What may be wrong.
+//! The errors of an `OpLog`.
 
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Operations that a log may be told to hold: its index has words of 32 bits.
+/// The capacities that a log may have, in operations: its index has words of 32 bits.
 pub(super) const CAPACITIES: RangeInclusive<usize> = 1..=1 << 24;
 
-/// An [`OpLog`](super::OpLog) was asked for with logs of a capacity that they cannot have.
+/// The error of making an [`OpLog`](super::OpLog) with a capacity that its logs cannot have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapacityError {
     pub(super) asked: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for CapacityError {
 
 impl std::error::Error for CapacityError {}
 
-/// An operation has panicked while it was applied.
+/// The error of using an `OpLog` in which an operation has panicked while it was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poisoned;
 

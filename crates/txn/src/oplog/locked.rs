@@ -1,7 +1,8 @@
-//! A value behind one word: the lock of a log, and of the state.
+//! A value behind a lock of one word: for a log, and for the state.
 //!
-//! Held for a few instructions by a log's own session, hardly ever wanted by anybody else; so it
-//! is one swap to take and one store to release, and who finds it taken looks until it is not.
+//! A log's own session holds it for a few instructions, and other threads hardly ever want it. So
+//! taking it is one swap, releasing it is one store, and a thread that finds it taken looks until
+//! it is not.
 
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
@@ -9,14 +10,14 @@ use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::hint;
 use corelay_sync::wait::{self, NoSwitch};
 
-/// A value that one at a time holds.
+/// A value that has one holder at a time.
 #[derive(Debug)]
 pub(super) struct Locked<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through the one `Held` that there is at a time, on whichever thread.
+// SAFETY: only the one `Held` of the time reaches the value, and `T: Send` allows any thread.
 unsafe impl<T: Send> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
@@ -27,10 +28,10 @@ impl<T> Locked<T> {
         }
     }
 
-    /// Holds the value if nobody does.
+    /// Takes the lock if it is free.
     #[inline]
     pub(super) fn try_hold(&self) -> Option<Held<'_, T>> {
-        // Acquire: pairs with the Release in `Held::drop`; what the last holder did is seen.
+        // Acquire: pairs with the Release in `Held::drop`; shows what the last holder did.
         if self.held.swap(true, Ordering::Acquire) {
             return None;
         }
@@ -44,7 +45,7 @@ impl<T> Locked<T> {
 
 /// Waits a little for another thread, or for another fibre of this one.
 pub(super) fn pause(backoff: &mut Backoff) {
-    // Who holds it may be a fibre that only this thread can let go on.
+    // The holder may be a fibre that only this thread can resume.
     if backoff.is_yielding() && !NoSwitch::is_active() {
         wait::give_turn();
     }
@@ -52,7 +53,7 @@ pub(super) fn pause(backoff: &mut Backoff) {
     hint::in_vain(backoff.yields());
 }
 
-/// The value, as long as this lives.
+/// The holder's access to the value, as long as this lives.
 #[derive(Debug)]
 pub(super) struct Held<'a, T> {
     of: &'a Locked<T>,
@@ -63,7 +64,8 @@ impl<T> Held<'_, T> {
     #[inline(always)]
     pub(super) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         self.of.value.with_mut(|value| {
-            // SAFETY: `hold` let nobody else in, and `&mut self` lends it out once at a time.
+            // SAFETY: this `Held` is the only one of the lock, and `&mut self` lends the value once
+            // at a time.
             f(unsafe { &mut *value })
         })
     }
@@ -77,11 +79,11 @@ impl<T> Drop for Held<'_, T> {
     }
 }
 
-/// Runs `f`; where it waits, the wait is refused with the name.
+/// Runs `f`. A wait inside it is refused by a panic with this name.
 #[inline]
 pub(super) fn without_switching<R>(name: &'static &'static str, f: impl FnOnce() -> R) -> R {
-    // SAFETY: dropped at the end of this function, also by unwinding, before every guard that was
-    // entered earlier; the name is static.
+    // SAFETY: the guard is dropped at the end of this function, also by unwinding, before every
+    // guard that was entered earlier; the name is static.
     let _guard = unsafe { NoSwitch::enter(name, |name| name) };
     f()
 }

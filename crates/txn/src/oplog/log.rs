@@ -1,4 +1,4 @@
-//! One log: what its session has done since the last merge.
+//! The log of one session: its operations since the last merge.
 //!
 //! ```text
 //! entries   | time, op | time, op | time, op |      those of one key in the order of their times,
@@ -6,32 +6,33 @@
 //! index     |  -   2     -     -    1    -   |      by the operation's key: a pending one worth
 //!                                                   a look
 //! ```
-//! What replaces a pending operation takes its place, so times of different keys are in no order.
-//! Within a key they are: the index has at each of its places the youngest entry that has been put
-//! there, so nothing older is replaced than the youngest of a key. Only where a pair has cancelled,
-//! and the last entry fills the gap, that is over.
+//! An operation that replaces a pending one takes its place, so the times of different keys are in
+//! no order. Within a key they are: each slot of the index has the youngest entry that was put
+//! there, so only the youngest entry of a key is ever replaced. That ends when a pair has cancelled
+//! and the last entry fills the gap: the log is then scrambled.
 //!
-//! The index only hints. An entry of it may be stale (what it points at has been absorbed, or taken
-//! by a reader), for [`absorb`](super::Operation::absorb) is right with any pending operation; and
-//! one that has been overwritten by another key of the same place is not absorbed any more.
+//! The index only hints. An entry of it may be stale (it points at an operation that has been
+//! absorbed, or taken by a reader), for [`absorb`](super::Operation::absorb) is right with any
+//! pending operation. If another key has overwritten its slot, an operation is not absorbed any
+//! more.
 
 #![forbid(unsafe_code)]
 
 use super::operation::{Absorbed, Operation};
 use corelay_clock::Time;
 
-/// An operation and when it was.
+/// An operation and its time.
 #[derive(Debug)]
 pub(super) struct Entry<Op> {
     pub(super) time: Time,
     pub(super) op: Op,
 }
 
-/// What is taken out of a log at once.
+/// The contents of a log, taken out at once by a merge.
 #[derive(Debug)]
 pub(super) struct Taken<Op> {
     pub(super) entries: Vec<Entry<Op>>,
-    /// True where of one key an earlier operation may stand behind a later one.
+    /// Whether an earlier operation of a key may come after a later one.
     pub(super) scrambled: bool,
 }
 
@@ -45,7 +46,7 @@ impl<Op> Default for Taken<Op> {
 }
 
 impl<Op> Taken<Op> {
-    /// For the operations of another time, when those in it are gone.
+    /// Empties the buffer for the next operations.
     pub(super) fn begin_anew(&mut self) {
         self.scrambled = false;
     }
@@ -55,12 +56,13 @@ impl<Op> Taken<Op> {
 #[derive(Debug)]
 pub(super) struct Log<Op> {
     pending: Taken<Op>,
-    /// By key: the place of an entry. Empty until there is something to absorb; a power of two.
+    /// The position of an entry, by its key's hash. Empty until there is something to absorb; its
+    /// length is a power of two.
     index: Box<[u32]>,
     capacity: usize,
 }
 
-/// There is no room; here is the operation back.
+/// The error of a full log, with the operation.
 #[derive(Debug)]
 pub(super) struct Full<Op>(pub(super) Op);
 
@@ -73,8 +75,8 @@ impl<Op> Log<Op> {
         }
     }
 
-    /// Takes `op` in, or lets it meet a pending one, which comes back where it is not needed any more:
-    /// what its drop runs must not run in here.
+    /// Adds `op`, or lets it absorb a pending one. Returns the operation that is not needed any
+    /// more: its drop may run anything, and must not run in here.
     #[inline(always)]
     pub(super) fn push<S>(&mut self, time: Time, op: Op) -> Result<Option<Op>, Full<Op>>
     where
@@ -123,7 +125,7 @@ impl<Op> Log<Op> {
         Ok(None)
     }
 
-    /// The last entry takes the place of the one at `at`.
+    /// Removes the entry at `at`; the last entry takes its place.
     #[inline]
     fn remove<S>(&mut self, at: usize) -> Op
     where
@@ -141,20 +143,20 @@ impl<Op> Log<Op> {
 
     #[cold]
     fn begin_index(&mut self) {
-        // Twice as many places as entries, so that few share one.
+        // Twice as many slots as entries, so that few entries share one.
         let places = (2 * self.capacity).next_power_of_two();
-        // Beyond every entry, whose places are below `capacity`.
+        // A position beyond every entry: entries' positions are below `capacity`.
         self.index = vec![u32::MAX; places].into_boxed_slice();
     }
 
-    /// Exchanges what is pending for `empty`.
+    /// Exchanges the pending operations for `empty`.
     pub(super) fn swap(&mut self, empty: &mut Taken<Op>) {
         debug_assert!(empty.entries.is_empty() && !empty.scrambled);
         std::mem::swap(&mut self.pending, empty);
     }
 }
 
-/// The place of `key`: its high bits, which a multiplication has mixed best.
+/// The index's slot for `key`: its high bits, which a multiplication has mixed best.
 #[inline(always)]
 fn place(index: &[u32], key: u64) -> usize {
     (key >> 32) as usize & (index.len() - 1)

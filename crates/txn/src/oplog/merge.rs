@@ -1,4 +1,5 @@
-//! Taking all logs at one moment, and doing what is in them in the order of its times.
+//! A merge: taking all logs at one moment, and applying their operations in the order of their
+//! times.
 
 #![forbid(unsafe_code)]
 
@@ -10,21 +11,21 @@ use corelay_clock::{Clock, Time, is_exact};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-/// The state, and room for what is taken out of the logs.
+/// The state, with buffers for the operations that a merge takes out of the logs.
 #[derive(Debug)]
 pub(super) struct Merged<S, Op> {
     pub(super) state: S,
     /// Buffers to exchange for those of the logs; all empty between merges.
     taken: Vec<Taken<Op>>,
-    /// What is to be sorted; empty between merges.
+    /// Operations to be sorted; empty between merges.
     batch: Vec<Entry<Op>>,
-    /// By key: the log that has operations of it, or [`SEVERAL`].
+    /// The log that has operations of a key, by the key's hash; or [`SEVERAL`].
     owners: Vec<u8>,
 }
 
-/// No log has such an operation.
+/// No log has an operation of this key.
 const NONE: u8 = 0;
-/// More than one log has such an operation, or one whose number is too large.
+/// More than one log has operations of this key, or one whose number is too large.
 const SEVERAL: u8 = u8::MAX;
 
 impl<S, Op: Operation<S>> Merged<S, Op> {
@@ -37,7 +38,7 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         }
     }
 
-    /// Applies what is pending now in any log of `slots`.
+    /// Applies the operations that are pending now in any log of `slots`.
     pub(super) fn merge<C: Clock>(
         &mut self,
         slots: &Slots<Op>,
@@ -54,7 +55,7 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         })
     }
 
-    /// Only exchanges buffers: as long as this takes, nobody updates.
+    /// Exchanges the buffers of all logs. It does nothing more: while it lasts, no session updates.
     fn take(&mut self, slots: &Slots<Op>) -> Result<(), Poisoned> {
         slots.with_all(|index, log| {
             if index == self.taken.len() {
@@ -64,7 +65,7 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         })
     }
 
-    /// One log after the other.
+    /// Applies one log after the other.
     fn apply_each(&mut self) {
         for taken in &mut self.taken {
             taken.begin_anew();
@@ -74,7 +75,8 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         }
     }
 
-    /// One log after the other, but what several have of one key in the order of its times.
+    /// Applies one log after the other, except for keys of which several logs have operations:
+    /// those are applied in the order of their times.
     fn apply_each_but_shared<C: Clock>(&mut self, times: &Times<'_, C>) -> Looks {
         for taken in &mut self.taken {
             taken.begin_anew();
@@ -93,7 +95,7 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         self.apply_batch(times)
     }
 
-    /// All logs in the order of their times.
+    /// Applies all logs in the order of their times.
     fn apply_sorted<C: Clock>(&mut self, times: &Times<'_, C>) -> Looks {
         for taken in &mut self.taken {
             taken.begin_anew();
@@ -102,9 +104,11 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         self.apply_batch(times)
     }
 
-    /// Equal times stand in the order of the slots, which is the same for all that is taken at once.
+    /// Applies the batch in the order of its times. Equal times go by the order of the slots, which
+    /// is the same for all that is taken at once.
     fn apply_batch<C: Clock>(&mut self, times: &Times<'_, C>) -> Looks {
-        // The sort finds the runs that the logs are, and merges them; of one alone it does nothing.
+        // The sort finds the runs that the logs are, and merges them; a single run it leaves as it
+        // is.
         self.batch.sort_by_key(|entry| entry.time);
         let looks = times.look(self.batch.iter().map(|entry| entry.time));
         for entry in self.batch.drain(..) {
@@ -113,15 +117,15 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
         looks
     }
 
-    /// Finds out which log each key is of. False where that does not help: where a log has lost the
-    /// order within a key, or an operation has none.
+    /// Finds out which log owns each key. Returns false if that does not help: a log has lost the
+    /// order within a key, or an operation has no key.
     fn own(&mut self) -> bool {
         if self.taken.iter().any(|taken| taken.scrambled) {
             return false;
         }
         let pending: usize = self.taken.iter().map(|taken| taken.entries.len()).sum();
         self.owners.clear();
-        // Four places for each, so that few keys share one by chance.
+        // Four slots for each operation, so that few keys share one by chance.
         self.owners.resize((4 * pending).next_power_of_two(), NONE);
         for (index, taken) in self.taken.iter().enumerate() {
             let log = u8::try_from(index + 1).unwrap_or(SEVERAL);
@@ -142,20 +146,21 @@ impl<S, Op: Operation<S>> Merged<S, Op> {
     }
 }
 
-/// The clock, as a merge needs it. A clock is anybody's code, and may panic; while a merge is under way
-/// it does nothing that would stop that.
+/// The clock, as a merge uses it. A clock may be any code, and may panic; while a merge is under
+/// way this asks nothing of it that would stop the merge.
 pub(super) struct Times<'a, C> {
     clock: &'a C,
-    /// None where nothing is uncertain, and no clock is wrong.
+    /// The boundary; `None` if no time is uncertain and the clock cannot be wrong.
     boundary: Option<u64>,
 }
 
 /// Findings about the times of a merge.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    /// Neighbours of which the clock leaves open who was first.
+    /// Pairs of neighbours of which the clock does not say who was first.
     pub(super) uncertain: u64,
-    /// The newest time of all, and one drawn when that had been seen; or what that panicked with.
+    /// The newest time of all, and a time drawn after that had been seen, or the panic of that
+    /// draw.
     pub(super) newest: Option<(Time, thread::Result<Time>)>,
 }
 
@@ -167,7 +172,7 @@ impl<'a, C: Clock> Times<'a, C> {
         }
     }
 
-    /// Looks at sorted times.
+    /// Examines sorted times.
     fn look(&self, sorted: impl DoubleEndedIterator<Item = Time> + Clone) -> Looks {
         let Some((boundary, newest)) = self.boundary.zip(sorted.clone().next_back()) else {
             return Looks::default();
@@ -182,7 +187,7 @@ impl<'a, C: Clock> Times<'a, C> {
     }
 }
 
-/// Other bits than those by which a log's index goes.
+/// The slot of a key in `owners`, by other bits than those that a log's index uses.
 #[inline(always)]
 fn place(owners: &[u8], key: u64) -> usize {
     key as usize & (owners.len() - 1)

@@ -1,10 +1,10 @@
-//! OpLog: updates wait in their session's log until somebody reads.
+//! OpLog: updates wait in their session's log until the structure is read.
 //!
-//! A structure that all cores update and hardly anybody reads need not be changed by its updates. Each
-//! thread notes what it would do in a log of its own, with the time; who reads takes all logs, does
-//! what is in them in the order of the times, and looks (Boyd-Wickizer, Kaashoek, Morris and
-//! Zeldovich, "OpLog: a library for scaling update-heavy data structures", MIT-CSAIL-TR-2014-019;
-//! on hardware clocks: Kashyap and others, EuroSys 2018, section 4.3).
+//! If all cores update a structure and few threads read it, its updates need not change it at once.
+//! Each thread notes its update in a log of its own, with the time. A reader takes all logs,
+//! applies their operations in the order of the times, and looks at the result (Boyd-Wickizer,
+//! Kaashoek, Morris and Zeldovich, "OpLog: a library for scaling update-heavy data structures",
+//! MIT-CSAIL-TR-2014-019; on hardware clocks: Kashyap and others, EuroSys 2018, section 4.3).
 //!
 //! ```
 //! use corelay_clock::Logical;
@@ -28,76 +28,79 @@
 //! ```
 //!
 //! # When not to use it
-//! * Where reads are not rare: each stops all updates for some hundred nanoseconds and then does what
-//!   they have left to it. With a read for every few hundred updates a mutex is quicker.
-//! * Where an update must answer something ("was it there?"): it has not happened yet.
-//! * Where every operation takes long to apply and none is absorbed: one thread applies them all.
+//! * Reads are not rare: each stops all updates for some hundred nanoseconds and then applies what
+//!   they have left. With a read for every few hundred updates a mutex is quicker.
+//! * An update must answer something ("was it there?"): it has not happened yet.
+//! * Every operation takes long to apply and none is absorbed: one thread applies them all.
 //!
 //! # Guarantees
 //! * **Order.** Linearizable: see [below](#why-reads-are-linearizable).
-//! * **Panic.** A panic of an operation that is [applied](Operation::apply) reaches who reads (or has
-//!   a full log), and *poisons*: the rest of that merge is dropped, every later read and update is
-//!   refused with a message that says so. A panic of a read's closure, or of an operation's `key` or
-//!   `absorb` in an update, reaches its caller and harms nothing; a merge asks for the `key` too, and is
-//!   poisoned by its panic. A panic of the clock reaches its caller and poisons nothing: an update has then
-//!   been made, somewhere in the order, or not at all; a read has applied all that was logged, or nothing.
-//! * **Nothing lost, nothing twice.** An operation is applied once, or absorbed, or (where the `OpLog`
+//! * **Panic.** If an operation panics while it is [applied](Operation::apply), the panic reaches
+//!   the reader (or the session with a full log), and *poisons*: the rest of that merge is dropped,
+//!   and every later read and update is refused with a message that says so. A panic of a read's
+//!   closure, or of an operation's `key` or `absorb` in an update, reaches its caller and harms
+//!   nothing. But a merge asks for the `key` too, and is poisoned by its panic. A panic of the
+//!   clock reaches its caller and poisons nothing: an update has then been made, somewhere in the
+//!   order, or not at all; a read has applied everything that was logged, or nothing.
+//! * **Nothing lost, nothing twice.** An operation is applied once, or absorbed, or (if the `OpLog`
 //!   is dropped or poisoned) dropped.
-//! * **Memory.** A log holds up to its capacity; whoever finds its own full merges all of them. Each
-//!   log has one more buffer of its size, which a reader exchanges, and, where something may be
-//!   absorbed, an index of 8 to 16 bytes for each operation of its capacity. What a merge has to sort
-//!   goes through one more buffer, for all logs, which grows to what all of them held at once, and
-//!   keeps that size; so does a table of 4 to 8 bytes for each of these operations, where those of
-//!   different keys commute. There are as many logs as there
-//!   have been sessions at one time: the next session takes over the log of one that is gone.
+//! * **Memory.** A log holds up to its capacity; a session that finds its log full merges all logs.
+//!   Each log has one more buffer of its size, which a reader exchanges. If something may be
+//!   absorbed, it also has an index of 8 to 16 bytes for each operation of its capacity. Operations
+//!   that a merge has to sort go through one more buffer, for all logs, which grows to what all of
+//!   them held at once and keeps that size. So does a table of 4 to 8 bytes for each of these
+//!   operations, if those of different keys commute. There are as many logs as there have been
+//!   sessions at one time: the next session takes over the log of one that is gone.
 //! * **Waiting.** An update waits while a reader exchanges buffers, and on a clock with a boundary
-//!   until that has passed; it never waits for a read or a merge, unless its log is full. Who reads
-//!   waits for who else reads or merges. On a fibre others get their turn meanwhile.
-//! * **Nesting.** Inside a read's closure this same `OpLog` may be updated; reading it is refused by a
-//!   panic that names the place, and so is every wait that would suspend a fibre.
+//!   until that has passed. It never waits for a read or a merge, unless its log is full. A reader
+//!   waits for other readers and merges. On a fibre others get their turn meanwhile.
+//! * **Nesting.** Inside a read's closure this same `OpLog` may be updated. Reading it is refused
+//!   by a panic that names the place, and so is every wait that would suspend a fibre.
 //! * **Idle cost.** None.
 //!
 //! # Why reads are linearizable
-//! An update draws a time, appends, and waits until the time has [passed](Clock::wait_out). A reader
-//! holds the state and then has [all logs at one moment](self::OpLog::read): who is appending is
-//! waited for, nobody else comes in. What it takes is a *batch*. Let the operations stand in the order
-//! of (batch, time, slot, place in the log): that is the order in which they are applied, and reads
-//! stand behind the batch that they took. It keeps every order that can be observed:
+//! An update draws a time, appends, and waits until the time has [passed](Clock::wait_out). A
+//! reader holds the state and then has [all logs at one moment](self::OpLog::read): it waits for
+//! sessions that are appending, and no other comes in. The operations that it takes are a *batch*.
+//! Order all operations by (batch, time, slot, position in the log): that is the order in which
+//! they are applied, and a read comes after the batch that it took. This keeps every order that can
+//! be observed:
 //!
-//! * **Update A returned before update B began.** When B is found in a log, A has been in one before;
-//!   so A's batch is B's or an earlier one. If it is B's, A's time is less: A waited until whatever is
-//!   drawn afterwards, on whichever core, is greater.
-//! * **A returned before read R began.** A is in a log, or taken by an earlier reader, when R takes all.
+//! * **Update A returned before update B began.** When B is found in a log, A has been in one
+//!   before; so A's batch is B's or an earlier one. If it is B's, A's time is less: A waited until
+//!   every time drawn afterwards, on whichever core, is greater.
+//! * **A returned before read R began.** A is in a log, or taken by an earlier reader, when R takes
+//!   all.
 //! * **R returned before A began.** A is in a later batch than any that R applied.
 //! * Reads hold the state, one after the other.
 //!
-//! So where the draw stands does not matter, as long as the update has begun and has not waited yet:
-//! what the rule "announce before you draw" is for, a reader that goes by its own *time*, does not
-//! occur; the reader's moment is the closed gate. We draw first, so that the append overlaps with the
-//! wait.
+//! So it does not matter when an update draws its time, as long as it has begun and has not waited
+//! yet. The rule "announce before you draw" protects a reader that goes by its own *time*. There is
+//! none here: the reader's moment is the closed gate. An update draws first, so that the append
+//! overlaps with the wait.
 //!
-//! Operations that [commute](Commutes) need not stand in that order; an order in which any state that
-//! can be read is the same will do. So where all commute no time is drawn at all, and where those of
-//! different keys do, only what several logs have of one key is sorted. An absorbed operation took
-//! effect where the one that absorbed it does, by [its law](Absorbed).
+//! Operations that [commute](Commutes) need not be in that order: any order will do that leaves the
+//! same readable states. So if all commute, no time is drawn at all. If those of different keys do,
+//! a merge sorts only the keys that several logs have. An absorbed operation took effect where the
+//! one that absorbed it does, by [its law](Absorbed).
 //!
-//! That an update waits out the boundary is needed: a reader cannot repair the order of two that came
-//! one after the other on two cores, whose clocks are apart by more than what lies between them. With
-//! a boundary that is too small this is seen to go wrong, in `tests/oplog_histories.rs`.
+//! An update has to wait out the boundary. A reader cannot repair the order of two updates that
+//! came one after the other on two cores, if the cores' clocks are further apart than the updates.
+//! With a boundary that is too small this is seen to go wrong, in `tests/oplog_histories.rs`.
 //!
 //! # How it works
 //! | file | idea |
 //! |---|---|
-//! | `operation` | what is logged; what may be absorbed |
-//! | `log` | one log, its capacity, and the index that finds what may absorb |
+//! | `operation` | logged operations; what may be absorbed |
+//! | `log` | one log, its capacity, and the index that finds candidates for absorption |
 //! | `slots` | all logs, and the gate by which a reader has them at one moment: states and proof |
-//! | `merge` | times in order, where they matter |
-//! | `stats` | how often the clock left them open |
-//! | `locked` | one holder of the state; what waits, waits here |
+//! | `merge` | times in order, if they matter |
+//! | `stats` | how often the clock left the order open |
+//! | `locked` | one holder of the state; all waiting happens here |
 //! | `session` | an update |
 //! | `counter`, `multiset`, `reverse_map`, `counted_map` | structures |
 //!
-//! What was tried and lost is in `docs/design/0010-oplog.md`.
+//! Experiments that lost are in `docs/design/0010-oplog.md`.
 
 mod counted_map;
 mod counter;
@@ -144,31 +147,31 @@ use std::panic::resume_unwind;
 /// ```
 ///
 /// # Guarantees
-/// Linearizable reads; bounded memory; a panicking operation poisons. [The module](self) has the whole
-/// of it.
+/// Linearizable reads; bounded memory; a panicking operation poisons. [The module](self) has all of
+/// them.
 pub struct OpLog<S, Op: Operation<S>, C> {
     pub(in crate::oplog) clock: C,
     capacity: usize,
     slots: Slots<Op>,
     merged: CachePadded<Locked<Merged<S, Op>>>,
-    /// Away from what updates read: merges write it.
+    /// Apart from the lines that updates read: merges write it.
     counters: CachePadded<Counters>,
 }
 
 impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
-    /// Operations that a log holds before its session has to merge, unless told otherwise.
+    /// The number of operations that a log holds before its session has to merge, by default.
     pub const CAPACITY: usize = 4_096;
 
-    /// Begins with `state`; each log holds up to 4,096 operations.
+    /// An `OpLog` with this state; each log holds up to 4,096 operations.
     pub fn new(state: S, clock: C) -> Self {
         Self::with(Self::CAPACITY, state, clock)
     }
 
-    /// Begins with `state`; each log holds up to `operations`, `1..=16_777_216`, before its session
-    /// has to merge.
+    /// An `OpLog` with this state; each log holds up to `operations`, `1..=16_777_216`, before its
+    /// session has to merge.
     ///
-    /// More is better for who updates much between reads; less takes less of the caches, and a read
-    /// has less to do. Memory is taken as it is needed.
+    /// A larger log suits many updates between reads. A smaller one takes less of the caches, and
+    /// leaves a read less to do. Memory is taken as it is needed.
     ///
     /// ```
     /// use corelay_clock::Logical;
@@ -180,7 +183,7 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
     /// ```
     ///
     /// # Errors
-    /// Where `operations` is not in its range.
+    /// If `operations` is not in its range.
     pub fn with_capacity(operations: usize, state: S, clock: C) -> Result<Self, CapacityError> {
         match CAPACITIES.contains(&operations) {
             true => Ok(Self::with(operations, state, clock)),
@@ -198,19 +201,19 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
         }
     }
 
-    /// A log for a thread or fibre, as long as the session lives. Not for a single update: it is
-    /// looked for among all that there are. A session may move between threads.
+    /// A session: a log for one thread or fibre, as long as the session lives. Do not open one for
+    /// a single update: it searches all logs for a free one. A session may move between threads.
     pub fn session(&self) -> Session<'_, S, Op, C> {
         Session::new(self, self.slots.claim(self.capacity))
     }
 
-    /// Logs that there are: as many as there have been sessions at one time. They are kept, and used
+    /// The number of logs: as many as there have been sessions at one time. They are kept, and used
     /// again.
     pub fn logs(&self) -> usize {
         self.slots.len()
     }
 
-    /// What its merges have counted so far.
+    /// The counts of all merges so far.
     ///
     /// ```
     /// use corelay_clock::Logical;
@@ -225,12 +228,12 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
         self.counters.stats()
     }
 
-    /// Applies all that has been logged, and shows the state: with every update that returned before
-    /// this was called.
+    /// Applies all that has been logged, and shows the state to `f`. It has every update that
+    /// returned before this was called.
     ///
     /// # Panics
-    /// Where the log is poisoned. Where somebody else reads or merges, inside code that may not wait,
-    /// such as a read of the same log. A panic of an operation or of `f` is passed on.
+    /// If the log is poisoned. If another thread or fibre reads or merges and this code may not
+    /// wait, as in a read of the same log. A panic of an operation or of `f` is passed on.
     #[track_caller]
     pub fn read<R>(&self, f: impl FnOnce(&S) -> R) -> R {
         match self.try_read(f) {
@@ -239,13 +242,13 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
         }
     }
 
-    /// [`read`](Self::read), where an operation may have panicked.
+    /// Reads as [`read`](Self::read) does, but returns an error if an operation has panicked.
     ///
     /// # Errors
-    /// [`Poisoned`] where one has, in an earlier call.
+    /// [`Poisoned`] if an operation has panicked in an earlier call.
     ///
     /// # Panics
-    /// As `read`, but not where the log is poisoned.
+    /// As `read` does, except for a poisoned log.
     #[track_caller]
     pub fn try_read<R>(&self, f: impl FnOnce(&S) -> R) -> Result<R, Poisoned> {
         let mut held = self.hold();
@@ -283,7 +286,7 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
         let looks = result?;
         self.counters.uncertain(looks.uncertain);
         if let Some((newest, now)) = looks.newest {
-            // Its panic harms nothing: the state is whole.
+            // A panic of the clock harms nothing: the state is whole.
             let now = now.unwrap_or_else(|panic| resume_unwind(panic));
             if self.clock.is_before(now, newest) {
                 self.counters.beyond();
@@ -308,10 +311,10 @@ impl<S, Op: Operation<S>, C: Clock> OpLog<S, Op, C> {
         }
     }
 
-    /// Applies all that has been logged and takes the state out.
+    /// Applies all that has been logged and returns the state.
     ///
     /// # Panics
-    /// Where the log is poisoned.
+    /// If the log is poisoned.
     #[track_caller]
     pub fn into_inner(self) -> S {
         if self.try_merge().is_err() {

@@ -1,4 +1,4 @@
-//! A multiset: how often each value is there.
+//! A multiset: a count for each value.
 
 #![forbid(unsafe_code)]
 
@@ -6,8 +6,9 @@ use super::operation::{Absorbed, Commutes, Operation, key};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// How often each value is there. A number below zero says that it has been removed more often than
-/// added: it is a debt, and the next additions pay it. So the order of what is done never matters.
+/// A multiset: how often it contains each value. A number below zero says that the value has been
+/// removed more often than added: a debt, which the next additions pay. So the order of changes
+/// never matters.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -22,24 +23,24 @@ use std::hash::Hash;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multiset<T: Eq + Hash> {
-    /// None is zero.
+    /// The counts; none is zero.
     counts: HashMap<T, i64>,
 }
 
 impl<T: Eq + Hash> Multiset<T> {
-    /// Nothing.
+    /// An empty multiset.
     pub fn new() -> Self {
         Self {
             counts: HashMap::new(),
         }
     }
 
-    /// How often `value` is there.
+    /// How often the multiset contains `value`.
     pub fn count(&self, value: &T) -> i64 {
         self.counts.get(value).copied().unwrap_or(0)
     }
 
-    /// Every value that is there some number of times other than zero, with that number.
+    /// Every value whose count is not zero, with its count.
     pub fn iter(&self) -> impl Iterator<Item = (&T, i64)> {
         self.counts.iter().map(|(value, &count)| (value, count))
     }
@@ -65,10 +66,10 @@ impl<T: Eq + Hash> Default for Multiset<T> {
     }
 }
 
-/// Adds a value to a [`Multiset`] or removes it, some number of times.
+/// A change of a [`Multiset`]: adds or removes a value, some number of times.
 ///
-/// Changes commute, so they draw no time; those of one value in one session become one, and where
-/// that is none, vanish.
+/// Changes commute, so they draw no time. A session's changes of one value become one, which
+/// vanishes if it is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<T> {
     value: T,
@@ -76,22 +77,22 @@ pub struct Change<T> {
 }
 
 impl<T> Change<T> {
-    /// Once more.
+    /// Adds the value once.
     pub fn add(value: T) -> Self {
         Self { value, by: 1 }
     }
 
-    /// Once less.
+    /// Removes the value once.
     pub fn remove(value: T) -> Self {
         Self { value, by: -1 }
     }
 
-    /// What is added or removed.
+    /// The value that is added or removed.
     pub fn value(&self) -> &T {
         &self.value
     }
 
-    /// How often it is added; below zero, removed.
+    /// How often the value is added; below zero, removed.
     pub fn by(&self) -> i64 {
         self.by
     }

@@ -1,4 +1,4 @@
-//! What is logged, and what two logged operations make together.
+//! Operations that can be logged, and the absorption of one by another.
 
 #![forbid(unsafe_code)]
 
@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 /// An update of an `S` that can wait in a log before it is applied.
 ///
-/// Only [`apply`](Self::apply) must be written; the rest says what may be saved.
+/// Only [`apply`](Self::apply) must be written; the other items say what work may be saved.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -27,27 +27,28 @@ use std::hash::{Hash, Hasher};
 /// assert_eq!(one.read(String::clone), "first, second");
 /// ```
 pub trait Operation<S>: Sized {
-    /// Between which of these operations the order never matters. One that wraps another says what
-    /// that one says.
+    /// The operations between which the order never matters. An operation that wraps another passes
+    /// the inner one's answer on.
     const COMMUTES: Commutes = Commutes::Never;
 
-    /// Does it to the state, at the latest when somebody reads.
+    /// Applies the operation to the state, at the latest when the state is read.
     ///
     /// A panic [poisons](super::OpLog#guarantees) the log.
     fn apply(self, state: &mut S);
 
-    /// Some hash of what this operation is about, or `None` where it is about everything: see
-    /// [`key`](super::key()). A pending operation of the same key may absorb this one; and those of
-    /// different keys may [commute](Commutes::AcrossKeys).
+    /// A hash of the thing that this operation changes, or `None` if it changes everything: see
+    /// [`key`](super::key()). A pending operation of the same key may be absorbed together with
+    /// this one; and operations of different keys may [commute](Commutes::AcrossKeys).
     #[inline(always)]
     fn key(&self) -> Option<u64> {
         None
     }
 
-    /// What becomes of this operation where `earlier`, of the same log, is still pending: see
-    /// [`Absorbed`] for what each answer promises. Called under a lock, with any pending operation
-    /// of that log, whether its key is the same or not: it compares, and does not wait. Nor does what
-    /// it drops, or [`key`](Self::key), use the same [`OpLog`](super::OpLog).
+    /// Decides what becomes of this operation if `earlier`, of the same log, is still pending: see
+    /// [`Absorbed`] for the promise of each answer. It is called under a lock, with any pending
+    /// operation of that log, whether its key is the same or not, so it only compares and does not
+    /// wait. It must not use the same [`OpLog`](super::OpLog); nor may the drops that it causes, or
+    /// [`key`](Self::key).
     #[inline(always)]
     fn absorb(self, earlier: &Self) -> Absorbed<Self> {
         let _ = earlier;
@@ -55,24 +56,24 @@ pub trait Operation<S>: Sized {
     }
 }
 
-/// Between which operations the order never matters: whatever two of them do to a state, they do in
-/// either order, and no read tells the difference.
+/// The operations between which the order never matters: applied in either order they leave the
+/// same state, and no read tells the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commutes {
-    /// It may matter between any two. They are sorted by their times.
+    /// The order may matter between any two. They are sorted by their times.
     Never,
-    /// It matters only between operations of the same key (and with those that have none). What
-    /// replaces an operation has its key.
+    /// The order matters only between operations of the same key (and with operations that have
+    /// none). An operation that replaces another has its key.
     AcrossKeys,
-    /// It never matters. No time is drawn, and none is waited out.
+    /// The order never matters. No time is drawn, and none is waited out.
     Always,
 }
 
-/// What an operation and an earlier pending one of the same log make together.
+/// The decision about an operation and an earlier pending one of the same log.
 ///
-/// **The law.** Other operations stand between the two when they are applied, from this log and
-/// from others. So an answer is right only where it is right for *every* sequence `w` of operations
-/// and every state: what is on the left must leave the state that is on the right.
+/// **The law.** When the two are applied, other operations come between them, from this log and
+/// from others. So an answer is right only if it is right for *every* sequence `w` of operations
+/// and every state: the left column must leave the same state as the right one.
 ///
 /// | answer | pending until now | pending instead |
 /// |---|---|---|
@@ -80,21 +81,21 @@ pub enum Commutes {
 /// | `Replaces(new)` | `earlier`, `w`, then `later` | `w`, `new` |
 /// | `Cancels` | `earlier`, `w`, then `later` | `w` |
 ///
-/// "Add x" and "remove x" of a *set* do not cancel: with `w` = "remove x, add x" of another thread,
-/// x is absent after all four, and present after `w` alone. But the later of the two says by itself
+/// "Add x" and "remove x" of a *set* do not cancel. With `w` = "remove x, add x" of another thread,
+/// x is absent after all four, and present after `w` alone. But the later of the two alone decides
 /// whether x is there, so it replaces the earlier. In a multiset that counts, they cancel.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Absorbed<Op> {
-    /// Both stay.
+    /// Both stay pending.
     Neither(Op),
-    /// This one alone stays, at the later one's time.
+    /// Only this one stays, at the later one's time.
     Replaces(Op),
-    /// Neither is needed.
+    /// Neither stays.
     Cancels,
 }
 
-/// A quick hash for [`Operation::key`]. Not for tables whose keys an enemy chooses: where two keys
-/// have one hash, less is absorbed, nothing else.
+/// A quick hash for [`Operation::key`]. Do not use it in tables whose keys an adversary chooses. If
+/// two keys have the same hash, less is absorbed; nothing else changes.
 ///
 /// ```
 /// use corelay_txn::oplog::key;
@@ -108,8 +109,8 @@ pub fn key(about: &impl Hash) -> u64 {
     mix.finish()
 }
 
-/// Multiplies by an odd constant, 2^64 divided by the golden ratio, and folds the high half down
-/// (Knuth, "The Art of Computer Programming", volume 3, section 6.4).
+/// A hasher that multiplies by an odd constant, 2^64 divided by the golden ratio, and folds the
+/// high half down (Knuth, "The Art of Computer Programming", volume 3, section 6.4).
 struct Mix(u64);
 
 impl Mix {

@@ -1,4 +1,4 @@
-//! A reverse map: for each page, where it is mapped.
+//! A reverse map: for each page, its mappings.
 //!
 //! A kernel keeps it to unmap a page everywhere when it takes the page away. Every `fork`, `exit`
 //! and page fault updates it, and it is hardly ever read; it is what OpLog was made for
@@ -10,8 +10,9 @@ use super::operation::{Absorbed, Commutes, Operation, key};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// For each page the set of its mappings: whoever says last whether a mapping is there is right. Where
-/// each is removed as often as it was added, [`CountedMap`](super::CountedMap) is much quicker.
+/// A reverse map: for each page the set of its mappings. The latest update of a mapping decides
+/// whether it is there. If each mapping is removed as often as it was added,
+/// [`CountedMap`](super::CountedMap) is much quicker.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -26,34 +27,34 @@ use std::hash::Hash;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReverseMap<P: Eq + Hash, M> {
-    /// Pages without mappings are not in it.
+    /// The mappings by page. Pages without mappings are not in it.
     pages: HashMap<P, BTreeSet<M>>,
 }
 
 impl<P: Eq + Hash, M: Ord> ReverseMap<P, M> {
-    /// No page is mapped.
+    /// A map in which no page is mapped.
     pub fn new() -> Self {
         Self {
             pages: HashMap::new(),
         }
     }
 
-    /// Where `page` is mapped, in order.
+    /// The mappings of `page`, in order.
     pub fn mappings(&self, page: &P) -> impl Iterator<Item = &M> {
         self.pages.get(page).into_iter().flatten()
     }
 
-    /// Pages that are mapped somewhere.
+    /// The number of pages that have mappings.
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
 
-    /// `mapping` is one of `page`; false where it has been one already.
+    /// Adds `mapping` to `page`. Returns false if the page has it already.
     pub fn add(&mut self, page: P, mapping: M) -> bool {
         self.pages.entry(page).or_default().insert(mapping)
     }
 
-    /// `mapping` is none of `page`; false where it has not been one.
+    /// Removes `mapping` from `page`. Returns false if the page does not have it.
     pub fn remove(&mut self, page: &P, mapping: &M) -> bool {
         let Some(mappings) = self.pages.get_mut(page) else {
             return false;
@@ -74,13 +75,13 @@ impl<P: Eq + Hash, M: Ord> Default for ReverseMap<P, M> {
 
 /// An update of a [`ReverseMap`].
 ///
-/// The order matters, between sessions too: of one page and mapping, whoever comes last says whether
-/// it is there. So a later one of a session replaces an earlier one, whatever either does.
+/// The order matters, between sessions too: of several updates of one page and mapping the last
+/// decides. So a session's later update replaces its earlier one, whatever either does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remap<P, M> {
-    /// The page is mapped there.
+    /// Adds the mapping to the page.
     Add(P, M),
-    /// It is not mapped there any more.
+    /// Removes the mapping from the page.
     Remove(P, M),
 }
 
@@ -93,7 +94,7 @@ impl<P, M> Remap<P, M> {
 }
 
 impl<P: Eq + Hash, M: Ord + Hash> Operation<ReverseMap<P, M>> for Remap<P, M> {
-    /// What is said of one page and mapping says nothing of another.
+    /// Updates of one page and mapping do not affect another.
     const COMMUTES: Commutes = Commutes::AcrossKeys;
 
     #[inline]

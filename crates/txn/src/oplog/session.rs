@@ -1,4 +1,4 @@
-//! A thread's or fibre's own log.
+//! The log of a thread or fibre.
 
 #![forbid(unsafe_code)]
 
@@ -9,11 +9,11 @@ use super::{OpLog, Poisoned};
 use corelay_clock::{Clock, Time};
 use std::fmt;
 
-/// One thread's or fibre's way in: a log of its own, for as long as this lives. See
+/// One thread's or fibre's access: a log of its own, for as long as this lives. See
 /// [`OpLog::session`].
 ///
-/// What is still pending when it is dropped stays, and is seen by every later read; the log itself
-/// goes to the next session.
+/// Operations that are pending when it is dropped stay, and every later read sees them; the log
+/// itself goes to the next session.
 pub struct Session<'a, S, Op: Operation<S>, C: Clock> {
     log: &'a OpLog<S, Op, C>,
     appender: Appender<'a, Op>,
@@ -24,11 +24,10 @@ impl<'a, S, Op: Operation<S>, C: Clock> Session<'a, S, Op, C> {
         Self { log, appender }
     }
 
-    /// Logs `op`. Every read that begins when this has returned sees it.
+    /// Logs `op`. Every read that begins after this has returned sees it.
     ///
     /// On a clock with a boundary this waits until the boundary has passed, unless the operations
-    /// [commute](Commutes::Always). Where the log is full, all logs are merged first, by this
-    /// very thread.
+    /// [commute](Commutes::Always). If the log is full, this thread first merges all logs.
     ///
     /// ```
     /// use corelay_clock::Logical;
@@ -41,20 +40,20 @@ impl<'a, S, Op: Operation<S>, C: Clock> Session<'a, S, Op, C> {
     /// ```
     ///
     /// # Panics
-    /// Where the log is [poisoned](OpLog#guarantees). Where the log is full and somebody else is
-    /// merging or reading, inside code that may not wait. `op` has no effect then.
+    /// If the log is [poisoned](OpLog#guarantees). If the log is full, another thread or fibre is
+    /// merging or reading, and this code may not wait. `op` has no effect then.
     #[inline]
     #[track_caller]
     pub fn update(&mut self, op: Op) {
         let clock = &self.log.clock;
-        // Drawn first: what follows overlaps with the boundary that is to be waited out.
+        // Drawn first, so that the rest overlaps with the boundary that is to be waited out.
         let ordered = const { !matches!(Op::COMMUTES, Commutes::Always) };
         let time = if ordered {
             clock.update_time()
         } else {
             Time::ZERO
         };
-        // Dropped in the end: it may run anything, and panic, when the update has been made.
+        // Dropped last: its drop may run anything, and panic, when the update has been made.
         let _absorbed = match self.appender.with(|log| log.push::<S>(time, op)) {
             Ok(Ok(absorbed)) => absorbed,
             Ok(Err(Full(op))) => self.insist(time, op),
@@ -65,7 +64,7 @@ impl<'a, S, Op: Operation<S>, C: Clock> Session<'a, S, Op, C> {
         }
     }
 
-    /// Makes room and tries again.
+    /// Makes room by a merge and tries again.
     #[cold]
     #[track_caller]
     fn insist(&mut self, time: Time, mut op: Op) -> Option<Op> {
@@ -79,20 +78,20 @@ impl<'a, S, Op: Operation<S>, C: Clock> Session<'a, S, Op, C> {
         Poisoned::refuse();
     }
 
-    /// [`OpLog::read`], by the holder of a session.
+    /// Reads as [`OpLog::read`] does.
     ///
     /// # Panics
-    /// As it does.
+    /// As `OpLog::read` does.
     #[inline]
     #[track_caller]
     pub fn read<R>(&mut self, f: impl FnOnce(&S) -> R) -> R {
         self.log.read(f)
     }
 
-    /// [`OpLog::try_read`], by the holder of a session.
+    /// Reads as [`OpLog::try_read`] does.
     ///
     /// # Errors
-    /// As it does.
+    /// As `OpLog::try_read`.
     #[inline]
     #[track_caller]
     pub fn try_read<R>(&mut self, f: impl FnOnce(&S) -> R) -> Result<R, Poisoned> {

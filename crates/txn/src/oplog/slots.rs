@@ -1,9 +1,9 @@
 //! The logs of all sessions, and the gate that a reader closes to have all of them at one moment.
 //!
-//! A log belongs to a session, not to a core: a thread, or a fibre that moves between threads, may
-//! be taken off its core in the middle of an update, and what then runs on that core would meet a
-//! half-done append. A session's log has one appender wherever it runs; and sessions of threads
-//! that stay on their cores are a log per core.
+//! A log belongs to a session, not to a core. A thread, or a fibre that moves between threads, may
+//! be taken off its core in the middle of an update, and the code that runs there next would meet a
+//! half-done append. A session's log has one appender wherever it runs; if threads stay on their
+//! cores, their sessions make a log per core.
 //!
 //! # Who may touch a log
 //! ```text
@@ -19,16 +19,17 @@
 //! Both write a word and then read the other's, with [`barrier`] between: so of an appender and a
 //! reader, at least one sees the other. Let the reader's barrier be H.
 //!
-//! * An appender whose barrier is behind H sees the gate closed, or what the reader has made of it
-//!   since, and is behind the exchange.
-//! * An appender whose barrier is ahead of H may go in. The reader then finds its slot in the list,
-//!   for the slot was there before, sees that it is busy, and waits; or sees that it is not busy
-//!   any more, and with it the append.
+//! * An appender whose barrier comes after H sees the gate closed, or as the reader has left it
+//!   since, and then appends after the exchange.
+//! * An appender whose barrier comes before H may go in. The reader then finds its slot in the
+//!   list, for the slot was there before. It sees that the slot is busy, and waits; or sees that it
+//!   is not busy any more, and with it the append.
 //!
 //! So from the last wait to the opening of the gate nobody is in any log: that is the moment at
-//! which the reader has all of them. An update that returned before another one began, which the
-//! reader finds, is found too: its barrier is ahead of H. (If it were behind, it would have been let
-//! in by the reader's own opening, and the other one would be behind that.)
+//! which the reader has all of them. Suppose an update returned before another began that the
+//! reader finds. Then the reader finds the earlier one too: its barrier came before H. (If it had
+//! come after H, the reader's own opening would have let it in, and the other would be later
+//! still.)
 
 use super::error::Poisoned;
 use super::locked::pause;
@@ -43,28 +44,29 @@ const OPEN: u8 = 0;
 const CLOSED: u8 = 1;
 const POISONED: u8 = 2;
 
-/// A place for a session.
+/// The log of one session, with the words that say who may use it.
 #[derive(Debug)]
 struct LogSlot<Op> {
-    /// True while the session is at its log, or asks to be.
+    /// Whether the session is at its log, or asks to be.
     busy: AtomicBool,
-    /// True while a session has it.
+    /// Whether a session has the slot.
     claimed: AtomicBool,
     log: UnsafeCell<Log<Op>>,
-    /// The one that was there before; written before this one is published.
+    /// The slot that was pushed before; written before this one is published.
     next: *const CachePadded<LogSlot<Op>>,
 }
 
-// SAFETY: `next` points to a member of the same list, which is freed with it; nothing but shared
-// references is made of it. All else may move.
+// SAFETY: `next` points to a member of the same list, which `Slots` frees as a whole; only shared
+// references are made of it. All other fields may move.
 unsafe impl<Op: Send> Send for LogSlot<Op> {}
-// SAFETY: as above; the log is touched by one at a time, see the module.
+// SAFETY: `next` is only read. The session that claimed the slot and the reader never touch the log
+// at the same time: see the module.
 unsafe impl<Op: Send> Sync for LogSlot<Op> {}
 
-/// All logs, the youngest first, and the gate.
+/// The logs of all sessions, the youngest first, and the gate.
 #[derive(Debug)]
 pub(super) struct Slots<Op> {
-    /// Written twice by a read, and read by every update.
+    /// Each read writes it twice; every update reads it.
     gate: CachePadded<AtomicU8>,
     head: AtomicPtr<CachePadded<LogSlot<Op>>>,
     _owns: PhantomData<Box<LogSlot<Op>>>,
@@ -79,13 +81,14 @@ impl<Op> Slots<Op> {
         }
     }
 
-    /// A log that nobody else appends to: one that a session has left, with what is pending in it,
-    /// or a new one.
+    /// Claims a log that nobody else appends to: one that a session has left, with its pending
+    /// operations, or a new one.
     pub(super) fn claim(&self, capacity: usize) -> Appender<'_, Op> {
         let left = iter(self.first()).find(|slot| {
-            // Relaxed: a guess.
+            // Relaxed: a guess; the swap decides.
             !slot.claimed.load(Ordering::Relaxed)
-                // Acquire: pairs with the Release in `Appender::drop`; this session comes behind it.
+                // Acquire: pairs with the Release in `Appender::drop`; this session comes after the
+                // one that left.
                 && !slot.claimed.swap(true, Ordering::Acquire)
         });
         Appender {
@@ -105,31 +108,32 @@ impl<Op> Slots<Op> {
         loop {
             boxed.next = head;
             let slot = Box::into_raw(boxed);
-            // Release: pairs with the Acquire in `first`; publishes the slot. Those that it leads to
-            // are published by their own, of which this is the release sequence.
+            // Release: pairs with the Acquire in `first`; publishes the slot. The older slots were
+            // published by their own exchanges, whose release sequence this continues.
             match self.head.compare_exchange(
                 head.cast_mut(),
                 slot,
                 Ordering::Release,
                 Ordering::Relaxed,
             ) {
-                // SAFETY: published, and so not freed before the list.
+                // SAFETY: it is published, so it is freed only with the list.
                 Ok(_) => return unsafe { &*slot },
                 Err(now) => head = now,
             }
-            // SAFETY: it has not been published.
+            // SAFETY: it comes from the box above, and has not been published.
             boxed = unsafe { Box::from_raw(slot) };
         }
     }
 
-    /// Logs that there are, in use or not.
+    /// The number of logs, in use or not.
     pub(super) fn len(&self) -> usize {
         iter(self.first()).count()
     }
 
-    /// Runs `f` on every log, at one moment: nobody is in any of them. One at a time calls it.
+    /// Runs `f` on every log at one moment, at which no session is in any of them. Only the holder
+    /// of the state calls it, so one thread at a time.
     pub(super) fn with_all(&self, mut f: impl FnMut(usize, &mut Log<Op>)) -> Result<(), Poisoned> {
-        // Acquire: pairs with the Release in `OpenOnDrop`; what the last reader left is seen.
+        // Acquire: pairs with the Release in `OpenOnDrop`; shows what the last reader left.
         match self.gate.swap(CLOSED, Ordering::Acquire) {
             OPEN => {}
             POISONED => {
@@ -144,23 +148,24 @@ impl<Op> Slots<Op> {
         let first = self.first();
         for slot in iter(first) {
             let mut backoff = Backoff::new();
-            // Acquire: pairs with the Release in `Leave`; what has been appended is seen.
+            // Acquire: pairs with the Release in `Leave`; shows what has been appended.
             while slot.busy.load(Ordering::Acquire) {
                 pause(&mut backoff);
             }
         }
         for (index, slot) in iter(first).enumerate() {
             slot.log.with_mut(|log| {
-                // SAFETY: who is not busy now finds the gate closed, and we are the one who closed it.
+                // SAFETY: this caller has closed the gate, and a session that is not busy now finds
+                // it closed.
                 f(index, unsafe { &mut *log });
             });
         }
         Ok(())
     }
 
-    /// Lets nobody in any more.
+    /// Closes the gate for ever: later updates are refused.
     pub(super) fn poison(&self) {
-        // Relaxed: who does not see it yet appends what nobody will read.
+        // Relaxed: a session that does not see it yet appends operations that nobody will read.
         self.gate.store(POISONED, Ordering::Relaxed);
     }
 
@@ -170,12 +175,12 @@ impl<Op> Slots<Op> {
     }
 }
 
-/// From `slot` to the oldest.
+/// The slots from `slot` to the oldest.
 fn iter<'a, Op: 'a>(
     mut slot: *const CachePadded<LogSlot<Op>>,
 ) -> impl Iterator<Item = &'a CachePadded<LogSlot<Op>>> {
     std::iter::from_fn(move || {
-        // SAFETY: null, or a published slot.
+        // SAFETY: null, or a published slot, which is freed only with the list.
         let found = unsafe { slot.as_ref() }?;
         slot = found.next;
         Some(found)
@@ -186,7 +191,8 @@ impl<Op> Drop for Slots<Op> {
     fn drop(&mut self) {
         let mut slot = self.first().cast_mut();
         while !slot.is_null() {
-            // SAFETY: `add` made it of a box; nobody has a reference any more, by `&mut self`.
+            // SAFETY: `add` made it from a box, and `&mut self` says that nobody has a reference
+            // any more.
             let boxed = unsafe { Box::from_raw(slot) };
             slot = boxed.next.cast_mut();
         }
@@ -197,12 +203,13 @@ struct OpenOnDrop<'a>(&'a AtomicU8);
 
 impl Drop for OpenOnDrop<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `Appender::with`; who goes in is behind the exchange.
+        // Release: pairs with the Acquire in `Appender::with`; a session that goes in comes after
+        // the exchange.
         self.0.store(OPEN, Ordering::Release);
     }
 }
 
-/// The one way into a log.
+/// A session's access to its log. There is one for each claimed slot.
 #[derive(Debug)]
 pub(super) struct Appender<'a, Op> {
     slots: &'a Slots<Op>,
@@ -213,7 +220,7 @@ impl<Op> Appender<'_, Op> {
     /// Runs `f` on the log.
     #[inline(always)]
     pub(super) fn with<R>(&mut self, f: impl FnOnce(&mut Log<Op>) -> R) -> Result<R, Poisoned> {
-        // Relaxed: it is the barrier that orders it.
+        // Relaxed: the barrier orders it.
         self.slot.busy.store(true, Ordering::Relaxed);
         // Pairs with the heavy barrier of `with_all`.
         barrier::light();
@@ -223,21 +230,21 @@ impl<Op> Appender<'_, Op> {
         }
         let _leave = Leave(&self.slot.busy);
         Ok(self.slot.log.with_mut(|log| {
-            // SAFETY: the slot is ours by its claim, `&mut self` is one at a time, and a reader waits
-            // until we are not busy any more.
+            // SAFETY: this appender has claimed the slot, `&mut self` allows one call at a time,
+            // and a reader waits until the slot is not busy any more.
             f(unsafe { &mut *log })
         }))
     }
 
-    /// Waits until the gate is open, and is busy then.
+    /// Waits until the gate is open, and makes the slot busy then.
     #[cold]
     #[inline(never)]
     fn ask_again(&self) -> Result<(), Poisoned> {
         let mut backoff = Backoff::new();
         loop {
-            // Dropped: what has been appended before is published again.
+            // Dropping it publishes again what has been appended before.
             drop(Leave(&self.slot.busy));
-            // Relaxed: looks only.
+            // Relaxed: only a look.
             while self.slots.gate.load(Ordering::Relaxed) == CLOSED {
                 pause(&mut backoff);
             }
@@ -264,7 +271,7 @@ impl<Op> Drop for Appender<'_, Op> {
     }
 }
 
-/// Not busy any more, also where an operation's own code has panicked.
+/// Makes the slot not busy any more when it is dropped, also by a panic of an operation's own code.
 struct Leave<'a>(&'a AtomicBool);
 
 impl Drop for Leave<'_> {

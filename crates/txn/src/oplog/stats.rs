@@ -1,4 +1,4 @@
-//! What merges have counted.
+//! The counts of merges.
 
 #![forbid(unsafe_code)]
 
@@ -8,22 +8,23 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Neighbours in the order of a merge whose times the clock could not tell apart: of two sessions
-    /// that updated at the same time, so that either order is right, and the one of the bare numbers
-    /// is taken. (Of one session only where it went from one CPU to another in between: it waits until
-    /// its time has passed, by the clock of the CPU on which it waits.)
+    /// Pairs of neighbours in the order of a merge whose times the clock could not tell apart. They
+    /// are of two sessions that updated at the same time, so either order is right, and the order
+    /// of the bare numbers is taken. (They are of one session only if it changed its CPU in
+    /// between: it waits until its time has passed by the clock of the CPU on which it waits.)
     ///
-    /// Nothing is counted by clocks that are [exact](corelay_clock::is_exact), nor where merges need
-    /// no order: of operations that [commute](super::Commutes), those that one log alone has of a key,
-    /// or all.
+    /// Nothing is counted for clocks that are [exact](corelay_clock::is_exact), nor for operations
+    /// that need no order in the merge: operations that [commute](super::Commutes), for some keys
+    /// or for all.
     pub uncertain: u64,
-    /// Merges whose newest operation was certainly later than a time drawn when it had been logged: the
-    /// clock's boundary does not hold, and operations of two sessions that came one after the other may
-    /// have been applied in the wrong order. The [clock is told](corelay_clock::Clock::met_beyond).
+    /// Merges whose newest operation was certainly later than a time drawn after it had been
+    /// logged. The clock's boundary does not hold, and operations of two sessions that came one
+    /// after the other may have been applied in the wrong order. The [clock is
+    /// told](corelay_clock::Clock::met_beyond).
     pub beyond: u64,
 }
 
-/// Written by merges, one at a time.
+/// Counters that merges write, one merge at a time.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     uncertain: AtomicU64,
@@ -41,18 +42,18 @@ impl Counters {
 
     pub(super) fn stats(&self) -> Stats {
         Stats {
-            // Relaxed: as above.
+            // Relaxed: a count.
             uncertain: self.uncertain.load(Ordering::Relaxed),
-            // Relaxed: as above.
+            // Relaxed: a count.
             beyond: self.beyond.load(Ordering::Relaxed),
         }
     }
 }
 
 fn add(count: &AtomicU64, more: u64) {
-    // The model checkers look for what is ordered, and this orders nothing.
+    // The model checkers explore ordered operations, and this orders nothing.
     if more > 0 && !cfg!(any(corelay_loom, corelay_shuttle)) {
-        // Relaxed: a count, that orders nothing.
+        // Relaxed: a count that orders nothing.
         count.fetch_add(more, Ordering::Relaxed);
     }
 }

@@ -17,19 +17,21 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
-/// One thread's or fibre's way into a [`Domain`].
+/// One thread's or fibre's access to a [`Domain`].
 ///
-/// It may be kept over fibre switches and sent to other threads; within a section nothing may wait.
+/// It may be kept over fibre switches and sent to other threads; inside a section nothing may wait.
 /// Dropping it makes its pending write sets visible, for which it waits for readers.
 pub struct Session<C: Clock> {
     domain: Domain<C>,
     slot: NonNull<SessionSlot>,
 }
 
-// SAFETY: the slot is this session's alone, and bound to no thread; what its journal holds is `Send`.
+// SAFETY: the slot is this session's alone, and bound to no thread; everything that the journal
+// holds is `Send`.
 unsafe impl<C: Clock> Send for Session<C> {}
 
-/// A write section cannot go on: another has locked what it needs, or it has asked for it itself.
+/// The error of a write section that cannot go on: another session has locked an object that it
+/// needs, or the section itself has asked for it.
 ///
 /// [`Session::write`] retries.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,26 +45,26 @@ impl fmt::Display for Abort {
 
 impl std::error::Error for Abort {}
 
-/// A read section: everything is seen as of its beginning.
+/// A read section: it sees everything as of its beginning.
 pub struct Section<'s, C> {
     inner: &'s Inner<C>,
     slot: &'s SessionSlot,
     local: u64,
 }
 
-/// A section that may lock objects. It reads as a [`Section`] does, and its own changes.
+/// A section that may lock objects. It reads as a [`Section`] does, and sees its own changes.
 pub struct WriteSection<'s, C: Clock> {
     section: Section<'s, C>,
     journal: &'s mut Journal,
     is_kept: bool,
 }
 
-/// What is left to be done behind a write section.
+/// The work left to be done after a write section.
 enum Rest {
     Nothing,
-    /// The log before is still read.
+    /// Publish once the readers of the previously published log are gone.
     Push,
-    /// Aborted; who had locked what stood in the way, and whether much room is used up.
+    /// Settle an abort: the session whose lock was in the way, and whether much room is used up.
     Settle(Option<NonNull<SessionSlot>>, bool),
 }
 
@@ -82,7 +84,8 @@ impl<C: Clock> Session<C> {
     pub fn read<R>(&mut self, f: impl FnOnce(&Section<'_, C>) -> R) -> R {
         let result = {
             let open = Open::new(self, Location::caller());
-            // SAFETY: dropped at the end of this block, on this thread: nothing switches inside.
+            // SAFETY: the guard is dropped at the end of this block, on this thread: nothing
+            // switches inside.
             let _no_switch = unsafe { NoSwitch::enter(&SECTION, |name| name) };
             let result = f(&open.section());
             open.poll();
@@ -95,7 +98,7 @@ impl<C: Clock> Session<C> {
     /// Runs `f` in write sections until it returns something other than an abort.
     ///
     /// # Panics
-    /// As [`read`](Self::read).
+    /// If [`read`](Self::read) would.
     #[track_caller]
     #[inline]
     pub fn write<R>(
@@ -120,10 +123,10 @@ impl<C: Clock> Session<C> {
     /// Runs `f` in one write section.
     ///
     /// # Errors
-    /// [`Abort`] where `f` returns it; nothing has changed then.
+    /// [`Abort`] if `f` returns it; nothing has changed then.
     ///
     /// # Panics
-    /// As [`read`](Self::read).
+    /// If [`read`](Self::read) would.
     #[track_caller]
     #[inline]
     pub fn try_write<R>(
@@ -141,13 +144,15 @@ impl<C: Clock> Session<C> {
     ) -> Result<R, Abort> {
         let (result, rest) = {
             let open = Open::new(self, at);
-            // SAFETY: dropped at the end of this block, on this thread: nothing switches inside.
+            // SAFETY: the guard is dropped at the end of this block, on this thread: nothing
+            // switches inside.
             let _no_switch = unsafe { NoSwitch::enter(&SECTION, |name| name) };
             let mut section = open.write_section();
             let result = f(&mut section);
             let rest = match result {
                 Ok(_) => section.commit(),
-                // Asked for while the journal is ours: to take the service would lose a request.
+                // Requests are looked at while the journal is this session's: taking the service
+                // would lose one.
                 Err(_) => {
                     let journal = section.journal();
                     Rest::Settle(journal.take_conflict(), journal.is_long())
@@ -164,14 +169,15 @@ impl<C: Clock> Session<C> {
         result
     }
 
-    /// Makes visible what this session has committed and deferred, and copies it back: waits for
-    /// the sections of other sessions that may read what was before.
+    /// Makes visible all that this session has committed and deferred, and copies it back. Waits
+    /// for sections of other sessions that may read the values from before.
     pub fn sync(&mut self) {
         let (inner, slot) = (self.domain.inner(), self.slot());
         self.with_journal(|journal| inner.flush(slot, slot, journal));
     }
 
-    /// Commits behind the log before, which is still read.
+    /// Publishes the collected commits as soon as the readers of the previously published log are
+    /// gone.
     #[cold]
     fn push(&self) {
         let (inner, slot) = (self.domain.inner(), self.slot());
@@ -190,23 +196,23 @@ impl<C: Clock> Session<C> {
         }
     }
 
-    /// What this session has counted, and those that had its place before.
+    /// The counts of this session and of the sessions that had its slot before.
     pub fn stats(&self) -> Stats {
         self.slot().counters.stats()
     }
 
-    /// The domain that it is of.
+    /// The session's domain.
     pub fn domain(&self) -> &Domain<C> {
         &self.domain
     }
 
     #[inline(always)]
     fn slot(&self) -> &SessionSlot {
-        // SAFETY: slots live as long as their domain, of which this has a handle.
+        // SAFETY: a slot lives as long as its domain, and this session has a handle of the domain.
         unsafe { self.slot.as_ref() }
     }
 
-    /// Does what others ask of this session, outside of sections.
+    /// Does what other sessions have requested of this one, outside of sections.
     #[inline(always)]
     fn serve(&mut self) {
         if self.slot().is_requested() {
@@ -219,7 +225,7 @@ impl<C: Clock> Session<C> {
         self.sync();
     }
 
-    /// A section has begun while others want something: it ends, and they go first.
+    /// Ends a section that has just begun, because others have requested something: they go first.
     #[cold]
     fn serve_first(&mut self) {
         self.slot().leave();
@@ -236,8 +242,8 @@ impl<C: Clock> Session<C> {
         }
     }
 
-    /// Behind an abort: has what stood in the way got out of it, if its session does nothing; asks
-    /// it to, if it is in a section.
+    /// Settles an abort. If the session whose lock was in the way does nothing, makes its changes
+    /// visible for it; if it is in a section, requests that it does so itself.
     #[cold]
     fn settle(&mut self, conflict: Option<NonNull<SessionSlot>>, is_long: bool) {
         if is_long || conflict == Some(self.slot) {
@@ -247,7 +253,7 @@ impl<C: Clock> Session<C> {
             return;
         };
         let (inner, me) = (self.domain.inner(), self.slot());
-        // SAFETY: a slot of this domain.
+        // SAFETY: a slot lives as long as its domain, which this session keeps.
         let other = unsafe { conflict.as_ref() };
         if let Some(mut serving) = other.try_help() {
             let journal = serving.journal();
@@ -261,15 +267,15 @@ impl<C: Clock> Session<C> {
 
 impl<C: Clock> Drop for Session<C> {
     fn drop(&mut self) {
-        // In the end, also where the clock panics.
+        // Last of all, also if the clock panics.
         let slot = self.slot;
-        // SAFETY: slots live as long as their domain, of which this has a handle.
+        // SAFETY: a slot lives as long as its domain, and this session has a handle of the domain.
         let _release = OnDrop(|| unsafe { slot.as_ref() }.release());
         if is_inside() {
-            // It cannot wait inside a section of this thread: the next session of the slot, or who
-            // needs what is locked, does it.
+            // A session cannot wait inside a section of its thread. The slot's next session does
+            // it, or the session that needs the locked objects.
         } else if std::thread::panicking() {
-            // A second panic would end the process. What it leaves undone is done as above.
+            // A second panic would end the process. Whatever it leaves undone, others do, as above.
             std::mem::forget(catch_unwind(AssertUnwindSafe(|| self.sync())));
         } else {
             self.sync();
@@ -285,7 +291,7 @@ impl<C: Clock> fmt::Debug for Session<C> {
     }
 }
 
-/// A section's beginning and end.
+/// An open section: it ends when this is dropped.
 struct Open<'s, C: Clock> {
     inner: &'s Inner<C>,
     slot: &'s SessionSlot,
@@ -325,7 +331,8 @@ impl<'s, C: Clock> Open<'s, C> {
 
     #[inline(always)]
     fn write_section(&self) -> WriteSection<'_, C> {
-        // SAFETY: inside, and not busy: the journal is this session's.
+        // SAFETY: the session is inside and the slot is not busy, so the journal is this session's:
+        // see `slot`.
         let journal = unsafe { &mut *self.slot.journal().as_ptr() };
         if journal.published.is_some() {
             self.inner.advance(self.slot, self.slot, journal);
@@ -338,10 +345,11 @@ impl<'s, C: Clock> Open<'s, C> {
         }
     }
 
-    /// At a read section's end: copies back what was published, if it may.
+    /// At the end of a read section, copies the published log back if its readers are gone.
     #[inline(always)]
     fn poll(&self) {
-        // SAFETY: as above.
+        // SAFETY: the session is inside and the slot is not busy, so the journal is this session's:
+        // see `slot`.
         let journal = unsafe { &mut *self.slot.journal().as_ptr() };
         if journal.published.is_some() {
             self.inner.advance(self.slot, self.slot, journal);
@@ -352,7 +360,7 @@ impl<'s, C: Clock> Open<'s, C> {
 impl<C: Clock> Drop for Open<'_, C> {
     #[inline(always)]
     fn drop(&mut self) {
-        // A write, to loom: until here the journal is this session's.
+        // Loom takes this for a write: until here the journal is this session's.
         self.slot.journal();
         self.slot.leave();
         set_inside(false);
@@ -365,17 +373,17 @@ fn refuse_nested() -> ! {
 }
 
 impl<C: Clock> Section<'_, C> {
-    /// The cell's value, as of the section's beginning; in a write section with its own changes.
+    /// The cell's value as of the section's beginning; in a write section, with its own changes.
     ///
     /// # Panics
-    /// Where the cell is of another domain.
+    /// If the cell is of another domain.
     #[inline(always)]
     pub fn get<'a, T: Copy + Send + Sync>(&'a self, cell: &'a Rlu<T, C>) -> &'a T {
         let object = cell.object(self.inner);
-        // SAFETY: the handle keeps it, for as long as the reference lives.
+        // SAFETY: the handle `cell` keeps the object as long as the reference lives.
         let place = unsafe { self.read(object) };
-        // SAFETY: nobody writes there while this section lasts: see `read`; and its own locks
-        // borrow the section.
+        // SAFETY: nobody else writes there while this section lasts (see `read`), and its own locks
+        // borrow the section mutably.
         unsafe { place.as_ref() }
     }
 
@@ -383,25 +391,25 @@ impl<C: Clock> Section<'_, C> {
         self.inner
     }
 
-    /// Where the object's value lies for this section; it stays and is not written to until the
-    /// section ends, but by a lock in this very section.
+    /// The address of the object's value for this section. The value stays there until the section
+    /// ends, and nobody writes to it but a lock in this very section.
     ///
     /// # Safety
-    /// The object lives: a handle keeps it, or this section has read a pointer to it from one that
-    /// lives.
+    /// The object lives: a handle keeps it, or this section has read a pointer to it from a living
+    /// object.
     #[inline(always)]
     pub(super) unsafe fn read<T: Copy>(&self, object: NonNull<Object<T>>) -> NonNull<T> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises that the object lives.
         let object = unsafe { object.as_ref() };
-        // Acquire: pairs with `unlock`: what was copied back; and with the exchange of `lock`: the
-        // record.
+        // Acquire: pairs with `unlock`, and shows the value that was copied back; pairs with the
+        // exchange of `lock`, and shows the record.
         let mut header = object.header.load(Ordering::Acquire);
         while let Some(record) = NonNull::new(header)
             && self.takes_copy(record)
         {
-            // The record may be of a write set that was aborted before its log was committed: by a
-            // wrong clock that looks like a commit that is seen. Its room is not used again while
-            // this section lasts, so what still locks the object is what was committed.
+            // The record may be of a write set that was aborted before its log was committed: a
+            // wrong clock makes that look like a visible commit. Its room is not used again while
+            // this section lasts, so a record that still locks the object is of the commit.
             // Acquire: as above.
             let now = object.header.load(Ordering::Acquire);
             if now != header {
@@ -409,24 +417,25 @@ impl<C: Clock> Section<'_, C> {
                 continue;
             }
             let record = record.cast::<RecordOf<T>>();
-            // SAFETY: the log does not begin anew before this section has ended.
+            // SAFETY: the log does not begin anew before this section has ended, so the record
+            // lives.
             let copy = unsafe { &(*record.as_ptr()).copy };
-            // SAFETY: of a live record.
+            // SAFETY: an address inside a live record is not null.
             return copy
                 .with(|place| unsafe { NonNull::new_unchecked(place.cast::<T>().cast_mut()) });
         }
         object
             .data
-            // SAFETY: of a live object.
+            // SAFETY: an address inside a live object is not null.
             .with(|place| unsafe { NonNull::new_unchecked(place.cast_mut()) })
     }
 
-    /// True where the copy of a locked object is what this section sees.
+    /// Whether this section sees the copy of a locked object, and not the original.
     #[inline(never)]
     fn takes_copy(&self, record: NonNull<Record>) -> bool {
-        // SAFETY: the header was read in this section.
+        // SAFETY: the header was read in this section, which has not ended.
         let log = unsafe { Record::log_of(record) };
-        // SAFETY: logs live as long as their slots.
+        // SAFETY: a log lives as long as its slot, and that as long as the domain.
         let log = unsafe { log.as_ref() };
         log.records.read(0, 1);
         if std::ptr::eq(log.owner, self.slot) {
@@ -450,7 +459,8 @@ impl<C: Clock> Section<'_, C> {
         };
         let boundary = self.inner.clock.boundary();
         if take == Take::Original {
-            // Drawn at `visible - boundary`; not certainly later than this section.
+            // The commit's time was drawn at `visible - boundary`, which is not certainly later
+            // than this section.
             if self.local.saturating_add(boundary.saturating_mul(2)) >= visible {
                 counters.uncertain.add(1);
             }
@@ -462,39 +472,42 @@ impl<C: Clock> Section<'_, C> {
 }
 
 impl<C: Clock> WriteSection<'_, C> {
-    /// Locks the cell until this section's changes are copied back, and gives its copy to be
+    /// Locks the cell until this section's changes are copied back. Returns its copy, to be
     /// changed.
     ///
     /// # Errors
-    /// Where another session has locked it; to be returned from the section.
+    /// If another session has locked the cell. Return the error from the section.
     ///
     /// # Panics
-    /// Where the cell is of another domain.
+    /// If the cell is of another domain.
     #[inline]
     pub fn try_lock<'a, T: Copy + Send + Sync>(
         &'a mut self,
         cell: &'a Rlu<T, C>,
     ) -> Result<&'a mut T, Abort> {
         let object = cell.object(self.section.inner);
-        // SAFETY: the handle keeps it; a handle that is dropped leaves a locked object in a grave.
+        // SAFETY: the handle `cell` keeps the object; if it is dropped, a locked object stays in a
+        // grave.
         let mut place = unsafe { self.lock(object) }?;
-        // SAFETY: the copy is this section's, which the reference borrows.
+        // SAFETY: the copy is this section's own, which the reference borrows.
         Ok(unsafe { place.as_mut() })
     }
 
-    /// An abort to be returned: everything is undone, and [`Session::write`] tries again.
+    /// An abort for the section to return: everything is undone, and [`Session::write`] tries
+    /// again.
     pub fn abort(&self) -> Abort {
         Abort(())
     }
 
     /// # Safety
-    /// The object lives, and is freed only behind a sync of this session, or when it is unlocked.
+    /// The object lives. It is freed only after a sync of this session, or when it is unlocked.
     #[inline]
     pub(super) unsafe fn lock<T: Copy>(
         &mut self,
         object: NonNull<Object<T>>,
     ) -> Result<NonNull<T>, Abort> {
-        // SAFETY: the caller's duty; begun in `write_section`.
+        // SAFETY: the caller promises that the object lives; `write_section` has begun the write
+        // set on this slot.
         unsafe { self.journal.lock(self.section.slot, object) }.map_err(|()| {
             self.section.slot.counters.aborts_locked.add(1);
             Abort(())
@@ -535,7 +548,7 @@ impl<'s, C: Clock> Deref for WriteSection<'s, C> {
 }
 
 impl<C: Clock> Drop for WriteSection<'_, C> {
-    /// Aborted, or unwinding.
+    /// Aborts the write set of a section that was aborted or unwinds.
     #[inline]
     fn drop(&mut self) {
         if !self.is_kept {

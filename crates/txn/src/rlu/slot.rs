@@ -1,15 +1,16 @@
-//! One session's place in its domain: what it shows to the others, and its journal.
+//! One session's slot in its domain: what it shows to other sessions, and its journal.
 //!
-//! # Whose the journal is
-//! | presence | service | the journal is of |
+//! # Who may use the journal
+//! | presence | service | the journal belongs to |
 //! |---|---|---|
 //! | inside | FREE, REQUESTED | the session |
 //! | outside | FREE, REQUESTED | nobody |
-//! | outside | BUSY | who has made it busy: the session itself, or another that helps |
-//! | inside | BUSY | nobody: one of the two sees the other and takes it back |
+//! | outside | BUSY | the one that has made it busy: the session itself, or another that helps |
+//! | inside | BUSY | nobody: one of the two sees the other and takes its store back |
 //!
-//! Both sides store, pass a full fence and look: a session at its presence then the service, a
-//! helper at the service then the presence. At least one of them sees the other.
+//! Both sides store, pass a full fence and look: the session stores its presence and looks at the
+//! service, a helper stores the service and looks at the presence. At least one of them sees the
+//! other.
 
 use super::journal::Journal;
 use super::stats::Counters;
@@ -21,15 +22,15 @@ use std::panic::Location;
 use std::ptr::{self, NonNull};
 
 const FREE: u32 = 0;
-/// Somebody waits for what this session has locked.
+/// Another session waits for objects that this session has locked.
 const REQUESTED: u32 = 1;
-/// Somebody works on the journal from outside a section.
+/// The session itself, or a helper, works on the journal from outside a section.
 const BUSY: u32 = 2;
 
 pub(super) struct SessionSlot {
-    /// Written by its session at each section, read by those who wait for sections.
+    /// Written by this session at each section, read by sessions that wait for sections.
     own: CachePadded<Own>,
-    /// Read by its session at each section, written by others, seldom.
+    /// Read by this session at each section, seldom written by others.
     service: CachePadded<AtomicU32>,
     pub(super) counters: CachePadded<Counters>,
     taken: AtomicBool,
@@ -39,19 +40,19 @@ pub(super) struct SessionSlot {
 
 struct Own {
     presence: AtomicU64,
-    /// Sections that begin have local times above it.
+    /// Sections that begin have local times above this one.
     horizon: AtomicU64,
-    /// Where the section began.
+    /// The place in the source where the section began.
     at: AtomicPtr<Location<'static>>,
 }
 
-/// What a session has found at the beginning of a section.
+/// The state of the service that a session finds at the beginning of a section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Service {
     None,
-    /// Others wait for this session's locks.
+    /// Another session waits for this session's locks.
     Requested,
-    /// Somebody has the journal.
+    /// A helper has the journal.
     Busy,
 }
 
@@ -71,30 +72,30 @@ impl SessionSlot {
         })
     }
 
-    /// Notes where a section begins, for reports.
+    /// Notes where in the source a section begins, for reports.
     #[inline(always)]
     pub(super) fn set_at(&self, at: &'static Location<'static>) {
-        // Relaxed: what it points at never changes.
+        // Relaxed: the location that it points at never changes.
         self.own
             .at
             .store(ptr::from_ref(at).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Says that a section begins, with a full fence behind: before anything in it is read.
+    /// Says that a section begins, and passes a full fence before the section reads anything.
     ///
     /// The fence pairs with that of a syncer, and with that of a helper: see [`sync`](super::sync)
     /// and the module.
     ///
-    /// | | what is stored | what holds back later loads | what holds back the store |
+    /// | | the store | what holds back later loads | what holds back the store |
     /// |---|---|---|---|
     /// | x86-64 | `xchg` | itself: no later load is performed before a locked instruction | it needs the local time |
     /// | elsewhere | a store | the fence (aarch64: `dmb ish`; riscv64: `fence rw, rw`) | the same: a dependency on data |
     ///
-    /// On x86-64 this is the processor's promise, and not the language's, by which a `SeqCst` exchange is
-    /// no fence for the weaker loads behind it; so the compiler is held back besides. Everywhere else, and
-    /// in the models, it is the language's: a release and a `SeqCst` fence, which need nothing of the
-    /// processor but what the compiler makes of them. That the local time is drawn before it is stored
-    /// needs no order but that of data on either.
+    /// On x86-64 this relies on the processor's promise. By the language, a `SeqCst` exchange is no
+    /// fence for weaker loads after it, so the compiler is held back as well. Everywhere else, and
+    /// in the models, this relies on the language: a release and a `SeqCst` fence, compiled as
+    /// usual. On both, a data dependency alone makes sure that the local time is drawn before it is
+    /// stored.
     #[inline(always)]
     pub(super) fn enter(&self, presence: Presence) {
         #[cfg(all(
@@ -111,17 +112,18 @@ impl SessionSlot {
             not(any(corelay_loom, corelay_shuttle, corelay_tsan))
         )))]
         {
-            // Release: as `leave`: who sees it takes the section before for ended. The fence: SeqCst,
-            // pairs with those of `raise_horizon`, `try_help` and a syncer's scan.
+            // Release: as in `leave`: a session that sees this store considers the section before
+            // as ended. The fence: SeqCst, pairs with those of `raise_horizon`, `try_help` and a
+            // syncer's scan.
             self.own.presence.store(presence.bits(), Ordering::Release);
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Whether somebody wants something of this session; to be asked behind `enter`.
+    /// Whether another session requests something of this one. Ask after `enter`.
     #[inline(always)]
     pub(super) fn service(&self) -> Service {
-        // Acquire: pairs with the Release of who had the journal.
+        // Acquire: pairs with the Release of the last owner of the journal.
         match self.service.load(Ordering::Acquire) {
             FREE => Service::None,
             REQUESTED => Service::Requested,
@@ -129,28 +131,27 @@ impl SessionSlot {
         }
     }
 
-    /// The time that a section must be beyond which begins now; to be asked behind `enter`.
+    /// The time that a section must be beyond if it begins now. Ask after `enter`.
     #[inline(always)]
     pub(super) fn horizon(&self) -> u64 {
-        // Relaxed: ordered by the fence of `enter`; what the section sees is ordered by the times
-        // that are compared.
+        // Relaxed: ordered by the fence of `enter`; comparing times orders what the section sees.
         self.own.horizon.load(Ordering::Relaxed)
     }
 
-    /// Has sections that begin here from now on be beyond `time`. A full fence.
+    /// Makes sections that begin here from now on be beyond `time`. Passes a full fence.
     pub(super) fn raise_horizon(&self, time: u64) {
         corelay_sync::prefetch_write(&raw const self.own);
-        // Relaxed: as in `horizon`.
+        // Relaxed: see `horizon`.
         self.own.horizon.fetch_max(time, Ordering::Relaxed);
         // SeqCst: pairs with the fence of `enter`.
         fence(Ordering::SeqCst);
     }
 
-    /// Says at what time the section reads, which did not know it when it entered.
+    /// Says the local time of a section, which did not know it when it entered.
     #[inline(always)]
     pub(super) fn set_local(&self, local: u64) {
-        // Release: who sees it and goes on, writes over what sections of this session before this
-        // one have read.
+        // Release: a session that sees it and goes on overwrites what earlier sections of this
+        // session have read.
         self.own
             .presence
             .store(Presence::since(local).bits(), Ordering::Release);
@@ -159,8 +160,8 @@ impl SessionSlot {
     /// Says that the section has ended.
     #[inline(always)]
     pub(super) fn leave(&self) {
-        // Release: pairs with the Acquire of `presence`: what the section has read is read before
-        // it is overwritten or freed.
+        // Release: pairs with the Acquire of `presence`: the section's reads come before their
+        // objects are overwritten or freed.
         self.own
             .presence
             .store(Presence::OUTSIDE.bits(), Ordering::Release);
@@ -172,32 +173,32 @@ impl SessionSlot {
         Presence::from_bits(self.own.presence.load(Ordering::Acquire))
     }
 
-    /// Where its section began.
+    /// The place in the source where the session's section began.
     pub(super) fn at(&self) -> Option<&'static Location<'static>> {
-        // Relaxed: what it points at never changes.
+        // Relaxed: the location that it points at never changes.
         let at = self.own.at.load(Ordering::Relaxed);
-        // SAFETY: null, or of a `&'static`.
+        // SAFETY: `set_at` stores a `&'static` and nothing else is stored; before that it is null.
         unsafe { at.as_ref() }
     }
 
-    /// True where others wait for this session's locks.
+    /// Whether other sessions wait for this session's locks.
     #[inline(always)]
     pub(super) fn is_requested(&self) -> bool {
-        // Relaxed: a hint; who takes the journal acquires.
+        // Relaxed: a hint; a session that takes the journal acquires.
         self.service.load(Ordering::Relaxed) == REQUESTED
     }
 
-    /// True while somebody works on the journal from outside.
+    /// Whether the session or a helper works on the journal from outside a section.
     pub(super) fn is_busy(&self) -> bool {
-        // Relaxed: only for waiting; who takes the journal acquires.
+        // Relaxed: only for waiting; a session that takes the journal acquires.
         self.service.load(Ordering::Relaxed) == BUSY
     }
 
-    /// Takes the service of one's own slot, outside of sections; none where somebody has it.
+    /// Takes the service of the session's own slot, outside of sections. `None` if a helper has it.
     pub(super) fn try_take_service(&self) -> Option<Serving<'_>> {
         // Relaxed: the exchange decides.
         let seen = self.service.load(Ordering::Relaxed);
-        // Acquire: pairs with `leave_service`: the journal as the last one left it.
+        // Acquire: pairs with `leave_service`; shows the journal as its last owner left it.
         let is_taken = seen != BUSY
             && self
                 .service
@@ -206,8 +207,8 @@ impl SessionSlot {
         is_taken.then(|| Serving(self))
     }
 
-    /// Takes the service of another's slot where its session is outside; where that is in a
-    /// section, it is asked to serve itself.
+    /// Takes the service of another session's slot, if that session is outside. If it is in a
+    /// section, requests that it serves itself.
     pub(super) fn try_help(&self) -> Option<Serving<'_>> {
         let service = self.try_take_service()?;
         // SeqCst: pairs with the fence of `enter`: the session sees BUSY, or we see its section.
@@ -216,23 +217,23 @@ impl SessionSlot {
             return Some(service);
         }
         std::mem::forget(service);
-        // Release: the journal was not touched, but the order of those who had it goes on.
+        // Release: the journal was not touched, but this continues the order of its owners.
         self.service.store(REQUESTED, Ordering::Release);
         None
     }
 
-    /// Leaves the service, requests are served.
+    /// Leaves the service: all requests have been served.
     fn leave_service(&self) {
-        // A write, to loom, at this end of the work too.
+        // Loom takes this for a write, at this end of the work too.
         self.journal();
         // Release: pairs with the Acquire of `enter` and of `try_take_service`.
         self.service.store(FREE, Ordering::Release);
     }
 
-    /// The journal; to be used by the one whose it is: see the module.
+    /// The journal. Only its present owner may use it: see the module.
     #[inline(always)]
     pub(super) fn journal(&self) -> NonNull<Journal> {
-        // SAFETY: a field of a live slot.
+        // SAFETY: a field of a live slot has an address that is not null.
         unsafe { NonNull::new_unchecked(place_of(&self.journal)) }
     }
 
@@ -243,14 +244,15 @@ impl SessionSlot {
     }
 }
 
-/// The service of a slot; left when this is dropped, also by the unwinding of a refused wait, at
-/// which the journal is whole.
+/// The service of a slot. It is left when this is dropped, also while a refused wait unwinds, when
+/// the journal is whole.
 pub(super) struct Serving<'a>(&'a SessionSlot);
 
 impl Serving<'_> {
-    /// The journal, the caller's for as long as this lives.
+    /// The journal, which is the caller's as long as this lives.
     pub(super) fn journal(&mut self) -> &mut Journal {
-        // SAFETY: the service is ours and the session outside; the reference borrows `self`.
+        // SAFETY: this holds the service and the session is outside, so the journal is ours; the
+        // reference borrows `self`.
         unsafe { &mut *self.0.journal().as_ptr() }
     }
 }
@@ -261,8 +263,8 @@ impl Drop for Serving<'_> {
     }
 }
 
-/// All slots of a domain: as many as sessions have lived at once. They are never removed, so that
-/// who walks along them needs no protection.
+/// All slots of a domain: as many as sessions have lived at once. They are never removed, so
+/// walking along them needs no protection.
 pub(super) struct Slots {
     first: AtomicPtr<SessionSlot>,
 }
@@ -276,27 +278,27 @@ impl Slots {
 
     #[inline(always)]
     pub(super) fn first(&self) -> *const SessionSlot {
-        // Acquire: pairs with the Release in `take`: a slot is initialised.
+        // Acquire: pairs with the Release in `take`; shows an initialised slot.
         self.first.load(Ordering::Acquire)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &SessionSlot> {
         let mut at = self.first();
         std::iter::from_fn(move || {
-            // SAFETY: null, or a slot, which lives as long as `self`.
+            // SAFETY: null, or a slot that `take` has pushed, which lives as long as `self`.
             let slot = unsafe { at.as_ref() }?;
             at = slot.next;
             Some(slot)
         })
     }
 
-    /// Gives a new slot the horizon that it would have if it had been there all the time.
+    /// Gives a new slot the horizon that it would have if it had existed all the time.
     fn catch_up(&self, new: *const SessionSlot) {
         // SeqCst: pairs with the fence in `raise_horizon` of a syncer's own slot: the syncer sees
         // this slot, or we see its commit on its slot.
         fence(Ordering::SeqCst);
         let newest = self.iter().map(SessionSlot::horizon).max();
-        // SAFETY: just pushed.
+        // SAFETY: `take` has just pushed it, so it lives as long as `self`.
         let new = unsafe { &*new };
         new.raise_horizon(newest.unwrap_or(0));
     }
@@ -306,7 +308,7 @@ impl Slots {
         for slot in self.iter() {
             // Relaxed: the exchange decides.
             if !slot.taken.load(Ordering::Relaxed)
-                // Acquire: pairs with `release`: the journal as the last session left it.
+                // Acquire: pairs with `release`; shows the journal as the last session left it.
                 && !slot.taken.swap(true, Ordering::Acquire)
             {
                 return NonNull::from(slot);
@@ -317,7 +319,7 @@ impl Slots {
         loop {
             new.next = first;
             let place = Box::into_raw(new);
-            // AcqRel: pairs with the Acquire of `first`; hands on what was pushed before.
+            // AcqRel: pairs with the Acquire of `first`; also publishes the slots pushed before.
             match self.first.compare_exchange(
                 first.cast_mut(),
                 place,
@@ -325,14 +327,14 @@ impl Slots {
                 Ordering::Acquire,
             ) {
                 Ok(_) => {
-                    // SAFETY: a box, which lives from now on as long as `self`.
+                    // SAFETY: it comes from a box, and lives from now on as long as `self`.
                     let slot = unsafe { NonNull::new_unchecked(place) };
                     self.catch_up(place);
                     return slot;
                 }
                 Err(now) => first = now,
             }
-            // SAFETY: from the box above, and nobody has seen it.
+            // SAFETY: it comes from the box above, and was never published.
             new = unsafe { Box::from_raw(place) };
         }
     }
@@ -342,7 +344,8 @@ impl Drop for Slots {
     fn drop(&mut self) {
         let mut at = self.first().cast_mut();
         while !at.is_null() {
-            // SAFETY: pushed from a box; no session lives.
+            // SAFETY: `take` pushed it from a box; the domain is being dropped, so no session
+            // lives.
             let slot = unsafe { Box::from_raw(at) };
             at = slot.next.cast_mut();
         }

@@ -1,17 +1,17 @@
-//! What a session has counted.
+//! The counts of a session or a domain.
 
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What has happened in the sections of a session, or of all sessions of a domain.
+        /// Counts of events in the sections of a session, or of all sessions of a domain.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Stats {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// Written by one session, read by whoever asks.
+        /// Counters that one session writes and any thread reads.
         #[derive(Default)]
         pub(super) struct Counters {
             $(pub(super) $name: Counter,)*
@@ -30,7 +30,7 @@ macro_rules! counters {
                 Self { $($name: self.$name + other.$name,)* }
             }
 
-            /// What has been counted since `earlier`, field by field.
+            /// The difference to `earlier`, field by field.
             #[must_use]
             pub fn since(self, earlier: Self) -> Self {
                 Self { $($name: self.$name - earlier.$name,)* }
@@ -52,7 +52,8 @@ counters! {
     waits,
     /// Syncs done for another session, which held locks and did nothing.
     helps,
-    /// Looks at a locked object whose commit was near this section's time: taken as not seen.
+    /// Looks at a locked object whose commit was too near this section's time: taken as not
+    /// visible.
     uncertain,
     /// Looks at a locked object that took the copy.
     copies,
@@ -60,15 +61,17 @@ counters! {
     pending,
     /// Objects freed.
     freed,
-    /// Commits that became visible later than at the time that they had drawn: a section was inside
-    /// with a later time. It began between the draw and the look, or its clock is wrong.
+    /// Commits that became visible later than at the time that they had drawn, because a section
+    /// with a later time was inside. That section began between the draw and the look, or its clock
+    /// is wrong.
     postponed,
-    /// Sections that were to be beyond a time that was certainly later than the clock: the clock's
-    /// boundary does not hold. From the first on, the domain's sections do not wait for the clock.
+    /// Sections that had to be beyond a time that was certainly later than the clock: the clock's
+    /// boundary does not hold. After the first, the domain's sections do not wait for the clock any
+    /// more.
     beyond,
 }
 
-/// Counts up, by one thread at a time.
+/// A counter that one thread at a time increments.
 #[derive(Default)]
 pub(super) struct Counter(AtomicU64);
 

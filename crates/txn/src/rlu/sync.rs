@@ -1,4 +1,5 @@
-//! Making a log visible, waiting for those who read what was before, and copying back.
+//! Making a log visible, waiting for the sections that read the values from before, and copying
+//! back.
 
 use super::domain::Inner;
 use super::journal::{Journal, Published, Reader};
@@ -13,32 +14,32 @@ use corelay_sync::wait::{self, NoSwitch};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// What [`NoSwitch`] names inside a section.
+/// The name by which [`NoSwitch`] refuses a wait inside a section.
 pub(super) const SECTION: &str = "a section of an RLU domain";
 
 corelay_sync::facade::thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a section lasts on this thread. [`NoSwitch`] names the innermost guard, and a section may
-/// run what has one of its own.
+/// Whether this thread is inside a section. [`NoSwitch`] names the innermost guard, and a section
+/// may run code with a guard of its own.
 #[inline(always)]
 pub(super) fn is_inside() -> bool {
     INSIDE.try_with(Cell::get).unwrap_or(false)
 }
 
-/// A section begins or ends on this thread; nothing switches in between.
+/// Notes that a section begins or ends on this thread; nothing switches in between.
 #[inline(always)]
 pub(super) fn set_inside(inside: bool) {
     let _ = INSIDE.try_with(|cell| cell.set(inside));
 }
 
-/// Draws after which a section waits no longer for its clock to pass the horizon: a millisecond, far more
-/// than twice the boundary of any calibration.
+/// Draws after which a section stops waiting for its clock to pass the horizon: a millisecond, far
+/// more than twice the boundary of any calibration.
 const DRAWS: u32 = if MODEL { 16 } else { 1 << 16 };
 
-/// Runs at the end of a block, also where a clock panics in it. Forgotten where only a panic counts,
-/// and the clock has answered.
+/// Runs a closure at the end of a block, also if a clock panics in it. Forget it if only the panic
+/// matters, once the clock has answered.
 pub(super) struct OnDrop<F: Fn()>(pub(super) F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -48,14 +49,14 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 impl<C: Clock> Inner<C> {
-    /// True where times are never uncertain. Not asked of the boundary: that may be raised between
-    /// two looks, and a session and a syncer have to go by the same design.
+    /// Whether times are never uncertain. This does not ask for the boundary, which may be raised
+    /// between two looks: a session and a syncer have to go by the same design.
     #[inline(always)]
     pub(super) fn is_exact(&self) -> bool {
         corelay_clock::is_exact(&self.clock)
     }
 
-    /// Begins a section; its local time.
+    /// Begins a section and returns its local time.
     #[inline(always)]
     pub(super) fn enter(&self, slot: &SessionSlot) -> u64 {
         if self.is_exact() {
@@ -64,8 +65,8 @@ impl<C: Clock> Inner<C> {
             slot.set_local(local);
             return local;
         }
-        // In no order to what stands before and after in the program; `enter` makes it earlier
-        // than what this section reads, and the horizon makes it late enough.
+        // The draw is in no order to the operations around it. `enter` makes it earlier than the
+        // section's reads, and the horizon makes it late enough.
         let local = self.clock.now().raw().min(Time::NEVER.raw());
         slot.enter(Presence::since(local));
         if local <= slot.horizon() {
@@ -74,14 +75,14 @@ impl<C: Clock> Inner<C> {
         local
     }
 
-    /// Enters anew with a local time beyond the horizon.
+    /// Enters again, with a local time beyond the horizon.
     ///
-    /// Anew, with a fence: who has looked at the presence before takes the section for another
-    /// one, which has seen the horizon that it raised.
+    /// Entering passes a fence again. A session that has looked at the presence before takes this
+    /// for another section, one that has seen the horizon that it raised.
     #[cold]
     #[inline(never)]
     fn enter_beyond(&self, slot: &SessionSlot) -> u64 {
-        // Inside already, and no section yet whose end would say otherwise.
+        // The session is inside already, but no section exists yet whose end would say otherwise.
         let unwind = OnDrop(|| slot.leave());
         loop {
             let local = self.time_beyond(slot);
@@ -93,14 +94,14 @@ impl<C: Clock> Inner<C> {
         }
     }
 
-    /// A local time beyond the horizon: waits for at most twice the boundary, and for a clock that is
-    /// caught not at all. The times of a domain are compared as numbers, so whatever number is beyond
-    /// the horizon does.
+    /// A local time beyond the horizon. Waits for at most twice the boundary, and not at all for a
+    /// clock that was caught being wrong. The times of a domain are compared as numbers, so any
+    /// number beyond the horizon will do.
     fn time_beyond(&self, slot: &SessionSlot) -> u64 {
         let horizon = slot.horizon();
         for _ in 0..DRAWS {
             let local = self.clock.read_time().raw().min(Time::NEVER.raw());
-            // Relaxed: an advice. Who does not know it waits in vain.
+            // Relaxed: a hint; a session that misses it waits in vain.
             if local > horizon || self.caught.load(Ordering::Relaxed) {
                 return local.max(horizon + 1);
             }
@@ -112,7 +113,7 @@ impl<C: Clock> Inner<C> {
             }
             spin_loop();
         }
-        // Relaxed: as above. From here on horizons say nothing of the clock.
+        // Relaxed: a hint. From now on horizons say nothing about the clock.
         self.caught.store(true, Ordering::Relaxed);
         horizon + 1
     }
@@ -128,18 +129,19 @@ impl<C: Clock> Inner<C> {
     pub(super) fn publish(&self, slot: &SessionSlot, journal: &mut Journal, floor: Option<u64>) {
         let volume = &journal.volumes[journal.collecting];
         let log = volume.log();
-        // Announced before the time is drawn: a section that begins after the draw finds it, and
-        // waits for what is drawn. Those of local times up to the floor need not.
-        // Nor may it be visible where a commit is not that this session has seen: whatever clocks say,
+        // Announced before the time is drawn: a section that begins after the draw finds the
+        // announcement and waits for the time. Sections with local times up to the floor need not
+        // wait. Nor may the commit be visible where an earlier commit that this session has seen is
+        // not: whatever clocks say, that commit has raised this horizon.
         // that has raised this horizon.
         let floor = floor.map_or(0, |local| self.visible_at(local));
         let floor = floor.max(slot.horizon());
         log.set_stage(Stage::announced(floor));
-        // Sections would wait for a time that is not going to be said.
+        // Otherwise sections would wait for a time that will never be said.
         let unwind = OnDrop(|| log.set_stage(Stage::COLLECTING));
         let drawn = self.clock.commit_time(Time::ZERO);
-        // Computed once: readers and syncers compare with the same number, whatever becomes of
-        // the boundary; and not before what was announced, whatever became of the clock.
+        // Computed once: readers and syncers compare with the same number, whatever happens to the
+        // boundary. And not before the announced floor, whatever happens to the clock.
         let mut visible = self.visible_at(drawn.raw()).max(floor);
         std::mem::forget(unwind);
         journal.readers.clear();
@@ -152,17 +154,18 @@ impl<C: Clock> Inner<C> {
         slot.counters.syncs.add(1);
     }
 
-    /// From when on a time drawn now is certainly later than `time`; a number that a
-    /// [`Stage`] can hold, whatever a clock says.
+    /// The first local time that is certainly later than `time`, if it is drawn now. A number that
+    /// a [`Stage`] can hold, whatever a clock says.
     #[inline(always)]
     fn visible_at(&self, time: u64) -> u64 {
         let visible = time.saturating_add(self.clock.boundary());
         visible.min(Time::NEVER.raw())
     }
 
-    /// Has all sections that begin from now on be beyond the answer; `readers` are the others. The
-    /// answer is `visible`, or later where a section has a later time that may have begun before the
-    /// commit was announced: it would take copies, and has perhaps taken originals.
+    /// Makes all sections that begin from now on be beyond the answer; fills `readers` with the
+    /// other ones. The answer is `visible`, unless some section has a later time. That section may
+    /// have begun before the commit was announced: it would take copies, and has perhaps taken
+    /// originals. Then the answer is later.
     fn raise_horizons(&self, slot: &SessionSlot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
         let newest = self.raise_to(slot, visible, readers);
         if newest <= visible {
@@ -172,7 +175,8 @@ impl<C: Clock> Inner<C> {
         newest
     }
 
-    /// Whoever is found now with a time that is later still was not inside at the first look.
+    /// Repeats the raising. A section that is found now with a still later time was not inside at
+    /// the first look.
     #[cold]
     #[inline(never)]
     fn postpone(&self, slot: &SessionSlot, visible: u64, readers: &mut Vec<Reader>) {
@@ -181,11 +185,12 @@ impl<C: Clock> Inner<C> {
         self.raise_to(slot, visible, readers);
     }
 
-    /// The newest local time of `readers`: who is inside, and may not see the horizon `visible`.
+    /// Raises all horizons to `visible` and fills `readers` with the sessions inside, which may not
+    /// see it. Returns the latest local time of them.
     #[inline(always)]
     fn raise_to(&self, slot: &SessionSlot, visible: u64, readers: &mut Vec<Reader>) -> u64 {
-        // Our own slot first: see `Slots::catch_up`. And this session is to see what it sees of
-        // others' commits as of no earlier than its own.
+        // This session's slot first: see `Slots::catch_up`. And this session must see others'
+        // commits as of no earlier time than its own.
         slot.raise_horizon(visible);
         let mut newest = 0;
         for reader in self.slots.iter() {
@@ -202,9 +207,10 @@ impl<C: Clock> Inner<C> {
         newest
     }
 
-    /// Copies the published log back if its readers are gone. False where there is one still.
+    /// Copies the published log back if its readers are gone. Returns false if some are still
+    /// there.
     ///
-    /// `me` counts the freed.
+    /// `me` counts the freed objects.
     pub(super) fn advance(
         &self,
         me: &SessionSlot,
@@ -218,9 +224,10 @@ impl<C: Clock> Inner<C> {
             return true;
         };
         let behind = &mut journal.volumes[volume];
-        // SAFETY: the grace period has passed.
+        // SAFETY: `readers_are_gone` says that the grace period has passed.
         unsafe { behind.write_back() };
-        // SAFETY: unlinked by what was copied back, and the grace period has passed.
+        // SAFETY: the write-back has unlinked it, and `readers_are_gone` says that the grace period
+        // has passed.
         let freed = unsafe { behind.free_garbage() };
         me.counters.freed.add(freed);
         if let Some(free) = journal.retired.replace(volume) {
@@ -230,9 +237,10 @@ impl<C: Clock> Inner<C> {
         true
     }
 
-    /// True once nobody reads what the published log has locked, but sections of `slot`, whose
-    /// session has no reference now: no section that is not beyond it; on clocks that know
-    /// uncertainty, none that was seen behind the raised horizons, whatever its time.
+    /// Whether nobody reads the originals that the published log has locked. Sections of `slot` do
+    /// not count: its session has no reference now. On an exact clock no section may be left that
+    /// is not beyond the log's time. On clocks that know uncertainty none may be left that was seen
+    /// after the horizons were raised, whatever its time.
     fn readers_are_gone(&self, slot: &SessionSlot, journal: &mut Journal) -> bool {
         let Some(published) = &mut journal.published else {
             return true;
@@ -249,7 +257,7 @@ impl<C: Clock> Inner<C> {
             journal.readers.extend(readers);
         }
         journal.readers.retain(|reader| {
-            // SAFETY: slots live as long as the domain.
+            // SAFETY: a slot lives as long as the domain, which is `self`.
             let now = unsafe { reader.slot() }.presence();
             if is_exact {
                 !now.is_past(visible)
@@ -260,7 +268,7 @@ impl<C: Clock> Inner<C> {
         journal.readers.is_empty()
     }
 
-    /// Makes everything visible that the journal holds, and copies it back; waits for readers.
+    /// Makes visible all that the journal holds, and copies it back. Waits for readers.
     ///
     /// The caller has the service of `slot`, and is in no section.
     pub(super) fn flush(&self, me: &SessionSlot, slot: &SessionSlot, journal: &mut Journal) {
@@ -271,7 +279,8 @@ impl<C: Clock> Inner<C> {
         }
     }
 
-    /// Makes visible what has been collected, behind what was published before.
+    /// Makes visible what has been collected, once the readers of the previously published log are
+    /// gone.
     ///
     /// The caller has the service of `slot`, its own, and is in no section.
     pub(super) fn push(&self, slot: &SessionSlot, journal: &mut Journal) {
@@ -289,18 +298,18 @@ impl<C: Clock> Inner<C> {
         let mut patience = Patience::new();
         while !self.advance(me, slot, journal) {
             patience.wait(|| {
-                // SAFETY: slots live as long as the domain.
+                // SAFETY: a slot lives as long as the domain, which is `self`.
                 unsafe { journal.readers.first()?.slot() }.at()
             });
         }
     }
 }
 
-/// A section that has been waited for so long is reported.
+/// The wait for a section after which it is reported.
 const LONG: Duration = Duration::from_secs(2);
 
-/// Waits outside of sections: spins, lets other fibres and threads run, and tells who is waited
-/// for if it takes long.
+/// A wait outside of sections: it spins, lets other fibres and threads run, and reports the section
+/// waited for if it takes long.
 pub(super) struct Patience {
     backoff: Backoff,
     since: Option<Instant>,
@@ -309,7 +318,7 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) fn new() -> Self {
-        // A section of this thread would be waited for without end.
+        // It would wait for a section of this thread without end.
         if is_inside() {
             NoSwitch::refuse("a wait for the sections of an RLU domain");
         }

@@ -1,6 +1,6 @@
-//! The two words that sessions show each other: where a session stands, and how far a log is.
+//! The two words that sessions show each other: the presence of a session, and the stage of a log.
 
-/// Where a session stands.
+/// The presence of a session: whether it is inside a section, and of which local time.
 ///
 /// ```text
 ///  bit 0       set inside a section
@@ -11,7 +11,7 @@ pub(super) struct Presence(u64);
 
 impl Presence {
     pub(super) const OUTSIDE: Self = Self(0);
-    /// Inside, the local time not known yet.
+    /// Inside a section whose local time is not known yet.
     pub(super) const OPENING: Self = Self(1);
 
     /// Inside a section with this local time.
@@ -41,29 +41,29 @@ impl Presence {
         self.0 >> 1
     }
 
-    /// True where no section stands here that takes originals of what is visible from `visible`.
+    /// Whether no section is here that takes originals of a commit visible from `visible` on.
     #[inline(always)]
     pub(super) const fn is_past(self, visible: u64) -> bool {
         self.0 == 0 || visible < self.0 >> 1
     }
 }
 
-/// How far a log is.
+/// The stage of a log: when it becomes visible, if that is decided.
 ///
 /// ```text
 ///  bit 63 set     not committed; bits 0..63: it will not be visible at or before this time
 ///  bit 63 clear   committed: visible to sections whose local time is greater
 /// ```
-/// A log that still collects is one that will not be visible at any time.
+/// A log that still collects will not be visible at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stage(u64);
 
-/// What a section is to do with an object that another's log has locked.
+/// The decision of a section about an object that another session's log has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Take {
     Original,
     Copy,
-    /// The owner has announced, and has not said its time yet.
+    /// The owner has announced the commit, and has not said its time yet.
     Wait,
 }
 
@@ -94,7 +94,7 @@ impl Stage {
         self.0
     }
 
-    /// From when it is visible, once that is decided.
+    /// The time above which it is visible, once that is decided.
     #[inline(always)]
     pub(super) const fn visible(self) -> Option<u64> {
         if self.0 & UNDECIDED == 0 {
@@ -104,10 +104,10 @@ impl Stage {
         }
     }
 
-    /// What a section of this local time takes.
+    /// The decision of a section with this local time.
     #[inline(always)]
     pub(super) const fn take(self, local: u64) -> Take {
-        // Nobody waits for a log that collects, however late a wrong clock says that it is.
+        // Nobody waits for a log that collects, even if a wrong clock says that it is that late.
         if local <= self.0 & !UNDECIDED || self.0 == Self::COLLECTING.0 {
             Take::Original
         } else if self.0 & UNDECIDED == 0 {
@@ -138,7 +138,8 @@ mod tests {
         assert!(Presence::OUTSIDE.is_outside());
     }
 
-    /// The two sides decide by the same comparison: who takes the original is waited for.
+    /// The two sides decide by the same comparison: a section that takes the original is waited
+    /// for.
     #[test]
     fn who_takes_the_original_is_waited_for() {
         for visible in [1, 5, 1 << 40] {

@@ -37,8 +37,8 @@ pub trait Operation<S>: Sized {
     fn apply(self, state: &mut S);
 
     /// A hash of the thing that this operation changes, or `None` if it changes everything: see
-    /// [`key`](super::key()). A pending operation of the same key may be absorbed together with
-    /// this one; and operations of different keys may [commute](Commutes::AcrossKeys).
+    /// [`key`](super::key()). Pending operations of the same key may absorb each other; operations
+    /// of different keys may [commute](Commutes::AcrossKeys).
     #[inline(always)]
     fn key(&self) -> Option<u64> {
         None

@@ -14,8 +14,8 @@ pub struct Stats {
     /// between: it waits until its time has passed by the clock of the CPU on which it waits.)
     ///
     /// Nothing is counted for clocks that are [exact](corelay_clock::is_exact), nor for operations
-    /// that need no order in the merge: operations that [commute](super::Commutes), for some keys
-    /// or for all.
+    /// that need no order in the merge: all, if all [commute](super::Commutes); if those of
+    /// different keys commute, those of a key that only one log has.
     pub uncertain: u64,
     /// Merges whose newest operation was certainly later than a time drawn after it had been
     /// logged. The clock's boundary does not hold, and operations of two sessions that came one

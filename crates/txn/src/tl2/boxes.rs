@@ -1,45 +1,51 @@
-//! Values that do not fit into words: boxes, freed when nobody can be reading them.
+//! Boxes for values that do not fit into words, freed when nobody can be reading them.
 //!
 //! A variable holds the only long-lived pointer to its box. A commit puts a new one in its place
-//! and hands the old one to epoch reclamation (Fraser, 2004; `crossbeam-epoch`): whoever has loaded
-//! the old pointer did so inside a [`Guard`], and it is freed when all guards of that time are gone.
+//! and hands the old one to epoch reclamation (Fraser, 2004; `crossbeam-epoch`). A thread that has
+//! loaded the old pointer did so inside a [`Guard`]; the box is freed when all guards of that time
+//! are gone.
 
 use super::Value;
 use crossbeam_epoch::Guard;
 
-/// Frees a box, given its pointer as a word.
+/// A function that frees a box, given its pointer as a word.
 pub(super) type Free = unsafe fn(u64);
 
-/// The word of a new box.
+/// Boxes `value` and returns the box's pointer as a word.
 pub(super) fn make<T>(value: T) -> u64 {
     Box::into_raw(Box::new(value)).expose_provenance() as u64
 }
 
 /// # Safety
-/// Made by [`make`] of the same type; nobody reads it any more; once.
+/// `word` comes from [`make`] of the same type, nobody reads the box any more, and it is freed
+/// once.
 pub(super) unsafe fn free<T>(word: u64) {
     let pointer = std::ptr::with_exposed_provenance_mut::<T>(word as usize);
-    // SAFETY: by the caller.
+    // SAFETY: the caller promises a box of this type that nobody reads, and frees it once.
     drop(unsafe { Box::from_raw(pointer) });
 }
 
 /// # Safety
-/// Made by [`make`] of the same type, and found in the variable, or still the caller's own, while
-/// `guard` lived.
+/// `word` comes from [`make`] of the same type. While `guard` lived, it was found in the variable,
+/// or the box was still the caller's own.
 pub(super) unsafe fn get<T: Value>(word: u64, _guard: &Guard) -> &T {
     let pointer = std::ptr::with_exposed_provenance::<T>(word as usize);
-    // SAFETY: by the caller; boxes are not written after they are made.
+    // SAFETY: the caller promises a box of this type that `guard` keeps; nobody writes to a box
+    // after it is made.
     unsafe { &*pointer }
 }
 
-/// Frees a box when nobody can be reading it.
+/// Frees a box as soon as nobody can be reading it.
 ///
 /// # Safety
-/// As [`free`], but for readers inside guards; no variable holds it any more.
+/// The conditions of [`free`], except for readers inside guards; no variable holds the box any
+/// more.
 pub(super) unsafe fn retire(word: u64, free: Free, guard: &Guard) {
-    // SAFETY: by the caller, and all guards of now are gone when it is run.
+    // SAFETY: the caller promises that no variable holds the box; this runs when all present guards
+    // are gone.
     let free_it = move || unsafe { free(word) };
-    // SAFETY: who enters a guard from now on does not find the box. Values are `Send` and
-    // `'static`, so any thread may free them at any time.
+    // SAFETY: no variable holds the box, the caller promises, so a thread that enters a guard from
+    // now on does not find it. Values are `Send` and `'static`, so any thread may free them at any
+    // time.
     unsafe { guard.defer_unchecked(free_it) };
 }

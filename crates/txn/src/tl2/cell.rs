@@ -3,7 +3,7 @@
 use super::word::Word;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 
-/// What a transaction reads and writes, whatever the type of the variable.
+/// The memory of a variable, whatever its type.
 ///
 /// The value is kept in atomic words and never in plain memory: readers race with the writer, and
 /// find out afterwards that they did. 32 bytes, aligned, so that version and value share a line.
@@ -12,7 +12,8 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 pub(super) struct VarCell {
     word: AtomicU64,
     value: [AtomicU64; 2],
-    /// Of the first transaction that wrote here, or slept until somebody does; 0 before.
+    /// The domain of the first transaction that wrote to the variable, or slept until it changes; 0
+    /// before.
     domain: AtomicU64,
 }
 
@@ -26,27 +27,27 @@ impl VarCell {
         }
     }
 
-    /// The word, before the value is read.
+    /// The version word, read before the value.
     #[inline(always)]
     pub(super) fn word(&self) -> Word {
-        // Acquire: pairs with the Release of `unlock`. Who sees the time of a commit sees its
-        // values, and its locks on other variables.
+        // Acquire: pairs with the Release of `unlock`. A transaction that sees the time of a commit
+        // sees its values, and its locks on other variables.
         Word::from_raw(self.word.load(Ordering::Acquire))
     }
 
-    /// The word, behind something that orders the look: a value read, a time drawn.
+    /// The version word, read after an operation that orders the read: a value read, a time drawn.
     #[inline(always)]
     pub(super) fn word_again(&self) -> Word {
-        // Relaxed: ordered by what is in front: the Acquire of `value`, or the clock.
+        // Relaxed: ordered by the operation before: the Acquire of `value`, or the clock.
         Word::from_raw(self.word.load(Ordering::Relaxed))
     }
 
-    /// The value's first `words` words; whether they belong together says [`word_again`].
+    /// The value's first `words` words. [`word_again`] says whether they belong together.
     #[inline(always)]
     pub(super) fn value(&self, words: usize) -> [u64; 2] {
         let [first, second] = &self.value;
-        // Acquire: pairs with the Release of `set_value`. Who sees a new word also sees that the
-        // variable was locked, or something newer, in the `word_again` behind this.
+        // Acquire: pairs with the Release of `set_value`. A transaction that sees a new word also
+        // sees in the `word_again` after this that the variable was locked, or something newer.
         [
             first.load(Ordering::Acquire),
             if words > 1 {
@@ -57,11 +58,11 @@ impl VarCell {
         ]
     }
 
-    /// Locks, if the word is still `free`.
+    /// Locks the variable if its word is still `free`.
     #[inline(always)]
     pub(super) fn try_lock(&self, free: Word) -> Result<(), Word> {
-        // Acquire: pairs with the Release of the previous `unlock`: that commit's stores of the
-        // value come before ours.
+        // Acquire: pairs with the Release of the previous `unlock`: that commit's stores to the
+        // value come before this one's.
         let locked = self.word.compare_exchange(
             free.raw(),
             free.locked().raw(),
@@ -71,7 +72,7 @@ impl VarCell {
         locked.map(drop).map_err(Word::from_raw)
     }
 
-    /// Has the next writer know that somebody sleeps, if the word is still `read`.
+    /// Sets the bit that tells the next writer of a sleeper, if the word is still `read`.
     pub(super) fn try_await(&self, read: Word) -> Result<(), Word> {
         // Release: pairs with the Acquire of `try_lock`: the writer finds the sleeper.
         let awaited = self.word.compare_exchange(
@@ -83,25 +84,26 @@ impl VarCell {
         awaited.map(drop).map_err(Word::from_raw)
     }
 
-    /// Of the holder of the lock.
+    /// Writes the value. Only the holder of the lock calls it.
     #[inline(always)]
     pub(super) fn set_value(&self, value: [u64; 2]) {
         let [first, second] = &self.value;
         // Release: pairs with the Acquire of `value`; carries the lock.
         first.store(value[0], Ordering::Release);
-        // Release: as above. Also where one word would do: a store into the same line costs less
-        // than a branch.
+        // Release: as above. It is stored even if one word would do: a store into the same line
+        // costs less than a branch.
         second.store(value[1], Ordering::Release);
     }
 
-    /// The first word, for the holder of the lock or of the only reference.
+    /// The value's first word, read by the holder of the lock or of the only reference.
     #[inline(always)]
     pub(super) fn own_value(&self) -> u64 {
-        // Relaxed: nobody else writes.
+        // Relaxed: no other thread writes.
         self.value[0].load(Ordering::Relaxed)
     }
 
-    /// Of the holder of the lock: with a new time, or with the old word where nothing was written.
+    /// Unlocks the variable with a word of a new time, or with the old word if nothing was written.
+    /// Only the holder of the lock calls it.
     #[inline(always)]
     pub(super) fn unlock(&self, word: Word) {
         // Release: pairs with the Acquire of `word` and `try_lock`; publishes the value and the
@@ -111,22 +113,24 @@ impl VarCell {
 
     #[inline(always)]
     pub(super) fn domain(&self) -> u64 {
-        // Relaxed: it changes once, under the lock; who reads a value that was written sees it,
-        // by the Acquire of `word`.
+        // Relaxed: it changes once, under the lock. A transaction that reads a written value sees
+        // it by the Acquire of `word`.
         self.domain.load(Ordering::Relaxed)
     }
 
-    /// Of who is going to sleep on it: true where the variable is of the domain now. A writer of
-    /// another one that finds the sleeper's bit finds the domain too.
+    /// Claims the variable for the domain of a transaction that is going to sleep on it. Returns
+    /// whether the variable is of that domain now. A writer of another domain that finds the
+    /// sleeper's bit finds the domain too.
     pub(super) fn claim(&self, domain: u64) -> bool {
-        // Relaxed: published by `try_await`; a writer that has adopted it before has changed the word.
+        // Relaxed: published by `try_await`. A writer that has adopted the variable before has
+        // changed the word.
         let claimed = self
             .domain
             .compare_exchange(0, domain, Ordering::Relaxed, Ordering::Relaxed);
         claimed.is_ok() || claimed == Err(domain)
     }
 
-    /// Of the holder of the lock.
+    /// Makes the variable one of `domain`. Only the holder of the lock calls it.
     pub(super) fn adopt(&self, domain: u64) {
         // Relaxed: published by `unlock`.
         self.domain.store(domain, Ordering::Relaxed);

@@ -10,7 +10,8 @@ use corelay_clock::{Clock, Time};
 use crossbeam_epoch::Guard;
 
 impl<C: Clock> Tx<'_, '_, C> {
-    /// Commits. What was read only was there together at one moment, by the reads themselves.
+    /// Commits. A transaction that only read is done: its reads made sure that all values existed
+    /// together.
     #[inline(always)]
     pub(super) fn commit(&mut self) -> Result<(), Abort> {
         if self.log.writes.is_empty() && !self.doomed {
@@ -26,11 +27,11 @@ impl<C: Clock> Tx<'_, '_, C> {
                 why: super::tx::Why::Conflict,
             });
         }
-        // Entered here, where nothing is locked or written yet: it may free what others have left, and
-        // that may run anything, and panic.
+        // The guard is entered here, where nothing is locked or written yet: entering may free what
+        // others have left, and that may run anything, and panic.
         let guard = self.log.writes.has_boxes.then(crossbeam_epoch::pin);
         let newest = self.lock()?;
-        // A light barrier, too, which the draw needs.
+        // This is also the light barrier that the draw needs.
         if self.stm.serial().is_held() && !self.is_alone {
             return Err(self.give_up(Reason::Yielded));
         }
@@ -42,7 +43,7 @@ impl<C: Clock> Tx<'_, '_, C> {
         Ok(())
     }
 
-    /// Locks the write set: the newest time in it.
+    /// Locks the write set and returns the newest time in it.
     #[inline(always)]
     fn lock(&mut self) -> Result<Time, Abort> {
         let domain = self.stm.domain();
@@ -67,8 +68,9 @@ impl<C: Clock> Tx<'_, '_, C> {
         odd.map_or(Ok(newest), |at| self.lock_slowly(at, locked_foreign))
     }
 
-    /// Goes on at a variable that another commit has locked, or that is not of this domain; that one
-    /// is locked already. In no order of the variables: nobody waits long while it holds a lock.
+    /// Goes on locking at a variable that another commit has locked, or that is locked already but
+    /// is not of this domain. Variables are locked in no particular order: a commit that holds a
+    /// lock waits only briefly.
     #[cold]
     #[inline(never)]
     fn lock_slowly(&mut self, from: usize, mut locked_foreign: bool) -> Result<Time, Abort> {
@@ -99,7 +101,8 @@ impl<C: Clock> Tx<'_, '_, C> {
             .unwrap_or(Time::ZERO))
     }
 
-    /// A variable that nobody has written belongs to who does first.
+    /// Adopts a variable that nobody has written before into this domain; refuses one of another
+    /// domain.
     fn adopt(&mut self, at: usize) {
         let cell = self.log.writes.as_slice()[at].cell;
         if cell.domain() == 0 {
@@ -110,7 +113,7 @@ impl<C: Clock> Tx<'_, '_, C> {
         }
     }
 
-    /// The time of this commit. A clock is anybody's code: if it panics, nothing stays locked.
+    /// Draws the time of this commit. A clock may be any code: if it panics, nothing stays locked.
     #[inline(always)]
     fn draw(&self, newest: Time) -> Time {
         let unlock = UnlockOnUnwind(self.log.writes.as_slice());
@@ -119,7 +122,7 @@ impl<C: Clock> Tx<'_, '_, C> {
         time
     }
 
-    /// What was read is still so, now that what is to be written is locked.
+    /// Whether everything that was read is still so, now that the write set is locked.
     #[inline(always)]
     fn is_unchanged(&self) -> bool {
         self.log.reads.iter().all(|(cell, read)| {
@@ -136,8 +139,8 @@ impl<C: Clock> Tx<'_, '_, C> {
         mine.is_some_and(|write| write.old.is_still(read))
     }
 
-    /// Each variable is unlocked as soon as it is written: who sees one new finds the others locked,
-    /// or new.
+    /// Writes the values. Each variable is unlocked as soon as it is written: a transaction that
+    /// sees one new finds the others locked, or new.
     #[inline(always)]
     fn write_back(&mut self, time: Time, guard: Option<&Guard>) {
         if guard.is_some() {
@@ -158,26 +161,26 @@ impl<C: Clock> Tx<'_, '_, C> {
         self.log.writes.forget();
     }
 
-    /// Remembers the boxes that are going to be replaced.
+    /// Notes the boxes that are going to be replaced.
     #[cold]
     #[inline(never)]
     fn take_old_boxes(&mut self) {
         for write in self.log.writes.as_mut_slice() {
             if write.free.is_some() {
-                // The second word of a box's value is not used.
+                // A boxed value does not use the second word.
                 write.value[1] = write.cell.own_value();
             }
         }
     }
 
-    /// The new boxes are the variables' now, and the write set's no more: whatever panics from here
-    /// on, it does not free them.
+    /// Retires the replaced boxes. The new boxes belong to the variables now, no longer to the
+    /// write set: whatever panics from here on, it does not free them.
     #[cold]
     #[inline(never)]
     fn retire_old_boxes(&mut self, guard: &Guard) {
         for write in self.log.writes.as_mut_slice() {
             if let Some(free) = write.free.take() {
-                // SAFETY: the variable held it until this commit replaced it; readers load it
+                // SAFETY: the variable held the box until this commit replaced it; readers load it
                 // inside guards.
                 unsafe { boxes::retire(write.value[1], free, guard) };
             }
@@ -203,7 +206,7 @@ impl<C: Clock> Tx<'_, '_, C> {
         self.doom(reason)
     }
 
-    /// Gives the first `count` locks back, as they were.
+    /// Unlocks the first `count` variables, with their old words.
     #[cold]
     fn unlock(&mut self, count: usize) {
         give_back(&self.log.writes.as_slice()[..count]);
@@ -216,7 +219,7 @@ fn give_back(locked: &[Write]) {
     }
 }
 
-/// Gives the locks back, as they were; forgotten where the commit goes on.
+/// Unlocks the write set, with the old words, if the clock panics; forgotten if it does not.
 struct UnlockOnUnwind<'a>(&'a [Write]);
 
 impl Drop for UnlockOnUnwind<'_> {
@@ -225,8 +228,8 @@ impl Drop for UnlockOnUnwind<'_> {
     }
 }
 
-/// For who runs alone: waits until the commit that has locked the variable has seen that it has to give
-/// way; true then.
+/// Waits, for the transaction that runs alone, until the commit that has locked the variable has
+/// noticed that it has to give way. Returns whether the word is then as it was read.
 #[cold]
 #[inline(never)]
 fn is_given_back(cell: &VarCell, read: Word) -> bool {
@@ -246,7 +249,7 @@ mod tests {
     use super::super::{Stm, TVar};
     use super::*;
 
-    /// Another's commit has locked what was read, and will see that it has to give way.
+    /// Another commit has locked a variable that was read, and will notice that it has to give way.
     #[test]
     fn who_runs_alone_is_not_disturbed_by_who_gives_way() {
         let stm: Stm = Stm::default();

@@ -1,7 +1,7 @@
-//! What a transaction has read and wants to write.
+//! The log of a transaction: what it has read and wants to write.
 //!
-//! The logs of all transactions are of one type, so that they can be used again: the lifetime of the
-//! variables is taken away by [`Tx`](super::Tx), which clears the log before it ends.
+//! The logs of all transactions have one type, so that they can be used again. [`Tx`](super::Tx)
+//! removes the lifetime of the variables, and clears the log before that ends.
 
 use super::boxes::Free;
 use super::cell::VarCell;
@@ -11,19 +11,19 @@ use corelay_clock::Time;
 use corelay_sync::facade::atomic::AtomicU64;
 use std::sync::Arc;
 
-/// Read set and write set, and what outlives the transaction: their memory, and the last time that
-/// this thread has drawn.
+/// Read set and write set. Their memory, and the last time that this thread has drawn, outlive the
+/// transaction.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) reads: ReadSet,
     pub(super) writes: WriteSet,
-    /// Everything read so far is as it was at this time; see [`Tx`](super::Tx).
+    /// The time at which everything read so far was so; see [`Tx`](super::Tx).
     pub(super) time: Time,
-    /// Whose time it is.
+    /// The domain that the time is of.
     pub(super) domain: u64,
-    /// What the transaction keeps alive: a word, and what frees it.
+    /// Objects that the transaction keeps alive: each a word, and the function that frees it.
     pub(super) kept: Vec<(u64, Free)>,
-    /// Transactions of coroutines that have ended with this log.
+    /// Counts transactions of coroutines that have ended with this log.
     pub(super) ended: Option<Arc<AtomicU64>>,
 }
 
@@ -39,7 +39,7 @@ impl Log {
         }
     }
 
-    /// A time of another domain says nothing.
+    /// Makes the log one of `domain`: a time of another domain means nothing.
     #[inline(always)]
     pub(super) fn belong_to(&mut self, domain: u64) {
         if self.domain != domain {
@@ -48,7 +48,7 @@ impl Log {
         }
     }
 
-    /// What was read, also where it is going to be written.
+    /// All reads, including those of variables that are going to be written.
     pub(super) fn all_reads(&self) -> impl Iterator<Item = Read> {
         let to_be_written = self.writes.as_slice().iter();
         let read_before = to_be_written.filter(|write| write.old != Word::UNREAD);
@@ -56,12 +56,12 @@ impl Log {
         reads.chain(read_before.map(|write| (write.cell, write.old)))
     }
 
-    /// Takes an alternative back: what it has read stays read.
+    /// Takes an alternative back: its writes are dropped, its reads stay.
     pub(super) fn take_back(&mut self, mark: Mark) {
         self.writes.take_back(mark, &mut self.reads);
     }
 
-    /// Forgets everything, and frees what was not committed.
+    /// Forgets all reads and writes, and frees boxes that were not committed.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
         self.reads.clear();
@@ -73,9 +73,9 @@ impl Log {
 
     #[cold]
     fn let_go(&mut self) {
-        // In the end, since dropping may run anything: reads and writes are forgotten by now.
+        // Last, because dropping may run anything: reads and writes are forgotten by now.
         while let Some((word, free)) = self.kept.pop() {
-            // SAFETY: from `Tx::keep`, which gave the pair; once.
+            // SAFETY: `Tx::keep` gave this pair; `pop` makes sure that it is freed once.
             unsafe { free(word) };
         }
         if self.kept.capacity() > LARGE_READ_SET {
@@ -84,18 +84,19 @@ impl Log {
     }
 }
 
-/// A variable and the word that its value was read under.
+/// A variable, and the word that its value was read under.
 pub(super) type Read = (&'static VarCell, Word);
 
-/// What was read, in the order of reading; a variable may stand in it more than once.
+/// The reads in their order; a variable may occur more than once.
 #[derive(Debug)]
 pub(super) struct ReadSet {
     reads: Vec<Read>,
-    /// Duplicates are taken out when there are so many.
+    /// The length at which duplicates are removed.
     thin_at: usize,
 }
 
-/// Entries from which on duplicates are looked for; and that are kept for the next transaction.
+/// Entries of a large read set: from here on duplicates are removed, and this many are kept for the
+/// next transaction.
 const LARGE_READ_SET: usize = 4096;
 
 impl Default for ReadSet {
@@ -115,7 +116,7 @@ impl ReadSet {
         };
         free.write(read);
         let len = self.reads.len() + 1;
-        // SAFETY: the place behind the last is there, and written.
+        // SAFETY: the entry after the last lies within the capacity, and has just been written.
         unsafe { self.reads.set_len(len) };
     }
 
@@ -125,8 +126,8 @@ impl ReadSet {
     #[inline(never)]
     fn push_slowly(&mut self, read: Read) {
         if self.reads.len() >= self.thin_at {
-            // The first reading of each stays; all were of one version, or the transaction would
-            // have been aborted.
+            // The first read of each variable stays. All were of one version, or the transaction
+            // would have been aborted.
             self.reads
                 .sort_by_key(|&(cell, _)| std::ptr::from_ref(cell));
             self.reads
@@ -139,8 +140,8 @@ impl ReadSet {
         self.reads.push(read);
     }
 
-    /// Takes out the last or the last but one, if it is of this variable: for who is going to write
-    /// it. Others are left where they are and validated apart.
+    /// Removes the last read or the one before, if it is of this variable: for a transaction that
+    /// is going to write it. Other reads stay where they are and are validated separately.
     #[inline(always)]
     pub(super) fn take_recent(&mut self, cell: &VarCell) -> Option<Word> {
         let recent = self.reads.len().checked_sub(1)?;
@@ -174,15 +175,17 @@ impl ReadSet {
     }
 }
 
-/// A variable and what it is to be.
+/// A variable and its new value.
 #[derive(Debug)]
 pub(super) struct Write {
     pub(super) cell: &'static VarCell,
-    /// Until it is locked: the word that it was read under, or [`Word::UNREAD`]. The lock is taken
-    /// only where it is still so, which validates the read. Then: the word before.
+    /// Until the variable is locked: the word that it was read under, or [`Word::UNREAD`]. The lock
+    /// is taken only if the word is still so, which validates the read. Afterwards: the word from
+    /// before.
     pub(super) old: Word,
-    /// Before the commit has written: what is to be written. After: what it replaced, if a box.
+    /// Before the commit has written: the new value. Afterwards: the value that it replaced, if a
+    /// box.
     pub(super) value: [u64; 2],
-    /// Frees a box; none where the value is in place.
+    /// The function that frees the value's box; `None` if the value is in words.
     pub(super) free: Option<Free>,
 }

@@ -1,8 +1,8 @@
 //! Software transactional memory, ordered by a clock (TL2).
 //!
-//! A transaction reads and writes variables as if it were alone; when it ends, all of its writes
-//! happen at one moment, at which all that it has read was so, or it is undone and run again. After
-//! Dice, Shalev and Shavit, "Transactional Locking II" (DISC 2006).
+//! A transaction reads and writes variables as if it were alone. When it ends, all of its writes
+//! happen at one moment, at which all that it has read was still so; otherwise it is undone and run
+//! again. After Dice, Shalev and Shavit, "Transactional Locking II" (DISC 2006).
 //!
 //! ```
 //! use corelay_txn::tl2::{TVar, atomically};
@@ -27,39 +27,41 @@
 //! ```
 //!
 //! # When not to use it
-//! For one variable, or a few that are always taken together: a mutex costs less, and where two
-//! threads do nothing else, two ordered mutexes transfer more than twice as fast (see the design
-//! note). For one hot variable: every transaction aborts the others; delegate it. For long scans
-//! beside many writers: each new time that a scan draws has it look at all that it has read.
+//! * One variable, or a few that are always taken together: a mutex costs less. If two threads do
+//!   nothing else, two ordered mutexes transfer more than twice as fast (see the design note).
+//! * One hot variable: every transaction aborts the others; delegate it.
+//! * Long scans beside many writers: each time that a scan draws anew, it looks again at all that
+//!   it has read.
 //!
 //! # Guarantees
 //! * **Order.** Strictly serializable, under every [`Clock`](corelay_clock::Clock) that keeps its
-//!   promises: transactions are as if run one by one, and one that begins after another has returned
-//!   sees what it wrote, also by [`Ordo`](corelay_clock::Ordo). Nobody waits out the boundary for it.
-//! * **Opacity.** What *any* attempt reads was there together at one moment, also an attempt that
-//!   will be aborted: a closure never sees half of another transaction.
-//! * **Progress.** After 64 aborts ([`Stm::with_attempts`]) a transaction runs alone: all others'
+//!   promises: transactions behave as if run one by one, and one that begins after another has
+//!   returned sees what that wrote, also by [`Ordo`](corelay_clock::Ordo). No transaction waits out
+//!   the boundary for it.
+//! * **Opacity.** All values that *any* attempt reads existed together at one moment, also in an
+//!   attempt that will be aborted: a closure never sees half of another transaction.
+//! * **Progress.** After 64 aborts ([`Stm::with_attempts`]) a transaction runs alone: all other
 //!   commits wait for it, and it commits. A closure that never returns never ends its transaction,
-//!   and if it runs alone, no other writer's of its domain. Opacity means that it is never led there
-//!   by values that do not fit together.
-//! * **`retry`** sleeps, through the [waiting seam](corelay_sync::wait), until something read changes.
-//!   No wake-up is lost; some are for nothing.
-//! * **Nesting.** [`Tx::or_else`] nests; what an alternative has written is taken back with it. A
+//!   and if it runs alone, no other writer of its domain ends either. By opacity, inconsistent
+//!   values never lead it there.
+//! * **`retry`** sleeps, through the [waiting seam](corelay_sync::wait), until a variable that was
+//!   read changes. No wake-up is lost; some are spurious.
+//! * **Nesting.** [`Tx::or_else`] nests; the writes of an alternative are taken back with it. A
 //!   transaction inside another of the same domain panics (but see [`Session`]); pass `tx` on
 //!   instead. One of another domain inside is a transaction of its own.
-//! * **Panic.** A panic of the closure writes nothing, releases everything and goes on. So does a panic
-//!   of the clock, at whichever call.
-//! * **A wrong clock** loses no update; see [below](#a-clock-that-is-wrong) what else it may do.
+//! * **Panic.** If the closure panics, nothing is written, everything is released, and the panic
+//!   goes on. So it is with a panic of the clock, at whichever call.
+//! * **A wrong clock** loses no update; [below](#a-clock-that-is-wrong) is what else it may do.
 //! * **Fibres.** A closure may wait; nothing is locked while it runs, unless it runs alone.
 //! * **Memory.** A variable takes 32 bytes; a thread keeps a log of at most 4,096 reads and 1,024
-//!   writes between transactions. A log grows with the variables that are read, not with the reads.
-//!   Boxed values are freed by epochs: a thread that is stopped in the middle of cloning one holds
-//!   them all up. Dropping a value or a node must not run a transaction.
+//!   writes between transactions. A log grows with the number of variables read, not with the
+//!   reads. Boxed values are freed by epochs: a thread that is stopped in the middle of cloning one
+//!   delays all of them. Dropping a value or a node must not run a transaction.
 //! * **Idle cost.** None.
 //!
 //! # How it works
-//! Each variable has a version word: the time of its last write, locked or not. A transaction
-//! has a time `t`, the last that its thread has drawn; it draws none when it begins.
+//! Each variable has a version word: the time of its last write, locked or not. A transaction has a
+//! time `t`, the last that its thread has drawn; it draws none when it begins.
 //!
 //! | step | what | fails |
 //! |---|---|---|
@@ -80,53 +82,56 @@
 //! ```
 //!
 //! # Proof sketch
-//! A transaction that writes takes place at its moment *L*: all its locks are taken, by
+//! A transaction that writes takes place at its moment *L*, when all its locks are taken, by
 //! read-modify-writes that every thread sees. One that only reads takes place at any moment between
 //! *P*, when its time was drawn, and its next read.
 //!
-//! *Reads.* Let a read find word `v` of writer `V`, free, and the same again behind the value. Then
-//! `V` had locked before *P*: either `v` is certainly before `t`, so `V` drew `v` before *P* and had
-//! locked before it drew; or `t` was drawn after `v` was seen. The next writer of the variable locks
-//! after *P*: what is locked before *P* is seen locked, or newer, by looks behind *P* (the clock's
-//! promise; by causality in the second case), and the second look was behind *P* and saw `v`. So
-//! the value is the variable's at *P*, and the same holds for all that were read before, since
-//! drawing anew looks at them all again behind the new *P*. That is opacity: it is so after every
-//! read, whatever becomes of the attempt.
+//! *Reads.* Let a read find the word `v` of writer `V`, free, and the same word again after the
+//! value. Then `V` had locked before *P*: either `v` is certainly before `t`, so `V` drew `v`
+//! before *P* and had locked before it drew; or `t` was drawn after `v` was seen. Suppose the next
+//! writer of the variable locked before *P*. Then a look after *P* would find the lock or something
+//! newer (by the clock's promise; by causality in the second case). But the second look came after
+//! *P* and saw `v`, so the next writer locks after *P*. Hence the value is the variable's at *P*.
+//! The same holds for all variables that were read before, since drawing anew looks at all of them
+//! again after the new *P*. That is opacity: it holds after every read, whatever becomes of the
+//! attempt.
 //!
-//! *Commits.* Looks in step 4 come after *L* and find the words as they were read, so whoever
-//! overwrites them locks after *L*: what was read is so at *L*. Words that are locked by the commit
-//! itself were compared when they were locked. Two writers of one variable lock it one after the
-//! other, in the order of their *L*.
+//! *Commits.* The looks of step 4 come after *L* and find the words as they were read, so a
+//! transaction that overwrites them locks after *L*: what was read is so at *L*. Words that the
+//! commit itself has locked were compared when they were locked. Two writers of one variable lock
+//! it one after the other, in the order of their *L*.
 //!
-//! *Real time.* *L* and *P*'s end lie between call and return. A time from before the call is no
-//! harm: what is read holds from *P* on until it is read, so it holds at the first read too.
+//! *Real time.* *L* and the end of *P*'s interval lie between call and return. A time from before
+//! the call does no harm: a value read holds from *P* on until it is read, so it holds at the first
+//! read too.
 //!
-//! Clocks decide only how often a time must be drawn anew: where they say "certainly before" in vain,
-//! by more skew than the boundary, the proof breaks at its first case, and the tests see that. Times
-//! of one variable only have to differ: hence "later than those overwritten" in step 3, not
-//! "certainly later". The boundary is never waited out.
+//! Clocks decide only how often a time must be drawn anew. If they say "certainly before" wrongly,
+//! because the skew exceeds the boundary, the proof breaks at its first case, and the tests see
+//! that. Times of one variable only have to differ: hence "later than what it overwrites" in step
+//! 3, not "certainly later". The boundary is never waited out.
 //!
 //! # A clock that is wrong
 //! Some hosts move virtual CPUs to cores with other offsets, by more than was measured. Then:
 //!
-//! * **No update is lost, and no transaction that commits a write has seen anything torn**, whatever the
-//!   clock says. The proof for commits compares words, never times.
-//! * **The clock is caught** as soon as a version is met that is certainly later than a time drawn
-//!   afterwards ([`Stats::beyond`]). From then on the domain draws from a counter of its own, and
-//!   everything holds again. So it does where a clock stands still or says what no clock does. The
-//!   [clock is told](corelay_clock::Clock::met_beyond).
-//! * **Until then** a transaction that only reads, and an attempt that will be aborted, may see a part of a
-//!   commit. It takes a thread whose counter is ahead by more than the boundary, a time drawn there, and a
-//!   commit within as much of it as exceeds the boundary, by a thread that is not ahead. Where that other
-//!   thread never meets a time of the first one, nobody can notice. A program for which that is too much
-//!   uses [`Logical`](corelay_clock::Logical), or has a [`Watchdog`](corelay_clock::Watchdog) look.
+//! * **No update is lost, and no transaction that commits a write has seen a torn state**, whatever
+//!   the clock says. The proof for commits compares words, never times.
+//! * **The clock is caught** as soon as a transaction meets a version that is certainly later than
+//!   a time drawn afterwards ([`Stats::beyond`]). From then on the domain draws from a counter of
+//!   its own, and everything holds again. The same happens if a clock stands still or gives out
+//!   impossible times. The [clock is told](corelay_clock::Clock::met_beyond).
+//! * **Until then** a transaction that only reads, and an attempt that will be aborted, may see a
+//!   part of a commit. That takes a thread whose counter is ahead by more than the boundary, a time
+//!   drawn there, and soon afterwards (by no more than what exceeds the boundary) a commit by a
+//!   thread that is not ahead. If that other thread never meets a time of the first one, nobody can
+//!   notice. A program that cannot accept this uses [`Logical`](corelay_clock::Logical), or starts
+//!   a [`Watchdog`](corelay_clock::Watchdog).
 //!
-//! Step 3 needs the locks to be seen before the draw, and no more: see
-//! [`announced_time`](corelay_clock::Clock::announced_time), `lfence; rdtsc` on x86-64. The looks of
-//! step 4 may come before the draw, for *L* is not the draw but the last lock.
+//! Step 3 needs the locks to be visible before the draw, and nothing more: see
+//! [`announced_time`](corelay_clock::Clock::announced_time), `lfence; rdtsc` on x86-64. The looks
+//! of step 4 may come before the draw, for *L* is not the draw but the last lock.
 //!
-//! The token of who runs alone is in `serial.rs`, the sleepers in `sleepers.rs`, the change from the clock
-//! to the counter in `times.rs`, each with its argument.
+//! Each of these files has its own argument: `serial.rs` for the token of the transaction that runs
+//! alone, `sleepers.rs` for the sleepers, `times.rs` for the change from the clock to the counter.
 
 mod boxes;
 mod cell;

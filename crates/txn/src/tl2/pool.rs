@@ -1,8 +1,8 @@
-//! A thread's log, lent to the transaction that runs; and who runs one.
+//! A thread's log, lent to its running transaction; and which transactions run here.
 //!
-//! A transaction takes the log out and puts it back. Where a fibre waits inside its transaction,
-//! another one of the thread finds none and makes one; which of them is kept does not matter. Nothing
-//! is remembered across a wait but what the transaction itself has.
+//! A transaction takes the log out and puts it back. If a fibre waits inside its transaction,
+//! another transaction of the thread finds none and makes one; it does not matter which of them is
+//! kept. Only the transaction itself remembers anything across a wait.
 
 use super::log::Log;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
@@ -27,12 +27,13 @@ thread_local! {
 struct Running {
     who: usize,
     domain: u64,
-    /// Of a coroutine, which may end it on another thread: it has, where the count has changed.
+    /// For a coroutine's transaction, which may end on another thread: the log's count, and its
+    /// value when the transaction began. If the count has changed, the transaction has ended.
     ended: Option<(Arc<AtomicU64>, u64)>,
 }
 
-/// Who runs here: a coroutine, or the thread. No two that live have one name; a thread that is ending
-/// has none.
+/// A name for the coroutine or thread that runs here. No two that live have the same name; a thread
+/// that is ending has none (0).
 #[cold]
 #[inline(never)]
 pub(super) fn who_is_here() -> usize {
@@ -46,7 +47,7 @@ fn who(pool: &Pool) -> (usize, bool) {
     }
 }
 
-/// A log, as long as a transaction runs.
+/// A log, lent for as long as a transaction runs.
 #[derive(Debug)]
 pub(super) struct Lease {
     log: ManuallyDrop<Box<Log>>,
@@ -54,11 +55,11 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// For a transaction of the domain.
+    /// Takes a log for a transaction of the domain.
     ///
     /// # Panics
-    /// Where one runs already, on this thread or in this fibre.
-    // Not inlined, here as in `put_back`: whoever goes on on another thread asks for its pool.
+    /// If one runs already, on this thread or in this fibre.
+    // Not inlined, nor is `put_back`: after a move to another thread it must find that one's pool.
     #[inline(never)]
     #[track_caller]
     pub(super) fn take(domain: u64) -> Self {
@@ -71,7 +72,8 @@ impl Lease {
             let mut log = pool.log.take().unwrap_or_else(|| Box::new(Log::of(domain)));
             let ended = is_coroutine.then(|| {
                 let ended = log.ended.get_or_insert_default();
-                // Relaxed: a hint, compared where the one that changes it has run.
+                // Relaxed: a hint, compared on the thread where the transaction that changes it has
+                // run.
                 (Arc::clone(ended), ended.load(Ordering::Relaxed))
             });
             running.push(Running { who, domain, ended });
@@ -93,7 +95,7 @@ impl Lease {
 fn refuse_nested(running: &mut Vec<Running>, who: usize, domain: u64) {
     running.retain(|other| {
         let ended = other.ended.as_ref();
-        // Relaxed: as in `take`.
+        // Relaxed: see `take`.
         ended.is_none_or(|(ended, then)| ended.load(Ordering::Relaxed) == *then)
     });
     let nested = running
@@ -110,7 +112,7 @@ fn refuse_nested(running: &mut Vec<Running>, who: usize, domain: u64) {
 fn put_back(log: Box<Log>, who: usize) {
     let domain = log.domain;
     if let Some(ended) = &log.ended {
-        // Relaxed: as in `take`.
+        // Relaxed: see `take`.
         ended.fetch_add(1, Ordering::Relaxed);
     }
     let _ = POOL.try_with(|pool| {
@@ -122,7 +124,7 @@ fn put_back(log: Box<Log>, who: usize) {
             running.swap_remove(at);
         }
         drop(running);
-        // What was there goes only after it has been replaced.
+        // The old log is dropped only after it has been replaced.
         drop(pool.log.replace(Some(log)));
     });
 }
@@ -145,7 +147,7 @@ impl DerefMut for Lease {
 impl Drop for Lease {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: once, and the lease ends.
+        // SAFETY: this is the only `take`: the lease is being dropped.
         let log = unsafe { ManuallyDrop::take(&mut self.log) };
         put_back(log, self.who);
     }

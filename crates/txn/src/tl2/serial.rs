@@ -1,4 +1,4 @@
-//! The token of the one transaction that runs without being disturbed.
+//! The token of the one transaction that runs undisturbed.
 //!
 //! A transaction that has been aborted too often takes the token; from then on no other commit gets
 //! through, so nothing that it reads changes any more.
@@ -9,10 +9,11 @@
 //! | 2 | light barrier | heavy barrier |
 //! | 3 | looks: HELD → unlocks, waits | reads variables; waits where one is locked |
 //!
-//! One of the two barriers comes first. If the committer's does, the holder sees its locks, and waits
-//! until they are gone: with what was written, or unwritten. If the holder's does, the committer sees
-//! HELD. So what the holder has once read stays, and its own commit can fail for no reason. Holders
-//! do not wait for committers but inside steps 1 to 3, which end by themselves.
+//! One of the two barriers comes first. If the committer's does, the holder sees its locks, and
+//! waits until they are gone, whether the values were written or not. If the holder's does, the
+//! committer sees HELD. So a variable that the holder has once read stays as it is, and nothing can
+//! make the holder's own commit fail. Holders wait for committers only inside steps 1 to 3, which
+//! end by themselves.
 
 use super::sleepers::Sleepers;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +30,7 @@ const AWAITED: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Serial {
     word: CachePadded<AtomicU64>,
-    /// Who holds it, as [`pool::who`](super::pool::who) says.
+    /// The holder, named as [`pool::who`](super::pool::who) does.
     holder: AtomicUsize,
 }
 
@@ -41,18 +42,18 @@ impl Serial {
         }
     }
 
-    /// For a committer that has locked its write set: true where it has to give way.
+    /// Whether a committer that has locked its write set has to give way.
     #[inline(always)]
     pub(super) fn is_held(&self) -> bool {
         // Pairs with the heavy barrier of `acquire`: the table above.
         barrier::light();
-        // Relaxed: as the barrier says; who finds it held goes back.
+        // Relaxed: the barrier orders it; a committer that finds it held goes back.
         self.word.load(Ordering::Relaxed) != FREE
     }
 
     pub(super) fn acquire(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
         loop {
-            // Acquire: pairs with the Release of `release`; the holders stand in one order.
+            // Acquire: pairs with the Release of `release`; puts the holders in one order.
             let taken =
                 self.word
                     .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
@@ -68,20 +69,20 @@ impl Serial {
     }
 
     pub(super) fn release(&self, sleepers: &Sleepers) {
-        // Relaxed: as in `acquire`.
+        // Relaxed: see `acquire`.
         self.holder.store(0, Ordering::Relaxed);
-        // AcqRel: Release for the next `acquire`; Acquire pairs with the Release of `wait`, whose
-        // sleeper is then found.
+        // AcqRel: Release for the next `acquire`; Acquire pairs with the Release of `wait`, so that
+        // its sleeper is found.
         if self.word.swap(FREE, Ordering::AcqRel) & AWAITED != 0 {
             sleepers.wake(self.key());
         }
     }
 
-    /// Waits until the token is free, or has been: for a transaction that was begun at `at`, and has
-    /// nothing locked. Unwinds where it is cancelled.
+    /// Waits until the token is free, or has been. Called by a transaction that was begun at `at`,
+    /// and has nothing locked. Unwinds if it is cancelled.
     pub(super) fn wait(&self, who: usize, at: &'static Location<'static>, sleepers: &Sleepers) {
-        // Relaxed: our own name is only there if we have put it there. A thread that is ending has
-        // none, and 0 also says that nobody is named.
+        // Relaxed: this name is only there if this holder has put it there. A thread that is ending
+        // has no name, and 0 also says that no holder is named.
         assert!(
             who == 0 || self.holder.load(Ordering::Relaxed) != who,
             "corelay: a transaction inside a transaction that runs alone: call what is inside with \
@@ -114,13 +115,14 @@ impl Serial {
         }
     }
 
-    /// Sets the bit; false where there is nothing to be waited for.
+    /// Sets the AWAITED bit. Returns false if the token is free.
     fn is_to_be_awaited(&self) -> bool {
-        // Release: pairs with the swap of `release`: the sleeper is found.
+        // Release: pairs with the swap of `release`, which then finds the sleeper.
         let awaited =
             self.word
                 .compare_exchange(HELD, HELD | AWAITED, Ordering::Release, Ordering::Relaxed);
-        // Another one's bit does for us too: the table is looked into after it is taken away.
+        // Another waiter's bit will do: the releasing holder looks into the table after it has
+        // taken the bit away.
         awaited.is_ok() || awaited == Err(HELD | AWAITED)
     }
 

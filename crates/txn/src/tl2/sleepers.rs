@@ -1,10 +1,10 @@
-//! Who sleeps until a word changes, in a table beside the words.
+//! Transactions that sleep until a word changes, in a table beside the words.
 //!
-//! A word that is slept on has a bit for it, so that who changes a word that nobody sleeps on looks
-//! into no table. The sleeper enters the table *before* it sets the bit, by an exchange with the word
-//! as it has last seen it; whoever changes the word sees the bit in what it exchanged, and comes here
-//! *after* the change. So a sleeper that set the bit is found, and one that could not set it has seen
-//! the change.
+//! A word has a bit that says that a transaction sleeps on it, so changing a word without sleepers
+//! needs no look into a table. The sleeper enters the table *before* it sets the bit, by an
+//! exchange with the word as it has last seen it. The thread that changes the word sees the bit in
+//! the value that it exchanged, and looks into the table *after* the change. So a sleeper that set
+//! the bit is found, and one that could not set it has seen the change.
 
 use corelay_sync::CachePadded;
 use corelay_sync::facade::MODEL;
@@ -51,7 +51,7 @@ impl Sleepers {
             .retain(|sleeper| sleeper.key != key || !Arc::ptr_eq(&sleeper.token, token));
     }
 
-    /// Leaves all words at once: for who has entered many.
+    /// Leaves all words at once: for a sleeper that has entered many.
     pub(super) fn leave_all(&self, token: &Arc<Token>) {
         for bucket in &self.buckets {
             bucket
@@ -61,7 +61,7 @@ impl Sleepers {
         }
     }
 
-    /// Wakes all that sleep on the word. They go out of the table by themselves.
+    /// Wakes all sleepers of the word. They leave the table by themselves.
     #[cold]
     #[inline(never)]
     pub(super) fn wake(&self, key: usize) {
@@ -78,7 +78,7 @@ impl Sleepers {
         }
     }
 
-    /// How many there are.
+    /// The number of entries in the table.
     pub(super) fn count(&self) -> usize {
         self.buckets.iter().map(|b| b.lock().unwrap().len()).sum()
     }

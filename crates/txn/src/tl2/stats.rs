@@ -1,9 +1,9 @@
-//! How often transactions were aborted, and why.
+//! Counts of aborted transactions, by reason.
 
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 
-/// Why an attempt was given up, or waited.
+/// The reason why an attempt was given up, or waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Locked,
@@ -19,65 +19,67 @@ pub(super) enum Reason {
 
 const REASONS: usize = 9;
 
-/// Counts of a domain, since it was made. All but those of new times drawn
-/// ([`resampled`](Self::resampled)) are of attempts that were not the last of their transaction, or
-/// took longer for it; those that committed at once are not counted.
+/// Counts of a domain, since it was made. They count attempts that failed or took longer;
+/// transactions that committed at once are not counted. The exception is
+/// [`resampled`](Self::resampled), which counts new times that were drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Aborted: a variable stayed locked by another's commit.
+    /// Aborts because another commit kept a variable locked.
     pub locked: u64,
-    /// Aborted while it ran: a variable was certainly written after the transaction's time, and
-    /// something that it had read before had changed too.
+    /// Aborts while running: a variable was certainly written after the transaction's time, and a
+    /// variable that it had read before had changed too.
     pub version: u64,
-    /// The same where the clock could not say which was first.
+    /// Aborts like `version`, but the clock could not say which was first.
     pub uncertain: u64,
-    /// Aborted at its commit: something that it had read had changed.
+    /// Aborts at the commit: a variable that was read had changed.
     pub validation: u64,
-    /// Ended by `retry`, and run again when something read had changed.
+    /// Attempts ended by `retry`, and run again when a variable that they had read had changed.
     pub retry: u64,
-    /// Gave way to a transaction that had fallen back.
+    /// Attempts that gave way to a transaction that had fallen back.
     pub yielded: u64,
-    /// Fell back: ran alone, after too many aborts.
+    /// Transactions that fell back: they ran alone, after too many aborts.
     pub fallback: u64,
-    /// Drew a new time while it ran, and found nothing changed: no abort.
+    /// New times drawn while running, with nothing changed: no abort.
     pub resampled: u64,
-    /// Of those, because the clock could not say whether a variable was written after the time that
-    /// there was.
+    /// The part of `resampled` in which the clock could not say whether a variable was written
+    /// after the earlier time.
     pub resampled_uncertain: u64,
-    /// Versions met that were certainly later than a time drawn afterwards: the clock's boundary does
-    /// not hold. The domain then goes on with [a counter of its own](crate::tl2#a-clock-that-is-wrong).
+    /// Versions met that were certainly later than a time drawn afterwards: the clock's boundary
+    /// does not hold. The domain then goes on with [a counter of its
+    /// own](crate::tl2#a-clock-that-is-wrong).
     pub beyond: u64,
 }
 
 impl Stats {
-    /// Attempts that were in vain.
+    /// The number of attempts that failed.
     pub fn aborts(&self) -> u64 {
         self.locked + self.version + self.uncertain + self.validation + self.yielded
     }
 
-    /// Comparisons that the clock left open: each has aborted its attempt, or had it draw a new time.
+    /// Comparisons that the clock left open. Each has aborted its attempt, or made it draw a new
+    /// time.
     pub fn uncertain_comparisons(&self) -> u64 {
         self.uncertain + self.resampled_uncertain
     }
 }
 
-/// The counters, in stripes: threads that abort each other do not also meet there.
+/// The counters, in stripes, so that threads that abort each other do not also meet there.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     stripes: [CachePadded<[AtomicU64; REASONS]>; 4],
 }
 
 impl Counters {
-    /// `who` decides the stripe.
+    /// Counts an event. `who` selects the stripe.
     pub(super) fn count(&self, who: usize, reason: Reason) {
-        // Loom takes two relaxed read-modify-writes for one, and anything stronger would order what
+        // Loom counts two relaxed read-modify-writes as one, and anything stronger would order what
         // is not ordered.
         if cfg!(corelay_loom) {
             return;
         }
         let stripe = (who as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;
-        // Relaxed: a count, that orders nothing.
+        // Relaxed: a count that orders nothing.
         self.stripes[stripe as usize][reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -85,7 +87,7 @@ impl Counters {
         let sum = |reason: Reason| {
             self.stripes
                 .iter()
-                // Relaxed: as above.
+                // Relaxed: a count.
                 .map(|stripe| stripe[reason as usize].load(Ordering::Relaxed))
                 .sum()
         };

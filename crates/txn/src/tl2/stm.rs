@@ -1,4 +1,4 @@
-//! A domain of transactions, and how each is run until it has committed.
+//! A domain of transactions, and the loop that runs each until it has committed.
 
 use super::cell::VarCell;
 use super::log::Log;
@@ -23,13 +23,13 @@ corelay_sync::facade::lazy_static! {
     static ref DOMAINS: AtomicU64 = AtomicU64::new(1);
 }
 
-/// Aborts after which a transaction falls back and runs alone. With the pauses between them some
-/// 50 µs: longer than any commit of a thread that runs.
+/// Aborts after which a transaction falls back and runs alone. With the pauses between them they
+/// take some 50 µs: longer than any commit of a running thread.
 const ATTEMPTS: u32 = if MODEL { 2 } else { 64 };
 
 /// A domain: transactions that are ordered by one clock, and the variables that they have written.
 ///
-/// Most programs need none of their own: [`atomically`] runs in the one that every process has,
+/// Most programs need none of their own: [`atomically`] runs in the default domain of the process,
 /// whose clock is [`Logical`].
 ///
 /// ```
@@ -69,19 +69,19 @@ impl<C: Clock> Stm<C> {
         }
     }
 
-    /// The same, where a transaction runs alone after more than `attempts` aborts instead of 64: with
-    /// 0, as soon as it has been aborted once.
+    /// Sets the number of aborts after which a transaction runs alone (64 by default). With 0, it
+    /// does after its first abort.
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// Runs `f` as a transaction: all its reads and writes happen at one moment, or none. `f` may be
-    /// run several times; what it does besides is not undone. If it panics, nothing is written and
-    /// the panic goes on. If a [`retry`](Tx::retry) sleeps on a fibre and that is cancelled, nothing is
-    /// written, and the fibre unwinds with [`Cancelled`](corelay_sync::wait::Cancelled); the same where
-    /// the transaction waits for another one that runs alone.
+    /// Runs `f` as a transaction: all its reads and writes happen at one moment, or none. `f` may
+    /// be run several times; its other effects are not undone. If it panics, nothing is written and
+    /// the panic goes on. If a fibre is cancelled while a [`retry`](Tx::retry) sleeps, nothing is
+    /// written, and the fibre unwinds with [`Cancelled`](corelay_sync::wait::Cancelled); likewise
+    /// if the transaction waits for another one that runs alone.
     ///
     /// # Panics
     /// Inside another transaction of the same domain, on the same thread or fibre.
@@ -91,7 +91,7 @@ impl<C: Clock> Stm<C> {
         run(self, &mut Lease::take(self.domain), f)
     }
 
-    /// For a thread that runs many transactions: see [`Session`].
+    /// A session, for a thread that runs many transactions: see [`Session`].
     pub fn session(&self) -> Session<'_, C> {
         Session {
             stm: self,
@@ -99,7 +99,7 @@ impl<C: Clock> Stm<C> {
         }
     }
 
-    /// Aborts and fall-backs so far, by reason.
+    /// The aborts and fall-backs so far, by reason.
     pub fn stats(&self) -> Stats {
         Stats {
             beyond: self.times.beyond(),
@@ -118,7 +118,7 @@ impl<C: Clock> Stm<C> {
         &self.times
     }
 
-    /// Variables that are slept on, once for each sleeping transaction.
+    /// The number of variables that are slept on, counted once for each sleeping transaction.
     #[doc(hidden)]
     pub fn sleeping(&self) -> usize {
         self.sleepers.count()
@@ -142,7 +142,7 @@ impl<C: Clock> Stm<C> {
         self.counters.count(who, reason);
     }
 
-    /// A variable that nobody has written belongs to all.
+    /// Whether the variable is of this domain, or of none yet because nobody has written it.
     #[inline(always)]
     pub(super) fn owns(&self, cell: &VarCell) -> bool {
         let domain = cell.domain();
@@ -166,11 +166,12 @@ impl<C: Clock> Stm<C> {
     }
 }
 
-/// Runs transactions like [`Stm::atomically`], with a log of its own: for loops in which looking for
-/// the thread's counts.
+/// A runner of transactions like [`Stm::atomically`], with a log of its own: for loops in which
+/// looking up the thread's log matters.
 ///
-/// A transaction inside another one of the same session does not compile. One of `Stm::atomically` or
-/// of another session inside is not noticed: it is a transaction of its own, that commits first.
+/// A transaction inside another one of the same session does not compile. One of `Stm::atomically`
+/// or of another session inside is not noticed: it is a transaction of its own, which commits
+/// first.
 ///
 /// ```
 /// use corelay_clock::Logical;
@@ -191,7 +192,7 @@ pub struct Session<'s, C: Clock = Logical> {
 }
 
 impl<C: Clock> Session<'_, C> {
-    /// As [`Stm::atomically`].
+    /// Runs `f` as a transaction, as [`Stm::atomically`] does.
     #[inline]
     #[track_caller]
     pub fn atomically<'v, R>(
@@ -230,7 +231,7 @@ impl<C: Clock + Default> Default for Stm<C> {
 }
 
 impl<'t, C: Clock> Tx<'t, '_, C> {
-    /// After an attempt in vain: waits for what it has to wait for. The transaction was begun at `at`.
+    /// Waits after a failed attempt, as its reason demands. The transaction was begun at `at`.
     #[cold]
     #[inline(never)]
     fn again(&mut self, aborted: Abort, at: &'static Location<'static>) {
@@ -245,9 +246,9 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         self.doomed = false;
     }
 
-    /// Lets others go first; after so many times, the others wait.
+    /// Lets others go first. After too many attempts the others wait instead.
     fn pause(&mut self, at: &'static Location<'static>) {
-        // Nothing is read or written by now, so others may as well know.
+        // The attempt is over, so its log can be cleared before the wait.
         self.log.clear();
         if self.is_alone {
             return;
@@ -275,7 +276,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         }
     }
 
-    /// Sleeps until something that was read changes. Unwinds where it is cancelled.
+    /// Sleeps until a variable that was read changes. Unwinds if it is cancelled.
     fn sleep(&mut self, at: &'static Location<'static>) {
         assert!(
             self.log.all_reads().next().is_some(),
@@ -299,13 +300,13 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         if sleeping.enter()
             && let Err(cancelled) = wait::wait_in(call, &token)
         {
-            // Out of the table before it unwinds, and what it drops waits perhaps.
+            // The sleeper leaves the table before it unwinds, as the drops on the way may wait.
             drop(sleeping);
             cancelled.unwind();
         }
     }
 
-    /// Gives the token back, if it is held.
+    /// Gives the token back, if the transaction holds it.
     pub(super) fn let_others(&mut self) {
         if std::mem::take(&mut self.is_alone) {
             self.stm.serial.release(&self.stm.sleepers);
@@ -316,14 +317,14 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
 /// Reads up to which a sleeper leaves the table word by word.
 const WORDWISE_READS: usize = 64;
 
-/// In the table of sleepers, until it is dropped.
+/// A sleeper's entries in the table, until this is dropped.
 struct Sleeping<'s, 't, 'v, C: Clock> {
     tx: &'s Tx<'t, 'v, C>,
     token: &'s Arc<Token>,
 }
 
 impl<C: Clock> Sleeping<'_, '_, '_, C> {
-    /// Enters the table; false where something has changed already.
+    /// Enters the table for all reads. Returns false if a variable has changed already.
     fn enter(&self) -> bool {
         self.tx.log.all_reads().all(|(cell, read)| {
             self.tx
@@ -334,16 +335,16 @@ impl<C: Clock> Sleeping<'_, '_, '_, C> {
         })
     }
 
-    /// Sets the bit; false where the variable has changed, or is about to.
+    /// Sets the variable's bit. Returns false if the variable has changed, or is about to.
     fn await_change(&self, cell: &VarCell, read: super::word::Word) -> bool {
-        // Or it would be woken by nobody: a writer wakes who sleeps in its own domain.
+        // Otherwise nothing would wake it: a writer wakes the sleepers of its own domain.
         if !self.tx.stm.owns(cell) || !cell.claim(self.tx.stm.domain()) {
             return false;
         }
         let mut word = cell.word_again();
         while word.is_still(read) {
-            // Another one's bit does for us too: the table is looked into after the change. An
-            // exchange all the same: the writer has to see what we have entered.
+            // Another sleeper's bit would do: the writer looks into the table after the change. But
+            // an exchange is needed all the same, so that the writer sees what was entered.
             match cell.try_await(word) {
                 Ok(()) => return true,
                 Err(now) => word = now,
@@ -355,7 +356,8 @@ impl<C: Clock> Sleeping<'_, '_, '_, C> {
 
 impl<C: Clock> Drop for Sleeping<'_, '_, '_, C> {
     fn drop(&mut self) {
-        // One by one, each looks through its bucket, which is long if we have filled it.
+        // Leaving one by one searches a bucket each time, which is long if this sleeper has filled
+        // it.
         if self.tx.log.all_reads().nth(WORDWISE_READS).is_some() {
             return self.tx.stm.sleepers.leave_all(self.token);
         }
@@ -368,11 +370,11 @@ impl<C: Clock> Drop for Sleeping<'_, '_, '_, C> {
     }
 }
 
-/// Runs `f` as a transaction of the process's own domain: see [`Stm::atomically`].
+/// Runs `f` as a transaction of the process's default domain: see [`Stm::atomically`].
 ///
-/// The domain's clock is [`Logical`]: right on every machine and at once, where the hardware's clock
-/// must first be measured, and fast while a few cores commit. For many, make an [`Stm`] with
-/// [`Ordo`](corelay_clock::Ordo).
+/// The domain's clock is [`Logical`]. It is right on every machine and at once, whereas the
+/// hardware's clock must first be measured; and it is fast while a few cores commit. For many
+/// cores, make an [`Stm`] with [`Ordo`](corelay_clock::Ordo).
 ///
 /// ```
 /// use corelay_txn::tl2::{TVar, atomically};

@@ -1,8 +1,8 @@
 //! The times of a domain: the clock's, until the clock is caught breaking its promise.
 //!
-//! A time that was seen and is certainly *after* one drawn later cannot be, if the boundary is right:
-//! some CPU's counter has stepped. A clock that is caught so is not asked again. The domain goes on with
-//! a counter of its own, whose times are beyond all of the clock's:
+//! Suppose a time was seen that is certainly *after* one drawn later. If the boundary were right,
+//! that could not be: some CPU's counter has stepped. A clock that is caught so is not asked again.
+//! The domain goes on with a counter of its own, whose times are beyond all of the clock's:
 //!
 //! ```text
 //!   TRUSTED ── caught ──► CAUGHT ── heavy barrier ──► SETTLED
@@ -10,11 +10,12 @@
 //!   reads:   clock        clock                       counter
 //! ```
 //!
-//! A commit locks, passes a light barrier and looks. If its barrier comes before the heavy one, whoever
-//! finds SETTLED sees its locks, so that a time of the counter may be called later than the clock's time
-//! that it is going to write. If not, it finds CAUGHT and takes the counter. A commit that overwrites
-//! a time of the counter has found CAUGHT, since the writer of that had: so the times of one variable
-//! increase. Among times of the counter everything is as by [`Logical`].
+//! A commit locks, passes a light barrier and looks. If its barrier comes before the heavy one,
+//! every transaction that finds SETTLED sees its locks; so a time of the counter may be called
+//! later than the clock's time that the commit is going to write. If its barrier comes after, the
+//! commit finds CAUGHT and takes the counter. A commit that overwrites a time of the counter has
+//! found CAUGHT, since the writer of that time had: so the times of one variable increase. Among
+//! times of the counter everything is as with [`Logical`].
 
 use corelay_clock::{Clock, Logical, Order, Time, is_exact};
 use corelay_sync::barrier;
@@ -25,12 +26,12 @@ const TRUSTED: u8 = 0;
 const CAUGHT: u8 = 1;
 const SETTLED: u8 = 2;
 
-/// The counter's times are beyond this. A clock that reads more (25 years at 3 GHz) is not trusted:
-/// a variable's word would have no room for what comes after.
+/// The latest time of a clock; the counter's times are beyond it. A clock that reads more (25 years
+/// at 3 GHz) is not trusted: a variable's word would have no room for later times.
 const LATEST: Time = Time::from_raw((1 << 61) - 1);
 
-/// Draws in vain after which a clock counts as one that stands still: 40 µs or more, and four times the
-/// largest offset that a calibration takes.
+/// Failed draws after which a clock counts as standing still: 40 µs or more, and four times the
+/// largest offset that a calibration accepts.
 const DRAWS: u32 = if MODEL { 8 } else { 1 << 12 };
 
 /// The source of a domain's times.
@@ -56,23 +57,23 @@ impl<C: Clock> Times<C> {
         &self.clock
     }
 
-    /// Times met that the clock's boundary does not allow.
+    /// The number of times met that the clock's boundary does not allow.
     pub(super) fn beyond(&self) -> u64 {
         // Relaxed: a count.
         self.beyond.load(Ordering::Relaxed)
     }
 
-    /// Versions below the answer were certainly written before `time`.
+    /// A threshold: versions below it were certainly written before `time`.
     #[inline(always)]
     pub(super) fn horizon(&self, time: Time) -> Time {
         if !self.is_settled() {
             return self.clock.horizon(time);
         }
-        // The clock's times of before say nothing any more.
+        // The clock's earlier times mean nothing any more.
         if time > LATEST { time } else { Time::ZERO }
     }
 
-    /// Which was first: a version, or the time that a transaction has.
+    /// Compares a version with the time that a transaction has.
     pub(super) fn cmp(&self, version: Time, time: Time) -> Order {
         if !self.is_settled() {
             return self.clock.cmp(version, time);
@@ -86,7 +87,7 @@ impl<C: Clock> Times<C> {
         }
     }
 
-    /// A time to read at, drawn after the version `seen` was seen.
+    /// Draws a time to read at, after the version `seen` was seen.
     pub(super) fn read(&self, seen: Time) -> Time {
         if !self.is_settled() {
             let now = self.clock.read_time();
@@ -98,17 +99,17 @@ impl<C: Clock> Times<C> {
         own(self.own.read_time())
     }
 
-    /// A time to commit at, after those of all that is overwritten, of which `newest` is the newest. The
-    /// caller has locked that, and passed a light barrier since.
+    /// Draws a time to commit at, later than all versions that are overwritten, of which `newest`
+    /// is the newest. The caller has locked these variables, and passed a light barrier since.
     ///
-    /// It need not be *certainly* after them: the proof uses of the versions of one variable only
-    /// that they differ, and of the time that it was drawn while the locks were held.
+    /// It need not be *certainly* later. The proof only needs that the versions of one variable
+    /// differ, and that the time was drawn while the locks were held.
     #[inline(always)]
     pub(super) fn commit(&self, newest: Time) -> Time {
         if is_exact(&self.clock) {
             return self.clock.announced_time(Time::ZERO);
         }
-        // Relaxed: ordered by the barrier of the caller.
+        // Relaxed: ordered by the caller's barrier.
         if self.trust.load(Ordering::Relaxed) == TRUSTED {
             let time = self.clock.announced_time(Time::ZERO);
             if newest < time && time <= LATEST {
@@ -122,7 +123,7 @@ impl<C: Clock> Times<C> {
     #[inline(never)]
     fn commit_slowly(&self, newest: Time) -> Time {
         let mut draws = 0;
-        // Relaxed: as in `commit`.
+        // Relaxed: see `commit`.
         while self.trust.load(Ordering::Relaxed) == TRUSTED {
             let time = self.clock.announced_time(Time::ZERO);
             if newest < time && time <= LATEST {
@@ -136,27 +137,28 @@ impl<C: Clock> Times<C> {
         own(self.own.announced_time(Time::ZERO))
     }
 
-    /// The version `seen` is certainly after the time `now`, which was drawn later; or the clock
-    /// stands still, or gives out what no clock does.
+    /// Stops trusting the clock: the version `seen` is certainly after the time `now`, which was
+    /// drawn later; or the clock stands still, or gives out impossible times.
     #[cold]
     #[inline(never)]
     fn catch(&self, seen: Time, now: Time) {
-        // Loom takes two relaxed read-modify-writes for one; as in `stats`.
+        // Loom counts two relaxed read-modify-writes as one, as in `stats`.
         if !cfg!(corelay_loom) {
             // Relaxed: a count.
             self.beyond.fetch_add(1, Ordering::Relaxed);
         }
-        // Relaxed, both: the barrier orders it, before it is settled.
+        // Relaxed, both: the barrier orders it, before the state is SETTLED.
         let caught =
             self.trust
                 .compare_exchange(TRUSTED, CAUGHT, Ordering::Relaxed, Ordering::Relaxed);
         if caught != Err(SETTLED) {
-            // Pairs with the light barrier of commits. By each that comes here: none waits for another.
+            // Pairs with the light barrier of commits. Every thread that comes here passes it: none
+            // waits for another.
             barrier::heavy();
             // Release: pairs with the Acquire of `is_settled`; carries the barrier.
             self.trust.store(SETTLED, Ordering::Release);
         }
-        // In the end: it may be anybody's code, and panic.
+        // Last, because the clock may be any code, and panic.
         self.clock.met_beyond(seen, now);
     }
 
@@ -167,7 +169,7 @@ impl<C: Clock> Times<C> {
     }
 }
 
-/// A time of the counter.
+/// The counter's next time.
 #[inline(always)]
 fn own(time: Time) -> Time {
     Time::from_raw(LATEST.raw() + time.raw())

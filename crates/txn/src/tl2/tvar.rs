@@ -1,4 +1,4 @@
-//! A variable of transactions.
+//! The variables of transactions.
 
 use super::Value;
 use super::boxes;
@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 
 /// A variable that transactions read and write.
 ///
-/// 32 bytes. Small values lie in it, see [`Value`]. Variables need no domain of their own: each
-/// belongs to the [`Stm`](super::Stm) whose transaction wrote it first, or slept on it, and a
-/// transaction of another panics.
+/// It takes 32 bytes. Small values lie in it: see [`Value`]. Variables need no domain of their own.
+/// Each belongs to the [`Stm`](super::Stm) whose transaction wrote it first, or slept on it; a
+/// transaction of another domain panics.
 ///
 /// ```
 /// use corelay_txn::tl2::{TVar, atomically};
@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 /// ```
 pub struct TVar<T: Value> {
     cell: VarCell,
-    /// It owns a value, in words or in a box.
+    /// The variable owns a value, in words or in a box.
     value: PhantomData<T>,
 }
 
@@ -51,8 +51,8 @@ impl<T: Value> TVar<T> {
         &self.cell
     }
 
-    /// The value now, as a transaction of this one reading would see it. Waits for a commit that
-    /// is writing it.
+    /// The value now, as a transaction that only reads this variable would see it. Waits for a
+    /// commit that is writing it.
     pub fn load(&self) -> T {
         let guard = (T::WORDS == 0).then(crossbeam_epoch::pin);
         let mut backoff = Backoff::new();
@@ -62,7 +62,7 @@ impl<T: Value> TVar<T> {
                 let value = self.cell.value(T::WORDS);
                 if self.cell.word_again().is_still(word) {
                     return match &guard {
-                        // SAFETY: found in the variable, inside the guard.
+                        // SAFETY: the word was found in the variable, inside the guard.
                         Some(guard) => unsafe { boxes::get::<T>(value[0], guard) }.clone(),
                         None => T::from_words(value),
                     };
@@ -72,9 +72,9 @@ impl<T: Value> TVar<T> {
         }
     }
 
-    /// Takes the value out again.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
-        // No transaction has it: they borrow it.
+        // No transaction has the variable: transactions borrow it.
         self.load()
     }
 }
@@ -82,7 +82,8 @@ impl<T: Value> TVar<T> {
 impl<T: Value> Drop for TVar<T> {
     fn drop(&mut self) {
         if T::WORDS == 0 {
-            // SAFETY: the variable's own; transactions that read it would borrow the variable.
+            // SAFETY: the variable owns the box. Transactions that read it would borrow the
+            // variable, which is being dropped.
             unsafe { boxes::free::<T>(self.cell.own_value()) };
         }
     }

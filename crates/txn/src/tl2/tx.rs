@@ -1,4 +1,4 @@
-//! A transaction that runs.
+//! A running transaction.
 
 use super::boxes;
 use super::cell::VarCell;
@@ -15,10 +15,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// What the closure of a transaction returns, and each of its reads and writes.
+/// The result of a transaction's closure, and of each of its reads and writes.
 pub type Result<T, E = Abort> = std::result::Result<T, E>;
 
-/// The transaction cannot go on: to be passed on by `?`. It is undone, and run again.
+/// The error of a transaction that cannot go on. Pass it on by `?`: the transaction is undone, and
+/// run again.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Abort {
     pub(super) why: Why,
@@ -28,7 +29,7 @@ pub struct Abort {
 pub(super) enum Why {
     /// Another transaction was in the way.
     Conflict,
-    /// Asked for.
+    /// The closure called `retry`.
     Retry,
 }
 
@@ -43,15 +44,15 @@ impl fmt::Display for Abort {
 
 impl std::error::Error for Abort {}
 
-/// Looks at a locked variable before the attempt is given up. A commit takes some 100 ns; of one
-/// that takes longer, the thread does not run. A look is a pause of 10 to 20 ns.
+/// Looks at a locked variable before the attempt is given up. A commit takes some 100 ns; if it
+/// takes longer, its thread is not running. A look is a pause of 10 to 20 ns.
 pub(super) const LOOKS: u32 = if MODEL { 1 } else { 64 };
 
-/// A transaction that runs: what its closure reads and writes with.
+/// A running transaction: its closure reads and writes with it.
 ///
-/// `'t` is the transaction, `'v` what is there before and after it. Variables live at least as long
-/// as the transaction: those outside of its closure do, and for those behind an [`Arc`] see
-/// [`keep`](Self::keep). In a function of your own:
+/// `'t` is the lifetime of the transaction, `'v` that of its surroundings. Variables must live at
+/// least as long as the transaction. Those outside of its closure do; for those behind an [`Arc`]
+/// see [`keep`](Self::keep). In a function of your own:
 ///
 /// ```
 /// use corelay_txn::tl2::{Result, TVar, Tx, atomically};
@@ -69,15 +70,15 @@ pub(super) const LOOKS: u32 = if MODEL { 1 } else { 64 };
 pub struct Tx<'t, 'v: 't, C: Clock = Logical> {
     pub(super) stm: &'t Stm<C>,
     pub(super) log: &'t mut Log,
-    /// What was written before it was certainly written before the log's time.
+    /// Versions below it were certainly written before the log's time.
     horizon: Time,
-    /// Set where it must not commit, since it was told to abort.
+    /// Whether it must not commit, since it was told to abort.
     pub(super) doomed: bool,
-    /// It holds the token: nothing that it reads changes.
+    /// Whether it holds the token, so that nothing that it reads changes.
     pub(super) is_alone: bool,
-    /// Attempts so far that others were in the way of.
+    /// The attempts that failed because of others.
     pub(super) attempts: u32,
-    /// Neither longer nor shorter: a variable of shorter life must not get into the read set.
+    /// Invariant: a variable of shorter life must not get into the read set.
     _lives: PhantomData<&'t mut &'v ()>,
 }
 
@@ -104,31 +105,32 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         }
     }
 
-    /// The variable's value: what this transaction has written, or what was committed last.
+    /// The variable's value: the one that this transaction has written, or the one committed last.
     ///
-    /// All values that one attempt reads were there together at one moment, also in an attempt that
+    /// All values that one attempt reads existed together at one moment, also in an attempt that
     /// will be aborted.
     ///
     /// # Errors
-    /// To be passed on by `?`: another transaction is in the way.
+    /// If another transaction is in the way. Pass it on by `?`.
     ///
     /// # Panics
-    /// Where the variable belongs to another [`Stm`].
+    /// If the variable belongs to another [`Stm`].
     #[inline(always)]
     pub fn read<T: Value>(&mut self, var: &'t TVar<T>) -> Result<T> {
         if T::WORDS == 0 {
             let guard = crossbeam_epoch::pin();
             let value = self.words(var.cell(), T::WORDS)?;
-            // SAFETY: found in the variable inside the guard, or in our own write set.
+            // SAFETY: the word was found in the variable inside the guard, or in this transaction's
+            // write set.
             return Ok(unsafe { boxes::get::<T>(value[0], &guard) }.clone());
         }
         self.words(var.cell(), T::WORDS).map(T::from_words)
     }
 
-    /// Writes the variable, when the transaction commits.
+    /// Writes the variable when the transaction commits.
     ///
     /// # Errors
-    /// None yet; to be passed on by `?` as that of [`read`](Self::read).
+    /// None at present. Pass it on by `?`, as that of [`read`](Self::read).
     #[inline(always)]
     pub fn write<T: Value>(&mut self, var: &'t TVar<T>, value: T) -> Result<()> {
         let (value, free) = if T::WORDS == 0 {
@@ -156,21 +158,22 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         Ok(())
     }
 
-    /// Writes what `f` makes of the variable's value.
+    /// Replaces the variable's value by `f` of it.
     ///
     /// # Errors
     /// As [`read`](Self::read).
     #[inline(always)]
     pub fn update<T: Value>(&mut self, var: &'t TVar<T>, f: impl FnOnce(T) -> T) -> Result<()> {
-        // The commit takes the line to write it; so the read does too, and it moves once.
+        // The commit takes the line to write it. If the read does too, the line moves once.
         corelay_sync::prefetch_write(var.cell());
         let value = self.read(var)?;
         self.write(var, f(value))
     }
 
-    /// Ends the attempt; the transaction sleeps until one of the variables that it has read changes,
-    /// and is then run again. Inside [`or_else`](Self::or_else) the alternative comes first. On a fibre
-    /// a cancellation ends the sleep, and the fibre unwinds: see [`Stm::atomically`].
+    /// Ends the attempt. The transaction sleeps until one of the variables that it has read
+    /// changes, and is then run again. Inside [`or_else`](Self::or_else) the alternative is tried
+    /// first. On a fibre a cancellation ends the sleep, and the fibre unwinds: see
+    /// [`Stm::atomically`].
     ///
     /// ```
     /// use corelay_txn::tl2::{TVar, atomically};
@@ -187,7 +190,7 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
     /// ```
     ///
     /// # Errors
-    /// Always; to be returned from the closure.
+    /// Always. Return it from the closure.
     ///
     /// # Panics
     /// The transaction panics if it has read nothing: nothing would wake it.
@@ -195,17 +198,17 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         Err(Abort { why: Why::Retry })
     }
 
-    /// Goes on if `condition` holds, else as [`retry`](Self::retry).
+    /// Goes on if `condition` holds; otherwise calls [`retry`](Self::retry).
     ///
     /// # Errors
-    /// Where it does not hold.
+    /// If it does not hold.
     pub fn check(&mut self, condition: bool) -> Result<()> {
         if condition { Ok(()) } else { self.retry() }
     }
 
-    /// Runs `first`; if that ends in [`retry`](Self::retry), takes back what it has written and runs
-    /// `second`. If that ends so too, the transaction sleeps until something changes that either has
-    /// read.
+    /// Runs `first`. If that ends in [`retry`](Self::retry), takes back what it has written and
+    /// runs `second`. If that ends in `retry` too, the transaction sleeps until a variable changes
+    /// that either has read.
     ///
     /// ```
     /// use corelay_txn::tl2::{TVar, atomically};
@@ -227,7 +230,8 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         first: impl FnOnce(&mut Self) -> Result<R>,
         second: impl FnOnce(&mut Self) -> Result<R>,
     ) -> Result<R> {
-        /// Takes the alternative back, also where it panics: the closure may catch that and go on.
+        /// Takes the alternative back, also if it panics: the closure may catch the panic and go
+        /// on.
         struct TakeBack<'a, 't, 'v, C: Clock> {
             tx: &'a mut Tx<'t, 'v, C>,
             mark: Option<Mark>,
@@ -252,8 +256,8 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         result
     }
 
-    /// Keeps `shared` alive until the attempt ends, so that variables in it can be read and written:
-    /// for lists and trees whose nodes come and go.
+    /// Keeps `shared` alive until the attempt ends, so that variables in it can be read and
+    /// written: for lists and trees whose nodes come and go.
     ///
     /// ```
     /// use corelay_txn::tl2::{TVar, atomically};
@@ -277,19 +281,19 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
     pub fn keep<X: Send + Sync + 'static>(&mut self, shared: Arc<X>) -> &'t X {
         unsafe fn let_go<X>(word: u64) {
             let pointer = std::ptr::with_exposed_provenance::<X>(word as usize);
-            // SAFETY: of `Arc::into_raw` below; the log does so once.
+            // SAFETY: the pointer comes from `Arc::into_raw` below; the log frees it once.
             drop(unsafe { Arc::from_raw(pointer) });
         }
         let pointer = Arc::into_raw(shared);
         let word = pointer.expose_provenance() as u64;
         self.log.kept.push((word, let_go::<X>));
-        // SAFETY: the log lets go of it when the attempt has ended. By then nothing has the lifetime
-        // `'t` any more: the closure was called for every such lifetime, so that it cannot have
+        // SAFETY: the log drops it only when the attempt has ended. By then nothing has the
+        // lifetime `'t` any more: the closure was called for every such lifetime, so it cannot have
         // carried the reference out; the read and write sets are forgotten first.
         unsafe { &*pointer }
     }
 
-    /// The words of the variable's value, consistent with all that was read before.
+    /// The words of the variable's value, consistent with everything that was read before.
     #[inline(always)]
     fn words(&mut self, cell: &'t VarCell, words: usize) -> Result<[u64; 2]> {
         if let Some(write) = self.log.writes.find(cell) {
@@ -320,8 +324,8 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
                 match self.stm.times().cmp(word.time(), self.log.time) {
                     Order::Before => {}
                     Order::Uncertain => self.resample(Reason::Uncertain, word.time())?,
-                    // The word was read before the time was drawn, so what it tells of was before
-                    // in real time: no comparison is needed.
+                    // The word was read before the time was drawn, so its write came before in real
+                    // time: no comparison is needed.
                     Order::After => self.resample(Reason::Version, word.time())?,
                 }
                 let value = cell.value(words);
@@ -336,7 +340,8 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         }
     }
 
-    /// Draws a new time, if all that was read is still so. The version `seen` was seen before.
+    /// Draws a new time, if everything that was read is still so. The version `seen` was seen
+    /// before.
     fn resample(&mut self, reason: Reason, seen: Time) -> Result<()> {
         let now = self.stm.times().read(seen);
         let horizon = self.stm.times().horizon(now);
@@ -365,23 +370,23 @@ impl<'t, C: Clock> Tx<'t, '_, C> {
         Ok(())
     }
 
-    /// No more is read by this attempt, and it does not commit.
+    /// Dooms this attempt: it reads no more, and does not commit.
     #[cold]
     pub(super) fn doom(&mut self, reason: Reason) -> Abort {
         self.stm.count(super::pool::who_is_here(), reason);
         self.doomed = true;
-        // No version is before it: every read comes to where it is refused.
+        // No version is before this time, so every read goes where it is refused.
         self.log.time = Time::ZERO;
         self.horizon = Time::ZERO;
         Abort { why: Why::Conflict }
     }
 }
 
-/// For the log, which has no lifetime of its own.
+/// Extends the lifetime of a variable for the log, which has no lifetime of its own.
 #[inline(always)]
 fn lasting(cell: &VarCell) -> &'static VarCell {
-    // SAFETY: called with variables that outlive the transaction (`'t`), whose log is cleared when it
-    // ends, in `drop`; nothing else takes them out of the log.
+    // SAFETY: callers pass variables that outlive the transaction (`'t`). The log is cleared when
+    // that ends, in `drop`; nothing else takes them out of the log.
     unsafe { &*std::ptr::from_ref(cell) }
 }
 
@@ -395,11 +400,11 @@ impl<C: Clock> Drop for Tx<'_, '_, C> {
     }
 }
 
-/// Waiting for a commit of another that has locked something: it ends by itself, soon if its thread
+/// A wait for another commit that has locked a variable. That ends by itself, soon if its thread
 /// runs.
 pub(super) struct Looks {
     left: u32,
-    /// Waits as long as it takes.
+    /// The back-off of a transaction that waits as long as it takes.
     patient: Option<Backoff>,
 }
 
@@ -411,7 +416,7 @@ impl Looks {
         }
     }
 
-    /// Pauses; false where it has been long enough.
+    /// Pauses. Returns false if the wait has been long enough.
     pub(super) fn again(&mut self) -> bool {
         if let Some(backoff) = &mut self.patient {
             backoff.wait();

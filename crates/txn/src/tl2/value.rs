@@ -1,16 +1,16 @@
-//! What a variable may hold.
+//! The types that a variable may hold.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a [`TVar`](super::TVar) may hold.
+/// A type that a [`TVar`](super::TVar) may hold.
 ///
 /// Values of one or two words (numbers, `bool`, `char`, pairs and options of these) lie in the
 /// variable itself; reading and writing them allocates nothing. All others are kept in a box, which
 /// every write replaces by a new one and every read clones; the old box is freed when nobody can be
-/// reading it. For types of your own nothing more is needed than to say so:
+/// reading it. A type of your own needs only an empty implementation:
 ///
 /// ```
 /// use corelay_txn::tl2::{TVar, Value, atomically};
@@ -46,16 +46,16 @@ use std::time::Duration;
 /// assert_eq!(at.load(), Point { x: 1.5, y: 2.0 });
 /// ```
 pub trait Value: Clone + Send + Sync + 'static {
-    /// Words that hold a value, 1 or 2; 0: it is kept in a box, and the two functions are not
-    /// called.
+    /// The words that hold a value, 1 or 2. With 0 the value is kept in a box, and the two
+    /// functions are not called.
     const WORDS: usize = 0;
 
-    /// The value in words; with one word, the first.
+    /// The value as words; with one word, the first.
     fn to_words(&self) -> [u64; 2] {
         panic!("`Value::WORDS` is not 0: implement `to_words`")
     }
 
-    /// The value that [`to_words`](Self::to_words) made these words of.
+    /// The value from which [`to_words`](Self::to_words) made these words.
     fn from_words(words: [u64; 2]) -> Self {
         let _ = words;
         panic!("`Value::WORDS` is not 0: implement `from_words`")
@@ -133,7 +133,7 @@ impl Value for Duration {
     }
 }
 
-/// In place where the value takes one word.
+/// Kept in words if the value takes one word.
 impl<T: Value> Value for Option<T> {
     const WORDS: usize = if T::WORDS == 1 { 2 } else { 0 };
     #[inline(always)]
@@ -147,7 +147,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// In place where each takes one word.
+/// Kept in words if each takes one word.
 impl<A: Value, B: Value> Value for (A, B) {
     const WORDS: usize = if A::WORDS == 1 && B::WORDS == 1 { 2 } else { 0 };
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use corelay_clock::Time;
 
-/// When the variable was last written, and what is going on with it.
+/// The version word: the time of the last write, and whether the variable is locked or slept on.
 ///
 /// ```text
 ///  63                    2      1        0
@@ -10,10 +10,10 @@ use corelay_clock::Time;
 /// │ time of the last write│ awaited │ locked │
 /// └───────────────────────┴─────────┴────────┘
 /// ```
-/// * `locked`: a commit is writing it. The time is still that of the value it overwrites, so that
-///   who gives up only takes the bit away.
-/// * `awaited`: somebody sleeps until the variable changes. Set by exchange and only while the word
-///   is not locked, so the next writer's exchange sees it.
+/// * `locked`: a commit is writing the variable. The time is still that of the value it overwrites,
+///   so a commit that gives up only clears the bit.
+/// * `awaited`: a transaction sleeps until the variable changes. The bit is set by exchange and
+///   only while the word is not locked, so the next writer's exchange sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(u64);
 
@@ -22,7 +22,7 @@ const AWAITED: u64 = 2;
 const TIME: u32 = 2;
 
 impl Word {
-    /// Of no variable at any time.
+    /// A word that no variable has at any time.
     pub(super) const UNREAD: Self = Self(u64::MAX);
 
     #[inline(always)]
@@ -35,7 +35,7 @@ impl Word {
         self.0
     }
 
-    /// Written at `time`, free, awaited by nobody. Times are below 2^62.
+    /// The word of a variable written at `time`, free and without sleepers. Times are below 2^62.
     #[inline(always)]
     pub(super) fn written(time: Time) -> Self {
         Self(time.raw() << TIME)
@@ -66,13 +66,13 @@ impl Word {
         Self(self.0 | AWAITED)
     }
 
-    /// Nothing was written, and nobody writes, between the two.
+    /// Whether nothing was written between the two words, and nobody is writing.
     #[inline(always)]
     pub(super) fn is_still(self, read: Self) -> bool {
         (self.0 ^ read.0) & !AWAITED == 0
     }
 
-    /// Nothing was written between the two, though somebody may be about to.
+    /// Whether nothing was written between the two words, though a commit may be about to write.
     #[inline(always)]
     pub(super) fn is_same_version(self, read: Self) -> bool {
         self.0 >> TIME == read.0 >> TIME

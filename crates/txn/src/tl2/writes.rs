@@ -1,37 +1,39 @@
-//! The write set: found by a linear search while it is small, by a table of hashes later.
+//! The write set, searched linearly while it is small, by a hash table later.
 
 use super::cell::VarCell;
 use super::log::{ReadSet, Write};
 use super::word::Word;
 
-/// What is to be written: a variable once, but see [`begin`](Self::begin).
+/// The writes of a transaction: each variable once, apart from alternatives (see
+/// [`begin`](Self::begin)).
 #[derive(Debug, Default)]
 pub(super) struct WriteSet {
     writes: Vec<Write>,
-    /// A bit for each variable, of 64: where it is not set, the variable is not in the set.
+    /// A set of 64 bits, one for each variable's hash: if it is not set, the variable is not in the
+    /// set.
     filter: u64,
-    /// Where the open alternative of an `or_else` begins: older writes are not changed, but
-    /// hidden by newer ones, so that the alternative can be taken back.
+    /// The position at which the open alternative of an `or_else` begins. Older writes are not
+    /// changed, but hidden by newer ones, so that the alternative can be taken back.
     floor: usize,
-    /// Some value is in a box.
+    /// Whether some value is in a box.
     pub(super) has_boxes: bool,
-    /// Positions + 1 by hash of the variable; of all writes, or empty.
+    /// Positions + 1, by hash of the variable; of all writes, or empty.
     table: Vec<u32>,
 }
 
-/// Writes up to which searching them one by one is the fastest. Measured: see the design note.
+/// Writes up to which a linear search is the fastest. Measured: see the design note.
 const LINEAR_WRITES: usize = 16;
 /// Writes whose memory is kept for the next transaction.
 const KEPT_WRITES: usize = 1024;
 
 #[inline(always)]
 fn hash(cell: &VarCell) -> u64 {
-    // Places are 32 bytes; the upper bits of the product depend on all of the address (Fibonacci
+    // Cells are 32 bytes. The upper bits of the product depend on all of the address (Fibonacci
     // hashing, Knuth volume 3, section 6.4).
     (std::ptr::from_ref(cell).addr() as u64 >> 5).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Neighbours have different bits.
+/// The filter's bit for a variable. Neighbours have different bits.
 #[inline(always)]
 fn bit(cell: &VarCell) -> u64 {
     1 << (std::ptr::from_ref(cell).addr() >> 5 & 63)
@@ -77,7 +79,7 @@ impl WriteSet {
         }
     }
 
-    /// Puts a write in; the value that it replaces comes back, for its box to be freed.
+    /// Adds a write. Returns the write that it replaces, so that its box is freed.
     #[inline(always)]
     pub(super) fn put(&mut self, write: Write) -> Option<Write> {
         let bit = bit(write.cell);
@@ -99,8 +101,8 @@ impl WriteSet {
         None
     }
 
-    /// An alternative begins, that may be taken back. What [`take_back`](Self::take_back) and
-    /// [`keep`](Self::keep) want to know.
+    /// Begins an alternative that may be taken back. Returns the mark that
+    /// [`take_back`](Self::take_back) and [`keep`](Self::keep) need.
     pub(super) fn begin(&mut self) -> Mark {
         let mark = Mark {
             outer: self.floor,
@@ -110,7 +112,7 @@ impl WriteSet {
         mark
     }
 
-    /// Takes the alternative back: its writes, to be dropped.
+    /// Takes an alternative back: drops its writes.
     pub(super) fn take_back(&mut self, mark: Mark, reads: &mut ReadSet) {
         let taken = self.writes.split_off(self.floor);
         self.floor = mark.outer;
@@ -121,38 +123,39 @@ impl WriteSet {
                 reads.push((write.cell, write.old));
             }
         }
-        // In the end, since dropping may panic.
+        // Last, since dropping may panic.
         for write in &taken {
             discard(write);
         }
     }
 
-    /// The alternative is taken: its writes replace the older ones.
+    /// Keeps an alternative: its writes replace the older ones.
     pub(super) fn keep(&mut self, mark: Mark) {
         let floor = std::mem::replace(&mut self.floor, mark.outer);
         let newer = self.writes.split_off(floor);
         self.rebuild();
         let replaced: Vec<Write> = newer.into_iter().filter_map(|w| self.put(w)).collect();
-        // In the end, since dropping may panic.
+        // Last, since dropping may panic.
         for old in &replaced {
             discard(old);
         }
     }
 
-    /// Empties the set; boxes in it are freed.
+    /// Empties the set and frees the boxes in it.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
         if self.writes.is_empty() {
             return;
         }
-        // Out of the set first: dropping it may panic, and the set is emptied again while that goes on.
+        // Out of the set first: dropping it may panic, and the set is emptied again while that
+        // unwinds.
         while let Some(write) = self.writes.pop() {
             discard(&write);
         }
         self.forget();
     }
 
-    /// Empties the set, whose boxes are no longer its own.
+    /// Empties the set, whose boxes belong to the variables now.
     #[inline(always)]
     pub(super) fn forget(&mut self) {
         self.writes.clear();
@@ -202,7 +205,8 @@ impl WriteSet {
         }
     }
 
-    /// A newer write to a variable takes the place of the older one in the table.
+    /// Enters the write at `at` into the table, where it replaces an older one to the same
+    /// variable.
     fn note(&mut self, at: usize) {
         let cell = self.writes[at].cell;
         let mask = self.table.len() - 1;
@@ -224,7 +228,8 @@ impl WriteSet {
                 self.note(at);
             }
         } else if self.writes.capacity() > KEPT_WRITES {
-            // A large alternative was here; without a table nobody shrinks the set in the end.
+            // A large alternative was here; without a table nothing else shrinks the set at the
+            // end.
             self.writes.shrink_to(LINEAR_WRITES);
             self.table = Vec::new();
         }
@@ -232,7 +237,7 @@ impl WriteSet {
 }
 
 impl Write {
-    /// The variable was read before it was first written.
+    /// Takes over the word under which the variable was read before it was first written.
     #[inline(always)]
     fn keep_read(&mut self, older: &Self) {
         if older.old != Word::UNREAD {
@@ -245,8 +250,8 @@ impl Write {
 #[inline(always)]
 pub(super) fn discard(write: &Write) {
     if let Some(free) = write.free {
-        // SAFETY: the box was made for this write and no variable has ever held it; the write is
-        // on its way out of the set.
+        // SAFETY: the box was made for this write and no variable has ever held it; the write is on
+        // its way out of the set.
         unsafe { free(write.value[0]) };
     }
 }
@@ -265,7 +270,7 @@ mod tests {
     use super::super::{Stm, TVar};
     use super::*;
 
-    /// Also where the writes were an alternative's, taken back or kept.
+    /// The limits also hold if the writes were an alternative's, taken back or kept.
     #[test]
     fn no_more_is_kept_than_is_said() {
         let stm: Stm = Stm::default();

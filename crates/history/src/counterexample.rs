@@ -8,24 +8,24 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bar<O, R> {
     pub(crate) thread: usize,
-    /// Which call of its thread, from 1.
+    /// The call's number in its thread, from 1.
     pub(crate) number: usize,
     pub(crate) call: Call<O, R>,
     /// The call in words.
     pub(crate) text: String,
-    /// It was in flight when the part begins, and may have taken effect before.
+    /// Whether the call was in flight when the part begins, and may have taken effect before.
     pub(crate) cut: bool,
 }
 
-/// What was there before the calls.
+/// The states before the calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {
     pub(crate) states: Vec<String>,
-    /// It is what the history began with.
+    /// Whether the history began with it.
     pub(crate) whole: bool,
 }
 
-/// The few calls that no order explains, with what was there before them.
+/// The few calls that no order explains, with the possible states before them.
 ///
 /// Its `Display` is a picture: a line for each thread, time to the right.
 /// ```text
@@ -36,13 +36,13 @@ pub(crate) struct Start {
 ///
 /// The state was 0 at first.
 /// ```
-/// Calls that are missing from it make no difference: the rest is not explained whether or
-/// not they took effect. And each call that is there does: without its output and its return
-/// there would be an explanation. (Where trying that would take too long, there are more
-/// calls than needed; no more than the last 40 are drawn.)
+/// Calls that are missing from the picture make no difference: whether or not they took effect, the
+/// rest is not explained. Each call in it does make a difference: without its output and its return
+/// there would be an explanation. (If trying that would take too long, there are more calls than
+/// needed; no more than the last 40 are drawn.)
 ///
-/// Where many calls precede, the picture begins in the midst of the history, and says in
-/// which states things may have been there: *none* of them leads to an explanation.
+/// If many calls precede, the picture begins in the middle of the history, and lists the possible
+/// states at that point: *none* of them leads to an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counterexample<O, R> {
     bars: Vec<Bar<O, R>>,
@@ -95,24 +95,23 @@ impl<O, R> Counterexample<O, R> {
         self.bars.iter().map(|bar| (bar.thread, &bar.call))
     }
 
-    /// The call, with its thread, that cannot have returned what it did.
+    /// The call, with its thread, whose output nothing explains.
     pub fn unexplained(&self) -> (usize, &Call<O, R>) {
         let bar = &self.bars[self.unexplained];
         (bar.thread, &bar.call)
     }
 
-    /// The states in which things may have stood before these calls; one, where they are
-    /// the history's first.
+    /// The possible states before these calls; exactly one if the calls are the history's first.
     pub fn states(&self) -> &[String] {
         &self.start.states
     }
 }
 
-/// More calls than this are not drawn.
+/// The most calls that are drawn.
 const DRAWN: usize = 40;
-/// More states than this are counted, not named.
+/// The most states that are named; more are only counted.
 const NAMED: usize = 8;
-/// Nor states whose names are longer, in characters.
+/// The longest state, in characters, that is named.
 const LONG: usize = 60;
 
 impl<O, R> fmt::Display for Counterexample<O, R> {
@@ -127,7 +126,7 @@ impl<O, R> fmt::Display for Counterexample<O, R> {
             write!(f, "; key {key}")?;
         }
         writeln!(f, ")\n")?;
-        // The last ones, and the one that is not explained.
+        // The last calls, and the one that is not explained.
         let skipped = self.bars.len().saturating_sub(DRAWN).min(self.unexplained);
         let drawn = &self.bars[skipped..self.bars.len().min(skipped + DRAWN)];
         f.write_str(&timeline::draw(drawn, self.unexplained - skipped))?;

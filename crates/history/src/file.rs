@@ -6,9 +6,9 @@
 //! {"thread":1,"operation":"Read","invoked":23,"returned":[31,{"Value":1}]}
 //! {"thread":1,"operation":{"Write":2},"invoked":40}
 //! ```
-//! The first line tells what follows. `returned` is the stamp and the output; it is missing
-//! where a call never returned. The calls of a thread stand in the order of their
-//! invocations. Operations and outputs are written as `serde` does it.
+//! The first line says what follows. `returned` is the stamp and the output; it is missing if a
+//! call never returned. The calls of a thread come in the order of their invocations. `serde`
+//! decides how operations and outputs are written.
 
 use crate::history::{Call, History};
 use serde::de::DeserializeOwned;
@@ -21,7 +21,8 @@ use std::path::Path;
 
 const FORMAT: &str = "corelay-history";
 const VERSION: u64 = 1;
-/// Linux has no more in one process. A damaged number shall not ask for all memory.
+/// The most threads in a file; Linux has no more in one process. The limit keeps a damaged number
+/// from asking for all memory.
 const THREADS: usize = 1 << 22;
 
 #[derive(Serialize, Deserialize)]
@@ -32,7 +33,7 @@ struct Header {
     calls: usize,
 }
 
-/// Enough of a header to tell whose it is.
+/// The part of a header that identifies the format.
 #[derive(Deserialize)]
 struct Name {
     format: String,
@@ -58,33 +59,33 @@ struct Read<O, R> {
     returned: Option<(u64, R)>,
 }
 
-/// Why a file is no history, with the line at fault.
+/// The reason why a file is no history, with the line at fault.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io {
-        /// Counted from 1; 0 where the file cannot be opened.
+        /// The line, counted from 1; 0 if the file cannot be opened.
         line: usize,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// Its first line is not that of a history.
+    /// The first line is not that of a history.
     Foreign,
-    /// It was written by another version of the format.
+    /// The file was written by another version of the format.
     Version(u64),
-    /// It ends too early.
+    /// The file ends too early.
     Cut {
         /// The line that is missing, or is not whole; counted from 1.
         line: usize,
-        /// How many lines there should be.
+        /// The number of lines that there should be.
         expected: usize,
     },
     /// A line is not a call of that structure, or contradicts another.
     Line {
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
 }
@@ -121,10 +122,10 @@ impl Error for ReadError {
 }
 
 impl<O: Serialize, R: Serialize> History<O, R> {
-    /// Writes the history to a file, replacing what is there.
+    /// Writes the history to a file, replacing its content.
     ///
     /// # Errors
-    /// What the file system or `serde` says.
+    /// Errors of the file system or of `serde`.
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
         self.write(&mut file)?;
@@ -146,7 +147,7 @@ impl<O: Serialize, R: Serialize> History<O, R> {
     /// ```
     ///
     /// # Errors
-    /// What the writer or `serde` says.
+    /// Errors of the writer or of `serde`.
     pub fn write(&self, mut to: impl Write) -> io::Result<()> {
         let header = Header {
             format: FORMAT.to_owned(),
@@ -217,13 +218,13 @@ impl<O: DeserializeOwned, R: DeserializeOwned> History<O, R> {
             let what = format!("there should be no more than {expected} lines");
             return Err(lines.wrong(&what));
         }
-        // Threads that called nothing.
+        // Threads without calls.
         history.widen(header.threads);
         Ok(history)
     }
 }
 
-/// Adds a call, or says what is wrong with it.
+/// Adds a call; the error says what is wrong with it.
 fn add<O, R>(history: &mut History<O, R>, read: Read<O, R>, threads: usize) -> Result<(), String> {
     let Read {
         thread,
@@ -260,13 +261,13 @@ fn add<O, R>(history: &mut History<O, R>, read: Read<O, R>, threads: usize) -> R
 
 struct Lines<B> {
     from: B,
-    /// The number of the last one that was read.
+    /// The number of the last line that was read.
     line: usize,
 }
 
 struct Text {
     bytes: Vec<u8>,
-    /// It ended as a line does.
+    /// Whether the line ends in a line feed.
     whole: bool,
 }
 
@@ -284,7 +285,7 @@ impl<B: BufRead> Lines<B> {
         Ok((!bytes.is_empty()).then_some(Text { bytes, whole }))
     }
 
-    /// The last line is wrong.
+    /// The error that the last line is wrong.
     fn wrong(&self, what: &impl ToString) -> ReadError {
         let what = what.to_string();
         // `serde_json` counts lines too, in its own text of one line.

@@ -1,10 +1,10 @@
-//! What happened: the calls of each thread, with their stamps.
+//! Histories: the calls of each thread, with their stamps.
 
 use crate::recorder::Recorder;
 use std::ops::RangeInclusive;
 
-/// One call: what was asked, when it was invoked, and, if it has returned, when and with
-/// what.
+/// One call: its operation, the stamp of its invocation, and, if it has returned, the stamp of the
+/// return and the output.
 ///
 /// ```
 /// use corelay_history::Call;
@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 pub struct Call<O, R> {
     pub(crate) operation: O,
     pub(crate) invoked: u64,
-    /// When it returned, and what.
+    /// The stamp of the return, and the output.
     pub(crate) answer: Option<(u64, R)>,
 }
 
@@ -27,7 +27,7 @@ impl<O, R> Call<O, R> {
     /// clock for the whole history ([`ticks`](corelay_sync::ticks()), or any numbers).
     ///
     /// # Panics
-    /// When it returns before it is invoked.
+    /// If it returns before it is invoked.
     pub fn returned(operation: O, when: RangeInclusive<u64>, output: R) -> Self {
         let (invoked, ended) = when.into_inner();
         assert!(
@@ -50,7 +50,7 @@ impl<O, R> Call<O, R> {
         }
     }
 
-    /// What was asked.
+    /// The operation that was called.
     pub fn operation(&self) -> &O {
         &self.operation
     }
@@ -60,12 +60,12 @@ impl<O, R> Call<O, R> {
         self.invoked
     }
 
-    /// The stamp of the return; none where the call is pending.
+    /// The stamp of the return; `None` if the call is pending.
     pub fn ended(&self) -> Option<u64> {
         self.answer.as_ref().map(|(at, _)| *at)
     }
 
-    /// What it returned; none where the call is pending.
+    /// The output; `None` if the call is pending.
     pub fn output(&self) -> Option<&R> {
         self.answer.as_ref().map(|(_, output)| output)
     }
@@ -85,21 +85,21 @@ impl<O, R> Call<O, R> {
 /// ```
 ///
 /// # What the stamps say
-/// A call precedes another if it returned *before* the other was invoked; where the two
-/// stamps are equal the calls overlap. But between calls of one thread on one object (one
-/// [key](crate::Model::key)) equal stamps are order too: the first precedes the second unless
-/// it returned later than the second was invoked.
+/// A call precedes another if it returned *before* the other was invoked; if the two stamps are
+/// equal, the calls overlap. But between calls of one thread on one object (one
+/// [key](crate::Model::key)) equal stamps are order too: the first precedes the second unless it
+/// returned later than the second was invoked.
 ///
-/// Of one thread's calls on *different* objects, equal stamps say nothing. They are rare with
-/// the counters of x86-64, which tick many times between two calls; those of aarch64 may stand
-/// still over several. Why it must be so is told where [keys](crate::Model::key) are.
+/// Equal stamps of one thread's calls on *different* objects say nothing. They are rare with the
+/// counters of x86-64, which tick many times between two calls; those of aarch64 may show the same
+/// value for several. [The key's documentation](crate::Model::key) says why it must be so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History<O, R> {
     threads: Vec<Vec<Call<O, R>>>,
 }
 
 impl<O, R> History<O, R> {
-    /// A history in which nothing has happened.
+    /// A history without calls.
     pub fn new() -> Self {
         Self {
             threads: Vec::new(),
@@ -109,7 +109,7 @@ impl<O, R> History<O, R> {
     /// Adds the next call of a thread; threads are numbered from 0.
     ///
     /// # Panics
-    /// When the thread has invoked another call later than this one.
+    /// If the thread has invoked another call later than this one.
     pub fn push(&mut self, thread: usize, call: Call<O, R>) {
         let last = self.last_invoked(thread);
         assert!(
@@ -121,14 +121,14 @@ impl<O, R> History<O, R> {
         self.threads[thread].push(call);
     }
 
-    /// So many threads at least.
+    /// Makes sure that the history has at least so many threads.
     pub(crate) fn widen(&mut self, threads: usize) {
         if threads > self.threads.len() {
             self.threads.resize_with(threads, Vec::new);
         }
     }
 
-    /// The stamp of the thread's last invocation, 0 where there is none.
+    /// The stamp of the thread's last invocation; 0 if there is none.
     pub(crate) fn last_invoked(&self, thread: usize) -> u64 {
         let calls = self.threads.get(thread);
         calls
@@ -136,7 +136,7 @@ impl<O, R> History<O, R> {
             .map_or(0, Call::invoked)
     }
 
-    /// How many threads there are, those without calls included.
+    /// The number of threads, including those without calls.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
@@ -144,7 +144,7 @@ impl<O, R> History<O, R> {
     /// The calls of a thread, in the order of their invocations.
     ///
     /// # Panics
-    /// When there is no such thread.
+    /// If there is no such thread.
     pub fn calls_of(&self, thread: usize) -> &[Call<O, R>] {
         &self.threads[thread]
     }
@@ -157,12 +157,12 @@ impl<O, R> History<O, R> {
             .flat_map(|(thread, calls)| calls.iter().map(move |call| (thread, call)))
     }
 
-    /// How many calls there are.
+    /// The number of calls.
     pub fn len(&self) -> usize {
         self.threads.iter().map(Vec::len).sum()
     }
 
-    /// True where nothing was called.
+    /// Whether the history has no calls.
     pub fn is_empty(&self) -> bool {
         self.threads.iter().all(Vec::is_empty)
     }

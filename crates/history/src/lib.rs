@@ -41,19 +41,19 @@
 //!   structures down several times.
 //!
 //! # Guarantees
-//! * **No false accusation**, as long as the model is right and stamps are what
-//!   [`ticks`](corelay_sync::ticks()) promises: intervals are never too short, and equal
-//!   stamps count as overlap. See [`Recorder`].
-//! * **No false acquittal.** `Ok` means that there is an order that explains every call, and
-//!   keeps all that [the stamps say](History#what-the-stamps-say). Where a thread's call on one
-//!   object returns at the very stamp at which its next one, on another object, is invoked,
-//!   they do not say which came first.
-//! * **Calls that never returned** may have taken effect at any time after they began, or
-//!   not. A panic in a recorded call leaves it so.
-//! * **A counterexample proves.** What is left of the history has no explanation, so neither
+//! * **No false accusation**, as long as the model is right and stamps keep the promise of
+//!   [`ticks`](corelay_sync::ticks()): intervals are never too short, and equal stamps count as
+//!   overlap. See [`Recorder`].
+//! * **No false acquittal.** `Ok` means that there is an order that explains every call, and keeps
+//!   all that [the stamps say](History#what-the-stamps-say). If a thread's call on one object
+//!   returns at the very stamp at which its next one, on another object, is invoked, the stamps do
+//!   not say which came first.
+//! * **Calls that never returned** may have taken effect at any time after they began, or not. A
+//!   panic in a recorded call leaves it so.
+//! * **A counterexample proves.** The remaining part of the history has no explanation, so neither
 //!   has the whole. See [`Counterexample`].
-//! * **It ends.** Checking is NP-hard in general. Where the search would need more memory
-//!   than it may take, it says so ([`GaveUp`]), and the history may be either.
+//! * **It ends.** Checking is NP-hard in general. If the search would need more memory than it may
+//!   take, it says so ([`GaveUp`]), and the history may be right or wrong.
 //!
 //! # Cost
 //! Recording shares nothing between threads. Checking takes time in proportion to the length

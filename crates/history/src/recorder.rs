@@ -1,45 +1,43 @@
-//! One thread's notes.
+//! A recorder: one thread's notes of its calls.
 //!
 //! # Why the order is sound
-//! A history must never claim an order that was not there, or the checker accuses an
-//! innocent structure. The checker takes "returned at a lesser stamp than the other was
-//! invoked at" as order, so an interval may be too long, never too short. What
-//! [`ticks`](corelay_sync::ticks()) promises gives just that:
+//! A history must never claim an order that was not there, or the checker accuses an innocent
+//! structure. The checker takes "returned at a lesser stamp than the other was invoked at" as
+//! order, so an interval may be too long, never too short. The promise of
+//! [`ticks`](corelay_sync::ticks()) gives just that:
 //!
-//! * A stamp lies behind everything ahead of it in its thread, which by then every thread
-//!   can see, and ahead of everything behind it, which has not begun. The stamp of an
-//!   invocation is the last thing ahead of the operation, that of a return the first thing
-//!   behind it. So all that an operation does lies between its two stamps.
-//! * Of two stamps the one that happens before is not the greater. Where `a` returned at a
-//!   lesser stamp than `b` was invoked at, nothing of `b` can have happened before the end
-//!   of `a`: or else `b`'s stamp, which is ahead of it, would not be the greater one.
-//! * Where the stamps are equal nothing is known, and the calls count as overlapping. A
-//!   coarse counter makes the checker miss more; it never makes it accuse.
+//! * A stamp comes after all earlier operations of its thread, which every thread can then see, and
+//!   before all later ones, which have not begun. The stamp of an invocation is the last thing
+//!   before the operation, that of a return the first thing after it. So everything that an
+//!   operation does lies between its two stamps.
+//! * If one stamp happens before another, it is not greater. Suppose `a` returned at a lesser stamp
+//!   than `b` was invoked at. Then nothing of `b` can have happened before the end of `a`:
+//!   otherwise `b`'s stamp, which comes before it, would not be the greater one.
+//! * Equal stamps say nothing, and the calls count as overlapping. A coarse counter makes the
+//!   checker miss more; it never makes it accuse.
 //!
-//! With the hardware's counter this holds as far as the counters of two CPUs agree: Linux
-//! has seen none ahead of another by as much as a line takes between them, and it takes a
-//! line to carry what one call does to another. With the shared counter it holds by the
-//! memory model alone.
+//! With the hardware's counter this holds as far as the counters of two CPUs agree. Linux has found
+//! none ahead of another by as much as a line takes between them, and one call can only affect
+//! another through a line. With the shared counter it holds by the memory model alone.
 //!
-//! Within a thread the order is known without stamps. Equal ones mean order there, between
-//! calls of one object ([`History`](crate::History)), so a call that returns at the very
-//! stamp at which a later one of its thread was invoked, and thus overlaps it, is noted as
-//! returning one later: the interval grows, which is allowed.
+//! Within a thread the order is known without stamps. There equal stamps mean order, between calls
+//! of one object ([`History`](crate::History)). So if a call returns at the very stamp at which a
+//! later one of its thread was invoked, and thus overlaps it, its return is noted as one later: the
+//! interval grows, which is allowed.
 //!
-//! Stamps are fences. What shows only because a store of one operation is still in its
-//! core's buffer when the next operation of the same thread begins does not show in a
-//! recorded run.
+//! Stamps are fences. An effect that shows only because a store of one operation is still in its
+//! core's buffer when the thread's next operation begins does not show in a recorded run.
 
 use crate::history::Call;
 use corelay_sync::{CachePadded, ticks};
 use std::fmt;
 
-/// What one thread writes down of its calls: operation, output, and two stamps.
+/// One thread's notes of its calls: operation, output, and two stamps.
 ///
-/// Nothing is shared while recording: each thread has a recorder of its own, on cache lines
-/// of its own. A call costs two [`ticks`](corelay_sync::ticks()) (some tens of nanoseconds)
-/// and a push on a `Vec`. Let threads *borrow* their recorders, so that the notes of one
-/// that panics are not lost:
+/// Nothing is shared while recording: each thread has a recorder of its own, on cache lines of its
+/// own. A call costs two [`ticks`](corelay_sync::ticks()) (some tens of nanoseconds) and a push on
+/// a `Vec`. Let threads *borrow* their recorders, so that the notes of a thread that panics are not
+/// lost:
 /// ```
 /// use corelay_history::model::counter::{Counter, Operation, Output};
 /// use corelay_history::{History, Recorder, check};
@@ -62,17 +60,17 @@ use std::fmt;
 /// check(&Counter::new(0), &history).unwrap();
 /// ```
 pub struct Recorder<O, R> {
-    /// Alone on its lines: the length changes with every call.
+    /// The calls. Alone on their lines: the length changes with every call.
     calls: CachePadded<Vec<Call<O, R>>>,
 }
 
 impl<O, R> Recorder<O, R> {
-    /// A recorder with empty pages.
+    /// A recorder without calls.
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
 
-    /// A recorder that notes so many calls before it allocates again.
+    /// A recorder with room for so many calls before it allocates again.
     pub fn with_capacity(calls: usize) -> Self {
         Self {
             calls: CachePadded::new(Vec::with_capacity(calls)),
@@ -90,7 +88,7 @@ impl<O, R> Recorder<O, R> {
         output
     }
 
-    /// Notes that an operation begins now, for calls that do not return where they begin
+    /// Notes that an operation begins now. For calls that do not return where they begin
     /// (callbacks, futures). Several may be in flight.
     ///
     /// ```
@@ -106,7 +104,7 @@ impl<O, R> Recorder<O, R> {
     /// ```
     #[must_use = "a call that is never responded to stays pending"]
     pub fn invoke(&mut self, operation: O) -> Invocation {
-        // Room first, so that it is not made between stamp and operation.
+        // Room first, so that nothing is allocated between stamp and operation.
         self.calls.reserve(1);
         self.calls.push(Call {
             operation,
@@ -119,7 +117,7 @@ impl<O, R> Recorder<O, R> {
     /// Notes that a call has now returned `output`.
     ///
     /// # Panics
-    /// When the invocation is none of this recorder's; not always noticed.
+    /// If the invocation is not one of this recorder's; that is not always noticed.
     pub fn respond(&mut self, invocation: Invocation, output: R) {
         self.end(invocation, ticks(), output);
     }

@@ -1,12 +1,12 @@
 //! Calls as a picture: a line for each thread, time to the right.
 //!
-//! Only the order of invocations and returns is drawn, not how long things took. Columns
-//! are given to them in that order, each as far right as the texts ahead of it ask for.
+//! Only the order of invocations and returns is drawn, not how long things took. They get columns
+//! in that order, each as far right as the texts before it demand.
 
 use crate::counterexample::Bar;
 use std::fmt::Write;
 
-/// A picture wider than this, in characters, has numbers instead of texts, and a list.
+/// The widest picture, in characters; a wider one has numbers instead of texts, and a list.
 const WIDE: usize = 110;
 const MARK: &str = "  <- not explained";
 
@@ -40,7 +40,7 @@ fn with_texts<O, R>(bars: &[Bar<O, R>], texts: &[String], marked: usize) -> (Str
     let digits = threads.last().map_or(1, |thread| thread.to_string().len());
     let (mut picture, mut width) = (String::new(), 0);
     for thread in threads {
-        // Calls of one thread may overlap: as many lines as that takes.
+        // Calls of one thread may overlap, so it has as many lines as that takes.
         let mut lines: Vec<Row> = Vec::new();
         for (index, bar) in bars.iter().enumerate() {
             if bar.thread != thread {
@@ -73,7 +73,7 @@ fn with_texts<O, R>(bars: &[Bar<O, R>], texts: &[String], marked: usize) -> (Str
 #[derive(Default)]
 struct Row {
     text: String,
-    /// In characters.
+    /// The row's width in characters.
     width: usize,
     marked: bool,
 }
@@ -90,7 +90,7 @@ impl Row {
     }
 }
 
-/// For each bar the columns of its two ends.
+/// The columns of the two ends of each bar.
 fn columns<O, R>(bars: &[Bar<O, R>], texts: &[String]) -> Vec<(usize, usize)> {
     let mut ends: Vec<(u64, bool, usize)> = Vec::new();
     for (index, bar) in bars.iter().enumerate() {

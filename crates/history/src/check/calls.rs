@@ -9,28 +9,29 @@ use std::hash::BuildHasherDefault;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Duty {
     Must,
-    /// It may have done so before the part of the history that is looked at.
+    /// The call may have taken effect before the part of the history that is examined.
     May,
-    /// The call is taken out.
+    /// The call is left out.
     Absent,
 }
 
 /// A call as the search sees it.
 pub(super) struct Item<'a, M: Model> {
     pub(super) operation: &'a M::Operation,
-    /// None: any output will do. Some, though it has not returned: this, if it takes effect.
+    /// `None`: any output will do. `Some` although it has not returned: this output, if it takes
+    /// effect.
     pub(super) output: Option<&'a M::Output>,
     pub(super) invoked: u64,
-    /// None: it does not return, so it may or may not have taken effect.
+    /// `None`: it does not return, so it may or may not have taken effect.
     pub(super) returned: Option<u64>,
-    /// When it returned, also where that is later than the part that is looked at: calls of
-    /// its thread that follow take effect after it.
+    /// The stamp of the return, even if it is later than the part that is examined: calls of its
+    /// thread that follow take effect after it.
     pub(super) ended: Option<u64>,
     pub(super) duty: Duty,
-    /// It changes nothing: see [`Model::observes`].
+    /// Whether the call changes nothing: see [`Model::observes`].
     pub(super) observes: bool,
     pub(super) thread: usize,
-    /// Its place among all calls of its thread.
+    /// The call's index among all calls of its thread.
     pub(super) index: usize,
 }
 
@@ -43,17 +44,17 @@ impl<M: Model> Clone for Item<'_, M> {
 impl<M: Model> Copy for Item<'_, M> {}
 
 impl<M: Model> Item<'_, M> {
-    /// Where its invocation stands among all.
+    /// A key that sorts invocations: stamp, thread, index in the thread.
     pub(super) fn begins(&self) -> (u64, usize, usize) {
         (self.invoked, self.thread, self.index)
     }
 
-    /// True unless it is disregarded, or pending.
+    /// Whether the call is neither disregarded nor pending.
     pub(super) fn matters(&self) -> bool {
         self.output.is_some() && self.duty != Duty::Absent
     }
 
-    /// The call while it lasts. What it will return is known.
+    /// The call before its return. Its output is known.
     pub(super) fn not_yet_returned(self) -> Self {
         Self {
             returned: None,
@@ -73,8 +74,8 @@ impl<M: Model> Item<'_, M> {
         }
     }
 
-    /// What is left when the call shall not matter. One that changes nothing can be missing
-    /// from any order.
+    /// The call relaxed so that it does not matter any more. If it changes nothing, it can be
+    /// missing from any order, and is left out.
     pub(super) fn disregarded(self) -> Self {
         if self.observes {
             Self {
@@ -87,7 +88,7 @@ impl<M: Model> Item<'_, M> {
     }
 }
 
-/// A call begins or ends.
+/// The invocation or the return of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     Invoke(usize),
@@ -102,14 +103,14 @@ impl Event {
     }
 }
 
-/// What [`Model::orders`] says: for each call those that take effect before it.
+/// The order that [`Model::orders`] found: for each call those that take effect before it.
 #[derive(Debug, Default)]
 pub(super) struct Orders(Vec<Vec<usize>>);
 
 impl Orders {
     pub(super) fn of<M: Model>(model: &M, items: &[Item<'_, M>]) -> Self {
         let call = |item: &Item<'_, M>| {
-            // An output that is disregarded is none.
+            // A disregarded output is `None`.
             let answer = item.returned.and_then(|at| Some((at, item.output?)));
             Call {
                 operation: item.operation.clone(),
@@ -139,7 +140,8 @@ impl Orders {
     }
 }
 
-/// The history up to some of its events: what was invoked before.
+/// The calls that were invoked within `events`, cut off at the end of these events: a call that
+/// returns later is pending.
 pub(super) fn prefix<'a, M: Model>(items: &[Item<'a, M>], events: &[Event]) -> Vec<Item<'a, M>> {
     let mut returned = vec![false; items.len()];
     let mut calls = Vec::new();

@@ -1,5 +1,5 @@
-//! Is there an order of the calls, each at one moment between its invocation and its
-//! return, in which the sequential structure would have answered the same?
+//! The checker: it searches for an order of the calls, each at one moment between its invocation
+//! and its return, in which the sequential structure would have answered the same.
 
 mod calls;
 mod search;
@@ -14,8 +14,8 @@ use std::error::Error;
 use std::fmt;
 use std::rc::Rc;
 
-/// Configurations at one moment before [`check`] gives up: about a million. With a state of
-/// one word they take some 100 MB.
+/// The most configurations at one moment before [`check`] gives up: about a million. With a state
+/// of one word they take some 100 MB.
 pub const CONFIGURATIONS: usize = 1 << 20;
 
 /// Checks that a history is linearizable to `model`.
@@ -34,12 +34,11 @@ pub const CONFIGURATIONS: usize = 1 << 20;
 /// ```
 ///
 /// # Errors
-/// [`Failure::NotLinearizable`] with the part that no order explains, or
-/// [`Failure::GaveUp`] where the search grew beyond [`CONFIGURATIONS`]. `unwrap` prints
-/// either as a text to be read.
+/// [`Failure::NotLinearizable`] with the part that no order explains, or [`Failure::GaveUp`] if the
+/// search grew beyond [`CONFIGURATIONS`]. `unwrap` prints either as readable text.
 ///
 /// # Panics
-/// When [`Model::observes`] says of a call that it changes nothing, and it does.
+/// If [`Model::observes`] says of a call that it changes nothing, and it does.
 pub fn check<M: Model>(
     model: &M,
     history: &History<M::Operation, M::Output>,
@@ -47,8 +46,8 @@ pub fn check<M: Model>(
     check_within(model, history, CONFIGURATIONS)
 }
 
-/// As [`check`], giving up beyond so many configurations at one moment. A configuration
-/// takes a state and some 50 bytes.
+/// Checks as [`check`] does, but gives up at more than `configurations` at one moment. A
+/// configuration takes a state and some 50 bytes.
 ///
 /// # Errors
 /// As [`check`].
@@ -76,7 +75,7 @@ pub fn check_within<M: Model>(
             Err(Ended::GaveUp(why)) => drop(gave_up.get_or_insert(why)),
         }
     }
-    // What is certainly wrong counts for more than what is not known.
+    // A certain failure counts for more than an unknown result.
     match (worst, gave_up) {
         (Some((key, failed)), _) => {
             let found = shrink::shrink(model, history, &key, &failed);
@@ -87,21 +86,21 @@ pub fn check_within<M: Model>(
     }
 }
 
-/// Why a search ended before its history did.
+/// The reason why a search ended before its history did.
 enum Ended<'a, M: Model> {
     Unexplained(Box<Failed<'a, M>>),
     GaveUp(GaveUp),
 }
 
-/// A history of one object that no order explains, and none of whose prefixes is so.
+/// The shortest prefix of one object's history that no order explains.
 struct Failed<'a, M: Model> {
     items: Vec<Item<'a, M>>,
     /// The last one is the return that cannot be explained.
     events: Vec<Event>,
-    /// The search ended at the event of this number: the last one, or an earlier one that
-    /// does not go with what the model read off the answers.
+    /// The number of the event at which the search ended: the last one, or an earlier one that
+    /// contradicts an order that the model read off the answers.
     died: usize,
-    /// How things could stand before the event number `taken`, some time before that.
+    /// The configurations possible before event number `taken`, some time before `died`.
     possible: Search<M>,
     taken: usize,
 }
@@ -145,8 +144,8 @@ fn explain<'a, M: Model>(
         other => return other,
     };
     if failed.possible.looks_ahead() {
-        // The model has looked ahead, so it may know too early: the first prefix that fails
-        // by what is known at its end is found by halving.
+        // The model has looked ahead, so the search may have ended too early. Halving finds the
+        // first prefix that fails by what is known at its end.
         let events = events(items);
         let (mut explained, mut unexplained) = (0, failed.events.len());
         while explained + 1 < unexplained {
@@ -173,7 +172,7 @@ fn run<'a, M: Model>(model: &M, items: Vec<Item<'a, M>>, limit: usize) -> Result
         let breadth = tries.next().unwrap_or(Breadth::All);
         match attempt(model, &items, &events, search.clone().with(breadth)) {
             Ok(()) => return Ok(()),
-            // A search of all configurations gives none up.
+            // A search that gave up no configuration is a full one.
             Err(died) if died.narrowed => {}
             Err(died) => break died,
         }
@@ -184,12 +183,12 @@ fn run<'a, M: Model>(model: &M, items: Vec<Item<'a, M>>, limit: usize) -> Result
     })
 }
 
-/// How a search came to its end.
+/// The end of a search that found no explanation.
 struct Died<M: Model> {
     at: usize,
     stop: Stop,
     narrowed: bool,
-    /// The search as it was before the event of that number, some time earlier.
+    /// The search as it was some time earlier, before the event of that number.
     checkpoint: (usize, Search<M>),
 }
 
@@ -218,7 +217,7 @@ fn attempt<M: Model>(
     Ok(())
 }
 
-/// Why a history was not found to be linearizable. Its `Debug` is its `Display`, so that
+/// The reason why a history was not found to be linearizable. Its `Debug` is its `Display`, so that
 /// `unwrap` shows the picture.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Failure<O, R> {
@@ -228,7 +227,7 @@ pub enum Failure<O, R> {
     GaveUp(GaveUp),
 }
 
-/// What was too large.
+/// The limit that a search exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GaveUp {

@@ -1,10 +1,10 @@
 //! The search for an order that explains everything.
 //!
-//! Lowe's just-in-time linearization ("Testing for linearizability", 2017) of Wing and
-//! Gong's search, taken breadth-first. A *configuration* is a way in which things may stand
-//! at a moment: which of the calls in flight have taken effect, and the state. The search
-//! walks through the invocations and returns in the order of their stamps and keeps *all*
-//! configurations that are possible so far, each once:
+//! Lowe's just-in-time linearization ("Testing for linearizability", 2017) of Wing and Gong's
+//! search, taken breadth-first. A *configuration* is a possible situation at a moment: which of the
+//! calls in flight have taken effect, and the state. The search walks through the invocations and
+//! returns in the order of their stamps and keeps *all* configurations that are possible so far,
+//! each once:
 //!
 //! * an **invocation** adds the call to those in flight. Nothing has to be decided yet;
 //! * at a **return** the call must have taken effect. Each configuration in which it has not
@@ -27,20 +27,19 @@
 //! most that are possible at one moment, whether the history is right or wrong.
 //!
 //! # In a hurry
-//! Values that wait in a queue or stack may stand there in many orders, most of which lead
-//! to an explanation. So at first the search is *narrow*: it carries only some
-//! configurations on, in two tries of different choices. Whatever it reaches is an
-//! explanation all the same. Only where it ends without one, having given some up, the full
-//! search follows.
+//! Values that wait in a queue or stack may be there in many orders, most of which lead to an
+//! explanation. So at first the search is *narrow*: it carries on only some configurations, in two
+//! tries with different choices. Every order that it reaches is an explanation all the same. The
+//! full search follows only if the narrow one ends without an explanation, having given some up.
 //!
 //! # Fewer configurations
-//! * A call that only observes takes effect as soon as its output fits: what is possible
-//!   with it outstanding is also possible without.
-//! * Calls that do not return stay in flight for ever. A configuration is dropped where
-//!   another has the same state and fewer of those spent: it can do all that the first
-//!   can. Of equal ones the earliest invoked is spent first.
-//! * What the model reads off the answers ([`Model::orders`]) is kept from the start: a call
-//!   waits for those that must take effect before it.
+//! * A call that only observes takes effect as soon as its output fits: everything possible while
+//!   it is outstanding is also possible afterwards.
+//! * Calls that do not return stay in flight for ever. A configuration is dropped if another has
+//!   the same state and has used fewer of them: the other can do all that the first can. Of equal
+//!   calls the earliest invoked is used first.
+//! * The order that the model reads off the answers ([`Model::orders`]) is kept from the start: a
+//!   call waits for those that must take effect before it.
 
 use super::GaveUp;
 use super::calls::{Duty, Event, Item, Orders};
@@ -53,7 +52,7 @@ use std::rc::Rc;
 /// A set of calls in flight: a bit for each.
 pub(super) type Set = u128;
 
-/// A way in which things may stand.
+/// A possible situation: the state, and which calls in flight have taken effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Configuration<S> {
     /// The calls in flight that have taken effect.
@@ -65,13 +64,13 @@ pub(super) struct Configuration<S> {
 #[derive(Debug)]
 struct Found<S> {
     all: IndexSet<Configuration<S>, FxBuildHasher>,
-    /// For those that are equal but for the calls that do not return, which of these are
-    /// spent in each.
+    /// For configurations that differ only in calls that do not return: which of these calls each
+    /// has used.
     spent: FxHashMap<(Set, S), Vec<Set>>,
 }
 
 impl<S: Clone + Eq + Hash> Found<S> {
-    /// Takes note of a configuration, unless one that spends no more is known.
+    /// Adds a configuration, unless one is known that uses no more calls.
     #[inline]
     fn insert(&mut self, configuration: Configuration<S>, pending: Set) {
         if pending != 0 {
@@ -86,8 +85,8 @@ impl<S: Clone + Eq + Hash> Found<S> {
         self.all.insert(configuration);
     }
 
-    /// Forgets all, and gives memory back where there is far more room than was used:
-    /// emptying takes as long as the room is large.
+    /// Forgets all. Gives memory back if there is far more room than was used: emptying takes as
+    /// long as the room is large.
     fn empty(&mut self) {
         const SMALL: usize = 1024;
         if self.all.capacity() > SMALL.max(8 * self.all.len()) {
@@ -116,35 +115,35 @@ pub(super) enum Breadth {
     Narrow(Keep),
 }
 
-/// Which configurations are kept in a narrow search.
+/// The configurations that a narrow search keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// Those in which the most calls have taken effect: right most often for queues.
+    /// The ones in which the most calls have taken effect: right most often for queues.
     Ahead,
-    /// Any: a mixed lot; right most often for stacks.
+    /// A mixed selection: right most often for stacks.
     Mixed,
 }
 
-/// Large enough for what registers and counters of some threads take, so that nothing is
-/// given up there.
+/// Configurations kept in a narrow search: enough for registers and counters of some threads, so
+/// that nothing is given up there.
 const NARROW: usize = 100;
 
 /// A call that has been invoked and has not returned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Active {
     pub(super) call: usize,
-    /// Its bit.
+    /// The call's bit in a [`Set`].
     pub(super) bit: Set,
-    /// Calls in flight that take effect before it: of the same thread, returned by their
-    /// stamps just when it was invoked; or by [`Model::orders`].
+    /// Calls in flight that take effect before it: calls of its thread that returned at the very
+    /// stamp at which it was invoked, or calls named by [`Model::orders`].
     after: Set,
-    /// How many calls that take effect before it have not been invoked.
+    /// The number of calls that take effect before it and have not been invoked.
     waiting: usize,
-    /// Calls that are as good as this one, and are spent before it.
+    /// Equal calls that are used before this one.
     twins: Set,
 }
 
-/// Why the search ended.
+/// The reason why the search ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// No configuration explains the last return.
@@ -152,21 +151,21 @@ pub(super) enum Stop {
     GaveUp(GaveUp),
 }
 
-/// How things may stand after some of the events.
+/// The configurations that are possible after some of the events.
 pub(super) struct Search<M: Model> {
-    /// The most configurations at one moment.
+    /// The most configurations allowed at one moment.
     limit: usize,
     breadth: Breadth,
-    /// Some configurations were given up, so that finding no explanation means nothing.
+    /// Whether some configurations were given up, so that finding no explanation means nothing.
     pub(super) narrowed: bool,
     orders: Rc<Orders>,
     pub(super) active: Vec<Active>,
     used: Set,
-    /// Bits of those that do not return.
+    /// The bits of calls that do not return.
     pending: Set,
     pub(super) possible: Vec<Configuration<M::State>>,
-    /// Kept for their memory: configurations in which the call that returns has not, and
-    /// has, taken effect.
+    /// Kept for their memory: configurations in which the returning call has not yet, and has,
+    /// taken effect.
     before: Found<M::State>,
     behind: Found<M::State>,
 }
@@ -189,7 +188,7 @@ impl<M: Model> Clone for Search<M> {
 }
 
 impl<M: Model> Search<M> {
-    /// Nothing is in flight, and the state is one of `states`, which differ.
+    /// A search with nothing in flight, in one of `states`, which differ.
     pub(super) fn new(
         states: impl IntoIterator<Item = M::State>,
         orders: Rc<Orders>,
@@ -210,18 +209,18 @@ impl<M: Model> Search<M> {
         }
     }
 
-    /// Whether it knows what only later answers tell.
+    /// Whether the search uses an order that only later answers tell.
     pub(super) fn looks_ahead(&self) -> bool {
         !self.orders.is_empty()
     }
 
-    /// The same, but looking no further than that.
+    /// The same search with this breadth, not looking ahead any further.
     pub(super) fn with(self, breadth: Breadth) -> Self {
         Self { breadth, ..self }
     }
 
-    /// Things may stand in these ways: calls in flight that have taken effect, and the
-    /// state. Of calls that are not in flight nothing is noted.
+    /// Sets the possible configurations: calls in flight that have taken effect, and the state.
+    /// Calls that are not in flight are ignored.
     pub(super) fn stand(&mut self, ways: &[(Vec<usize>, M::State)]) {
         let bit = |call: &usize| {
             let active = self.active.iter().find(|active| active.call == *call);
@@ -234,7 +233,7 @@ impl<M: Model> Search<M> {
         self.possible = ways.iter().map(configuration).collect();
     }
 
-    /// Goes on by one event.
+    /// Advances by one event.
     pub(super) fn advance(
         &mut self,
         model: &M,
@@ -306,7 +305,7 @@ impl<M: Model> Search<M> {
         let at = self.active.iter().position(|active| active.call == call);
         let bit = self.active[at.expect("a call returns after its invocation")].bit;
         if self.possible.iter().all(|c| c.done & bit != 0) {
-            // Parted by nothing else, they stay different without the bit.
+            // The configurations differ in more than the bit, so they stay different without it.
             for configuration in &mut self.possible {
                 configuration.done &= !bit;
             }
@@ -354,7 +353,7 @@ impl<M: Model> Search<M> {
                 self.behind.insert(configuration, pending);
             }
         }
-        // A worklist: what is found lies behind what is looked at.
+        // A worklist: new configurations are appended after the one being looked at.
         let mut next = 0;
         while let Some(configuration) = self.before.all.get_index(next) {
             next += 1;
@@ -407,7 +406,7 @@ fn take_effect<M: Model>(
                 return None;
             }
         }
-        // What nobody waits for and what changes nothing need not have been.
+        // A call that nothing waits for and that changes nothing need not take effect.
         None => {
             if state == from.state {
                 return None;
@@ -420,7 +419,7 @@ fn take_effect<M: Model>(
     })
 }
 
-/// Has every call take effect that only observes, and whose output fits.
+/// Lets every call take effect that only observes and whose output fits.
 fn observe<M: Model>(
     model: &M,
     items: &[Item<'_, M>],

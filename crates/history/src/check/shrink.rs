@@ -1,22 +1,22 @@
-//! From a history that fails to the few calls that make it fail.
+//! Shrinking: from a history that fails to the few calls that make it fail.
 //!
-//! What is left must prove that the whole history is wrong. So each step only *relaxes*:
-//! every order that explains what is there before the step also explains what is there
-//! after it, and if the latter has no explanation, the former has none.
+//! The remaining part must prove that the whole history is wrong. So each step only *relaxes*:
+//! every order that explains the calls before the step also explains those after it. If the latter
+//! have no explanation, the former have none.
 //!
-//! 1. **The end.** The search stops at the first return that nothing explains. What has not
+//! 1. **The end.** The search stops at the first return that nothing explains. A call that has not
 //!    returned by then may have taken effect or not.
-//! 2. **The beginning**, where there are many calls before that. The history is cut at a
-//!    moment shortly before the end, and begins instead in *any* of the states that were
-//!    possible about there; a call in flight over the cut may have taken effect before it.
-//!    What was really possible at the cut is among that. Of several cuts from which no state
-//!    leads to the end, that one is taken which leaves the fewest calls.
-//! 3. **The calls.** Of those left, each in turn is left open: it may take effect or not,
-//!    with any output. Calls that only observe are taken out. If there is still no
-//!    explanation, it stays so. What remains after one round cannot be made less: relaxing
-//!    more elsewhere would only make it easier to explain.
+//! 2. **The beginning**, if there are many calls before that. The history is cut at a moment
+//!    shortly before the end, and begins instead in *any* of the states that were possible at about
+//!    that moment; a call in flight over the cut may have taken effect before it. The real
+//!    situation at the cut is among these. Of several cuts from which no state leads to the end,
+//!    the one with the fewest calls is taken.
+//! 3. **The calls.** Each of the remaining calls in turn is left open: it may take effect or not,
+//!    with any output. Calls that only observe are taken out. If there is still no explanation, it
+//!    stays so. After one round the remaining calls cannot be relaxed further: relaxing others
+//!    would only make it easier to explain the history.
 //!
-//! Where a check of a step grows too large, the step is not made.
+//! If a check of a step grows too large, the step is not made.
 
 use super::Failed;
 use super::calls::{Duty, Event, Item, events};
@@ -31,16 +31,16 @@ use std::rc::Rc;
 /// Events between two checkpoints.
 pub(super) const INTERVAL: usize = 1024;
 
-/// How hard to try.
+/// Limits of the effort.
 #[derive(Debug, Clone, Copy)]
 struct Effort {
-    /// Up to so many calls are shrunk from the initial state on, more are cut first.
+    /// Up to so many calls are shrunk from the initial state on; longer histories are cut first.
     whole: usize,
-    /// The cut is sought among so many events before the end.
+    /// The number of events before the end among which the cut is sought.
     window: usize,
-    /// Parts of more calls are left as they are.
+    /// A part with more calls is left as it is.
     calls: usize,
-    /// States to begin in, at most.
+    /// The most states to begin in.
     states: usize,
     /// Configurations at one moment, in each check.
     configurations: usize,
@@ -54,20 +54,20 @@ const EFFORT: Effort = Effort {
     configurations: 5_000,
 };
 
-/// A part of the history that is looked at: no call of another object, and none that is
-/// invoked after the end.
+/// A part of the history that is examined: calls of one object, none of them invoked after the end.
 struct Part<'a, M: Model> {
-    /// In the order of their invocations.
+    /// The calls in the order of their invocations.
     items: Vec<Item<'a, M>>,
-    /// So many of `items` are in flight when it begins.
+    /// The number of `items` that are in flight when the part begins.
     in_flight: usize,
-    /// How things may stand then: calls in flight that have taken effect, and the state.
+    /// The possible situations at its beginning: calls in flight that have taken effect, and the
+    /// state.
     start: Vec<(Vec<usize>, M::State)>,
-    /// It begins where the history does.
+    /// Whether the part begins where the history does.
     whole: bool,
 }
 
-/// A call, by its thread and its place there.
+/// A call's name: its thread and its index there.
 fn name<M: Model>(item: &Item<'_, M>) -> (usize, usize) {
     (item.thread, item.index)
 }
@@ -82,8 +82,8 @@ impl<'a, M: Model> Part<'a, M> {
         }
     }
 
-    /// True if it is certain that no order explains the part with these `items`, which are
-    /// its own with some of them disregarded.
+    /// Whether it is certain that no order explains the part with these `items`, which are its own
+    /// with some of them disregarded.
     fn fails(&self, model: &M, items: &[Item<'_, M>], effort: Effort) -> bool {
         let events = events(items);
         let present = |item: &&Item<'_, M>| item.duty != Duty::Absent;
@@ -106,7 +106,7 @@ impl<'a, M: Model> Part<'a, M> {
     }
 }
 
-/// The few calls of `failed`, which are of the object `key`, that fail by themselves.
+/// The few calls of `failed`, all on the object `key`, that fail by themselves.
 pub(super) fn shrink<M: Model>(
     model: &M,
     history: &History<M::Operation, M::Output>,
@@ -127,7 +127,7 @@ pub(super) fn shrink<M: Model>(
         }
     };
     let unexplained = kept.iter().position(|item| name(item) == culprit);
-    // Those that could do something, and do not help.
+    // Calls that could take effect, and do not help.
     let open = rest.iter().filter(|item| item.duty != Duty::Absent);
     let open = open.map(|item| model.show(item.operation, None));
     let mut states: Vec<String> = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn shrink<M: Model>(
     Counterexample::new(
         kept.iter().map(bar).collect(),
         unexplained.expect("the call that is not explained is never disregarded"),
-        // A key that says nothing is `()`: there is one object.
+        // `()` is the key of a single object.
         (size_of::<M::Key>() > 0).then(|| format!("{key:?}")),
         open.collect(),
         failed.items.len() - kept.len(),
@@ -152,7 +152,7 @@ pub(super) fn shrink<M: Model>(
     )
 }
 
-/// A part, and its calls, most of them disregarded.
+/// A part with its calls, most of them disregarded.
 type Smallest<'a, M> = (Part<'a, M>, Vec<Item<'a, M>>);
 
 fn smallest<'a, M: Model>(model: &M, failed: &Failed<'a, M>, effort: Effort) -> Smallest<'a, M> {
@@ -174,8 +174,8 @@ fn smallest<'a, M: Model>(model: &M, failed: &Failed<'a, M>, effort: Effort) -> 
     fewest.expect("there is a part that fails")
 }
 
-/// Step 1, and the calls from the event number `begin` on: those that are in flight then,
-/// and how many these are, and those that are invoked later.
+/// Step 1, and the calls from the event number `begin` on: those in flight then, with their number,
+/// and those invoked later.
 fn between<'a, M: Model>(failed: &Failed<'a, M>, begin: usize) -> (Vec<Item<'a, M>>, usize) {
     let (before, behind) = failed.events.split_at(begin);
     let mut over = FxHashSet::default();
@@ -209,7 +209,7 @@ fn between<'a, M: Model>(failed: &Failed<'a, M>, begin: usize) -> (Vec<Item<'a, 
 /// Step 2.
 fn cut<'a, M: Model>(model: &M, failed: &Failed<'a, M>, effort: Effort) -> Vec<Part<'a, M>> {
     let last = failed.events.len() - 1;
-    // As far back as the checkpoint allows, or as is wanted.
+    // As far back as the checkpoint and the effort allow.
     let first = failed.died.min(last.saturating_sub(effort.window));
     let first = first.max(failed.taken);
     let mut search = failed.possible.clone();
@@ -236,8 +236,8 @@ fn cut<'a, M: Model>(model: &M, failed: &Failed<'a, M>, effort: Effort) -> Vec<P
     }
 }
 
-/// Cuts, before an invocation, from which no state that was possible thereabouts leads to
-/// the end: the latest, and some that are farther and farther from it.
+/// Cuts before an invocation from which none of the states possible near it leads to the end: the
+/// latest one, and some that are farther and farther from the end.
 fn any_state<'a, M: Model>(
     model: &M,
     failed: &Failed<'a, M>,
@@ -285,7 +285,7 @@ fn any_state<'a, M: Model>(
     parts
 }
 
-/// From the event number `first` on, as things could stand before it.
+/// The part from the event number `first` on, with the exact configurations before it.
 fn exactly<'a, M: Model>(failed: &Failed<'a, M>, search: &Search<M>, first: usize) -> Part<'a, M> {
     let (items, in_flight) = between(failed, first);
     let number = |call: usize| {
@@ -367,7 +367,7 @@ mod tests {
         history
     }
 
-    /// The states in which things can stand where the part begins.
+    /// The configurations that are possible where the part begins.
     fn possible(
         model: &Register<u64>,
         failed: &Failed<'_, Register<u64>>,
@@ -383,8 +383,8 @@ mod tests {
         search.possible.iter().map(|c| c.state).collect()
     }
 
-    /// However hard it tries, what it leaves proves that the whole is wrong: from each way
-    /// in which things may stand at first, it fails by itself.
+    /// With any effort, the remaining part proves that the whole is wrong: from each situation at
+    /// its beginning it fails by itself.
     #[test]
     fn what_is_left_is_a_proof() {
         let model = Register::new(0);
@@ -428,7 +428,7 @@ mod tests {
                     calls.sort_by_key(|item| item.begins());
                     for item in calls {
                         let call = &history.calls_of(item.thread)[item.index];
-                        // What has not returned need not have happened; here, it has not.
+                        // A call without a return need not have happened; here, it has not.
                         if item.returned.is_some() {
                             left.push(item.thread, call.clone());
                         }

@@ -1,9 +1,9 @@
-//! A number that is added to.
+//! A counter: a number to which calls add.
 
 use super::{Model, answered};
 use serde::{Deserialize, Serialize};
 
-/// A counter with the count it has at first; it wraps around.
+/// A counter with its initial count; it wraps around.
 ///
 /// ```
 /// use corelay_history::model::counter::{Counter, Operation, Output};
@@ -26,25 +26,25 @@ impl Counter {
     }
 }
 
-/// What is asked of a [`Counter`].
+/// The operations of a [`Counter`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
-    /// Adds; answers [`Output::Added`].
+    /// Adds. Its output is [`Output::Added`].
     Add(i64),
-    /// Adds; answers the count before, as [`Output::Value`].
+    /// Adds. Its output is the count before, as [`Output::Value`].
     FetchAdd(i64),
-    /// Adds; answers the count after, as [`Output::Value`].
+    /// Adds. Its output is the count after, as [`Output::Value`].
     AddFetch(i64),
-    /// Answers the count, as [`Output::Value`].
+    /// Reads. Its output is the count, as [`Output::Value`].
     Read,
 }
 
-/// What a [`Counter`] answers.
+/// The outputs of a [`Counter`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     /// The count, before or after.
     Value(i64),
-    /// Added, and not said to what.
+    /// The number was added; the count is not told.
     Added,
 }
 

@@ -1,19 +1,19 @@
-//! When values went in and came out again.
+//! The lives of values: when each was put in and when it came out again.
 //!
-//! Two values that were put in at the same time may stand in either order. Which it was
-//! shows when they come out, and where that may be long after, a search that does not look
-//! ahead carries every order of everything inside. For values that are put in once, the
-//! order can often be read off beforehand.
+//! Two values that were put in at the same time may be inside in either order. The right order
+//! shows when they come out, which may be long after; until then a search that does not look ahead
+//! carries every order of everything inside. For values that are put in once, the order can often
+//! be read off beforehand.
 
 use crate::history::Call;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// What a call does to a value.
+/// The effect of a call on a value.
 pub(super) enum Deed<'a, T> {
     Put(&'a T),
     Take(&'a T),
-    /// It takes nobody knows what: it never returned.
+    /// It takes an unknown value: it never returned.
     TakeUnknown,
     Nothing,
 }
@@ -21,28 +21,28 @@ pub(super) enum Deed<'a, T> {
 /// The life of a value that is put in once and comes out once at most.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Life {
-    /// The call that put it in.
+    /// The index of the call that put it in.
     put: usize,
-    /// From when to when that took.
+    /// The stamps at which that call began and ended.
     put_at: (u64, u64),
-    /// From when to when taking it took; from eternity, where nobody did.
+    /// The stamps at which the call that took it began and ended; in eternity if no call did.
     taken_at: (u64, u64),
 }
 
 impl Life {
-    /// True if this was certainly taken before `other`.
+    /// Whether this was certainly taken before `other`.
     pub(super) fn ends_before(&self, other: &Self) -> bool {
         self.taken_at.1 < other.taken_at.0
     }
 
-    /// True if this was certainly still inside when `other` had been put in.
+    /// Whether this was certainly still inside when `other` had been put in.
     pub(super) fn outlasts_coming_of(&self, other: &Self) -> bool {
         other.put_at.1 < self.taken_at.0
     }
 }
 
-/// For all values that overlap when they are put in, `(earlier, later)` where `before` says
-/// that the first was put in before the second.
+/// For all values that overlap when they are put in: `(earlier, later)` if `before` says that the
+/// first was put in before the second.
 pub(super) fn orders<'a, T: Eq + Hash + 'a, O, R>(
     calls: &'a [Call<O, R>],
     deed: impl Fn(&'a Call<O, R>) -> Deed<'a, T>,
@@ -51,7 +51,7 @@ pub(super) fn orders<'a, T: Eq + Hash + 'a, O, R>(
     let mut lives = lives(calls, deed);
     lives.sort_unstable_by_key(|life| life.put_at);
     let mut pairs = Vec::new();
-    // Those that are being put in when the next one is.
+    // The values that are being put in when the next one is.
     let mut open: Vec<Life> = Vec::new();
     for life in lives {
         open.retain(|other| life.put_at.0 <= other.put_at.1);
@@ -67,15 +67,15 @@ pub(super) fn orders<'a, T: Eq + Hash + 'a, O, R>(
     pairs
 }
 
-/// The lives of the values that are put in once. Where one comes out twice, or from
-/// nowhere, no order explains the calls, and all that is said of such orders is true.
+/// The lives of the values that are put in once. If a value comes out twice, or from nowhere, no
+/// order explains the calls, and any statement about such orders is true.
 fn lives<'a, T: Eq + Hash + 'a, O, R>(
     calls: &'a [Call<O, R>],
     deed: impl Fn(&'a Call<O, R>) -> Deed<'a, T>,
 ) -> Vec<Life> {
     const NEVER: (u64, u64) = (u64::MAX, u64::MAX);
     let when = |call: &Call<O, R>| (call.invoked(), call.ended().unwrap_or(u64::MAX));
-    // None: put in twice.
+    // `None`: put in twice.
     let mut lives: FxHashMap<&T, Option<Life>> = FxHashMap::default();
     for (put, call) in calls.iter().enumerate() {
         if let Deed::Put(value) = deed(call) {
@@ -92,7 +92,8 @@ fn lives<'a, T: Eq + Hash + 'a, O, R>(
     for call in calls {
         match deed(call) {
             Deed::Take(value) => {
-                // Twice is wrong; the first time counts, so that the second is found out.
+                // Coming out twice is wrong; the first time counts, so that the second is found
+                // out.
                 if let Some(Some(life)) = lives.get_mut(value)
                     && when(call).1 < life.taken_at.1
                 {
@@ -104,7 +105,7 @@ fn lives<'a, T: Eq + Hash + 'a, O, R>(
         }
     }
     let lives = lives.into_values().flatten();
-    // One that nobody took may have been taken by a call that never returned.
+    // A value that no call took may have been taken by a call that never returned.
     lives
         .filter(|life| !unknown || life.taken_at != NEVER)
         .collect()

@@ -1,4 +1,4 @@
-//! A map, each key by itself.
+//! A map, with each key checked by itself.
 
 use super::Model;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::marker::PhantomData;
 
-/// A map that is empty at first, of operations on one key each: every key is checked by
-/// itself. What looks at several keys at once (a length, a scan) needs a model of its own.
+/// A map that is empty at first. Each operation is on one key, and every key is checked by itself.
+/// An operation on several keys at once (a length, a scan) needs a model of its own.
 ///
 /// ```
 /// use corelay_history::model::map::{Map, Operation};
@@ -37,14 +37,14 @@ impl<K, V> Default for Map<K, V> {
     }
 }
 
-/// What is asked of a [`Map`]. Each answers the value that the key had before, if any.
+/// The operations of a [`Map`]. Each one's output is the value that the key had before, if any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation<K, V> {
-    /// Looks.
+    /// Reads the value of a key.
     Get(K),
-    /// Inserts or replaces.
+    /// Inserts or replaces the value of a key.
     Insert(K, V),
-    /// Removes.
+    /// Removes a key.
     Remove(K),
 }
 

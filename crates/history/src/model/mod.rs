@@ -1,7 +1,7 @@
-//! What the structure should do, were it alone: sequential specifications.
+//! Sequential specifications: what a structure should do if it were alone.
 //!
-//! [`register`], [`counter`], [`map`], [`queue`] and [`stack`] are at hand; another is an
-//! implementation of [`Model`].
+//! [`register`], [`counter`], [`map`], [`queue`] and [`stack`] are ready to use; implement
+//! [`Model`] for another.
 
 pub mod counter;
 mod lives;
@@ -46,59 +46,59 @@ use std::hash::Hash;
 /// ```
 ///
 /// # What it cannot say
-/// A structure that may answer in more than one way. Leave an operation that may fail for no
-/// reason, and then has no effect (a weak compare-exchange, a `try_lock`), out of the history
-/// where it failed.
+/// A model cannot describe a structure that may answer in more than one way. Suppose an operation
+/// may fail spuriously, without effect (a weak compare-exchange, a `try_lock`). Then leave its
+/// failed calls out of the history.
 pub trait Model {
-    /// What is asked.
+    /// The operations: what a call asks for.
     type Operation: Clone + PartialEq + Debug;
-    /// What is answered.
+    /// The outputs: what a call answers.
     type Output: Clone + PartialEq + Debug;
-    /// The structure's value. It is cloned and hashed for each step that the checker tries:
-    /// keep it small.
+    /// The structure's value. It is cloned and hashed for each step that the checker tries: keep it
+    /// small.
     type State: Clone + Eq + Hash + Debug;
-    /// Names one of several objects that do not affect one another, such as the keys of a
-    /// map. `()` where there is one object.
+    /// The name of one of several objects that do not affect one another, such as the keys of a
+    /// map. `()` if there is one object.
     type Key: Clone + Eq + Hash + Debug;
 
-    /// The value of each object at first.
+    /// The initial value of each object.
     fn initial(&self) -> Self::State;
 
-    /// Does `operation` to `state` and returns what it answers.
+    /// Applies `operation` to `state` and returns its output.
     fn step(&self, state: &mut Self::State, operation: &Self::Operation) -> Self::Output;
 
-    /// The object that `operation` is for. A history is linearizable exactly if the calls of
-    /// each object are, so each is checked by itself, which takes far less.
+    /// The object that `operation` is for. A history is linearizable exactly if the calls of each
+    /// object are, so each object is checked by itself, which takes far less.
     ///
-    /// That is locality (Herlihy and Wing, 1990, section 3.2). Its proof puts the objects'
-    /// orders together to one, and needs that what precedes between objects is an order of
-    /// *intervals*: where `a` precedes `b`, `c` does not precede `b`, and `c` precedes `d`,
-    /// `a` precedes `d`. What returned at a lesser stamp than the other was invoked at is
-    /// such an order. Of what one thread does at equal stamps its program would still tell the
-    /// order; but if that counted between objects, each could be right by itself and the
-    /// whole wrong. So it counts within an object only, as [`History`](crate::History) says.
-    /// Where it must count, use one key for all, or let the clock tick between the calls.
+    /// That is locality (Herlihy and Wing, 1990, section 3.2). Its proof merges the objects' orders
+    /// into one, and needs that precedence between objects is an order of *intervals*: if `a`
+    /// precedes `b`, `c` does not precede `b`, and `c` precedes `d`, then `a` precedes `d`.
+    /// "Returned at a lesser stamp than the other was invoked at" is such an order. At equal stamps
+    /// of one thread its program would still tell the order. But if that counted between objects,
+    /// each object could be right by itself and the whole wrong. So it counts within an object
+    /// only, as [`History`](crate::History) says. If it must count for you, use one key for all, or
+    /// let the clock tick between the calls.
     fn key(&self, operation: &Self::Operation) -> Self::Key;
 
-    /// True only if `operation`, when it answers `output`, leaves *every* state as it is: a
-    /// read, a compare-exchange that failed, a pop that found nothing. This only saves time;
-    /// it may always be false.
+    /// Whether `operation` with `output` certainly leaves *every* state as it is: a read, a
+    /// compare-exchange that failed, a pop that found nothing. This only saves time; it may always
+    /// be false.
     fn observes(&self, operation: &Self::Operation, output: &Self::Output) -> bool {
         let _ = (operation, output);
         false
     }
 
-    /// What can be read off the answers of one object's `calls`: pairs of calls, earlier and
-    /// later, by their places in `calls`, that take effect in this order in *every* order
-    /// that explains them all. It need not be complete; pairs that do not overlap say
-    /// nothing new. This only saves time, but much of it where values come out long after
-    /// they went in: [`queue`] shows how.
+    /// An order that can be read off the answers of one object's `calls`. It consists of pairs of
+    /// calls, earlier and later, by their indices in `calls`, that take effect in this order in
+    /// *every* order that explains them all. It need not be complete; pairs that do not overlap say
+    /// nothing new. This only saves time, but much of it if values come out long after they went
+    /// in: [`queue`] shows how.
     fn orders(&self, calls: &[Call<Self::Operation, Self::Output>]) -> Vec<(usize, usize)> {
         let _ = calls;
         Vec::new()
     }
 
-    /// The call in a few words, for the picture of what went wrong.
+    /// Describes the call in a few words, for the picture of a failure.
     fn show(&self, operation: &Self::Operation, output: Option<&Self::Output>) -> String {
         match output {
             Some(output) => format!("{operation:?} -> {output:?}"),
@@ -107,7 +107,7 @@ pub trait Model {
     }
 }
 
-/// `words`, and the answer where there is one.
+/// `words`, followed by the answer if there is one.
 fn answered(words: String, answer: Option<String>) -> String {
     match answer {
         Some(answer) => format!("{words} -> {answer}"),
@@ -115,7 +115,7 @@ fn answered(words: String, answer: Option<String>) -> String {
     }
 }
 
-/// A value that may be missing.
+/// A value that may be missing, in words.
 fn or_none<V: Debug>(value: &Option<V>) -> String {
     match value {
         Some(value) => format!("{value:?}"),

@@ -1,4 +1,4 @@
-//! First in, first out.
+//! A queue: first in, first out.
 
 use super::lives::{self, Deed};
 use super::{Model, answered, or_none};
@@ -43,21 +43,21 @@ impl<T> Default for Queue<T> {
     }
 }
 
-/// What is asked of a [`Queue`].
+/// The operations of a [`Queue`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation<T> {
-    /// Puts a value behind all others.
+    /// Appends a value.
     Enqueue(T),
-    /// Takes the first one.
+    /// Takes the first value.
     Dequeue,
 }
 
-/// What a [`Queue`] answers.
+/// The outputs of a [`Queue`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output<T> {
-    /// There is always room.
+    /// The value was appended; there is always room.
     Enqueued,
-    /// The value, or nothing where there was none.
+    /// The value taken; `None` if the queue was empty.
     Dequeued(Option<T>),
 }
 
@@ -87,7 +87,7 @@ impl<T: Clone + Eq + Hash + Debug> Model for Queue<T> {
         matches!(output, Output::Dequeued(None))
     }
 
-    /// Of two values, the one that certainly comes out first went in first.
+    /// If one of two values certainly comes out first, it went in first.
     fn orders(&self, calls: &[Call<Operation<T>, Output<T>>]) -> Vec<(usize, usize)> {
         lives::orders(calls, deed, |a, b| a.ends_before(b))
     }
@@ -103,7 +103,7 @@ impl<T: Clone + Eq + Hash + Debug> Model for Queue<T> {
     }
 }
 
-/// What a call does to which value.
+/// The effect of a call, and the value that it is on.
 fn deed<T>(call: &Call<Operation<T>, Output<T>>) -> Deed<'_, T> {
     match (call.operation(), call.output()) {
         (Operation::Enqueue(value), _) => Deed::Put(value),

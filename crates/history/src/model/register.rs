@@ -1,11 +1,11 @@
-//! One word: read, write, compare-exchange.
+//! A register: one word that can be read, written and compare-exchanged.
 
 use super::{Model, answered};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// A variable with the value it has at first.
+/// A variable with its initial value.
 ///
 /// ```
 /// use corelay_history::model::register::{Operation, Output, Register};
@@ -28,28 +28,28 @@ impl<V> Register<V> {
     }
 }
 
-/// What is asked of a [`Register`].
+/// The operations of a [`Register`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation<V> {
-    /// Answers [`Output::Value`].
+    /// Reads. Its output is [`Output::Value`].
     Read,
-    /// Answers [`Output::Written`].
+    /// Writes. Its output is [`Output::Written`].
     Write(V),
-    /// Writes `new` where the value is `current`. Answers [`Output::Exchanged`].
+    /// Writes `new` if the value is `current`. Its output is [`Output::Exchanged`].
     CompareExchange {
-        /// What must be there.
+        /// The expected value.
         current: V,
-        /// What is then written.
+        /// The value to write.
         new: V,
     },
 }
 
-/// What a [`Register`] answers.
+/// The outputs of a [`Register`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output<V> {
     /// The value that was read.
     Value(V),
-    /// A write has nothing to say.
+    /// The value was written.
     Written,
     /// Whether the value was the expected one, and was replaced.
     Exchanged(bool),

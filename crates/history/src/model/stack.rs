@@ -1,4 +1,4 @@
-//! Last in, first out.
+//! A stack: last in, first out.
 
 use super::lives::{self, Deed};
 use super::{Model, answered, or_none};
@@ -41,21 +41,21 @@ impl<T> Default for Stack<T> {
     }
 }
 
-/// What is asked of a [`Stack`].
+/// The operations of a [`Stack`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation<T> {
     /// Puts a value on top.
     Push(T),
-    /// Takes the top one.
+    /// Takes the top value.
     Pop,
 }
 
-/// What a [`Stack`] answers.
+/// The outputs of a [`Stack`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output<T> {
-    /// There is always room.
+    /// The value was pushed; there is always room.
     Pushed,
-    /// The value, or nothing where there was none.
+    /// The value taken; `None` if the stack was empty.
     Popped(Option<T>),
 }
 
@@ -85,8 +85,8 @@ impl<T: Clone + Eq + Hash + Debug> Model for Stack<T> {
         matches!(output, Output::Popped(None))
     }
 
-    /// Of two values, the one that certainly comes out last went in first, if the other was
-    /// still there when it came.
+    /// If one of two values certainly comes out last, it went in first, provided that the other was
+    /// still inside when it came.
     fn orders(&self, calls: &[Call<Operation<T>, Output<T>>]) -> Vec<(usize, usize)> {
         lives::orders(calls, deed, |a, b| {
             b.ends_before(a) && b.outlasts_coming_of(a)
@@ -104,7 +104,7 @@ impl<T: Clone + Eq + Hash + Debug> Model for Stack<T> {
     }
 }
 
-/// What a call does to which value.
+/// The effect of a call, and the value that it is on.
 fn deed<T>(call: &Call<Operation<T>, Output<T>>) -> Deed<'_, T> {
     match (call.operation(), call.output()) {
         (Operation::Push(value), _) => Deed::Put(value),

@@ -12,7 +12,8 @@ const CLIENTS: usize = 8;
 /// The value that nobody writes towards the end.
 const RARE: u32 = 4;
 
-/// Few values, which repeat all the time; `RARE` only before the last 500 calls.
+/// Histories with few values, which repeat all the time; `RARE` occurs only before the last 500
+/// calls.
 fn registers() -> HistoryOf<Register<u32>> {
     let model = Register::new(0);
     explained(&model, CLIENTS, CALLS, &mut Rng::new(1), |rng, n| {
@@ -27,7 +28,7 @@ fn registers() -> HistoryOf<Register<u32>> {
     })
 }
 
-/// The same, but a read near the end returns `value`.
+/// The same history, but a read near the end returns `value`.
 fn spoiled(value: u32) -> HistoryOf<Register<u32>> {
     let history = registers();
     let calls = history.calls_of(3);
@@ -41,7 +42,7 @@ fn spoiled(value: u32) -> HistoryOf<Register<u32>> {
     replaced(&history, (3, index), wrong)
 }
 
-/// At every moment between the first calls and the last something is in flight.
+/// Whether something is in flight at every moment between the first calls and the last.
 fn is_never_quiet<O, R>(history: &History<O, R>) -> bool {
     let mut ends: Vec<(u64, i32)> = Vec::new();
     for (_, call) in history.calls() {
@@ -56,7 +57,7 @@ fn is_never_quiet<O, R>(history: &History<O, R>) -> bool {
     })
 }
 
-/// From each of the states that it names, the counterexample fails by itself.
+/// Checks that the counterexample fails by itself from each of the states that it names.
 #[track_caller]
 fn proves(found: &FoundOf<Register<u32>>) {
     let mut part = History::new();
@@ -77,7 +78,7 @@ fn a_register_that_is_right() {
     check_within(&Register::new(0), &history, 1 << 14).unwrap();
 }
 
-/// The value was written thousands of times, and replaced long before.
+/// The stale value was written thousands of times, and replaced long before.
 #[test]
 fn a_register_with_a_stale_read_near_its_end() {
     let wrong = check_within(&Register::new(0), &spoiled(RARE), 1 << 14).unwrap_err();
@@ -138,8 +139,8 @@ fn a_map() {
     assert_eq!(refuted(&model, &history).calls().count(), 1);
 }
 
-/// Values wait in it in orders that nobody knows until they come out: more orders than
-/// could be kept.
+/// The values inside may be in more orders than could be kept, and nobody knows which until they
+/// come out.
 #[test]
 fn a_queue() {
     use queue::Operation::*;
@@ -154,7 +155,7 @@ fn a_queue() {
     check_within(&model, &history, 1 << 16).unwrap();
 }
 
-/// What came out first comes out a second time.
+/// The value that came out first comes out a second time.
 #[test]
 fn a_queue_that_gives_a_value_twice() {
     use queue::{Operation::*, Output};

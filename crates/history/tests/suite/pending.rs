@@ -43,8 +43,7 @@ fn they_take_effect_once_and_not_before_they_begin() {
     refuted(&Register::new(0), &early);
 }
 
-/// A thread whose call panicked goes on. The call may take effect later still: who knows
-/// what it left behind.
+/// A thread whose call panicked goes on. The call may take effect even later.
 #[test]
 fn a_thread_may_go_on_after_one() {
     let mut h: Registers = History::new();
@@ -56,8 +55,8 @@ fn a_thread_may_go_on_after_one() {
     refuted(&Register::new(0), &h);
 }
 
-/// Each of them may or may not have taken effect: in all 2^20 ways, were the configurations
-/// that others can stand in for not dropped.
+/// Each of them may or may not have taken effect. That would be 2^20 situations, if configurations
+/// that others can replace were not dropped.
 #[test]
 fn many_of_them_do_no_harm() {
     let mut h: Registers = History::new();

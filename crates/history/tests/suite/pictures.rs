@@ -1,4 +1,4 @@
-//! What is printed where something went wrong.
+//! The text and picture that are printed for a failure.
 
 use crate::support::{history, refuted};
 use corelay_history::model::queue::{self, Operation::*, Output::*};
@@ -51,7 +51,7 @@ fn a_key_of_a_map() {
     );
 }
 
-/// Where much precedes, the picture begins in the midst of it.
+/// If many calls precede, the picture begins in the middle of the history.
 #[test]
 fn a_late_mistake() {
     use register::{Operation::*, Output::*};

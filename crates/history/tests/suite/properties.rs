@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 
-/// What becomes of a history that had an explanation.
+/// Damage done to a history that had an explanation.
 #[derive(Debug, Clone)]
 struct Spoil {
     seed: u64,
@@ -70,10 +70,10 @@ fn spoiled<M: Model>(
     history
 }
 
-/// The history up to the return that is not explained, with all calls disregarded but those
-/// of `found`, of which the number `except` is disregarded too: pending, or gone where it
-/// changes nothing. None where stamps are so coarse that calls of a thread meet: a return
-/// that is left out would leave the order within the thread out as well.
+/// The history up to the return that is not explained, with all calls disregarded but those of
+/// `found`. Of these, number `except` is disregarded too: pending, or left out if it changes
+/// nothing. `None` if stamps are so coarse that calls of a thread meet: leaving a return out would
+/// then leave out the order within the thread as well.
 fn relaxed<M: Model>(
     model: &M,
     history: &HistoryOf<M>,
@@ -116,8 +116,8 @@ fn relaxed<M: Model>(
     Some(relaxed)
 }
 
-/// The counterexample fails by itself, and where any of its calls is disregarded too, there
-/// is an explanation.
+/// Checks that the counterexample fails by itself, and that there is an explanation if any one of
+/// its calls is disregarded too.
 fn is_smallest<M: Model>(model: &M, history: &HistoryOf<M>, found: &FoundOf<M>) {
     let Some(all) = relaxed(model, history, found, None) else {
         return;
@@ -132,7 +132,7 @@ fn is_smallest<M: Model>(model: &M, history: &HistoryOf<M>, found: &FoundOf<M>) 
     }
 }
 
-/// Both verdicts occur, and brute force agrees with each.
+/// Checks that both verdicts occur, and that brute force agrees with each.
 fn agrees_with_brute_force<M: Model>(model: &M, operation: impl Fn(&mut Rng) -> M::Operation) {
     let cases = crate::support::scaled(1_500) as u32;
     let (right, wrong) = (Cell::new(0), Cell::new(0));

@@ -50,7 +50,7 @@ fn a_map_behind_a_mutex_is_linearizable() {
     check(&map::Map::new(), &history).unwrap();
 }
 
-/// Values wait in it, and who took what is all that shows their order.
+/// Only the thread that took a value shows the order of the values inside.
 #[test]
 fn a_queue_behind_a_mutex_is_linearizable() {
     use queue::Operation::{Dequeue, Enqueue};
@@ -71,7 +71,7 @@ fn a_queue_behind_a_mutex_is_linearizable() {
     check(&model, &history).unwrap();
 }
 
-/// Adds in two steps, between which everybody waits for everybody.
+/// A counter that adds in two steps, between which all threads wait for each other.
 #[test]
 fn a_counter_that_loses_updates_is_found_out() {
     use counter::{Counter, Operation, Output};

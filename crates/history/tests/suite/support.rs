@@ -1,5 +1,5 @@
-//! What all tests use: a generator of numbers, histories with and without an explanation,
-//! and a checker that tries everything.
+//! Helpers of all tests: a generator of numbers, histories with and without an explanation, and a
+//! checker that tries every order.
 
 use corelay_history::{Call, Counterexample, Failure, History, Model, check};
 
@@ -10,7 +10,7 @@ pub(crate) type CallOf<M> = Call<<M as Model>::Operation, <M as Model>::Output>;
 /// A model's counterexamples.
 pub(crate) type FoundOf<M> = Counterexample<<M as Model>::Operation, <M as Model>::Output>;
 
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+/// `n` times the factor in `CORELAY_STRESS` (1 unless set).
 pub(crate) fn scaled(n: usize) -> usize {
     let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
         text.parse::<f64>().expect("CORELAY_STRESS is a number")
@@ -46,7 +46,7 @@ pub(crate) fn history<O, R>(
     history
 }
 
-/// What no order explains, which must be found.
+/// The counterexample of a history that must be refuted.
 #[track_caller]
 pub(crate) fn refuted<M: Model>(model: &M, history: &HistoryOf<M>) -> FoundOf<M> {
     match check(model, history) {
@@ -55,8 +55,8 @@ pub(crate) fn refuted<M: Model>(model: &M, history: &HistoryOf<M>) -> FoundOf<M>
     }
 }
 
-/// A history that has an explanation: `threads` threads call without a pause, each call
-/// taking effect at some moment while it lasts.
+/// A history that has an explanation: `threads` threads call without a pause, and each call takes
+/// effect at some moment while it lasts.
 pub(crate) fn explained<M: Model>(
     model: &M,
     threads: usize,
@@ -108,7 +108,7 @@ pub(crate) fn explained<M: Model>(
     history
 }
 
-/// The same history, with one call replaced.
+/// The same history with one call replaced.
 pub(crate) fn replaced<O: Clone, R: Clone>(
     history: &History<O, R>,
     (thread, index): (usize, usize),
@@ -128,11 +128,12 @@ pub(crate) fn replaced<O: Clone, R: Clone>(
     changed
 }
 
-/// The return of a call that may take effect, with its output, or not at all.
+/// The stamp of a return that is left open: the call may take effect with its output, or not at
+/// all.
 pub(crate) const OPEN: u64 = u64::MAX;
 
-/// Tries every order of the whole history, that objects can be checked by themselves
-/// unknown to it.
+/// Tries every order of the whole history. It does not know that objects can be checked by
+/// themselves.
 pub(crate) fn brute_force<M: Model>(model: &M, history: &HistoryOf<M>) -> bool {
     let calls: Vec<(usize, usize, &CallOf<M>)> = (0..history.threads())
         .flat_map(|t| {
@@ -194,7 +195,8 @@ fn try_all<M: Model>(
     false
 }
 
-/// By the stamps; where they are equal, within a thread and an object.
+/// Whether one call precedes another: by the stamps, and if they are equal, by the order within a
+/// thread and an object.
 fn precedes<M: Model>(
     model: &M,
     (thread_a, index_a, a): (usize, usize, &CallOf<M>),

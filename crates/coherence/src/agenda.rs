@@ -1,7 +1,7 @@
-//! Who goes on when.
+//! The agenda: the order in which threads go on.
 //!
-//! In a step first those go on whose lines arrive (whoever had them has them no more), then the
-//! others, and among equals the one that came first.
+//! In each step, threads whose lines arrive go first (a line's former owner has it no more), then
+//! the others; among equals the one that came first.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Threads by the step at which they go on.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// The first of `steps`.
+    /// The step at the front of `steps`.
     now: u64,
     steps: VecDeque<Step>,
 }
@@ -21,17 +21,17 @@ struct Step {
     others: VecDeque<usize>,
 }
 
-/// Why a thread goes on.
+/// The reason why a thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// Its line is there.
+    /// The line that it waits for has arrived.
     Arrival,
-    /// Its pause is over, or it was woken, or begins.
+    /// The thread's pause is over, it was woken, or it begins.
     Other,
 }
 
 impl Agenda {
-    /// True where nobody would go on before a thread that is entered now.
+    /// Whether a thread that is entered now would be the next to go on.
     pub(crate) fn is_first(&self, clock: u64, why: Why) -> bool {
         let at = clock.saturating_sub(self.now) as usize;
         let mut before = self.steps.iter().take(at);
@@ -41,7 +41,7 @@ impl Agenda {
             })
     }
 
-    /// Enters `thread` for the step `clock`, or this one where that is over.
+    /// Enters `thread` for the step `clock`, or for the present step if that one is over.
     pub(crate) fn enter(&mut self, clock: u64, why: Why, thread: usize) {
         let at = clock.saturating_sub(self.now) as usize;
         if self.steps.len() <= at {
@@ -53,7 +53,7 @@ impl Agenda {
         }
     }
 
-    /// Who is next; none where nobody is ready.
+    /// Takes the next thread; `None` if no thread is ready.
     pub(crate) fn next(&mut self) -> Option<usize> {
         loop {
             let step = self.steps.front_mut()?;
@@ -85,7 +85,7 @@ mod tests {
         assert!(!agenda.is_first(1, Why::Arrival));
         assert_eq!(agenda.next(), Some(4));
         assert!(agenda.is_first(1, Why::Arrival) && !agenda.is_first(1, Why::Other));
-        // A step that is over is now.
+        // A step that is over counts as the present one.
         agenda.enter(0, Why::Other, 5);
         assert_eq!([(); 4].map(|()| agenda.next()), [2, 3, 5, 1].map(Some));
         assert_eq!(agenda.next(), None);

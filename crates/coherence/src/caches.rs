@@ -1,7 +1,7 @@
-//! Who has which line, and what it takes to get it: the coherence counter.
+//! The coherence counter: the caches that have each line, and the cost of getting it.
 //!
-//! Each place has a cache of its own that never runs out of room. A line is in one of four
-//! states there (MESI):
+//! Each place has a cache of its own that never runs out of room. A line is in one of four states
+//! there (MESI):
 //!
 //! | state | other copies | reading | writing |
 //! |---|---|---|---|
@@ -10,12 +10,12 @@
 //! | Shared | perhaps | nothing happens | the others' go: a *claim* |
 //! | Invalid | perhaps | the line *moves* here, all copies become Shared | the line *moves* here, the others' go: where they were Shared, that is a claim too |
 //!
-//! A line moves from the nearest copy; where there is none it comes from memory. A claim is as
-//! far as the farthest copy that has to go.
+//! A line moves from the nearest copy; if there is none it comes from memory. A claim is as far as
+//! the farthest copy that has to go.
 //!
 //! Siblings share their core's caches on most machines. Here each has its own, which changes
-//! nothing beyond the core: a line that one of them has is never fetched from farther than the
-//! other. So what is counted within a core is what passes from sibling to sibling, and costs
+//! nothing beyond the core: a line that one of them has is never fetched from farther away than the
+//! other. So the counts within a core are of lines that pass from sibling to sibling, which costs
 //! next to nothing.
 
 #![forbid(unsafe_code)]
@@ -77,12 +77,12 @@ pub enum State {
     Invalid,
 }
 
-/// What a place has done, to get lines above all. All are counts of events.
+/// The events of a place, above all those by which it gets lines. All fields are counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Lines that came from another cache: within a core, within a socket, across sockets.
     pub moved: [u64; 3],
-    /// Writes for which copies elsewhere had to go, by the distance of the farthest.
+    /// Writes for which copies in other caches had to go, by the distance of the farthest.
     pub claimed: [u64; 3],
     /// Lines that no cache had.
     pub from_memory: u64,
@@ -136,11 +136,11 @@ impl Sub for Counts {
     }
 }
 
-/// A line that some place has, or has had.
+/// The state of a line that some place has, or has had.
 #[derive(Clone, Debug, Default)]
 struct LineState {
     holders: Places,
-    /// There is one holder, and it is Modified or Exclusive.
+    /// Whether there is one holder, which has the line Modified or Exclusive.
     owned: bool,
     modified: bool,
 }
@@ -162,7 +162,7 @@ struct LineState {
 pub struct Caches {
     lines: FxHashMap<usize, LineState>,
     counts: Vec<Counts>,
-    /// By place: those of its core, and of its socket.
+    /// For each place, the places of its core and those of its socket.
     near: Vec<[Places; 2]>,
 }
 
@@ -197,7 +197,7 @@ impl Caches {
         }
     }
 
-    /// True where `place` may read the line, or write it, without anything being counted.
+    /// Whether `place` may read the line, or write it, without any event being counted.
     pub fn has(&self, place: usize, line: usize, to_write: bool) -> bool {
         match self.state(place, line) {
             State::Modified | State::Exclusive => true,
@@ -206,7 +206,7 @@ impl Caches {
         }
     }
 
-    /// `place` reads the line.
+    /// Counts a read of the line by `place`, which then has the line.
     pub fn read(&mut self, place: usize, line: usize) {
         let found = self.lines.entry(line).or_default();
         if found.holders.contains(place) {
@@ -224,7 +224,8 @@ impl Caches {
         found.holders.insert(place);
     }
 
-    /// `place` writes the line, or takes it in order to.
+    /// Counts a write of the line by `place`, or a prefetch for writing; `place` then has the only
+    /// copy.
     pub fn write(&mut self, place: usize, line: usize) {
         let found = self.lines.entry(line).or_default();
         let own = Places::of(place);
@@ -247,12 +248,12 @@ impl Caches {
         };
     }
 
-    /// A thread at `place` sleeps.
+    /// Counts that a thread at `place` sleeps.
     pub(crate) fn count_sleep(&mut self, place: usize) {
         self.counts[place].sleeps += 1;
     }
 
-    /// What each place has done so far.
+    /// The counts of each place so far.
     pub fn counts(&self) -> &[Counts] {
         &self.counts
     }

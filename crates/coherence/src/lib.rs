@@ -1,9 +1,9 @@
 //! A made-up machine that runs real code and counts the cache lines it moves.
 //!
-//! Threads are coroutines on one thread of the process. Whatever they do with shared memory
-//! they tell the machine, by address; it keeps the state of every line in every cache, lets
-//! another thread run where a line has to move, and counts. There are no times: the same
-//! program gives the same counts, whatever computer this runs on.
+//! Threads are coroutines on one thread of the process. They report every access to shared memory
+//! to the machine, by address. The machine keeps the state of every line in every cache, lets
+//! another thread run when a line has to move, and counts. There are no times: the same program
+//! gives the same counts, whatever computer this runs on.
 //!
 //! ```
 //! use corelay_coherence::{Access, Machine, access, counts, pause, restart_counts, run, spawn};
@@ -39,18 +39,18 @@
 //! `--cfg corelay_lines`; `corelay-lines` does that.
 //!
 //! # What is modelled
-//! * **Caches**: one for each hardware thread, without end, MESI; see [`Caches`].
-//! * **Steps.** All places go in lock step. To read what is in one's cache takes no step. A
-//!   line that has to move, a claim, a pause and a yield take one each. A line serves one move
-//!   a step, in the order in which it was asked for.
+//! * **Caches**: one for each hardware thread, of unlimited size, MESI; see [`Caches`].
+//! * **Steps.** All places go in lock step. Reading a line that is in the own cache takes no step.
+//!   A line that has to move, a claim, a pause and a yield take one each. A line serves one move a
+//!   step, in the order of the requests.
 //! * **Waiting for a line.** Loads and read-modify-writes wait for it. Stores and prefetches do
-//!   not, as they do not on a processor with a store buffer: they are seen at once, and what
-//!   their thread does next comes a step later.
+//!   not, as they do not on a processor with a store buffer: they are seen at once, and their
+//!   thread goes on a step later.
 //!
-//! # What is not
-//! Times and bandwidth, the size of caches, prefetchers, speculation, memory nodes, home agents
-//! and directories, weak memory, system calls (a thread that sleeps costs nothing), and all
-//! memory that the machine is not told of.
+//! # What is not modelled
+//! Times and bandwidth, the size of caches, prefetchers, speculation, memory nodes, home agents and
+//! directories, weak memory, system calls (a thread that sleeps costs nothing), and all memory
+//! accesses that are not reported to the machine.
 
 #![deny(unsafe_code)]
 

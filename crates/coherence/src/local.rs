@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-/// A thread-local of the machine's threads, as `std::thread::LocalKey`. Outside of a machine
-/// it is one of the process's thread.
+/// A thread-local of the machine's threads, like `std::thread::LocalKey`. Outside of a machine it
+/// is a thread-local of the process's thread.
 ///
 /// ```
 /// use corelay_coherence::{LocalKey, Machine, run, spawn};
@@ -28,7 +28,7 @@ pub struct LocalKey<T: 'static> {
     init: fn() -> T,
 }
 
-/// The thread-local has been dropped already: its thread ends.
+/// The error of using a thread-local that has been dropped already, because its thread ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError;
 
@@ -49,7 +49,8 @@ struct Local {
     key: usize,
     /// `None` once it has been dropped.
     value: Option<Rc<dyn Any>>,
-    /// It stays until the thread is gone, as one of std's does.
+    /// Whether it stays until the thread is gone, as a thread-local of `std` without a destructor
+    /// does.
     has_no_destructor: bool,
 }
 
@@ -58,7 +59,8 @@ thread_local! {
 }
 
 impl<T: 'static> LocalKey<T> {
-    /// A thread-local that begins as `init` says. For statics: a key is known by its address.
+    /// A thread-local with the initial value `init()`. It must be a static: its address identifies
+    /// it.
     pub const fn new(init: fn() -> T) -> Self {
         Self { init }
     }
@@ -66,7 +68,7 @@ impl<T: 'static> LocalKey<T> {
     /// Runs `f` on this thread's value.
     ///
     /// # Panics
-    /// Where it has been dropped already.
+    /// If the value has been dropped already.
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         match self.try_with(f) {
             Ok(result) => result,
@@ -77,7 +79,7 @@ impl<T: 'static> LocalKey<T> {
     /// Runs `f` on this thread's value.
     ///
     /// # Errors
-    /// Where it has been dropped already.
+    /// If the value has been dropped already.
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let locals = match system::locals() {
             Some(locals) => locals,
@@ -87,7 +89,8 @@ impl<T: 'static> LocalKey<T> {
         let value = match locals.find(key) {
             Some(value) => value?,
             None => {
-                // Not borrowed meanwhile: one thread-local may begin with a look at another.
+                // The list is not borrowed meanwhile: initialising one thread-local may use
+                // another.
                 let value: Rc<dyn Any> = Rc::new((self.init)());
                 locals.0.borrow_mut().push(Local {
                     key,
@@ -109,8 +112,8 @@ impl Locals {
         Some(found.value.clone().ok_or(AccessError))
     }
 
-    /// Drops those that have a destructor, the last that came first, also those that come
-    /// meanwhile.
+    /// Drops the values that have a destructor, the youngest first, including those that are
+    /// created meanwhile.
     pub(crate) fn drop_all(&self) {
         let next = || {
             let mut all = self.0.borrow_mut();
@@ -121,7 +124,7 @@ impl Locals {
             live.find_map(|local| local.value.take())
         };
         while let Some(value) = next() {
-            // Not borrowed: destructors look at other thread-locals.
+            // The list is not borrowed: destructors use other thread-locals.
             drop(value);
         }
     }

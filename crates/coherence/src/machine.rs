@@ -1,11 +1,11 @@
-//! Which hardware threads there are, and how far they are from each other.
+//! The hardware threads of a machine, and their distances.
 
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Sockets, cores of each, hardware threads of each core: written `4x16x2`.
+/// A machine: sockets, cores in each socket and hardware threads in each core. Written `4x16x2`.
 ///
 /// Hardware threads are *places*, numbered as Linux numbers the CPUs of such a machine: first
 /// one of each core, socket by socket, then their siblings in the same order.
@@ -28,14 +28,14 @@ pub struct Machine {
     threads: usize,
 }
 
-/// How far two hardware threads are from each other.
+/// The distance between two hardware threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
-    /// Siblings: threads of one core.
+    /// They are siblings: threads of one core.
     Core,
-    /// Cores of one socket.
+    /// They are on different cores of one socket.
     Socket,
-    /// Sockets.
+    /// They are on different sockets.
     Across,
 }
 
@@ -43,10 +43,10 @@ impl Machine {
     /// The most places that a machine may have.
     pub const MAX_PLACES: usize = 512;
 
-    /// A machine of so many sockets, cores in each of them and hardware threads in each core.
+    /// A machine of so many sockets, cores in each socket and hardware threads in each core.
     ///
     /// # Errors
-    /// Where one of them is 0, or there are more than [`MAX_PLACES`](Self::MAX_PLACES) places.
+    /// If one of the numbers is 0, or there are more than [`MAX_PLACES`](Self::MAX_PLACES) places.
     pub fn new(sockets: usize, cores: usize, threads: usize) -> Result<Self, MachineError> {
         let places = sockets
             .checked_mul(cores)
@@ -61,22 +61,22 @@ impl Machine {
         }
     }
 
-    /// Sockets.
+    /// The number of sockets.
     pub fn sockets(self) -> usize {
         self.sockets
     }
 
-    /// Cores of each socket.
+    /// The number of cores in each socket.
     pub fn cores(self) -> usize {
         self.cores
     }
 
-    /// Hardware threads of each core.
+    /// The number of hardware threads in each core.
     pub fn threads(self) -> usize {
         self.threads
     }
 
-    /// Hardware threads of the machine, 1 to [`MAX_PLACES`](Self::MAX_PLACES).
+    /// The number of hardware threads of the machine, 1 to [`MAX_PLACES`](Self::MAX_PLACES).
     pub fn places(self) -> usize {
         self.sockets * self.cores * self.threads
     }
@@ -117,12 +117,12 @@ impl FromStr for Machine {
     }
 }
 
-/// Why there is no such [`Machine`].
+/// The reason why there is no such [`Machine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineError {
-    /// Not three numbers with an `x` between them.
+    /// The text is not three numbers with an `x` between them.
     Form,
-    /// No hardware thread, or too many.
+    /// There is no hardware thread, or there are too many.
     Places,
 }
 

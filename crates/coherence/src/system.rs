@@ -1,9 +1,9 @@
-//! Threads of the machine, and who runs next.
+//! The machine's threads, and the schedule that decides which one runs next.
 //!
-//! A thread is a coroutine with a clock of its own, in steps. What takes a step advances the
-//! clock; before a thread touches memory that others may touch too, everybody goes on whose
-//! clock is behind its own, in the order of the [agenda](crate::agenda). That is the whole
-//! schedule: nothing in it depends on time, on addresses or on the computer.
+//! A thread is a coroutine with a clock of its own, in steps. Actions that take a step advance the
+//! clock. Before a thread touches memory that others may touch too, every thread goes on whose
+//! clock is behind, in the order of the [agenda](crate::agenda). That is the whole schedule:
+//! nothing in it depends on time, on addresses or on the computer.
 
 use crate::agenda::{Agenda, Why};
 use crate::caches::{Caches, Counts, LINE};
@@ -19,22 +19,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// Bytes of a thread's stack. Memory is taken as it is used.
+/// Bytes of a thread's stack. Memory is allocated as it is used.
 const STACK: usize = 1 << 20;
 
-/// What a thread does with memory.
+/// The kinds of memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads, and needs the value to go on.
+    /// The thread reads, and needs the value to go on.
     Load,
-    /// Writes, and goes on.
+    /// The thread writes, and goes on.
     Store,
-    /// Reads and writes at once, also where it then writes nothing: a processor takes the line
-    /// for writing before it compares.
+    /// The thread reads and writes at once, even if it then writes nothing: a processor takes the
+    /// line for writing before it compares.
     Exchange,
-    /// Will read.
+    /// The thread is going to read.
     PrefetchRead,
-    /// Will write.
+    /// The thread is going to write.
     PrefetchWrite,
 }
 
@@ -52,25 +52,25 @@ type Fibre = Coroutine<(), (), ()>;
 
 struct Processor {
     place: usize,
-    /// In steps.
+    /// The thread's clock, in steps.
     clock: u64,
-    /// It has paused and done nothing since.
+    /// Whether the thread has paused and done nothing since.
     has_paused: bool,
     locals: Rc<Locals>,
-    /// Where it is suspended by. Set by the thread as its first act.
+    /// The handle by which the thread suspends itself. The thread sets it first of all.
     yielder: *const Yielder<(), ()>,
-    /// Not there while it runs, and when it has ended.
+    /// `None` while the thread runs, and after it has ended.
     fibre: Option<Fibre>,
 }
 
 struct System {
     machine: Machine,
-    /// Of the threads that are still to come.
+    /// The places of threads that are still to be spawned.
     places: std::vec::IntoIter<usize>,
     caches: Caches,
-    /// Counts up to the last restart.
+    /// The counts at the last restart.
     before: Vec<Counts>,
-    /// By line: the step from which it can move again.
+    /// For each line, the step from which on it can move again.
     free_at: FxHashMap<usize, u64>,
     processors: Vec<Processor>,
     running: usize,
@@ -95,20 +95,19 @@ fn with<R>(f: impl FnOnce(&mut System) -> R) -> Option<R> {
 /// Runs `main` as the first thread of a machine, and all threads that it spawns, to their ends.
 /// The first thread that `main` spawns takes the first of `places`, and so on; `main` itself
 /// runs at the first one too.
-///
 /// # Panics
-/// With the panic of a thread that nobody joins; where every thread sleeps; inside another machine;
-/// where a place is not of this machine.
+/// With the panic of a thread that nobody joins; if every thread sleeps; inside another machine; if
+/// a place is not of this machine.
 ///
 /// # Safety
 /// All threads of the machine are coroutines of the calling thread, and share the thread-locals of
-/// `std`, which rely on a thread that ends what it has begun. So nothing that the machine runs calls a
-/// function of this crate
+/// `std`. These rely on a thread to end a call before it begins another. So code that the machine
+/// runs calls no function of this crate
 ///
 /// * inside the initialiser or the destructor of such a thread-local;
-/// * inside a call for whose time such a thread-local points to something.
+/// * inside a call during which such a thread-local points to something.
 ///
-/// [`LocalKey`](crate::LocalKey) is each thread's own, and asks for nothing.
+/// [`LocalKey`](crate::LocalKey) is each thread's own, and demands nothing.
 #[allow(unsafe_code)]
 pub unsafe fn run<R: 'static>(
     machine: Machine,
@@ -143,7 +142,7 @@ pub unsafe fn run<R: 'static>(
     let outcome = catch_unwind(AssertUnwindSafe(schedule));
     let system = SYSTEM.with(|current| current.borrow_mut().take());
     if let Err(payload) = outcome {
-        // What is suspended would unwind, and run destructors without a machine.
+        // Dropping it would unwind the suspended threads, and run destructors without a machine.
         std::mem::forget(system);
         resume_unwind(payload);
     }
@@ -157,7 +156,7 @@ pub unsafe fn run<R: 'static>(
     result
 }
 
-/// Runs whoever is ready until nobody is left.
+/// Runs ready threads until none is left.
 fn schedule() {
     while let Some(next) = with(|system| system.ready.next()).flatten() {
         let mut fibre = with(|system| {
@@ -183,7 +182,7 @@ impl System {
         &mut self.processors[self.running]
     }
 
-    /// The step at whose end the line will have moved, if it is asked for now.
+    /// The step at whose end the line will have moved, if it is requested now.
     fn move_by(&mut self, line: usize, clock: u64) -> u64 {
         let free_at = self.free_at.entry(line).or_default();
         *free_at = clock.max(*free_at) + 1;
@@ -191,7 +190,7 @@ impl System {
     }
 }
 
-/// Lets those run whose clocks are behind this thread's.
+/// Lets the threads run whose clocks are behind this thread's.
 fn hand_over(why: Why) {
     let others_first = with(|system| {
         let (running, clock) = (system.running, system.own().clock);
@@ -206,8 +205,8 @@ fn hand_over(why: Why) {
     }
 }
 
-/// Lets those run that this thread has passed in its pauses: call it before anything that
-/// concerns others.
+/// Lets the threads run that this thread has passed in its pauses. Call it before any action that
+/// concerns other threads.
 fn settle() {
     if with(|system| std::mem::take(&mut system.own().has_paused)) == Some(true) {
         hand_over(Why::Other);
@@ -217,13 +216,13 @@ fn settle() {
 #[allow(unsafe_code)]
 fn suspend() {
     let yielder = with(|system| system.own().yielder).expect("a thread runs");
-    // SAFETY: set by the thread that runs, from the coroutine that it is: it lives as long as
-    // that runs.
+    // SAFETY: the running thread has set it, from its own coroutine, and it lives as long as that
+    // runs.
     unsafe { &*yielder }.suspend(());
 }
 
-/// Says that the thread that runs does this with so many bytes. Outside of a machine it is
-/// nothing.
+/// Reports that the running thread accesses `bytes` bytes at `address`. Outside of a machine it
+/// does nothing.
 pub fn access(address: usize, bytes: usize, access: Access) {
     if bytes == 0 {
         return;
@@ -241,11 +240,11 @@ pub fn access(address: usize, bytes: usize, access: Access) {
     }
 }
 
-/// What a thread has to do for its access.
+/// The next action of a thread for its access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,
-    /// To begin again when others have caught up.
+    /// The thread begins again when the others have caught up.
     Settle,
     Wait,
 }
@@ -288,8 +287,7 @@ impl System {
     }
 }
 
-/// Waits a step: what this thread tells the machine next comes after what others tell it
-/// meanwhile.
+/// Waits a step: this thread's next report comes after the reports that others make meanwhile.
 pub fn pause() {
     with(|system| {
         let own = system.own();
@@ -303,7 +301,7 @@ pub fn pause() {
 /// # Panics
 /// Outside of a machine.
 pub fn sleep(key: usize) {
-    // Others do not run before this thread sleeps: what made it sleep is still so.
+    // No other thread runs before this one sleeps, so the reason for its sleep still holds.
     with(|system| {
         let running = system.running;
         system.caches.count_sleep(system.processors[running].place);
@@ -343,8 +341,8 @@ impl System {
 
 type Payload = Box<dyn Any + Send>;
 
-/// What a thread leaves behind. A handle to it may be kept or dropped on any thread of the
-/// process, although nobody but the machine's threads can join.
+/// The shared result of a thread. A handle to it may be kept or dropped on any thread of the
+/// process, although only the machine's threads can join.
 type SharedResult<T> = Arc<ResultCell<T>>;
 
 struct ResultCell<T>(Mutex<Option<Result<T, Payload>>>);
@@ -360,7 +358,7 @@ impl<T> ResultCell<T> {
 }
 
 impl<T> Drop for ResultCell<T> {
-    /// A panic that nobody has heard of is the machine's.
+    /// Passes a panic that nobody has joined on to the machine.
     fn drop(&mut self) {
         if let Some(Err(payload)) = self.take() {
             with(|system| _ = system.unheard.get_or_insert(payload));
@@ -368,16 +366,16 @@ impl<T> Drop for ResultCell<T> {
     }
 }
 
-/// A thread of the machine, as `std::thread::JoinHandle`.
+/// A thread of the machine, like `std::thread::JoinHandle`.
 pub struct Thread<T> {
     outcome: SharedResult<T>,
 }
 
 impl<T> Thread<T> {
-    /// Waits for the thread's end, and for what it returned.
+    /// Waits for the thread's end and returns its result.
     ///
     /// # Errors
-    /// Its panic.
+    /// The thread's panic.
     pub fn join(self) -> Result<T, Payload> {
         loop {
             if let Some(outcome) = self.outcome.take() {
@@ -397,7 +395,7 @@ impl<T> std::fmt::Debug for Thread<T> {
 /// Starts a thread at the next place.
 ///
 /// # Panics
-/// Outside of a machine; where there is no place left.
+/// Outside of a machine; if there is no place left.
 pub fn spawn<T: 'static>(f: impl FnOnce() -> T + 'static) -> Thread<T> {
     let place = with(|system| system.places.next()).expect("only a machine's thread spawns");
     let outcome = start(place.expect("there is a place for each thread"), f);
@@ -434,12 +432,12 @@ fn start<T: 'static>(place: usize, f: impl FnOnce() -> T + 'static) -> SharedRes
     outcome
 }
 
-/// Begins to count anew.
+/// Sets all counts to 0.
 pub fn restart_counts() {
     with(|system| system.before = system.caches.counts().to_vec());
 }
 
-/// What each place has done since the [last restart](restart_counts). Empty outside of a machine.
+/// The counts of each place since the [last restart](restart_counts). Empty outside of a machine.
 pub fn counts() -> Vec<Counts> {
     let counts = with(|system| {
         let now = system.caches.counts().iter();
@@ -480,7 +478,7 @@ mod tests {
             let reader = |number: usize| {
                 let order = Rc::clone(&order);
                 spawn(move || {
-                    // The later they come the lower their number.
+                    // The later threads come, the lower their number.
                     (number..4).for_each(|_| pause());
                     access(0, 8, Access::Load);
                     order.borrow_mut().push(number);
@@ -508,7 +506,7 @@ mod tests {
             };
             let sleepers = [sleeper(1), sleeper(2)];
             for awake in 0..2 {
-                // The others come when the machine is told of something.
+                // The others run when something is reported to the machine.
                 (0..4).for_each(|_| pause());
                 access(0, 1, Access::Load);
                 assert_eq!(order.borrow().len(), awake);
@@ -538,7 +536,7 @@ mod tests {
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"as expected"));
     }
 
-    /// Where it lies does not matter: it is no part of the machine.
+    /// The place of a handle does not matter: it is no part of the machine.
     #[test]
     fn a_handle_may_be_kept_elsewhere() {
         fn is_sent<T: Send + Sync>(handle: T) -> T {

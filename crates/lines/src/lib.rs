@@ -1,4 +1,4 @@
-//! Model: how many cache lines the shipped protocols move for an operation.
+//! A model of how many cache lines the shipped protocols move for an operation.
 //!
 //! Four packages in `shadow/` compile the sources of `corelay-sync`, `corelay-locks`,
 //! `corelay-literature` and `corelay-delegate` a second time, on the facade that counts lines.
@@ -21,17 +21,20 @@
 //!
 //! # What an operation is
 //! All clients add to one 64-bit number, as the workload `fetch-add` with one variable does, and
-//! pause once between two operations; an addition itself takes as long, unless that is set. Each first makes as many as it takes until nothing is
-//! new; then they are counted until all together have made so many for each client. What they
-//! return is checked.
+//! pause once between two operations. An addition itself takes one step too, unless
+//! [`work`](Setup::work) says otherwise. Each client first warms up, until it does nothing for the
+//! first time. Then operations are counted until all clients together have made so many for each
+//! client. The results that they return are checked.
 //!
 //! # When not to use it
-//! To learn how fast something is: there are no times here, see [`corelay_coherence`].
+//! To learn how fast a method is: there are no times here, see [`corelay_coherence`].
 //!
 //! # What is counted
-//! What goes through the facade, by its address: atomics, cells, prefetches, and the records and
-//! answers of delegation's channel, which are plain memory. That is all that two threads hand
-//! to each other for an operation. Not counted is what one thread keeps for itself (a
+//! Accesses that go through the facade, by their address: atomics, cells, prefetches, and the
+//! records and answers of delegation's channel, which are plain memory. That is all that two
+//! threads hand to each other for an operation. Memory that one thread keeps for itself (a client's
+//! callbacks, a trustee's lanes) is not counted, nor is memory that is never written once all
+//! threads know it.
 //! client's callbacks, a trustee's lanes) and what is never written once all threads know it.
 
 #![deny(unsafe_code)]
@@ -42,7 +45,7 @@ mod window;
 pub use corelay_coherence::{Counts, Distance, Machine, MachineError};
 pub use method::{Method, MethodError};
 
-/// A machine and who runs where on it.
+/// A machine and the places of the threads on it.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The machine.
@@ -51,39 +54,39 @@ pub struct Setup {
     pub places: Vec<usize>,
     /// Operations that are counted, for each client; at least 1.
     pub operations: u64,
-    /// Steps that an operation takes itself, where its thread has the number. A line takes one to
-    /// move. In none at all nobody ever finds a lock taken.
+    /// Steps that an operation itself takes on the thread that has the number. A line takes one
+    /// step to move. With 0 steps no client ever finds a lock taken.
     pub work: u64,
 }
 
-/// What was counted. For one operation: see [`per_operation`](Self::per_operation).
+/// The counts of a run. [`per_operation`](Self::per_operation) divides them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// Operations of all clients.
+    /// The number of operations counted, of all clients.
     pub operations: u64,
-    /// What all threads did.
+    /// The events of all threads.
     pub all: Counts,
-    /// What the server did; nothing where there is none.
+    /// The events of the server; all 0 if there is none.
     pub server: Counts,
-    /// Operations of the client that made the fewest, and the most.
+    /// The operations of the client that made the fewest.
     pub fewest: u64,
-    /// See `fewest`.
+    /// The operations of the client that made the most.
     pub most: u64,
 }
 
 impl Count {
-    /// Events for each operation.
+    /// Divides a number of events by the number of operations.
     pub fn per_operation(&self, events: u64) -> f64 {
         events as f64 / self.operations as f64
     }
 }
 
 impl Setup {
-    /// Counts what `method` does.
+    /// Runs `method` and counts its events.
     ///
     /// # Panics
-    /// Where there is no place for a client, or one is not of the machine; where the method
-    /// gives a wrong result.
+    /// If there is no place for a client, if a place is not of the machine, or if the method gives
+    /// a wrong result.
     pub fn count(&self, method: Method) -> Count {
         let clients = self.places.len().saturating_sub(method.servers());
         assert!(clients > 0, "{method} needs a client");
@@ -96,7 +99,7 @@ impl Setup {
             window.result()
         };
         // SAFETY: locks and protocols take their thread-locals from the facade, which are the
-        // machine's; the one of this crate holds a number.
+        // machine's. The one of this crate, `WORK`, only holds a number.
         #[allow(unsafe_code)]
         let (all, window) = unsafe { corelay_coherence::run(machine, places, main) };
         let server = match method.servers() {

@@ -1,30 +1,31 @@
-//! From when to when is counted, and whether the answers were right.
+//! The window of a run in which operations are counted, and the check of the answers.
 
 use corelay_coherence::{Counts, counts, pause, restart_counts};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What the clients of a run have in common. None of it is told to the machine.
+/// The shared state of a run's clients. None of it is reported to the machine.
 ///
-/// Counting begins when all clients together have made the first operations and ends when they
-/// have made as many as are wanted. Meanwhile all of them go on: a lock that is unfair gives some
-/// of them more than others, and may give one of them none.
+/// Counting begins when all clients together have made the first operations, and ends when they
+/// have made as many as are wanted. Meanwhile all of them go on: an unfair lock gives some of them
+/// more than others, and may give one of them none.
 pub(crate) struct Window {
     clients: usize,
-    /// Operations to be counted.
+    /// The number of operations to be counted.
     wanted: u64,
-    /// Operations before that.
+    /// The number of operations before that.
     warm_up: u64,
     done: Cell<u64>,
-    /// By client, all that it has made, and those that were counted.
+    /// The number of operations of each client.
     made: RefCell<Vec<u64>>,
+    /// The same when counting began.
     before: RefCell<Vec<u64>>,
     result: RefCell<Option<(Vec<Counts>, Fair)>>,
-    /// What the object must be in the end.
+    /// The expected value of the object at the end.
     asked: Cell<u64>,
 }
 
-/// How operations went to the clients.
+/// The distribution of operations among the clients: the fewest and the most.
 #[derive(Clone, Copy)]
 pub(crate) struct Fair {
     pub(crate) total: u64,
@@ -50,7 +51,8 @@ impl Window {
         self.clients
     }
 
-    /// `client` asks for an operation now, a step after its last one. False where it need not.
+    /// Pauses a step and asks for another operation of a client. Returns false if no more are
+    /// needed.
     pub(crate) fn ask(&self) -> bool {
         pause();
         let goes_on = self.result.borrow().is_none();
@@ -58,7 +60,7 @@ impl Window {
         goes_on
     }
 
-    /// An operation of `client` is done.
+    /// Notes that an operation of `client` is done.
     pub(crate) fn done(&self, client: usize) {
         self.made.borrow_mut()[client] += 1;
         let done = self.done.get() + 1;
@@ -78,12 +80,12 @@ impl Window {
         }
     }
 
-    /// Everything is over, and the object is `value`.
+    /// Checks the object's `value` after everything is over.
     pub(crate) fn check(&self, value: u64) {
         assert_eq!(value, self.asked.get(), "additions asked for, and made");
     }
 
-    /// What was counted.
+    /// The counts of the window, and the distribution of operations.
     pub(crate) fn result(&self) -> (Vec<Counts>, Fair) {
         self.result
             .take()
@@ -92,7 +94,8 @@ impl Window {
 }
 
 thread_local! {
-    /// Steps that an operation takes. Not captured by it: its size is part of what is counted.
+    /// Steps that an operation takes. The operation does not capture it: its size is part of what
+    /// is counted.
     static WORK: Cell<u64> = const { Cell::new(1) };
 }
 
@@ -101,8 +104,8 @@ pub(crate) fn set_work(steps: u64) {
     WORK.set(steps);
 }
 
-/// What every method does to the number, on the thread that the method has do it. Who comes while
-/// it takes its steps finds it under way.
+/// The operation of every method on the number. The method decides which thread runs it. It takes
+/// its steps, so that others find it under way.
 pub(crate) fn add(number: &mut u64) -> u64 {
     (0..WORK.get()).for_each(|_| pause());
     *number += 1;

@@ -1,4 +1,4 @@
-//! Counts of the shipped sources against those worked out by hand.
+//! Counts of the shipped sources, compared with counts worked out by hand.
 
 use corelay_coherence::{Counts, Distance, Machine, counts, pause, restart_counts, spawn};
 use corelay_literature::Ffwd;
@@ -42,7 +42,7 @@ fn a_ping_pong_moves_two_lines_in_a_round_trip() {
             };
             let shared = Rc::clone(&lines);
             let ping = spawn(move || {
-                // Once without being counted, so that both know both lines.
+                // One uncounted round, so that both threads have both lines.
                 send(&shared, 1);
                 wait(&shared[1], 1);
                 restart_counts();
@@ -185,8 +185,8 @@ fn fifteen_clients_of_ffwd_are_answered_by_two_lines() {
 /// | it is found | the client | 1 | |
 /// | the trustee looks in vain, and takes the line | the trustee | | 1 |
 ///
-/// Where there are more clients the trustee comes back to a line when its client has written
-/// the next call: then that is a claim, and no line moves for it.
+/// If there are more clients, the trustee comes back to a line when its client has written the next
+/// call: then that is a claim, and no line moves for it.
 #[test]
 fn a_lone_call_moves_its_line_four_times_and_three_where_there_are_others() {
     use corelay_lines::{Method, Setup};

@@ -1,4 +1,4 @@
-//! The same counts, whatever the computer does meanwhile.
+//! The counts are the same, whatever else the computer does.
 
 use corelay_lines::{Count, Machine, Method, Setup};
 

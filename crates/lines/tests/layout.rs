@@ -1,6 +1,6 @@
-//! What is counted lies as what is shipped does.
+//! The counted types have the same layout as the shipped ones.
 
-/// Size and alignment of types of both forms.
+/// Compares the size and alignment of both forms of some types.
 macro_rules! same {
     ($($($path:ident)::+ $(<$p:ty>)?),+ $(,)?) => {
         $({
@@ -42,7 +42,7 @@ fn sizes_are_those_that_are_shipped() {
         sync::facade::atomic::AtomicPtr<u8>,
         sync::facade::cell::UnsafeCell<[u64; 6]>,
         sync::facade::Shadow,
-        // Another way to sleep stands beside the word here, inside the padding.
+        // Another means of sleeping stands beside the word here, inside the padding.
         PaddedFutex,
         sync::wait::Sleeper,
         sync::wait::Token,
@@ -58,7 +58,7 @@ fn sizes_are_those_that_are_shipped() {
     );
 }
 
-/// What lies behind the handles: the channel with its rings, and the lines of a pair.
+/// The memory behind the handles: the channel with its rings, and the lines of a pair.
 #[test]
 fn what_a_pair_takes_is_what_is_shipped() {
     macro_rules! footprints {

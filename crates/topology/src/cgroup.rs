@@ -1,12 +1,12 @@
-//! What the control group grants: a cpuset, and a quota of CPU time.
+//! The limits of this process's control group: a cpuset, and a quota of CPU time.
 //!
 //! Version 2 has one hierarchy (`cpu.max`, `cpuset.cpus.effective`), version 1 one for each
-//! controller (`cpu.cfs_quota_us`, `cpuset.effective_cpus`), and a hybrid host has both. A
-//! quota counts in every ancestor, so the smallest on the way to the root is the one that
-//! matters.
+//! controller (`cpu.cfs_quota_us`, `cpuset.effective_cpus`), and a hybrid host has both. A quota
+//! counts in every ancestor, so the smallest one on the way to the root matters.
 //!
-//! `proc/self/cgroup` gives the path within a hierarchy as the *cgroup namespace* sees it,
-//! `proc/self/mountinfo` which part of the hierarchy is mounted where. In a container the
+//! `proc/self/cgroup` gives the path within a hierarchy as the *cgroup namespace* sees it;
+//! `proc/self/mountinfo` says which part of the hierarchy is mounted where. In a container the two
+//! may not fit; then the mount point itself is the best guess.
 //! two may not fit; then the mount point itself is the best we can see.
 
 use crate::sysfs::{Fault, Notes, Tree};
@@ -18,13 +18,13 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ControlGroup {
-    /// The tightest limit of CPU time, where there is one.
+    /// The tightest limit of CPU time, if there is one.
     pub quota: Option<Quota>,
-    /// The CPUs that the group may use, where it says so.
+    /// The CPUs that the group may use, if it says so.
     pub cpuset: Option<CpuSet>,
 }
 
-/// So much CPU time in each period; when it is used up, all threads stop until the next.
+/// A quota of CPU time per period. When it is used up, all threads stop until the next period.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Quota {
@@ -44,7 +44,7 @@ impl Quota {
 }
 
 impl fmt::Display for Quota {
-    /// For instance `1.5 CPUs`: at most two decimals.
+    /// Formats the quota, for instance `1.5 CPUs`: at most two decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} CPUs", render::rounded(self.cpus()))
     }
@@ -64,7 +64,8 @@ struct Membership<'a> {
 }
 
 impl Membership<'_> {
-    /// Version 2 has all controllers that version 1 has not taken.
+    /// Whether the group limits `controller`. Version 2 has all controllers that version 1 has not
+    /// taken.
     fn has(&self, controller: &str) -> bool {
         self.version == Version::V2 || self.controllers.split(',').any(|name| name == controller)
     }
@@ -74,9 +75,9 @@ impl Membership<'_> {
 struct Mount {
     version: Version,
     options: String,
-    /// Which folder of the hierarchy is mounted.
+    /// The folder of the hierarchy that is mounted.
     root: String,
-    /// Where, without the leading slash.
+    /// The mount point, without the leading slash.
     point: String,
 }
 
@@ -121,7 +122,7 @@ pub(crate) fn read(tree: &Tree, notes: &mut Notes) -> ControlGroup {
     group
 }
 
-/// `4:cpu,cpuacct:/path`, or `0::/path` for version 2.
+/// Parses `4:cpu,cpuacct:/path`, or `0::/path` for version 2.
 fn membership(line: &str) -> Option<Membership<'_>> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -137,7 +138,7 @@ fn membership(line: &str) -> Option<Membership<'_>> {
     })
 }
 
-/// `36 35 98:0 /root /point rw,… [more…] - cgroup2 source rw,options` (proc(5)).
+/// Parses lines like `36 35 98:0 /root /point rw,… [more…] - cgroup2 source rw,options` (proc(5)).
 fn mounts(text: &str) -> Vec<Mount> {
     let mount = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
@@ -161,7 +162,7 @@ fn mounts(text: &str) -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
 
-/// Spaces in paths are written `\040`, and so on.
+/// Replaces escapes in a path: a space is written `\040`, and so on.
 fn unescape(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut plain: Vec<u8> = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -206,7 +207,7 @@ fn folders(
         })
         .collect();
     if candidates.is_empty() {
-        // Without mountinfo, the places where systemd puts them.
+        // Without mountinfo, the folders where systemd mounts them.
         let points = match membership.version {
             Version::V2 => vec![
                 "sys/fs/cgroup/unified".to_owned(),
@@ -224,7 +225,7 @@ fn folders(
         );
         candidates.retain(|(point, _)| tree.is_folder(point));
     }
-    // Several mounts of one hierarchy: one in which our group can be seen.
+    // If a hierarchy is mounted several times, a mount in which this group can be seen.
     let visible = |(point, below): &&(PathBuf, Option<&Path>)| {
         below.is_some_and(|below| is_plain(below) && tree.is_folder(point.join(below)))
     };
@@ -239,7 +240,7 @@ fn folders(
         .collect()
 }
 
-/// A group outside the namespace's root is shown as `/../…`.
+/// Whether the path is inside the namespace's root; a group outside is shown as `/../…`.
 fn is_plain(path: &Path) -> bool {
     path.components()
         .all(|part| matches!(part, Component::Normal(_)))
@@ -297,7 +298,7 @@ fn number(text: &str) -> Result<u64, Fault> {
     text.parse().map_err(|_| Fault::Garbage)
 }
 
-/// The cpuset in one folder; `None` where the controller is not enabled for it.
+/// The cpuset in one folder; `None` if the controller is not enabled for it.
 fn cpuset(tree: &Tree, folder: &Path, version: Version, notes: &mut Notes) -> Option<CpuSet> {
     let names: &[&str] = match version {
         Version::V2 => &["cpuset.cpus.effective"],

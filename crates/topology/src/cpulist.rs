@@ -7,11 +7,11 @@
 
 use std::fmt;
 
-/// CPU numbers lie in `0..MAX_CPUS`. The largest kernel configuration known (x86-64 with
-/// `MAXSMP`) has 8,192; the bound keeps a garbage file from asking for gigabytes.
+/// The bound of CPU numbers, which lie in `0..MAX_CPUS`. The largest kernel configuration known
+/// (x86-64 with `MAXSMP`) has 8,192; the bound keeps a garbage file from asking for gigabytes.
 pub const MAX_CPUS: usize = 1 << 16;
 
-/// Why a text is no list of CPUs.
+/// The reason why a text is no list of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CpuListError {
@@ -89,7 +89,7 @@ fn number(digits: &str, item: &str) -> Result<usize, CpuListError> {
     }
 }
 
-/// An item as an error quotes it: garbage may be long.
+/// An item, shortened for an error message: garbage may be long.
 fn shown(item: &str) -> String {
     const LONGEST: usize = 24;
     if item.chars().count() <= LONGEST {

@@ -31,7 +31,7 @@ impl CpuSet {
         Self { words: Vec::new() }
     }
 
-    /// Adds a CPU; false if it was a member already.
+    /// Adds a CPU. Returns false if it was a member already.
     ///
     /// # Panics
     ///
@@ -42,7 +42,7 @@ impl CpuSet {
         added
     }
 
-    /// Removes a CPU; false if it was no member.
+    /// Removes a CPU. Returns false if it was no member.
     pub fn remove(&mut self, cpu: usize) -> bool {
         let removed = self.contains(cpu);
         if removed {
@@ -52,14 +52,14 @@ impl CpuSet {
         removed
     }
 
-    /// True if `cpu` is a member.
+    /// Whether `cpu` is a member.
     pub fn contains(&self, cpu: usize) -> bool {
         self.words
             .get(cpu / 64)
             .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.words
             .iter()
@@ -67,7 +67,7 @@ impl CpuSet {
             .sum()
     }
 
-    /// True if there are no members.
+    /// Whether the set has no members.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -123,7 +123,7 @@ impl CpuSet {
         Self::from_words(words)
     }
 
-    /// True if every member is also one of `other`.
+    /// Whether every member is also one of `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.difference(other).is_empty()
     }

@@ -1,4 +1,4 @@
-//! What machine this is, as far as it explains figures.
+//! The facts about a machine that help to explain figures.
 
 use crate::sysfs::{Notes, Tree};
 use std::path::Path;
@@ -19,14 +19,14 @@ pub struct Facts {
     pub arch: &'static str,
     /// Kernel release.
     pub kernel: Option<String>,
-    /// Hypervisor, where one is seen; `unknown` where only its presence is. Outside x86 a
-    /// hypervisor may go unseen.
+    /// The hypervisor, if one is detected; `unknown` if only its presence is. Outside x86 a
+    /// hypervisor may go undetected.
     pub hypervisor: Option<String>,
     /// The kernel's clock source in use, such as `tsc`.
     pub clock_source: Option<String>,
-    /// The clock sources it could use.
+    /// The clock sources that the kernel could use.
     pub clock_sources: Vec<String>,
-    /// What could not be read: one sentence each.
+    /// The facts that could not be read: one sentence each.
     pub unavailable: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Facts {
     /// The facts of this machine.
     pub fn current() -> Self {
         let mut facts = Self::read("/");
-        // The processor's own word is better than what the files let us guess.
+        // The processor's own answer is better than a guess from the files.
         facts.hypervisor = hypervisor_by_cpuid().or(facts.hypervisor);
         facts
     }
@@ -104,7 +104,7 @@ fn model(cpuinfo: &str) -> Option<String> {
     named.map(str::to_owned).or_else(arm)
 }
 
-/// The board's name, where the processor has none.
+/// The board's name, for processors without one.
 fn board(tree: &Tree) -> Option<String> {
     let text = tree.text("sys/firmware/devicetree/base/model").ok()?;
     let text = text.trim_end_matches('\0').trim();
@@ -132,8 +132,8 @@ fn hypervisor(tree: &Tree, cpuinfo: &str) -> Option<String> {
     })
 }
 
-/// Makers of firmware that real machines do not have. Only x86 has a flag for hypervisors;
-/// elsewhere this is what is left.
+/// Makers of firmware that real machines do not have. Only x86 has a flag for hypervisors; on other
+/// architectures this is the only hint.
 const VIRTUAL_VENDORS: [&str; 6] = [
     "QEMU",
     "KVM",
@@ -143,8 +143,8 @@ const VIRTUAL_VENDORS: [&str; 6] = [
     "Apple Virtualization",
 ];
 
-/// Leaf 0x4000_0000 holds the hypervisor's signature, where bit 31 of leaf 1 says that
-/// there is one (the convention that all of them follow).
+/// The hypervisor that CPUID names. Leaf 0x4000_0000 has its signature, if bit 31 of leaf 1 says
+/// that there is one (all of them follow this convention).
 #[cfg(target_arch = "x86_64")]
 fn hypervisor_by_cpuid() -> Option<String> {
     use std::arch::x86_64::__cpuid;

@@ -37,9 +37,9 @@
 //!   stated assumption, noted in [`Topology::unavailable`] with the CPUs it concerns; at
 //!   the least there is one CPU. (Asking for things that are not there, such as
 //!   [`Placement::pin_current_thread`] of a thread beyond the last, does panic.)
-//! * **Nothing silent.** A thread that is not pinned is [`Pinning::Unpinned`], a CPU that
-//!   cannot be had a [`PinError`] that names it; shared CPUs, SMT siblings, cores of
-//!   different speed and quotas are in [`Placement::notes`].
+//! * **Nothing silent.** A thread that is not pinned is [`Pinning::Unpinned`]. A CPU that cannot be
+//!   used is a [`PinError`] that names it. Shared CPUs, SMT siblings, cores of different speed and
+//!   quotas are in [`Placement::notes`].
 //! * **A snapshot.** CPUs that go offline later, and masks that change, are not noticed. The
 //!   same files give the same topology and the same placement.
 //! * **Any numbering.** Holes, CPUs switched off and more than 1,024 CPUs are ordinary;

@@ -4,7 +4,7 @@ use crate::cpulist::{self, CpuListError, MAX_CPUS};
 use std::fmt;
 use std::str::FromStr;
 
-/// In which order threads take the CPUs of a [`Topology`](crate::Topology).
+/// The order in which threads take the CPUs of a [`Topology`](crate::Topology).
 ///
 /// Written as on a command line:
 ///
@@ -33,13 +33,13 @@ pub enum Order {
     /// so on.
     #[default]
     CoresFirst,
-    /// As few NUMA nodes as needed: the node with the most usable cores (of equals the
-    /// lowest number), first without SMT siblings, then with them; then the node nearest
-    /// to it in the same way, and so on.
+    /// The fewest NUMA nodes that suffice. It starts at the node with the most usable cores (the
+    /// lowest number if several have), first without SMT siblings, then with them; then it takes
+    /// the nearest node in the same way, and so on.
     FillNode,
     /// One CPU from each package in turn, cores before siblings.
     Sockets,
-    /// These CPUs in this order; a CPU may occur more than once.
+    /// The listed CPUs in this order; a CPU may occur more than once.
     Explicit(Vec<usize>),
 }
 
@@ -69,7 +69,7 @@ impl FromStr for Order {
             "cores-first" => Ok(Self::CoresFirst),
             "fill-node" => Ok(Self::FillNode),
             "sockets" => Ok(Self::Sockets),
-            // A word is a misspelt name; anything else is a list gone wrong.
+            // A word is a misspelt name; anything else is a malformed list.
             word if word.starts_with(char::is_alphabetic) => {
                 Err(OrderError::UnknownName(word.to_owned()))
             }
@@ -94,7 +94,7 @@ fn explicit(list: &str) -> Result<Vec<usize>, CpuListError> {
     }
 }
 
-/// Why a text is no [`Order`].
+/// The reason why a text is no [`Order`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OrderError {

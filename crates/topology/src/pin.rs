@@ -1,4 +1,4 @@
-//! Pinning a thread to a CPU, and letting it go again.
+//! Pinning a thread to a CPU, and undoing it.
 
 use crate::{
     CpuSet, affinity, affinity::process_affinity, affinity::set_affinity, cpulist::MAX_CPUS,
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
-/// Why a thread could not be pinned, and to which CPU.
+/// The error of pinning a thread, with the CPU.
 ///
 /// ```
 /// let error = corelay_topology::pin_current_thread(65_535).unwrap_err();
@@ -48,7 +48,7 @@ impl std::error::Error for PinError {
     }
 }
 
-/// What became of a thread that asked for its place: pinned, or knowingly not.
+/// The state of a thread after placing it: pinned, or left unpinned on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "whether a thread is pinned belongs in the report"]
 pub enum Pinning {
@@ -74,8 +74,8 @@ impl fmt::Display for Pinning {
 ///
 /// # Errors
 ///
-/// The CPU does not exist, is offline or is not permitted; the system cannot pin. The
-/// thread is then where it was.
+/// If the CPU does not exist, is offline or is not permitted, or if the system cannot pin. The
+/// thread then stays where it was.
 ///
 /// ```
 /// # if cfg!(target_os = "linux") {
@@ -88,7 +88,7 @@ impl fmt::Display for Pinning {
 /// # Ok::<(), corelay_topology::PinError>(())
 /// ```
 pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
-    // Remembered before the first thread narrows its own mask.
+    // The process's CPUs are read before a thread first narrows its own mask.
     process_affinity();
     let pinned = if cpu < MAX_CPUS {
         set_affinity(&CpuSet::from_iter([cpu]))
@@ -104,20 +104,20 @@ pub fn pin_current_thread(cpu: usize) -> Result<(), PinError> {
 
 static BEYOND: AtomicBool = AtomicBool::new(false);
 
-/// True where a thread has been [pinned](pin_current_thread) to a CPU that [`process_affinity`] does not
-/// know: it was first asked on a thread that its program had pinned.
+/// Whether a thread has been [pinned](pin_current_thread) to a CPU that [`process_affinity`] does
+/// not know. That happens if the latter was first called on a thread that its program had pinned.
 pub fn is_pinned_beyond() -> bool {
     // Relaxed: a hint.
     BEYOND.load(Ordering::Relaxed)
 }
 
-/// Lets the calling thread run on these CPUs only, for good. Threads and programs started later
-/// from this one inherit that.
+/// Restricts the calling thread to these CPUs, for good. Threads and programs that it starts later
+/// inherit that.
 ///
 /// # Errors
 ///
-/// None of the CPUs exists, is online and permitted; the system has no such limit. The thread
-/// may then run where it might.
+/// If none of the CPUs exists, is online and permitted, or if the system has no such limit. The
+/// thread may then run where it could before.
 ///
 /// ```
 /// # if cfg!(target_os = "linux") {
@@ -130,12 +130,12 @@ pub fn is_pinned_beyond() -> bool {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn confine_current_thread(cpus: &CpuSet) -> io::Result<()> {
-    // Remembered before the first thread narrows its own mask.
+    // The process's CPUs are read before a thread first narrows its own mask.
     process_affinity();
     set_affinity(cpus)
 }
 
-/// Keeps the thread that made it on one CPU, and gives back its former affinity when dropped.
+/// A guard that keeps its thread on one CPU, and restores the former affinity when dropped.
 ///
 /// ```
 /// # if cfg!(target_os = "linux") {
@@ -155,7 +155,7 @@ pub fn confine_current_thread(cpus: &CpuSet) -> io::Result<()> {
 pub struct PinGuard {
     cpu: usize,
     before: CpuSet,
-    /// Dropping it elsewhere would restore the wrong thread: neither `Send` nor `Sync`.
+    /// Dropping the guard elsewhere would restore the wrong thread: neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
 
@@ -164,8 +164,8 @@ impl PinGuard {
     ///
     /// # Errors
     ///
-    /// As [`pin_current_thread`]; also where the present affinity cannot be read, since it
-    /// could not be given back.
+    /// As [`pin_current_thread`]; also if the present affinity cannot be read, since it could not
+    /// be restored.
     pub fn pin(cpu: usize) -> Result<Self, PinError> {
         let before = affinity().map_err(|source| PinError { cpu, source })?;
         pin_current_thread(cpu)?;

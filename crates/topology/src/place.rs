@@ -1,7 +1,7 @@
-//! Which thread goes where: the orders of placement on a topology.
+//! Placement: the CPU of each thread, by the orders on a topology.
 //!
-//! An order is a sequence of CPUs; threads take them in turn, servers first, and start
-//! again when there are more threads than CPUs. The sequences follow the sources' prose:
+//! An order is a sequence of CPUs. Threads take them in turn, servers first, and start again if
+//! there are more threads than CPUs. The sequences follow the sources' prose:
 //!
 //! * *fill-node*: "limit the experiment to 1 NUMA node with no hyper threading. If more
 //!   \[CPUs\] are needed, then 1 NUMA node with hyperthreading is used. If still more are
@@ -33,7 +33,7 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// An explicit list that is empty or names CPUs that are not usable.
+    /// If an explicit list is empty or names CPUs that are not usable.
     pub fn place(
         &self,
         order: &Order,
@@ -98,7 +98,8 @@ impl Topology {
         Ok(cpus)
     }
 
-    /// Cores before siblings, fast before slow, neighbours together.
+    /// The sort key of [`Order::CoresFirst`]: cores before siblings, fast before slow, neighbours
+    /// together.
     fn cores_first_key(&self, cpu: &Cpu) -> impl Ord + use<> {
         // Groups and cores go by their first usable CPU, as their numbers are not always
         // in step with it.

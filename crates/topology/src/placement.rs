@@ -1,4 +1,4 @@
-//! A CPU for each thread, and what to know about it.
+//! A placement: a CPU for each thread, with notes about it.
 
 use crate::cpulist::write_runs;
 use crate::{CpuSet, Order, PinError, Pinning, pin_current_thread};
@@ -6,8 +6,8 @@ use std::fmt;
 
 /// A CPU for each thread, servers first.
 ///
-/// Threads are numbered from 0: first the servers, then the clients. Where there are more
-/// threads than CPUs the order starts again, and [`notes`](Self::notes) says so.
+/// Threads are numbered from 0: first the servers, then the clients. If there are more threads than
+/// CPUs the order starts again, and [`notes`](Self::notes) says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     pub(crate) order: Order,
@@ -17,7 +17,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The order it was made by.
+    /// The order that the placement was made by.
     pub fn order(&self) -> &Order {
         &self.order
     }
@@ -37,21 +37,21 @@ impl Placement {
         &self.cpus[self.servers..]
     }
 
-    /// How many threads share their CPU with a thread of a lower number.
+    /// The number of threads that share their CPU with a thread of a lower number.
     pub fn shared(&self) -> usize {
         let pinned = self.cpus.iter().flatten();
         let distinct: CpuSet = pinned.clone().copied().collect();
         pinned.count() - distinct.len()
     }
 
-    /// What a reader of figures must know about this placement, one sentence each: threads
-    /// not pinned, CPUs or cores shared, cores of different speed, a quota exceeded, an
-    /// order that this machine cannot show.
+    /// Remarks that a reader of figures must know about this placement, one sentence each: threads
+    /// not pinned, CPUs or cores shared, cores of different speed, a quota exceeded, an order that
+    /// this machine cannot show.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Puts the calling thread where this placement wants the thread of that number.
+    /// Pins the calling thread to the CPU that this placement gives to thread number `thread`.
     ///
     /// ```
     /// # if cfg!(target_os = "linux") {
@@ -85,7 +85,7 @@ impl Placement {
 }
 
 impl fmt::Display for Placement {
-    /// For instance `servers on 0,14; clients on 1,15,2`.
+    /// Formats the placement, for instance `servers on 0,14; clients on 1,15,2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.order == Order::None {
             return f.write_str("not pinned");
@@ -107,15 +107,15 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Why an order cannot be followed here.
+/// The reason why an order cannot be followed here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlaceError {
     /// An explicit list names CPUs that this process may not use.
     NotUsable {
-        /// Those CPUs, ascending.
+        /// The CPUs that may not be used, ascending.
         cpus: Vec<usize>,
-        /// The CPUs it may use.
+        /// The CPUs that the process may use.
         usable: CpuSet,
     },
     /// An explicit list is empty.

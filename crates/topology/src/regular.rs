@@ -1,12 +1,12 @@
-//! Machines that are made up: all sockets alike, all cores alike.
+//! Made-up machines: all sockets alike, all cores alike.
 
 use crate::{ControlGroup, Core, Cpu, CpuSet, Node, Package, Topology};
 
 impl Topology {
-    /// A machine of so many packages, cores in each of them and hardware threads in each core,
-    /// every one at least 1. CPUs are numbered as Linux numbers them there: first one of each
-    /// core, package by package, then their siblings in the same order. A package is a node;
-    /// of caches nothing is known.
+    /// A made-up machine of so many packages, cores in each package and hardware threads in each
+    /// core. Each number is at least 1. CPUs are numbered as Linux would: first one of each core,
+    /// package by package, then their siblings in the same order. A package is a node; caches are
+    /// unknown.
     ///
     /// ```
     /// use corelay_topology::{Order, Topology};
@@ -18,7 +18,7 @@ impl Topology {
     /// ```
     ///
     /// # Panics
-    /// Where one of them is 0.
+    /// If one of the numbers is 0.
     pub fn regular(packages: usize, cores: usize, threads: usize) -> Self {
         assert!(
             packages * cores * threads > 0,

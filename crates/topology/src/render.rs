@@ -292,7 +292,7 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The first two and the last of many.
+/// The first two items and the last, if there are many.
 fn shortened(items: &[String], between: &str) -> String {
     match items {
         [first, second, _, .., last] if items.len() > 4 => {
@@ -302,7 +302,7 @@ fn shortened(items: &[String], between: &str) -> String {
     }
 }
 
-/// `48 KiB`, `19.25 MiB`.
+/// Formats a size, such as `48 KiB` or `19.25 MiB`.
 fn bytes(bytes: u64) -> String {
     let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.into_iter().find(|&(_, size)| bytes >= size) {
@@ -311,7 +311,7 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// At most two decimals, none where they are zero.
+/// Formats a number with at most two decimals, and none if they are zero.
 pub(crate) fn rounded(figure: f64) -> String {
     let text = format!("{figure:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

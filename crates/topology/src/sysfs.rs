@@ -8,17 +8,17 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// No file here needs more (`/proc/cpuinfo` of 2,048 CPUs has about 3 MiB); a device or an
-/// endless file in a garbage tree must not fill the memory.
+/// The most bytes that are read of a file. No file here needs more (`/proc/cpuinfo` of 2,048 CPUs
+/// has about 3 MiB); a device or an endless file in a garbage tree must not fill the memory.
 const LARGEST_FILE: u64 = 8 << 20;
 
-/// A root below which files are read. Paths given to it have no leading slash.
+/// A root below which files are read. Paths below it have no leading slash.
 #[derive(Debug)]
 pub(crate) struct Tree {
     root: PathBuf,
 }
 
-/// Why a file gave no value.
+/// The reason why a file gave no value.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Missing,
@@ -58,12 +58,12 @@ impl Tree {
         })
     }
 
-    /// The value that a whole file spells.
+    /// Reads a whole file and parses it as one value.
     pub(crate) fn value<T: FromStr>(&self, path: impl AsRef<Path>) -> Result<T, Fault> {
         self.text(path)?.parse().map_err(|_| Fault::Garbage)
     }
 
-    /// The numbers N of the entries `prefixN` of a folder, ascending; none without the folder.
+    /// The numbers N of the entries `prefixN` of a folder, ascending; empty if there is no folder.
     pub(crate) fn numbered(&self, folder: &str, prefix: &str) -> Vec<usize> {
         let Ok(entries) = std::fs::read_dir(self.root.join(folder)) else {
             return Vec::new();

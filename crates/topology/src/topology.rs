@@ -1,4 +1,4 @@
-//! What was found: CPUs, cores, packages, nodes and caches, and how they belong together.
+//! A machine as it was found: its CPUs, cores, packages, nodes and caches.
 
 use crate::{ControlGroup, CpuSet};
 
@@ -10,16 +10,16 @@ pub struct Cpu {
     pub id: usize,
     /// Index into [`Topology::cores`].
     pub core: usize,
-    /// Which of its core's usable CPUs this is, in ascending order: 0 for the first, 1 for
-    /// its SMT sibling.
+    /// The index of this CPU among its core's usable CPUs, in ascending order: 0 for the first, 1
+    /// for its SMT sibling.
     pub smt: usize,
     /// The kernel's number of its package (socket).
     pub package: usize,
     /// The kernel's number of its NUMA node.
     pub node: usize,
-    /// How fast its kind of core is: 0 for the fastest kind here, 1 for the next.
+    /// The speed tier of its kind of core: 0 for the fastest kind here, 1 for the next.
     pub tier: usize,
-    /// Index into [`Topology::caches`] of its last-level cache, where caches are known.
+    /// Index into [`Topology::caches`] of its last-level cache, if caches are known.
     pub last_level: Option<usize>,
 }
 
@@ -27,13 +27,13 @@ pub struct Cpu {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Core {
-    /// Its usable CPUs: one, or SMT siblings.
+    /// The core's usable CPUs: one, or SMT siblings.
     pub cpus: CpuSet,
     /// The kernel's number of its package.
     pub package: usize,
     /// The kernel's number of its NUMA node.
     pub node: usize,
-    /// As [`Cpu::tier`].
+    /// The core's speed tier: see [`Cpu::tier`].
     pub tier: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct Core {
 pub struct Package {
     /// The kernel's number.
     pub id: usize,
-    /// Its usable CPUs.
+    /// The package's usable CPUs.
     pub cpus: CpuSet,
 }
 
@@ -53,31 +53,31 @@ pub struct Package {
 pub struct Node {
     /// The kernel's number.
     pub id: usize,
-    /// Its usable CPUs.
+    /// The node's usable CPUs.
     pub cpus: CpuSet,
-    /// Distance to every node, also those without usable CPUs, as (number, distance); 10 is
-    /// a node's own memory (ACPI SLIT). Empty where unknown.
+    /// The distance to every node, including those without usable CPUs, as (number, distance); 10
+    /// is a node's own memory (ACPI SLIT). Empty if unknown.
     pub distances: Vec<(usize, u32)>,
 }
 
-/// What a cache holds.
+/// The kind of a cache's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CacheKind {
     /// Data only.
     Data,
     /// Instructions only.
     Instruction,
-    /// Both.
+    /// Data and instructions.
     Unified,
 }
 
-/// One cache, shared by some usable CPU.
+/// One cache, used by at least one usable CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cache {
     /// 1, 2, 3, …
     pub level: u32,
-    /// What it holds.
+    /// The kind of its content.
     pub kind: CacheKind,
     /// Size in bytes, where known.
     pub bytes: Option<u64>,
@@ -85,7 +85,7 @@ pub struct Cache {
     pub line_bytes: Option<u32>,
     /// The usable CPUs that share it.
     pub cpus: CpuSet,
-    /// How many online CPUs share it, usable or not.
+    /// The number of online CPUs that share it, usable or not.
     pub sharers: usize,
 }
 
@@ -95,20 +95,20 @@ pub struct Cache {
 pub struct CacheLevel {
     /// 1, 2, 3, …
     pub level: u32,
-    /// What it holds.
+    /// The kind of their content.
     pub kind: CacheKind,
     /// Size of one instance in bytes, where known.
     pub bytes: Option<u64>,
-    /// Online CPUs that share one instance, usable or not.
+    /// The number of online CPUs that share one instance, usable or not.
     pub sharers: usize,
-    /// How many such caches the usable CPUs have.
+    /// The number of such caches that the usable CPUs have.
     pub instances: usize,
 }
 
 /// The part of a machine that this process may use.
 ///
-/// Never empty: where nothing can be read it is one CPU, and [`unavailable`](Self::unavailable)
-/// says what is missing. [`Display`](std::fmt::Display) draws it.
+/// Never empty: if nothing can be read it is one CPU, and [`unavailable`](Self::unavailable) says
+/// what is missing. [`Display`](std::fmt::Display) draws it.
 ///
 /// ```
 /// let machine = corelay_topology::Topology::current();
@@ -173,7 +173,7 @@ impl Topology {
         &self.caches
     }
 
-    /// What the control group grants.
+    /// The limits of the control group.
     pub fn control_group(&self) -> &ControlGroup {
         &self.control_group
     }
@@ -184,10 +184,11 @@ impl Topology {
         self.control_group.quota.as_ref().map(|quota| quota.cpus())
     }
 
-    /// How many threads can run at the same time all the time: the usable CPUs, or the
-    /// whole CPUs of the quota if they are fewer. At least 1.
+    /// The number of threads that can always run at the same time: the usable CPUs, or the whole
+    /// CPUs of the quota if they are fewer. At least 1.
     pub fn parallelism(&self) -> usize {
-        // Saturates; a quota below one CPU still lets one thread run some of the time.
+        // The conversion saturates; a quota below one CPU still lets one thread run some of the
+        // time.
         let quota = self.quota_cpus().map_or(usize::MAX, |cpus| cpus as usize);
         self.cpus.len().min(quota).max(1)
     }
@@ -213,8 +214,8 @@ impl Topology {
         self.cpu(cpu)?.last_level.map(|index| &self.caches[index])
     }
 
-    /// The distance between two NUMA nodes, `from` having usable CPUs; 10 is a node's own
-    /// memory.
+    /// The distance between two NUMA nodes; 10 is a node's own memory. `from` must have usable
+    /// CPUs.
     pub fn distance(&self, from: usize, to: usize) -> Option<u32> {
         let node = self.nodes.iter().find(|node| node.id == from)?;
         node.distances
@@ -223,12 +224,12 @@ impl Topology {
             .map(|&(_, distance)| distance)
     }
 
-    /// True if some core has more than one usable CPU.
+    /// Whether some core has more than one usable CPU.
     pub fn has_smt(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.smt > 0)
     }
 
-    /// True if there are cores of different speed.
+    /// Whether there are cores of different speed.
     pub fn is_hybrid(&self) -> bool {
         self.cpus.iter().any(|cpu| cpu.tier > 0)
     }
@@ -272,7 +273,8 @@ impl Topology {
         levels
     }
 
-    /// What could not be read and what was assumed instead: one sentence each.
+    /// Descriptions of everything that could not be read, and of the assumption made instead: one
+    /// sentence each.
     pub fn unavailable(&self) -> &[String] {
         &self.unavailable
     }

@@ -1,4 +1,4 @@
-//! A number that everybody adds to.
+//! A number to which all clients add by an atomic instruction.
 
 use super::clients;
 use crate::window::Window;

@@ -1,4 +1,4 @@
-//! A number behind the protocols of the papers.
+//! A number behind the papers' protocols.
 
 use super::clients;
 use crate::window::{Window, add};
@@ -32,7 +32,7 @@ pub(super) fn lines(shape: Shape, window: &Rc<Window>) {
     });
 }
 
-/// Runs the server until the clients have gone.
+/// Runs the server until the clients have ended.
 fn serve<P: Protocol + 'static>(
     servers: Vec<Server<P, u64>>,
     window: &Rc<Window>,

@@ -1,4 +1,4 @@
-//! What is counted, a file each.
+//! The methods that are counted, a file each.
 
 mod atomic;
 mod literature;
@@ -14,12 +14,12 @@ use std::str::FromStr;
 
 const LINES: &str = "async-lines";
 
-/// Requests of a client that may be under way.
+/// The most requests of one client that may be in flight.
 fn in_flight(shape: Shape) -> u64 {
     (shape.lines() + shape.pending().unwrap_or(0)) as u64
 }
 
-/// A way of sharing, by the name that it has in the lab.
+/// A method of sharing, by the name that it has in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// A read-modify-write of the number itself.
@@ -40,7 +40,7 @@ pub enum Method {
     AsyncLines(Shape),
     /// `corelay_delegate::Trust::apply`.
     Trust,
-    /// The same, answered in ffwd's response lines.
+    /// `corelay_delegate::Trust::apply`, answered in ffwd's response lines.
     TrustGroups,
     /// `corelay_delegate::Trust::apply_then`, a window of 256.
     TrustThen,
@@ -49,7 +49,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 12] = [
         Self::Atomic,
         Self::Ttas,
@@ -65,7 +65,7 @@ impl Method {
         Self::TrustPost,
     ];
 
-    /// As on the command line.
+    /// The method's name on the command line.
     pub fn name(self) -> String {
         let name = match self {
             Self::Atomic => "atomic",
@@ -85,7 +85,7 @@ impl Method {
         name.to_owned()
     }
 
-    /// Threads that serve: 1 or 0.
+    /// The number of threads that serve: 1 or 0.
     pub fn servers(self) -> usize {
         match self {
             Self::Atomic | Self::Ttas | Self::Ticket | Self::Mcs | Self::Clh => 0,
@@ -93,8 +93,9 @@ impl Method {
         }
     }
 
-    /// Operations that are enough for each client: those who do not wait for each make them in
-    /// batches, whose beginnings and ends would show.
+    /// The number of operations for each client that gives a steady count. Clients that do not wait
+    /// for each operation make them in batches, and need more: otherwise the beginnings and ends of
+    /// the batches would show.
     pub fn operations(self) -> u64 {
         match self {
             Self::TrustThen | Self::TrustPost => 512,
@@ -103,8 +104,8 @@ impl Method {
         }
     }
 
-    /// Operations of a client after which it does nothing for the first time. Those who do not
-    /// wait for each go around their rings, which grow meanwhile.
+    /// The number of a client's operations after which it does nothing for the first time. Clients
+    /// that do not wait for each operation go around their rings, which grow meanwhile.
     pub(crate) fn warm_up(self) -> u64 {
         match self {
             Self::TrustThen | Self::TrustPost => 2048,
@@ -113,7 +114,7 @@ impl Method {
         }
     }
 
-    /// Runs clients, and a server where there is one, to their ends.
+    /// Runs the clients, and the server if there is one, to their ends.
     pub(crate) fn run(self, window: &Rc<Window>) {
         match self {
             Self::Atomic => atomic::run(window),
@@ -157,14 +158,14 @@ impl FromStr for Method {
     }
 }
 
-/// Why there is no such [`Method`] here.
+/// The reason why there is no such [`Method`] here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MethodError {
-    /// Its source is not corelay's and does not go through the facade.
+    /// The method's source is not corelay's and does not go through the facade.
     NotOnTheFacade(String),
-    /// None is called so.
+    /// No method has this name.
     Unknown(String),
-    /// Request lines that there cannot be.
+    /// The shape of the request lines is impossible.
     Shape(String, ParseShapeError),
 }
 
@@ -186,7 +187,7 @@ impl fmt::Display for MethodError {
 
 impl std::error::Error for MethodError {}
 
-/// Runs `client` with the number of each, on a thread of its own.
+/// Runs each client on a thread of its own; `client` gets its number.
 fn clients(window: &Rc<Window>, client: impl Fn(usize, &Rc<Window>) + 'static) {
     let client = Rc::new(client);
     let start = |number| {

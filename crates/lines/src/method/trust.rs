@@ -30,8 +30,8 @@ pub(super) fn apply_then(window: &Rc<Window>) {
     });
 }
 
-/// An operation counts when it has been asked for: nobody hears when it is done, and the window
-/// keeps the two together.
+/// Counts an operation when it has been requested. A client does not learn when a post is done, and
+/// the window keeps the two close together.
 pub(super) fn post(window: &Rc<Window>) {
     delegated(window, false, |number, client, window| {
         while window.ask() {
@@ -42,7 +42,8 @@ pub(super) fn post(window: &Rc<Window>) {
 }
 
 fn delegated(window: &Rc<Window>, groups: bool, client: fn(&Trust<u64>, usize, &Rc<Window>)) {
-    // There is no time: an idle trustee goes on looking, as it does where it is not idle long.
+    // There is no time here: an idle trustee goes on looking, as it does anywhere for a short
+    // while.
     let builder = Trustees::dedicated(1)
         .spin(Duration::MAX)
         .response_groups(groups);
@@ -50,8 +51,8 @@ fn delegated(window: &Rc<Window>, groups: bool, client: fn(&Trust<u64>, usize, &
     // This thread's channel is given back, or the trustee would look at it in every pass.
     let guard = ClientGuard::new();
     let number = Rc::new(trustees.entrust(0_u64));
-    // But a seat of a group is kept: which patterns of passes go on for ever depends on whose memory
-    // the next client gets, and a look at a line that stays moves nothing.
+    // But a seat of a group is kept. The memory that the next client gets decides which patterns of
+    // passes go on for ever, and a look at a line that stays moves nothing.
     let guard = groups.then_some(guard);
     let shared = Rc::clone(&number);
     clients(window, move |index, window| {

@@ -20,12 +20,12 @@ pub(super) fn affinity() -> io::Result<CpuSet> {
     affinity_from(1024 / BITS)
 }
 
-/// Starts with a buffer of so many words.
+/// Reads the mask, starting with a buffer of so many words.
 fn affinity_from(words: usize) -> io::Result<CpuSet> {
     let mut words: Vec<Word> = vec![0; words];
     loop {
         let bytes = size_of_val(words.as_slice());
-        // SAFETY: the pointer and the length in bytes are those of `words`, which lives on.
+        // SAFETY: the pointer and the length in bytes are those of `words`, which this frame keeps.
         let failed =
             unsafe { libc::sched_getaffinity(THIS, bytes, words.as_mut_ptr().cast()) } != 0;
         if !failed {
@@ -53,7 +53,7 @@ pub(super) fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
         words[cpu / BITS] |= 1 << (cpu % BITS);
     }
     let bytes = size_of_val(words.as_slice());
-    // SAFETY: the pointer and the length in bytes are those of `words`, which is only read.
+    // SAFETY: the pointer and the length in bytes are those of `words`, which the call only reads.
     let failed = unsafe { libc::sched_setaffinity(THIS, bytes, words.as_ptr().cast()) } != 0;
     if failed {
         Err(io::Error::last_os_error())
@@ -63,7 +63,7 @@ pub(super) fn set_affinity(cpus: &CpuSet) -> io::Result<()> {
 }
 
 pub(super) fn current_cpu() -> Option<usize> {
-    // SAFETY: the call takes nothing and touches no memory of ours.
+    // SAFETY: the call takes nothing and touches no memory of this program.
     let cpu = unsafe { libc::sched_getcpu() };
     usize::try_from(cpu).ok()
 }

@@ -1,4 +1,4 @@
-//! The calling thread's affinity mask: on which CPUs the kernel may run it.
+//! The calling thread's affinity mask: the CPUs on which the kernel may run it.
 
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "linux.rs")]
 #[cfg_attr(
@@ -18,7 +18,7 @@ use std::io;
 ///
 /// # Errors
 ///
-/// Where the system has no such mask (it is Linux's), or refuses to tell.
+/// If the system has no such mask (only Linux has), or refuses to tell.
 ///
 /// ```
 /// # if cfg!(target_os = "linux") {
@@ -30,8 +30,8 @@ pub fn affinity() -> io::Result<CpuSet> {
     system::affinity()
 }
 
-/// The CPU on which the calling thread runs at this moment; `None` where the system does
-/// not say. Unless the thread is pinned, the answer may be out of date at once.
+/// The CPU on which the calling thread runs at this moment; `None` if the system does not say.
+/// Unless the thread is pinned, the answer may be out of date at once.
 pub fn current_cpu() -> Option<usize> {
     system::current_cpu()
 }

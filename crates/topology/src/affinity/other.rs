@@ -1,4 +1,4 @@
-//! Systems without a per-thread mask of CPUs: everything is honestly refused.
+//! Systems without a per-thread mask of CPUs: every call is refused with an error.
 
 use crate::CpuSet;
 use std::io;

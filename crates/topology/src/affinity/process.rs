@@ -4,11 +4,11 @@ use super::affinity;
 use crate::CpuSet;
 use std::sync::OnceLock;
 
-/// The CPUs on which this process may run: the calling thread's mask together with those of
-/// all its threads, at the time of the first call or of the first pinning by this crate.
-/// A pinned thread that asks how parallel its process is gets a useful answer from it.
+/// The CPUs on which this process may run: the union of its threads' masks, at the time of the
+/// first call or of the first pinning by this crate. So a pinned thread can still find out how
+/// parallel its process is.
 ///
-/// Empty where the system has no such masks.
+/// Empty if the system has no such masks.
 pub fn process_affinity() -> &'static CpuSet {
     static REMEMBERED: OnceLock<CpuSet> = OnceLock::new();
     REMEMBERED.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Linux: `move_pages`, which moves nothing where it is given no nodes to move to.
+//! Linux: `move_pages`, which moves nothing if it is given no target nodes.
 
 #![allow(unsafe_code)]
 
@@ -8,8 +8,8 @@ const SELF: libc::c_int = 0;
 pub(super) fn node_of(address: usize) -> Option<usize> {
     let pages: [usize; 1] = [address];
     let mut status: [libc::c_int; 1] = [-libc::ENOENT];
-    // SAFETY: one page and one status, both of which live on; without nodes the kernel only
-    // looks the page up. It does not follow the address itself.
+    // SAFETY: one page and one status, both of which this frame keeps. Without nodes the kernel
+    // only looks the page up, and does not follow the address itself.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_move_pages,
@@ -37,10 +37,10 @@ mod tests {
     const PAGE: usize = 4096;
     const PAGES: usize = 64;
 
-    /// What the kernel makes of the question at all.
+    /// Whether the kernel answers the question at all.
     fn is_answered() -> bool {
         let (none, nowhere) = (0usize, std::ptr::null::<usize>());
-        // SAFETY: no pages, so nothing is read or written.
+        // SAFETY: with no pages, the call reads and writes nothing.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_move_pages,
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_page_lies_somewhere_once_it_is_touched() {
-        // SAFETY: memory of our own, from the kernel.
+        // SAFETY: a new private mapping, at an address that the kernel chooses.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -71,10 +71,10 @@ mod tests {
         assert_ne!(memory, libc::MAP_FAILED);
         let page = memory.cast::<u8>().wrapping_add((PAGES - 1) * PAGE);
         assert_eq!(node_of(page.addr()), None, "nobody has touched it");
-        // SAFETY: inside the mapping.
+        // SAFETY: the page lies inside the mapping, which is this test's own.
         unsafe { page.write(1) };
         let node = node_of(page.addr());
-        // SAFETY: ours, and not used any more.
+        // SAFETY: the mapping is this test's own, and not used any more.
         unsafe { libc::munmap(memory, PAGES * PAGE) };
         assert_eq!(node.is_some(), is_answered());
         if memory_nodes() == Some(1) {

@@ -1,4 +1,4 @@
-//! On which memory node an address lies: not where its thread runs, but where its page does.
+//! The memory node of an address: not where its thread runs, but where its page lies.
 
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "linux.rs")]
 #[cfg_attr(
@@ -9,13 +9,14 @@ mod system;
 
 use std::sync::OnceLock;
 
-/// The number of the memory node that the page of `address` lies on; `None` where nobody can
-/// tell: the page has not been touched yet or is not this process's, the system does not say
-/// (it is Linux's `move_pages`, which containers may forbid), or the node is the only one and
-/// its kernel does not number it.
+/// The number of the memory node on which the page of `address` lies.
 ///
-/// The kernel is asked, which takes about a microsecond. The page may move afterwards, where
-/// the kernel balances nodes. The address is not followed: any will do.
+/// `None` if the kernel cannot tell: the page has not been touched yet or is not this process's,
+/// the system does not say (it needs Linux's `move_pages`, which containers may forbid), or there
+/// is only one node and its kernel does not number it.
+///
+/// Asking the kernel takes about a microsecond. The kernel may move the page afterwards, if it
+/// balances nodes. The address is not followed: any will do.
 ///
 /// ```
 /// let here = 7u64;
@@ -28,8 +29,8 @@ pub fn node_of<T>(address: *const T) -> Option<usize> {
     system::node_of(address.addr())
 }
 
-/// How many nodes of this machine have memory, as it was when first asked: at least 1. `None`
-/// where the system does not say.
+/// The number of nodes of this machine that have memory, as of the first call: at least 1. `None`
+/// if the system does not say.
 ///
 /// ```
 /// assert_ne!(corelay_topology::memory_nodes(), Some(0));
@@ -39,7 +40,7 @@ pub fn memory_nodes() -> Option<usize> {
     *NODES.get_or_init(|| count(&system::has_memory()?))
 }
 
-/// The nodes of a list as the kernel writes it.
+/// The number of nodes in a list in the kernel's format.
 fn count(list: &str) -> Option<usize> {
     let nodes: crate::CpuSet = list.trim().parse().ok()?;
     (!nodes.is_empty()).then_some(nodes.len())

@@ -5,8 +5,8 @@ use crate::sysfs::{Fault, Notes, Tree};
 use crate::{Cache, CacheKind, CpuSet};
 use std::collections::BTreeMap;
 
-/// What tells one cache from another: level, kind and who shares it. The file `id` would,
-/// but older kernels lack it.
+/// The identity of a cache: level, kind and sharers. The file `id` would do, but older kernels lack
+/// it.
 type Identity = (u32, CacheKind, CpuSet);
 
 /// The caches of usable CPUs, and for each CPU the index of its last-level one.
@@ -59,7 +59,8 @@ pub(super) fn read(
     )
 }
 
-/// `None` where level or kind are unknown: nothing could be said about such a cache.
+/// The cache that a folder describes. `None` if level or kind are unknown: nothing could be said
+/// about it.
 fn identity(tree: &Tree, folder: &str, cpu: usize, notes: &mut Notes) -> Option<Identity> {
     let level = tree.value::<u32>(format!("{folder}/level"));
     let kind = tree
@@ -135,7 +136,7 @@ fn cache(
     }
 }
 
-/// `48K` as the kernel prints it; also M, G and plain bytes.
+/// Parses a size: `48K` as the kernel prints it; also M, G and plain bytes.
 fn bytes(text: &str) -> Option<u64> {
     let (digits, unit) = match text.as_bytes().last()? {
         b'K' => (&text[..text.len() - 1], 1 << 10),

@@ -1,4 +1,4 @@
-//! From a sysfs tree to a [`Topology`].
+//! Reading a sysfs tree into a [`Topology`].
 //!
 //! Every file may be missing or hold garbage: containers mask folders, virtual machines
 //! leave caches out, Arm systems number packages -1. Each gap has one assumption, which
@@ -45,7 +45,7 @@ impl Topology {
         )
     }
 
-    /// As [`read`](Self::read), restricted to the CPUs of an affinity mask.
+    /// Reads a tree as [`read`](Self::read) does, restricted to the CPUs of an affinity mask.
     pub fn read_within(root: impl AsRef<Path>, affinity: &CpuSet) -> Self {
         let assumed = if affinity.is_empty() {
             CpuSet::from_iter([0])
@@ -61,7 +61,7 @@ impl Topology {
     }
 }
 
-/// `assumed`: the CPUs where the tree names none.
+/// Builds the topology. `assumed`: the CPUs if the tree names none.
 fn assemble(tree: &Tree, affinity: Option<&CpuSet>, assumed: CpuSet, mut notes: Notes) -> Topology {
     let online = online(tree, assumed, &mut notes);
     let present: CpuSet = tree
@@ -168,7 +168,7 @@ fn online(tree: &Tree, assumed: CpuSet, notes: &mut Notes) -> CpuSet {
     assumed
 }
 
-/// Never empty: a limit that leaves nothing is not believed.
+/// The CPUs that the process may use. Never empty: a limit that leaves nothing is ignored.
 fn usable(
     online: &CpuSet,
     affinity: Option<&CpuSet>,
@@ -193,7 +193,7 @@ fn usable(
     usable
 }
 
-/// Where a CPU sits: the kernel's number of its package, and the first CPU of its core.
+/// The location of a CPU: the kernel's number of its package, and the first CPU of its core.
 struct CpuLocation {
     package: usize,
     core: usize,
@@ -217,7 +217,7 @@ fn places(tree: &Tree, usable: &CpuSet, notes: &mut Notes) -> BTreeMap<usize, Cp
             );
             continue;
         }
-        // Negative where the firmware does not say (arch_topology on Arm).
+        // Negative if the firmware does not say (arch_topology on Arm).
         let package = tree.value::<i64>(format!("{folder}/physical_package_id"));
         let package = match package.map(usize::try_from) {
             Ok(Ok(package)) => package,

@@ -51,7 +51,7 @@ pub(super) fn read(
     (nodes, node_of)
 }
 
-/// CPUs that no node claims go to the first node, or to a node 0 made for them.
+/// Gives CPUs that no node claims to the first node, or to a node 0 made for them.
 fn adopt(nodes: &mut Vec<Node>, homeless: CpuSet, noteworthy: bool, notes: &mut Notes) {
     if nodes.is_empty() {
         nodes.push(Node {
@@ -72,7 +72,7 @@ fn adopt(nodes: &mut Vec<Node>, homeless: CpuSet, noteworthy: bool, notes: &mut 
     }
 }
 
-/// The file has a figure for every online node in ascending order.
+/// The distances from node `id`. The file has a figure for every online node in ascending order.
 fn distances(tree: &Tree, id: usize, ids: &[usize], notes: &mut Notes) -> Vec<(usize, u32)> {
     let file = format!("{NODES}/node{id}/distance");
     let fault = match tree.text(&file) {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Intel's kinds of cores, fastest first.
 const KINDS: [&str; 3] = ["cpu_core", "cpu_atom", "cpu_lowpower"];
 
-/// The tier of every usable CPU; 0 for all where the cores are alike.
+/// The tier of every usable CPU; 0 for all if the cores are alike.
 pub(super) fn read(tree: &Tree, usable: &CpuSet, notes: &mut Notes) -> BTreeMap<usize, usize> {
     let ranks = by_kind(tree, usable, notes).unwrap_or_else(|| by_capacity(tree, usable, notes));
     // The kinds present are numbered without holes: the fastest usable core is of tier 0.

@@ -26,7 +26,6 @@ corelay_sync::facade::thread_local! {
 /// skew, by a half and by a quarter of it, then by nothing again, and so on. Correct algorithms
 /// pass if `skew + step ≤ boundary`. Beyond it they must be seen to fail, or the test tests
 /// nothing.
-/// the test sees nothing.
 #[derive(Debug)]
 pub struct Skewed {
     truth: CachePadded<AtomicU64>,

@@ -35,7 +35,6 @@
 //! threads hand to each other for an operation. Memory that one thread keeps for itself (a client's
 //! callbacks, a trustee's lanes) is not counted, nor is memory that is never written once all
 //! threads know it.
-//! client's callbacks, a trustee's lanes) and what is never written once all threads know it.
 
 #![deny(unsafe_code)]
 

@@ -7,7 +7,6 @@
 //! `proc/self/cgroup` gives the path within a hierarchy as the *cgroup namespace* sees it;
 //! `proc/self/mountinfo` says which part of the hierarchy is mounted where. In a container the two
 //! may not fit; then the mount point itself is the best guess.
-//! two may not fit; then the mount point itself is the best we can see.
 
 use crate::sysfs::{Fault, Notes, Tree};
 use crate::{CpuSet, render};

@@ -1,7 +1,7 @@
-//! Clocks that are wrong: that panic at any call, that say absurd times, that step.
+//! Clocks that are wrong: they panic at any call, give absurd times, or step.
 //!
-//! What must hold whatever the clock does: nobody waits for ever, nothing stays locked, nothing that
-//! was promised without the clock is lost.
+//! These properties must hold whatever the clock does: no thread waits for ever, nothing stays
+//! locked, and no promise that does not depend on the clock is broken.
 //!
 //! `CORELAY_STRESS=100 cargo test …` reads a hundred times as often.
 
@@ -18,7 +18,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+/// `n` times the factor in `CORELAY_STRESS` (1 unless set).
 fn scaled(n: u64) -> u64 {
     let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
         text.parse::<f64>().expect("CORELAY_STRESS is a number")
@@ -26,7 +26,7 @@ fn scaled(n: u64) -> u64 {
     ((n as f64 * factor) as u64).max(1)
 }
 
-/// Ends the process with a name, where a test would hang without one. Nothing else rests on the time.
+/// Ends the process with a message if a test hangs. Nothing else depends on the time.
 struct Named(#[expect(dead_code, reason = "its drop tells the thread")] Sender<()>);
 
 impl Named {

@@ -4,8 +4,8 @@
 //! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-txn --release
 //! --test loom_oplog`
 //!
-//! Logs and state lie in loom's `UnsafeCell`, so whoever is in one that another is in, or comes
-//! without having been told, is reported as a race.
+//! Logs and state lie in loom's `UnsafeCell`. Loom reports a race if two threads are in one at
+//! once, or if a thread comes without a happens-before edge from the last one.
 
 #![cfg(corelay_loom)]
 
@@ -15,7 +15,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-/// Says something; who spoke first stands first.
+/// An operation that appends a word; words are in the order of their operations.
 struct Say(u8);
 
 impl Operation<Vec<u8>> for Say {
@@ -29,7 +29,7 @@ type Said<C> = OpLog<Vec<u8>, Say, C>;
 /// The thread that reads the clock second is ahead by 3.
 fn ahead(boundary: u64) -> Skewed {
     SkewedBuilder {
-        // Thread 1 is ahead by 7 modulo this and one.
+        // Thread 1 is ahead by the whole skew.
         skew: 3,
         step: 1,
         boundary,
@@ -44,7 +44,7 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// One speaks, another may hear of it and speaks then, and somebody listens meanwhile.
+/// One thread logs a word, another may read it and then logs one, and a third reads meanwhile.
 fn who_comes_later_stands_behind<C: Clock + 'static>(
     clock: impl Fn() -> C + Send + Sync + 'static,
 ) {
@@ -84,7 +84,7 @@ fn logical_later_stands_behind() {
     who_comes_later_stands_behind(Logical::new);
 }
 
-/// Two threads one after the other, of which either may be the one whose clock is ahead.
+/// Two threads, one after the other; either may be the one whose clock is ahead.
 fn one_after_the_other(clock: impl Fn() -> Skewed + Send + Sync + 'static) {
     model(move || {
         let log = Arc::new(Said::new(Vec::new(), clock()));
@@ -97,7 +97,7 @@ fn one_after_the_other(clock: impl Fn() -> Skewed + Send + Sync + 'static) {
             }
         });
         let mut session = log.session();
-        // The first to read the clock is the one that is behind.
+        // The first thread to read the clock is the one that is behind.
         session.update(Say(0));
         let heard = spoken.load(Ordering::Acquire);
         session.update(Say(2));
@@ -120,7 +120,8 @@ fn beyond_the_boundary_they_are_overtaken() {
     one_after_the_other(|| ahead(0));
 }
 
-/// A thread's own updates are all there when it reads, in their order, whoever reads meanwhile.
+/// When a thread reads, it sees all of its own updates in their order, whichever threads read
+/// meanwhile.
 #[test]
 fn two_update_and_read() {
     model(|| {
@@ -143,7 +144,7 @@ fn two_update_and_read() {
     });
 }
 
-/// Logs of one operation: who finds its own full merges both.
+/// Logs of one operation: a thread that finds its own full merges both.
 #[test]
 fn full_logs_lose_nothing() {
     model(|| {
@@ -166,7 +167,7 @@ fn full_logs_lose_nothing() {
     });
 }
 
-/// A slot goes from session to session, with what is pending in it.
+/// A slot goes from session to session, with its pending operations.
 #[test]
 fn a_slot_is_used_again() {
     model(|| {
@@ -202,7 +203,7 @@ fn two_read() {
     });
 }
 
-/// Who finds the gate closed may find it closed again.
+/// An appender that finds the gate closed may find it closed again.
 #[test]
 fn who_was_turned_away_asks_again() {
     model(|| {

@@ -4,8 +4,8 @@
 //! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-txn --release
 //! --test loom_rlu`
 //!
-//! Originals lie in loom's cells: a copy back, or a free, that is not ordered behind what a
-//! section has read is reported as a race. So is a log that begins anew under a reader.
+//! Originals lie in loom's cells. Loom reports a race if a copy-back, or a free, is not ordered
+//! after a section's reads, or if a log begins anew under a reader.
 
 #![cfg(corelay_loom)]
 
@@ -30,7 +30,7 @@ fn near() -> Skewed {
     .build()
 }
 
-/// Of a boundary that is far too small.
+/// A clock whose boundary is far too small.
 fn wrong() -> Skewed {
     SkewedBuilder {
         skew: 400,
@@ -60,7 +60,7 @@ fn read<C: Clock>(session: &mut Session<C>, cells: &[Rlu<u64, C>]) -> u64 {
     })
 }
 
-/// A writer of two cells, a reader of both; what is read never goes back.
+/// A writer of two cells and a reader of both; later reads never return older values.
 fn writer_and_reader<C: Clock + 'static>(make: fn() -> C, commits: u64, reads: u64) {
     model(move || {
         let domain = Domain::new(make());
@@ -125,7 +125,7 @@ mod uncertain {
     }
 }
 
-/// Snapshots are whole by a clock of whatever boundary.
+/// Snapshots are whole with a clock of any boundary.
 mod beyond {
     use super::{writer_and_reader, wrong};
 
@@ -172,7 +172,7 @@ fn two_writers_uncertain() {
     two_writers(near);
 }
 
-/// A session that has locked a cell and gone to sleep wakes up while another helps it.
+/// A session that has locked a cell and gone idle wakes up while another helps it.
 #[test]
 fn helped_while_it_wakes() {
     model(|| {
@@ -193,7 +193,7 @@ fn helped_while_it_wakes() {
     });
 }
 
-/// A node is freed behind its last reader.
+/// A node is freed after its last reader.
 fn removed_under_a_reader<C: Clock + 'static>(make: fn() -> C) {
     model(move || {
         let domain = Domain::new(make());
@@ -226,15 +226,15 @@ fn removed_under_a_reader_uncertain() {
     removed_under_a_reader(near);
 }
 
-/// The reader's clock, which is asked later than the writer's, is far ahead: it calls commits
+/// The reader's clock, which is read later than the writer's, is far ahead: it calls commits
 /// certain that have not begun.
 #[test]
 fn removed_under_a_reader_whose_clock_is_wrong() {
     removed_under_a_reader(wrong);
 }
 
-/// Two cells of a domain, a session to write them, and one to read them whose clock, asked later, is
-/// far ahead.
+/// Two cells of a domain, a session to write them, and one to read them. The reader's clock, read
+/// later, is far ahead.
 fn writer_and_hasty_reader() -> (Arc<[Rlu<u64, Skewed>; 2]>, Session<Skewed>, Session<Skewed>) {
     let domain = Domain::new(wrong());
     let cells = Arc::new([domain.cell(0), domain.cell(0)]);
@@ -242,7 +242,8 @@ fn writer_and_hasty_reader() -> (Arc<[Rlu<u64, Skewed>; 2]>, Session<Skewed>, Se
     (cells, domain.session(), domain.session())
 }
 
-/// The same, of cells that are copied back: what a section has read does not change while it lasts.
+/// The cells are copied back: a value that a section has read does not change while the section
+/// lasts.
 #[test]
 fn written_back_under_a_reader_whose_clock_is_wrong() {
     model(|| {
@@ -281,7 +282,7 @@ fn what_a_hasty_reader_sees_is_whole() {
     });
 }
 
-/// A session that comes into being while another commits.
+/// A session that is created while another commits.
 #[test]
 fn a_session_begins_meanwhile() {
     model(|| {
@@ -299,8 +300,8 @@ fn a_session_begins_meanwhile() {
     });
 }
 
-/// A section that has met the lock of a write set, which is then aborted, does not take its copy when the
-/// same log is committed with others.
+/// A section has met the lock of a write set that is then aborted. It does not take its copy when
+/// the same log is committed with other write sets.
 #[test]
 fn aborted_under_a_reader_whose_clock_is_wrong() {
     model(|| {

@@ -19,8 +19,8 @@ struct World<C: Clock> {
     stm: Stm<C>,
     x: TVar<u64>,
     y: TVar<u64>,
-    /// Stored to between what transactions do. Loom branches off where threads write to one word,
-    /// and loads of a reader that draws no time would not make it.
+    /// A word stored to between the transactions' steps. Loom branches off where threads write to
+    /// one word; the loads of a reader that draws no time would cause no branch.
     between: AtomicUsize,
 }
 
@@ -34,13 +34,13 @@ impl<C: Clock + 'static> World<C> {
         })
     }
 
-    /// Another thread may run here.
+    /// Lets another thread run here.
     fn pause(&self) {
         // Relaxed: it orders nothing.
         self.between.store(0, Ordering::Relaxed);
     }
 
-    /// Adds one to both.
+    /// Adds one to both variables.
     fn step(&self) {
         self.stm.atomically(|tx| {
             tx.update(&self.x, |x| x + 1)?;
@@ -50,7 +50,7 @@ impl<C: Clock + 'static> World<C> {
         self.pause();
     }
 
-    /// Reads both, in the order of their names or the other.
+    /// Reads both variables, in the order of their names or the other.
     fn look(&self, backwards: bool) -> u64 {
         let (first, second) = if backwards {
             (&self.y, &self.x)
@@ -67,7 +67,7 @@ impl<C: Clock + 'static> World<C> {
     }
 }
 
-/// Within the boundary: two threads' clocks differ by 1, with steps of 2.
+/// A clock within its boundary: two threads' readings differ by 1, with steps of 2.
 fn skewed() -> Skewed {
     SkewedBuilder {
         skew: 1,
@@ -78,7 +78,7 @@ fn skewed() -> Skewed {
     .build()
 }
 
-/// Each body under each clock.
+/// Runs each body under each clock.
 macro_rules! for_clocks {
     ($($body:ident),* $(,)?) => {
         mod logical {
@@ -116,12 +116,12 @@ fn a_snapshot_is_whole<C: Clock + 'static>(clock: fn() -> C) {
         });
         world.look(false);
         writer.join().unwrap();
-        // Real time: who begins after a commit has returned sees it.
+        // Real time: a transaction that begins after a commit has returned sees it.
         assert_eq!(world.look(true), 1);
     });
 }
 
-/// The reader has a time already, older than the commit.
+/// The reader already has a time, older than the commit.
 fn an_old_time_is_renewed<C: Clock + 'static>(clock: fn() -> C) {
     model(clock, |world| {
         world.step();
@@ -148,7 +148,7 @@ fn nothing_is_lost<C: Clock + 'static>(clock: fn() -> C) {
     });
 }
 
-/// Each reads what the other writes: one of them comes first.
+/// Each transaction reads the variable that the other writes: one of them comes first.
 fn no_write_skew<C: Clock + 'static>(clock: fn() -> C) {
     model(clock, |world| {
         fn set_if_free<C: Clock>(world: &World<C>, x_first: bool) -> bool {
@@ -192,7 +192,8 @@ fn retry_is_woken<C: Clock + 'static>(clock: fn() -> C) {
     });
 }
 
-/// What the first alternative has read wakes too; what it has written is taken back.
+/// A change of a variable that the first alternative has read also wakes; the alternative's writes
+/// are taken back.
 fn retry_of_alternatives_is_woken<C: Clock + 'static>(clock: fn() -> C) {
     model(clock, |world| {
         let writer = thread::spawn({
@@ -221,7 +222,7 @@ fn retry_of_alternatives_is_woken<C: Clock + 'static>(clock: fn() -> C) {
     });
 }
 
-/// With no attempts but the one alone, beside one that tries.
+/// A transaction that runs alone after its first abort, beside another one.
 fn who_falls_back_is_not_disturbed<C: Clock + 'static>(clock: fn() -> C) {
     loom::model(move || {
         let world = Arc::new(World {
@@ -240,8 +241,8 @@ fn who_falls_back_is_not_disturbed<C: Clock + 'static>(clock: fn() -> C) {
     });
 }
 
-/// The reader's time comes from another commit, so that it may lie between the writer's draw and its
-/// locks, if they came in the wrong order.
+/// The reader's time comes from another commit. So it may lie between the writer's draw and its
+/// locks, if these came in the wrong order.
 fn a_time_is_drawn_behind_the_locks<C: Clock + 'static>(clock: fn() -> C) {
     model(clock, |world| {
         let z = TVar::new(0_u64);
@@ -251,7 +252,7 @@ fn a_time_is_drawn_behind_the_locks<C: Clock + 'static>(clock: fn() -> C) {
             move || world.step()
         });
         world.stm.atomically(|tx| {
-            // Newer than the time that this thread has: another is drawn.
+            // Newer than this thread's time: another time is drawn.
             tx.read(&z)?;
             let x = tx.read(&world.x)?;
             world.pause();
@@ -263,7 +264,8 @@ fn a_time_is_drawn_behind_the_locks<C: Clock + 'static>(clock: fn() -> C) {
     });
 }
 
-/// A variable that one domain sleeps on is not taken by another, whose writers would not wake the sleeper.
+/// A domain does not take over a variable on which another domain sleeps: its writers would not
+/// wake the sleeper.
 #[test]
 fn what_is_slept_on_is_not_taken_by_another_domain() {
     loom::model(|| {
@@ -274,7 +276,7 @@ fn what_is_slept_on_is_not_taken_by_another_domain() {
             move || {
                 let (mine, x) = &*world;
                 let is_set = |x| x != 0;
-                // Refused, where the other one comes first.
+                // Refused if the other domain comes first.
                 let _ = catch_unwind(AssertUnwindSafe(|| {
                     mine.atomically(|tx| {
                         let x = tx.read(x)?;
@@ -292,7 +294,7 @@ fn what_is_slept_on_is_not_taken_by_another_domain() {
     });
 }
 
-/// A value of two words, written by one and read by another.
+/// A value of two words, written by one transaction and read by another.
 fn two_words_belong_together<C: Clock + 'static>(clock: fn() -> C) {
     loom::model(move || {
         let world = Arc::new((Stm::new(clock()), TVar::new((0_u64, 0_u64))));
@@ -312,7 +314,7 @@ fn two_words_belong_together<C: Clock + 'static>(clock: fn() -> C) {
     });
 }
 
-/// Far beyond its boundary; the first thread to read it is the last.
+/// A clock far beyond its boundary; the first thread to read it is the last.
 fn wrong() -> Skewed {
     SkewedBuilder {
         skew: 400,
@@ -323,8 +325,8 @@ fn wrong() -> Skewed {
     .build()
 }
 
-/// Whoever meets the time of a thread that is ahead catches the clock. What it reads from then on is whole,
-/// although a commit by the clock's time is under way.
+/// A transaction that meets the time of a thread that is ahead catches the clock. From then on it
+/// reads whole states, although a commit by the clock's time is in progress.
 #[test]
 fn behind_a_catch_nothing_is_torn() {
     model(wrong, |world| {
@@ -346,7 +348,7 @@ fn behind_a_catch_nothing_is_torn() {
     });
 }
 
-/// Whatever the clock says, and while it is caught.
+/// Holds whatever the clock says, and while it is caught.
 #[test]
 fn nothing_is_lost_by_a_wrong_clock() {
     nothing_is_lost(wrong);
@@ -357,7 +359,7 @@ fn no_write_skew_by_a_wrong_clock() {
     no_write_skew(wrong);
 }
 
-/// Beyond the boundary the same model fails, or it would see nothing.
+/// Beyond the boundary the same model fails; otherwise it would test nothing.
 #[test]
 #[should_panic(expected = "torn")]
 fn skew_beyond_the_boundary_is_seen() {

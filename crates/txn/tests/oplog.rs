@@ -1,5 +1,5 @@
-//! What OpLog promises besides linearizable reads: nothing lost, nothing done twice, bounded logs,
-//! one clear error; and what may be absorbed.
+//! OpLog's promises besides linearizable reads: nothing lost, nothing done twice, bounded logs, one
+//! clear error; and absorption.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Says something; whoever spoke first stands first.
+/// An operation that appends a word; words are in the order of their operations.
 #[derive(Clone, Debug)]
 struct Say(u32);
 
@@ -57,7 +57,7 @@ fn full_logs_are_merged_by_their_updaters() {
     }
 }
 
-/// Operations that exist at one time are counted: those that are pending.
+/// Counts the operations that exist at one time: those that are pending.
 #[test]
 fn full_logs_take_no_more_than_their_capacity() {
     struct Alive<'a>(&'a AtomicUsize);
@@ -84,7 +84,8 @@ fn full_logs_take_no_more_than_their_capacity() {
                 let mut session = log.session();
                 for _ in 0..1_000 {
                     session.update(Alive::new(&alive));
-                    // Each log, what a reader has taken of it, and one in the hand of each thread.
+                    // Each log, the operations that a reader has taken of it, and one in the hand
+                    // of each thread.
                     let most = threads * (2 * capacity + 1);
                     assert!(alive.load(Ordering::Relaxed) <= most);
                 }
@@ -121,7 +122,7 @@ fn merging_early_changes_nothing() {
     assert_eq!(log.read(|&n| n), 2);
 }
 
-/// An operation that counts where it ends.
+/// An operation that counts the ways in which it ends.
 struct Counted<'a> {
     applied: &'a AtomicUsize,
     dropped: &'a AtomicUsize,
@@ -184,7 +185,7 @@ fn every_operation_ends_once() {
     }
 }
 
-/// Some panic where they are applied.
+/// An operation that may panic when it is applied.
 struct Fuse<'a>(bool, &'a AtomicUsize);
 
 impl Operation<u32> for Fuse<'_> {
@@ -272,7 +273,7 @@ fn a_read_inside_a_read_is_refused() {
         text.contains("waiting for an `OpLog`") && text.contains("inside an `OpLog` read"),
         "{text}"
     );
-    // And an update that would have to merge.
+    // So is an update that would have to merge.
     let log = OpLog::with_capacity(1, Vec::new(), Logical::new()).unwrap();
     let text = panic_of(|| {
         log.read(|_| {
@@ -301,7 +302,7 @@ fn other_logs_may_be_read_and_updated_inside_a_read() {
 fn where_nothing_may_wait_a_free_log_is_read() {
     let log = OpLog::new(0, Logical::new());
     let name = "a delegated closure";
-    // SAFETY: dropped at the end, before `name`.
+    // SAFETY: the guard is dropped at the end, before `name`.
     let guard = unsafe { NoSwitch::enter(&name, |name| name) };
     log.session().update(Add(1));
     assert_eq!(log.read(|&n| n), 1);
@@ -325,7 +326,7 @@ fn sessions_may_move() {
     assert_eq!(log.into_inner(), [1, 2, 3]);
 }
 
-/// What a session does.
+/// The actions of a session.
 #[derive(Clone, Debug)]
 enum Step<Op> {
     Update(usize, Op),
@@ -345,8 +346,8 @@ fn steps<Op: Clone + Debug + 'static>(
     prop::collection::vec(step, 0..60)
 }
 
-/// One thing after the other, through three sessions: every read shows what a plain state, to which
-/// all is done at once, would.
+/// Actions one after the other, through three sessions: every read shows the same as a plain state
+/// to which each is applied at once.
 fn like_a_plain_state<S, Op, C>(capacity: usize, clock: C, steps: &[Step<Op>])
 where
     S: Default + Clone + Debug + PartialEq,
@@ -482,8 +483,8 @@ proptest! {
     }
 }
 
-/// Appends to one of two lists: within a key the order of all shows, and a pair of equal ones in one
-/// log is scrambled on purpose by cancelling a third.
+/// An operation that appends to one of two lists. Within a key the order of all shows. Cancelling a
+/// third operation scrambles, on purpose, a pair of equal ones in one log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Append(u8, u8);
 
@@ -491,7 +492,7 @@ impl Operation<[Vec<u8>; 2]> for Append {
     const COMMUTES: Commutes = Commutes::AcrossKeys;
 
     fn apply(self, lists: &mut [Vec<u8>; 2]) {
-        // Zero does nothing, so that two of it may cancel.
+        // Zero does nothing, so two of it may cancel.
         if self.1 > 0 {
             lists[usize::from(self.0)].push(self.1);
         }
@@ -513,14 +514,14 @@ impl Operation<[Vec<u8>; 2]> for Append {
 fn a_gap_that_the_last_one_fills_costs_no_order() {
     let log = OpLog::<[Vec<u8>; 2], Append, _>::new(Default::default(), Logical::new());
     let mut session = log.session();
-    // The second nothing cancels the first, and the last of the other list takes its place.
+    // The second zero cancels the first, and the last operation of the other list takes its place.
     for append in [Append(0, 0), Append(1, 1), Append(1, 2), Append(0, 0)] {
         session.update(append);
     }
     assert_eq!(session.read(|lists| lists[1].clone()), [1, 2]);
 }
 
-/// Whether what is made of the two leaves the state that the two would have left.
+/// Whether the result of absorbing leaves the state that the two operations would have left.
 fn keeps_the_law<S, Op>(before: &[Op], earlier: &Op, between: &[Op], later: &Op) -> bool
 where
     S: Default + PartialEq,
@@ -542,7 +543,7 @@ where
     }
 }
 
-/// Opposite updates of a set do not cancel: the law's example.
+/// Opposite updates of a set do not cancel: the example of the law.
 #[test]
 fn a_set_that_cancels_breaks_the_law() {
     #[derive(Clone, Copy, PartialEq)]
@@ -563,8 +564,8 @@ fn a_set_that_cancels_breaks_the_law() {
     assert!(!keeps_the_law(&[], &add, &[remove, add], &remove));
 }
 
-/// Ten million with the `CORELAY_STRESS=10` of `cargo xtask deep`: nothing is lost, whoever merges,
-/// while sessions come and go.
+/// Ten million updates with the `CORELAY_STRESS=10` of `cargo xtask deep`: nothing is lost,
+/// whichever thread merges, while sessions come and go.
 #[test]
 fn a_storm_of_updates_is_counted() {
     let calls = stressed(stressed(100_000));
@@ -604,7 +605,7 @@ fn storm<C: Clock>(threads: usize, capacity: usize, calls: usize, clock: C) {
     });
 }
 
-/// The nth of its thread.
+/// The n-th update of its thread.
 struct Nth {
     thread: usize,
     n: usize,
@@ -618,7 +619,7 @@ impl Operation<(usize, Vec<usize>)> for Nth {
     }
 }
 
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+/// `n` times the factor in `CORELAY_STRESS` (1 unless set).
 fn stressed(n: usize) -> usize {
     let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
         text.parse::<f64>().expect("CORELAY_STRESS is a number")
@@ -626,7 +627,7 @@ fn stressed(n: usize) -> usize {
     (n as f64 * factor) as usize
 }
 
-/// What an absorbed operation's drop runs may use the same log.
+/// The drop of an absorbed operation may run code that uses the same log.
 #[test]
 fn what_is_absorbed_is_dropped_outside_of_the_log() {
     use std::sync::OnceLock;
@@ -649,7 +650,7 @@ fn what_is_absorbed_is_dropped_outside_of_the_log() {
     impl Drop for Last {
         fn drop(&mut self) {
             if self.0 != 0 {
-                // The one that came instead is in the log by now.
+                // The operation that replaced it is in the log by now.
                 SEEN.store(LOG.get().unwrap().read(|&n| n) as usize, Ordering::Relaxed);
             }
         }

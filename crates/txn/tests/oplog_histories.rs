@@ -1,8 +1,9 @@
 //! Histories of OpLogs on several threads, checked call by call: reads see every update that had
-//! returned, and updates stand in an order that the clock on the wall does not contradict.
+//! returned, and the order of updates does not contradict real time.
 //!
-//! Each structure, on each clock; on one that is wrong within its boundary, at every delay between
-//! the draw of a time and its use; and on one that is wrong beyond it, which must be found out.
+//! Each structure is tested on each clock; on a clock that is wrong within its boundary, at every
+//! delay between the draw of a time and its use; and on one that is wrong beyond it, which must be
+//! found out.
 //!
 //! `CORELAY_STRESS=100 cargo test …` records a hundred times as many calls, ten million.
 
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
-/// What is recorded: updates, which answer nothing, and reads.
+/// The recorded calls: updates, which answer nothing, and reads.
 trait Load: Sync {
     type State: Default + Send;
     type Op: Operation<Self::State> + Clone + Send;
@@ -24,7 +25,7 @@ trait Load: Sync {
     type About: Clone + Send;
     type Seen: Send;
 
-    /// The nth thing that is done.
+    /// The n-th call.
     fn call(n: u64) -> Call<Self::Op, Self::About>;
 
     fn look(state: &Self::State, about: &Self::About) -> Self::Seen;
@@ -36,13 +37,13 @@ enum Call<Op, About> {
     Read(About),
 }
 
-/// Scatters.
+/// Scrambles a number.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ n >> 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     n ^ n >> 29
 }
 
-/// Writes to a register that answers what was written last: the order of all updates shows.
+/// A register: a read returns the last write, so the order of all updates shows.
 #[derive(Default)]
 struct Registers;
 
@@ -65,7 +66,7 @@ impl Load for Registers {
     fn call(n: u64) -> Call<Write, ()> {
         match mixed(n) % 3 {
             0 => Call::Read(()),
-            // A few values: the checker keeps all that may have been written.
+            // A few values only: the checker keeps all that may have been written.
             _ => Call::Update(Write(1 + n % 7)),
         }
     }
@@ -102,7 +103,7 @@ impl Model for Registers {
     }
 }
 
-/// A reverse map of few pages and mappings, each page by itself.
+/// A reverse map of few pages and mappings, with each page checked by itself.
 #[derive(Default)]
 struct Maps;
 
@@ -158,7 +159,7 @@ impl Model for Maps {
     }
 }
 
-/// A multiset of few values, each by itself.
+/// A multiset of few values, each checked by itself.
 #[derive(Default)]
 struct Counts;
 
@@ -262,13 +263,13 @@ impl Model for Sums {
     }
 }
 
-/// Calls of all threads together.
+/// The calls of all threads together.
 const CALLS: u64 = 12_500;
 
 type CheckFailure<L> =
     Failure<Call<<L as Load>::Op, <L as Load>::About>, Option<<L as Load>::Seen>>;
 
-/// Threads share a log and record what they do; what happened is checked.
+/// Threads share a log and record their calls, and the history is checked.
 fn recorded<L: Load, C: Clock>(threads: u64, calls: u64, clock: C) -> Result<(), CheckFailure<L>> {
     // Small logs, so that they are full now and then.
     let log = OpLog::<L::State, L::Op, C>::with_capacity(16, L::State::default(), clock).unwrap();
@@ -312,7 +313,8 @@ fn run<L: Load, C: Clock>(
     }
 }
 
-/// Wrong within the boundary: threads' clocks differ by 0, 7, 14, 21, 28 modulo `skew + 1`.
+/// A clock that is wrong within its boundary: threads are ahead by nothing, by all of the skew, by
+/// a half and by a quarter of it.
 fn skewed(skew: u64, boundary: u64, delay: u64) -> Skewed {
     SkewedBuilder {
         skew,
@@ -323,7 +325,7 @@ fn skewed(skew: u64, boundary: u64, delay: u64) -> Skewed {
     .build()
 }
 
-/// On every clock that is right.
+/// Runs a test on every clock that is right.
 fn is_linearizable<L: Load>()
 where
     CheckFailure<L>: std::fmt::Debug,
@@ -333,7 +335,7 @@ where
     for threads in [2, 5] {
         recorded::<L, _>(threads, calls, Logical::new()).unwrap();
         if corelay_sync::counter::usable() {
-            // 100 ns and more; of the order of what is measured on machines with one socket.
+            // 100 ns and more: of the order of the boundaries of machines with one socket.
             recorded::<L, _>(threads, calls, Ordo::with_boundary(500)).unwrap();
         }
         for delay in [0, 1, 40] {
@@ -362,7 +364,7 @@ fn counters() {
     is_linearizable::<Sums>();
 }
 
-/// Skew beyond the boundary is seen: or else these tests would see nothing.
+/// Skew beyond the boundary is detected; otherwise these tests would test nothing.
 #[test]
 fn beyond_the_boundary_it_is_found_out() {
     let found = (0..50).any(|_| {
@@ -372,7 +374,7 @@ fn beyond_the_boundary_it_is_found_out() {
     assert!(found, "threads' clocks are far apart, and nothing was seen");
 }
 
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+/// `n` times the factor in `CORELAY_STRESS` (1 unless set).
 fn stressed(n: u64) -> u64 {
     let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
         text.parse::<f64>().expect("CORELAY_STRESS is a number")

@@ -1,4 +1,5 @@
-//! Read-log-update on every clock: what sections see, what an abort leaves, what is freed.
+//! Read-log-update on every clock: the snapshots of sections, the effects of an abort, and the
+//! freeing of objects.
 //!
 //! `CORELAY_STRESS=100 cargo test …` reads a hundred times as often.
 
@@ -31,8 +32,8 @@ trait Body {
     fn run<C: Clock + 'static>(&self, name: &str, make: impl Fn() -> C);
 }
 
-/// A generous boundary for a machine whose counters agree: 10 µs at 1 GHz would do too, but the
-/// smaller it is the more is seen.
+/// A generous boundary for a machine whose counters agree. 10 µs at 1 GHz would do too, but a
+/// smaller one detects more.
 const TICKS: u64 = 400;
 
 fn on_every_clock(body: &impl Body) {

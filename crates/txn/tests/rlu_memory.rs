@@ -1,6 +1,6 @@
-//! What is removed is freed, what is in use is not, and nothing grows.
+//! Removed objects are freed, objects in use are not, and memory does not grow.
 //!
-//! A program of its own: it counts what the process allocates.
+//! It is a test program of its own, because it counts all allocations of the process.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -13,23 +13,23 @@ use numbers::{Random, scaled};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-/// Counts the living nodes of the lists here: nothing else has this size, logs least of all,
-/// whose memory comes in multiples of 16 bytes.
+/// Counts the living nodes of the lists here. Nothing else has their size, least of all logs, whose
+/// memory comes in multiples of 16 bytes.
 struct Counting;
 
-/// A value that gives nodes a size of their own: 8 of header, 8 of link, 8 of key, and this.
+/// A value that gives nodes a unique size: 8 of header, 8 of link, 8 of key, and this.
 type Odd = [u64; 1_236];
 const NODE: usize = 24 + size_of::<Odd>();
 
 static NODES: AtomicIsize = AtomicIsize::new(0);
 
-// SAFETY: hands everything to the system's allocator.
+// SAFETY: it passes every call on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() == NODE {
             NODES.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: our caller's word.
+        // SAFETY: our caller promises what the system's allocator asks for.
         unsafe { System.alloc(layout) }
     }
 
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
         if layout.size() == NODE {
             NODES.fetch_sub(1, Ordering::Relaxed);
         }
-        // SAFETY: our caller's word.
+        // SAFETY: our caller promises what the system's allocator asks for.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -47,7 +47,7 @@ static COUNTING: Counting = Counting;
 
 const VALUE: Odd = [7; 1_236];
 
-/// One test, for the count is of the whole process.
+/// There is one test, because the count is of the whole process.
 #[test]
 fn what_is_removed_is_freed() {
     let clocks: [&dyn Fn(); 2] = [&|| on(Logical::new), &|| {
@@ -70,14 +70,14 @@ fn on<C: Clock + 'static>(make: impl Fn() -> C) {
     }
 }
 
-/// One session: at most what three logs may hold is not freed yet.
+/// One session: at most the garbage of three logs is not freed yet.
 fn alternating<C: Clock>(domain: &Domain<C>) {
     let list: RluList<C, u64, Odd> = RluList::new_in(domain);
     let mut session = list.session();
     for round in 0..200 {
         assert!(session.insert(round % 7, VALUE));
         assert!(session.remove(&(round % 7)).is_some());
-        // The head, which is as large, and those on the way.
+        // The head, which is as large, and nodes that are not freed yet.
         let living = NODES.load(Ordering::Relaxed);
         assert!(living <= 1 + 20, "{living} after {round}");
     }
@@ -86,7 +86,7 @@ fn alternating<C: Clock>(domain: &Domain<C>) {
     assert!(session.stats().freed == 200);
 }
 
-/// Several sessions, on a table: behind their end only what is in it lives.
+/// Several sessions on a table: after their end only the nodes in the table live.
 fn crowded<C: Clock>(domain: &Domain<C>) {
     const KEYS: u64 = 16;
     let table: RluHash<C, u64, Odd> = RluHash::new_in(domain, 3);
@@ -113,7 +113,7 @@ fn crowded<C: Clock>(domain: &Domain<C>) {
     assert_eq!(NODES.load(Ordering::Relaxed), 0);
 }
 
-/// Nodes of aborted write sets, without end.
+/// Aborted write sets, again and again: their nodes are freed.
 fn aborted<C: Clock>(domain: &Domain<C>) {
     let list: RluList<C, u64, Odd> = RluList::new_in(domain);
     let mut session = domain.session();
@@ -128,7 +128,7 @@ fn aborted<C: Clock>(domain: &Domain<C>) {
     assert!(session.read(|section| list.iter(section).next().is_none()));
 }
 
-/// Lists and cells that are dropped while logs have them.
+/// Lists and cells that are dropped while logs have locked them.
 fn pending<C: Clock>(domain: &Domain<C>) {
     let mut session = domain.session();
     for _ in 0..50 {

@@ -20,7 +20,7 @@ const SCHEDULES: usize = 300;
 const THREADS: u64 = 5;
 const TIMES: u64 = 6;
 
-/// Sets the register, and says that it was the nth to.
+/// Sets the register, with the number of the set.
 #[derive(Clone, Copy)]
 struct Set(u64);
 
@@ -38,15 +38,15 @@ impl Operation<u64> for Set {
     }
 }
 
-/// A thread draws a ticket and sets the register to it. Whoever sees that all tickets up to one
-/// are in, may read nothing less than that.
+/// A thread draws a ticket and sets the register to it. A reader that sees that all tickets up to
+/// one are in must read at least that one.
 fn nothing_less_than_what_has_returned<C: Clock + 'static>(
     capacity: usize,
     clock: impl Fn() -> C + Send + Sync + 'static,
 ) {
     schedules::model(SCHEDULES, move || {
         let log = Arc::new(OpLog::<u64, Set, C>::with_capacity(capacity, 0, clock()).unwrap());
-        // The turn of whoever is next: each update begins behind the end of the last one.
+        // Threads take turns: each update begins after the end of the last one.
         let turn = Arc::new(AtomicU64::new(0));
         let threads: Vec<_> = (0..THREADS)
             .map(|me| {
@@ -104,7 +104,7 @@ fn skewed_within_the_boundary() {
 #[test]
 #[should_panic(expected = "had returned")]
 fn skewed_beyond_the_boundary() {
-    // Schedules are drawn at random: a few thousand may all be harmless.
+    // Schedules are random: a few thousand may all be harmless.
     for _ in 0..20 {
         nothing_less_than_what_has_returned(8, || skewed(1));
     }

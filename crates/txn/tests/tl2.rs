@@ -1,4 +1,4 @@
-//! Transactions on threads and fibres: what they promise, under each clock.
+//! The promises of transactions on threads and fibres, under each clock.
 //!
 //! `CORELAY_STRESS=100 cargo test …` reads a hundred times as often.
 
@@ -24,7 +24,7 @@ mod snapshots;
 use corelay_clock::{Skewed, SkewedBuilder};
 use message::message;
 
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+/// `n` times the factor in `CORELAY_STRESS` (1 unless set).
 fn scaled(n: u64) -> u64 {
     let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
         text.parse::<f64>().expect("CORELAY_STRESS is a number")

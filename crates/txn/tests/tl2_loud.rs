@@ -1,7 +1,7 @@
 //! Values whose drop panics.
 //!
-//! A program of its own, and one test at a time: what one thread has replaced is freed by any thread
-//! of the process that comes to it, and there it panics.
+//! It is a test program of its own, and runs one test at a time: any thread of the process may free
+//! what another has replaced, and the panic happens there.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -20,12 +20,13 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Boxed values whose drop may panic: one made and dropped twice would be freed twice.
+/// Boxed values whose drop may panic. A value that is made once and dropped twice would be freed
+/// twice.
 mod loud {
     use super::*;
     use std::collections::HashSet;
 
-    /// Those that live, and how many drops are going to panic.
+    /// The number of living values, and of drops that are going to panic.
     #[derive(Default)]
     pub(super) struct Watch {
         live: Mutex<HashSet<u64>>,
@@ -54,7 +55,7 @@ mod loud {
     }
 
     impl Clone for Loud {
-        /// The same one, seen again: not one more that lives.
+        /// A copy of the value that does not count as a living one.
         fn clone(&self) -> Self {
             Self {
                 id: self.id | SEEN,
@@ -84,7 +85,7 @@ mod loud {
     impl Value for Loud {}
 }
 
-/// What an attempt in vain wanted to write is dropped once, also where dropping it panics.
+/// A failed attempt drops its writes once, even if a drop panics.
 #[test]
 fn a_panic_of_a_drop_drops_nothing_twice() {
     let _alone = one_at_a_time();
@@ -109,12 +110,12 @@ fn a_panic_of_a_drop_drops_nothing_twice() {
     })));
     assert_eq!((&*said, z.load()), ("loud", 1));
     assert!(watch.lives(x.load().id & !loud::SEEN));
-    // The thread's log is as good as new.
+    // The thread's log is usable again.
     stm.atomically(|tx| tx.write(&x, watch.make()));
 }
 
-/// A commit may come to free what others have replaced, and that may panic: what it has written
-/// itself is the variable's by then, or nobody's.
+/// A commit may free what other threads have replaced, and that may panic. The values that it has
+/// written belong to the variables by then, or to nobody.
 #[test]
 fn a_panic_of_what_others_left_frees_nothing_that_is_held() {
     let _alone = one_at_a_time();

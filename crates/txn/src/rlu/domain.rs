@@ -80,7 +80,6 @@ impl<C: Clock> Domain<C> {
     ///
     /// # Panics
     /// If `write_sets` is 0.
-    /// Where `write_sets` is 0.
     pub fn with_deferral(clock: C, write_sets: usize) -> Self {
         assert!(
             write_sets > 0,

@@ -161,7 +161,6 @@ impl Journal {
         // record. No Acquire: if the null is from an unlock since the load above, that was an
         // abort, which has written nothing; a commit would have waited for this section. Acquire if
         // it fails: as the load above.
-        // the load above.
         let locked = place.header.compare_exchange(
             ptr::null_mut(),
             record.cast().as_ptr(),

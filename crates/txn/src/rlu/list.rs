@@ -243,7 +243,7 @@ pub(super) mod chain {
         while let Some(link) = at {
             // SAFETY: `insert` made the node from a box, and nobody else can reach it.
             let node = unsafe { Box::from_raw(link.as_ptr()) };
-            // SAFETY: the node is this function's own now.
+            // SAFETY: the node is in a box that only this function has.
             at = node.data.with(|node| unsafe { (*node).next });
         }
     }

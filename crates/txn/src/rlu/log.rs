@@ -269,7 +269,7 @@ impl Volume {
         // SAFETY: the log lives as long as the volume; no reference is made.
         let first = unsafe { &raw mut (*self.log.as_ptr()).first };
         self.free = first.cast();
-        // SAFETY: one past `first`, in the same allocation.
+        // SAFETY: one past the end of `first`, in the log's own allocation.
         self.end = unsafe { first.add(1) }.cast();
     }
 

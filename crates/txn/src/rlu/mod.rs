@@ -144,7 +144,6 @@
 //!
 //! *No deadlock.* A session that waits for sections is in none; and inside a section the only wait
 //! is for a time that is about to be said.
-//! that is about to be said.
 
 mod domain;
 mod hash;

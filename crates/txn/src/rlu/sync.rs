@@ -133,7 +133,6 @@ impl<C: Clock> Inner<C> {
         // announcement and waits for the time. Sections with local times up to the floor need not
         // wait. Nor may the commit be visible where an earlier commit that this session has seen is
         // not: whatever clocks say, that commit has raised this horizon.
-        // that has raised this horizon.
         let floor = floor.map_or(0, |local| self.visible_at(local));
         let floor = floor.max(slot.horizon());
         log.set_stage(Stage::announced(floor));

@@ -1,4 +1,5 @@
-//! Clocks that say absurd times: nothing wraps, nothing is taken for locked, nobody waits for ever.
+//! Clocks that give absurd times: nothing wraps, nothing is mistaken for locked, no thread waits
+//! for ever.
 
 use super::{Named, scaled};
 use corelay_clock::{Clock, Order, Time};
@@ -7,7 +8,7 @@ use corelay_txn::tl2::{Stm, TVar};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Says whatever it likes.
+/// A clock that gives any time that the test wants.
 #[derive(Debug)]
 struct Absurd {
     time: fn(u64) -> u64,

@@ -1,4 +1,5 @@
-//! A clock that panics at its k-th call, for every k: what was begun is undone or done, and others go on.
+//! A clock that panics at its k-th call, for every k: the call in progress is undone or done, and
+//! others go on.
 
 use super::Named;
 use corelay_clock::{Clock, Order, Skewed, SkewedBuilder, Time};
@@ -11,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
-/// Counts its calls, and panics at one.
+/// A clock that counts its calls, and panics at one.
 struct Brittle {
     clock: Skewed,
-    /// Calls until the one that panics; below zero: none does.
+    /// Calls until the one that panics; below zero, none does.
     left: AtomicI64,
     panics: AtomicU64,
 }
@@ -40,13 +41,13 @@ impl Shared {
     fn call(&self) -> &Skewed {
         if self.0.left.fetch_sub(1, Ordering::SeqCst) == 0 {
             self.0.panics.fetch_add(1, Ordering::SeqCst);
-            // Without the hook's message.
+            // Without the message of the panic hook.
             resume_unwind(Box::new("the clock"));
         }
         &self.0.clock
     }
 
-    /// No call panics from here on; whether one has.
+    /// Stops the clock from panicking. Returns whether it has panicked.
     fn mend(&self) -> bool {
         self.0.left.store(-1, Ordering::SeqCst);
         self.0.panics.load(Ordering::SeqCst) > 0
@@ -92,8 +93,8 @@ impl Clock for Shared {
     }
 }
 
-/// Runs `scenario` with a clock that panics at its first call, at its second, and so on until it gets
-/// through.
+/// Runs `scenario` with a clock that panics at its first call, at its second, and so on until the
+/// scenario ends without a panic.
 fn at_every_call(scenario: impl Fn(&Shared)) {
     for call in 0.. {
         let clock = Shared::new(call);
@@ -105,7 +106,7 @@ fn at_every_call(scenario: impl Fn(&Shared)) {
     }
 }
 
-/// True where it got through; its panic is the clock's.
+/// Whether the scenario ended; any panic is the clock's.
 fn got_through(step: impl FnOnce()) -> bool {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(()) => true,
@@ -116,7 +117,7 @@ fn got_through(step: impl FnOnce()) -> bool {
     }
 }
 
-/// A boxed value that is counted.
+/// A boxed value that counts its instances.
 struct Counted(Arc<AtomicI64>);
 
 impl Counted {
@@ -162,12 +163,12 @@ fn tl2_locks_nothing_and_leaks_nothing_whichever_call_of_its_clock_panics() {
         let elsewhere = |step: &(dyn Fn() + Sync)| {
             thread::scope(|s| s.spawn(|| got_through(step)).join().unwrap());
         };
-        // By two threads in turn, so that times are uncertain.
+        // Two threads in turn, so that times are uncertain.
         for _ in 0..2 {
             got_through(transfer);
             elsewhere(&transfer);
         }
-        // One that is overtaken, and runs alone then.
+        // A transaction that is overtaken, and then runs alone.
         got_through(|| {
             let mut overtaken = false;
             stm.atomically(|tx| {
@@ -178,7 +179,7 @@ fn tl2_locks_nothing_and_leaks_nothing_whichever_call_of_its_clock_panics() {
                 tx.update(&y, |y| y)
             });
         });
-        // One that sleeps.
+        // A transaction that sleeps.
         thread::scope(|s| {
             let (before, stm, x) = (x.load(), &stm, &x);
             let sleeper = s.spawn(move || {
@@ -240,7 +241,7 @@ fn rlu_tears_nothing_whichever_call_of_its_clock_panics() {
             }
             let commits = domain.stats().commits;
             got_through(|| drop(one));
-            // Unwinding, from a panic of the clock or another.
+            // The session unwinds, from a panic of the clock or another.
             let unwinds = catch_unwind(AssertUnwindSafe(|| {
                 let mut other = other;
                 transfer(&mut other);
@@ -248,7 +249,7 @@ fn rlu_tears_nothing_whichever_call_of_its_clock_panics() {
             }));
             unwinds.unwrap_err();
             clock.mend();
-            // Both places are free for others, with what was counted there.
+            // Both slots are free for other sessions, with their counts.
             let (mut one, mut other) = (domain.session(), domain.session());
             assert!(one.stats().commits + other.stats().commits >= commits);
             transfer(&mut one);
@@ -262,7 +263,7 @@ fn rlu_tears_nothing_whichever_call_of_its_clock_panics() {
     }
 }
 
-/// Order matters between any two.
+/// An operation whose order matters between any two.
 struct Say(u64);
 
 impl Operation<Vec<u64>> for Say {
@@ -295,7 +296,7 @@ fn oplog_is_neither_poisoned_nor_torn_whichever_call_of_its_clock_panics() {
         }
         clock.mend();
         let all = log.read(Vec::clone);
-        // Each that returned, in order; each that did not, once or not at all, anywhere.
+        // Each update that returned, in order; each that did not, once or not at all, anywhere.
         let returned: Vec<u64> = all.iter().copied().filter(|n| said.contains(n)).collect();
         assert_eq!(returned, said, "of {all:?}");
         let once: BTreeSet<&u64> = all.iter().collect();

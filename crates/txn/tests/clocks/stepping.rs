@@ -1,4 +1,4 @@
-//! Clocks that step, as where a host moves virtual CPUs to cores with other offsets.
+//! Clocks that step, as on a host that moves virtual CPUs to cores with other offsets.
 
 use super::{Named, scaled};
 use corelay_clock::{Clock, Skewed, SkewedBuilder};
@@ -8,12 +8,12 @@ use corelay_txn::tl2::{Stm, TVar};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Steps that the boundary covers.
+/// Steps within the boundary.
 fn within() -> Vec<Skewed> {
     stepping(40, 45)
 }
 
-/// Steps that it does not: a few times as far, and a thousand times.
+/// Steps beyond the boundary: a few times as far, and a thousand times.
 fn beyond() -> Vec<Skewed> {
     let (few, many) = (stepping(120, 45), stepping(50_000, 45));
     few.into_iter().chain(many).collect()
@@ -39,7 +39,7 @@ const ACCOUNTS: usize = 32;
 const EACH: u64 = 100;
 
 /// Threads move amounts between accounts and look at all of them, in transactions that write and in
-/// such that read only. How many transactions that read only saw a wrong sum.
+/// transactions that only read. Returns how many of the latter saw a wrong sum.
 fn transfers(stm: &Stm<Skewed>, rounds: u64) -> u64 {
     let accounts: Vec<TVar<u64>> = (0..ACCOUNTS).map(|_| TVar::new(EACH)).collect();
     let audits = TVar::new(0_u64);
@@ -55,7 +55,7 @@ fn transfers(stm: &Stm<Skewed>, rounds: u64) -> u64 {
                         tx.update(&accounts[from], |cents| cents.wrapping_sub(1))?;
                         tx.update(&accounts[to], |cents| cents.wrapping_add(1))
                     });
-                    // Commits, so it is true what it has read.
+                    // It commits, so the sum that it has read is right.
                     let sum = stm.atomically(|tx| {
                         tx.update(audits, |n| n + 1)?;
                         let mut sum = 0_u64;
@@ -69,7 +69,7 @@ fn transfers(stm: &Stm<Skewed>, rounds: u64) -> u64 {
                         let mut sum = 0_u64;
                         for (at, account) in accounts.iter().enumerate() {
                             if at == ACCOUNTS / 2 {
-                                // Others are to write what is read behind this.
+                                // Gives other threads time to write after this read.
                                 thread::yield_now();
                             }
                             sum = sum.wrapping_add(tx.read(account)?);
@@ -99,7 +99,7 @@ fn tl2_is_right_while_clocks_step_within_the_boundary() {
     }
 }
 
-/// Beyond the boundary no transaction that commits a write has seen anything torn. One that only
+/// Beyond the boundary no transaction that commits a write has seen a torn state. One that only
 /// reads may, until the clock is caught; from then on none does.
 #[test]
 fn tl2_loses_nothing_where_clocks_step_beyond_the_boundary_and_catches_them() {
@@ -117,7 +117,8 @@ fn tl2_loses_nothing_where_clocks_step_beyond_the_boundary_and_catches_them() {
     }
 }
 
-/// Readers count a list in which writers move nodes in pairs; what one commit has changed is seen whole.
+/// Readers count a list in which writers move nodes in pairs. A reader sees both changes of a
+/// commit or neither.
 fn moves(clock: Skewed, reads: u64, deferral: usize) -> corelay_txn::rlu::Stats {
     let domain = Domain::with_deferral(clock, deferral);
     let list: RluList<Skewed, u64, u64> = RluList::new_in(&domain);
@@ -144,7 +145,7 @@ fn moves(clock: Skewed, reads: u64, deferral: usize) -> corelay_txn::rlu::Stats 
                     turn += 1;
                     session.write(|section| {
                         *section.try_lock(cell)? += 1;
-                        // One goes where another comes: there are always four.
+                        // One node goes when another comes: there are always four.
                         if list.remove(section, &(10 * key))?.is_some() {
                             list.insert(section, 10 * key + 5, key).map(drop)
                         } else {
@@ -160,12 +161,12 @@ fn moves(clock: Skewed, reads: u64, deferral: usize) -> corelay_txn::rlu::Stats 
         }
         let mut session = domain.session();
         let mut last = 0;
-        // Asserted below: the writers go on until they are stopped.
-        // On a busy machine writers may have had no turn yet.
+        // It is asserted below, because the writers go on until they are stopped. On a busy machine
+        // they may have had no turn yet.
         while session.stats().copies < reads / 20 || domain.stats().commits < reads {
             let (before, keys, after) = session.read(|section| {
                 let before = *section.get(&cell);
-                // Others are to commit what is read behind this.
+                // Gives other threads time to commit after this read.
                 thread::yield_now();
                 let keys: Vec<u64> = list.iter(section).map(|(key, _)| key / 10).collect();
                 (before, keys, *section.get(&cell))
@@ -198,7 +199,7 @@ fn rlu_never_tears_however_clocks_step() {
     }
 }
 
-/// All updates of one session commute with those of others: no time, nothing to be wrong.
+/// All updates commute, so no time is drawn, and a wrong clock does no harm.
 #[test]
 fn oplog_counts_right_however_clocks_step() {
     let _named = Named::new("OpLog on a stepping clock");
@@ -229,7 +230,8 @@ fn oplog_counts_right_however_clocks_step() {
     }
 }
 
-/// Updates whose order matters are neither lost nor doubled; each session's own order stands; and the clock is caught.
+/// Updates whose order matters are neither lost nor doubled, each session's own order is kept, and
+/// the clock is caught.
 #[test]
 fn oplog_loses_nothing_where_order_matters_and_catches_the_clock() {
     use corelay_txn::oplog::Operation;

@@ -1,5 +1,5 @@
-//! Sessions of fibres: kept over switches, on one processor and on two, of fibres that stay and of
-//! fibres that go on on another thread; and reads of fibres, with a session and without.
+//! Sessions of fibres, kept over switches, on one processor and on two, with fibres that stay and
+//! fibres that migrate; and reads of fibres, with a session and without.
 
 use super::{Nth, panic_of, stressed};
 use crate::promise;
@@ -13,7 +13,7 @@ type State = (usize, Vec<usize>);
 
 type Log<C> = OpLog<State, Nth, C>;
 
-/// What the fibres of a cluster share.
+/// The shared state of a cluster's fibres.
 struct Ring<C: Clock> {
     log: Log<C>,
     /// A fibre's turns.
@@ -21,8 +21,8 @@ struct Ring<C: Clock> {
 }
 
 impl<C: Clock> Ring<C> {
-    /// Lets the next fibre go on and waits for the one before: whoever wakes up does so where there is
-    /// room, on this thread or another.
+    /// Lets the next fibre go on and waits for the one before. A fibre that wakes up does so on any
+    /// thread that has room.
     fn pass_on(&self, id: usize) {
         self.turns[(id + 1) % FIBRES].release();
         self.turns[id].acquire();
@@ -31,7 +31,7 @@ impl<C: Clock> Ring<C> {
 
 const FIBRES: usize = 6;
 
-/// Runs `work` on fibres that are numbered, on each kind of cluster; `end` looks at what is left.
+/// Runs `work` on numbered fibres, on each kind of cluster; `end` checks the result.
 fn on_each_cluster<C: Clock + 'static>(
     make: impl Fn() -> C,
     work: fn(&Ring<C>, usize),
@@ -40,7 +40,7 @@ fn on_each_cluster<C: Clock + 'static>(
     for (processors, migrating) in [(1, false), (1, true), (2, false), (2, true)] {
         let cluster = promise::cluster(processors);
         let state = (0, vec![0; FIBRES]);
-        // Logs fill up now and then, and fibres merge what others have left.
+        // Logs fill up now and then, and fibres merge the operations that others have left.
         let ring = Arc::new(Ring {
             log: Log::with_capacity(50, state, make()).unwrap(),
             turns: std::array::from_fn(|_| Semaphore::new(0)),
@@ -64,7 +64,7 @@ fn on_each_cluster<C: Clock + 'static>(
     }
 }
 
-/// On each clock.
+/// Runs a test body on each clock.
 fn everywhere(
     logical: fn(&Ring<Logical>, usize),
     skewed: fn(&Ring<Skewed>, usize),
@@ -86,8 +86,8 @@ fn everywhere(
     }
 }
 
-/// Each fibre's updates are done once and in its order, and it sees its own, whichever thread it has
-/// come to.
+/// Each fibre's updates are applied once and in its order, and it sees its own, on whichever thread
+/// it runs.
 #[test]
 fn updates_of_fibres_are_as_good_as_those_of_threads() {
     fn work<C: Clock>(ring: &Ring<C>, id: usize) {
@@ -101,7 +101,7 @@ fn updates_of_fibres_are_as_good_as_those_of_threads() {
                 session.read(|(_, last)| assert_eq!(last[id], n));
             }
             if n.is_multiple_of(70) {
-                // Another fibre's, with what is pending in it.
+                // Another fibre's log, with its pending operations.
                 drop(session);
                 yield_now();
                 session = ring.log.session();
@@ -114,7 +114,8 @@ fn updates_of_fibres_are_as_good_as_those_of_threads() {
     });
 }
 
-/// Who only reads sees the state go forward, and whole; half of the fibres update meanwhile.
+/// A fibre that only reads sees whole states that never go back; half of the fibres update
+/// meanwhile.
 #[test]
 fn reads_of_fibres_are_as_good_as_those_of_threads() {
     fn work<C: Clock>(ring: &Ring<C>, id: usize) {
@@ -148,7 +149,8 @@ fn updates() -> usize {
     stressed(2_000)
 }
 
-/// A wait inside a read would keep all who read waiting: it is refused, by name, and nobody is held up.
+/// A wait inside a read would block all other readers. It is refused, by name, and nobody is
+/// blocked.
 #[test]
 fn a_fibre_may_not_be_suspended_in_a_read() {
     // A panic that is built with a sanitizer takes more than the usual.

@@ -1,11 +1,11 @@
-//! What the clock has left open is counted, and nothing else.
+//! Pairs whose order the clock leaves open are counted, and nothing else.
 
 use super::{Say, skewed};
 use corelay_clock::{Clock, Logical, Order, Time};
 use corelay_txn::oplog::{Add, OpLog, Remap, ReverseMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Times are numbers that it is told; nobody waits.
+/// A clock whose times the test dictates; it never waits.
 struct DictatedClock(AtomicUsize);
 
 impl DictatedClock {
@@ -43,8 +43,8 @@ impl Clock for DictatedClock {
     }
 }
 
-/// Neighbours in a merge's order are counted where the clock does not tell them apart, and where there
-/// is an order.
+/// Neighbours in a merge's order are counted if the clock does not tell them apart and the order
+/// matters.
 #[test]
 fn what_the_clock_left_open_is_counted() {
     let clock = DictatedClock(AtomicUsize::new(0));
@@ -66,7 +66,7 @@ fn what_the_clock_left_open_is_counted() {
     assert!(one.read(|said| *said == [100, 111, 95, 105, 120]));
     assert_eq!(log.stats().uncertain, 1);
 
-    // Of two keys each has one log alone, then both have one.
+    // At first each log alone has one of the two keys, then both logs have one.
     let map = OpLog::new(ReverseMap::new(), &clock);
     let (mut one, mut other) = (map.session(), map.session());
     one.update(Remap::Add(1, 1));

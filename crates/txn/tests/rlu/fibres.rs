@@ -1,5 +1,5 @@
-//! Sessions of fibres: kept over switches, on one processor and on two, also where fibres go on on
-//! another thread.
+//! Sessions of fibres: kept over switches, on one processor and on two, also with fibres that
+//! migrate.
 
 use super::{Body, Random, on_every_clock, scaled};
 use crate::promise;

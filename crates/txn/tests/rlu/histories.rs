@@ -48,7 +48,7 @@ fn calls<C: Clock>(
         recorder.record(operation, |operation| match operation {
             Operation::Get(key) => session.get(key),
             Operation::Remove(key) => session.remove(key),
-            // As a map does it: what was there goes.
+            // As a map does it: the old value is dropped.
             Operation::Insert(key, value) => session.session().write(|section| {
                 let before = list.remove(section, key)?;
                 assert!(list.insert(section, *key, *value)?);

@@ -1,6 +1,6 @@
-//! How many, and at random.
+//! Repetition counts and random numbers for the tests.
 
-/// `n` times what `CORELAY_STRESS` asks for (1 unless set).
+/// `n` times the factor in `CORELAY_STRESS` (1 unless set).
 pub(super) fn scaled(n: u64) -> u64 {
     let factor = std::env::var("CORELAY_STRESS").map_or(1.0, |text| {
         text.parse::<f64>().expect("CORELAY_STRESS is a number")
@@ -8,7 +8,7 @@ pub(super) fn scaled(n: u64) -> u64 {
     ((n as f64 * factor) as u64).max(1)
 }
 
-/// Numbers without pattern; never 0.
+/// Pseudo-random numbers; never 0.
 pub(super) struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! A clock that panics leaves nobody waiting.
+//! A clock that panics leaves no session waiting.
 
 use corelay_clock::{Clock, Order, Time};
 use corelay_txn::rlu::{Domain, Session};
@@ -54,7 +54,7 @@ fn who_could_not_begin_is_not_waited_for() {
     let (mut writer, mut reader) = (domain.session(), domain.session());
     add(&mut writer, &cell);
     let say = |is_bad| {
-        // Not beyond the horizon, so that it has to be read again.
+        // Not beyond the horizon, so that the clock has to be read again.
         domain.clock().stands.store(is_bad, Ordering::SeqCst);
         domain.clock().reading.store(is_bad, Ordering::SeqCst);
     };
@@ -76,7 +76,7 @@ fn a_time_that_is_not_said_is_not_waited_for() {
     catch_unwind(AssertUnwindSafe(|| add(&mut writer, &cell))).unwrap_err();
     say(false);
     assert_eq!(reader.read(|section| *section.get(&cell)), 0);
-    // It has been kept, and is published with the next.
+    // The write set has been kept, and is published with the next.
     writer.sync();
     assert_eq!(reader.read(|section| *section.get(&cell)), 1);
 }

@@ -1,4 +1,4 @@
-//! Nobody is kept from going on by who does nothing.
+//! A session that does nothing does not stop others.
 
 use super::{Body, Random, on_every_clock, scaled};
 use corelay_clock::{Clock, Logical};
@@ -38,7 +38,7 @@ fn an_idle_session_is_in_nobodys_way() {
     on_every_clock(&Idle);
 }
 
-/// A session that is in sections all the time is asked, and serves.
+/// A session that is in sections all the time is requested to serve, and does.
 #[test]
 fn a_busy_session_gives_its_locks_up() {
     let domain = Domain::with_deferral(Logical::new(), 1_000_000);
@@ -63,7 +63,7 @@ fn a_busy_session_gives_its_locks_up() {
     assert_eq!(domain.session().read(|s| *s.get(&cell)), 2);
 }
 
-/// A long section keeps nobody from writing, only from having it copied back twice.
+/// A long section stops no session from writing, only from copying back twice.
 #[test]
 fn a_long_section_keeps_its_snapshot() {
     struct Long;
@@ -92,7 +92,7 @@ fn a_long_section_keeps_its_snapshot() {
                     *section.try_lock(&cells[1])? = 1;
                     Ok(())
                 });
-                // Others see it meanwhile.
+                // Other sessions see it meanwhile.
                 let mut other = domain.session();
                 let seen = other.read(|s| (*s.get(&cells[0]), *s.get(&cells[1])));
                 assert_eq!(seen, (1, 1), "{name}");
@@ -142,7 +142,8 @@ fn increments_are_not_lost() {
     on_every_clock(&Count);
 }
 
-/// Two sessions that hold what the other one wants, each in a section whenever the other asks.
+/// Two sessions that hold the object that the other needs, each inside a section whenever the other
+/// asks.
 #[test]
 fn an_aborted_session_serves_who_has_asked_it() {
     let domain = Domain::with_deferral(Logical::new(), 1_000_000);
@@ -165,7 +166,8 @@ fn an_aborted_session_serves_who_has_asked_it() {
                     if tries == 1 && mine == 1 {
                         let _ = hear.recv();
                     }
-                    // Until the other's next section begins: it does not while it waits for this one.
+                    // Until the other session's next section begins: none begins while it waits for
+                    // this one.
                     let _ = hear.recv_timeout(Duration::from_millis(50));
                     *section.try_lock(&cells[1 - mine])? += 1;
                     Ok(())

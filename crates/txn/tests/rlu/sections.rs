@@ -1,4 +1,4 @@
-//! What a session may do, and what it sees of itself.
+//! The calls that a session may make, and its view of its own changes.
 
 use corelay_clock::{Logical, SkewedBuilder};
 use corelay_txn::oplog::OpLog;
@@ -78,7 +78,7 @@ fn a_panic_in_a_section_aborts_it() {
         });
     }));
     assert_eq!(message(caught.unwrap_err()), "in the middle");
-    // Neither the session nor another is in anybody's way.
+    // Neither this session nor another is in the way.
     session.write(|section| {
         *section.try_lock(&cell)? += 4;
         Ok(())
@@ -179,7 +179,7 @@ fn a_session_makes_its_changes_visible_when_it_ends() {
     assert_eq!(value(&domain, &cell), 1);
 }
 
-/// It cannot wait there, so the place is left as it is, for whoever comes.
+/// The session cannot wait there, so the slot stays as it is for the next session.
 #[test]
 fn a_session_may_end_inside_a_section() {
     let domain = domain(100);
@@ -201,7 +201,7 @@ fn a_session_may_end_inside_a_section() {
     assert_eq!(domain.stats().helps, 1);
 }
 
-/// The place of a session whose sync was refused is nobody's.
+/// After a refused sync no session owns the slot.
 #[test]
 fn a_refused_sync_is_in_nobodys_way() {
     let domain = domain(100);
@@ -224,7 +224,7 @@ fn a_refused_sync_is_in_nobodys_way() {
     assert_eq!(value(&domain, &cell), 3);
 }
 
-/// Not even where something else that may not wait runs between the two.
+/// Not even if another guard against waiting lies between the two.
 #[test]
 fn sections_do_not_nest_behind_another_guard() {
     let domain = domain(1);
@@ -238,7 +238,7 @@ fn sections_do_not_nest_behind_another_guard() {
     let cell = domain.cell(0);
     second.write(|section| section.try_lock(&cell).map(|_| ()));
     first.read(|_| log.read(|_| drop(second)));
-    // But a section may stand inside another guard alone.
+    // But a section may run inside another guard.
     log.read(|_| first.read(|_| ()));
 }
 
@@ -248,7 +248,7 @@ impl corelay_txn::oplog::Operation<()> for Nothing {
     fn apply(self, (): &mut ()) {}
 }
 
-/// Also by clocks that are never wrong and give out one time to several.
+/// Also with clocks that are never wrong and give one time to several threads.
 #[test]
 fn a_commit_is_seen_at_the_time_that_it_has() {
     let with = SkewedBuilder {

@@ -9,7 +9,7 @@ const CELLS: usize = 8;
 const READERS: u64 = 2;
 const WRITERS: u64 = 2;
 
-/// Cells that every commit changes two or all of, keeping their sum.
+/// Cells of which every commit changes two or all, keeping their sum.
 struct Bank<C: Clock> {
     domain: Domain<C>,
     cells: Vec<Rlu<[u64; 3], C>>,
@@ -22,7 +22,7 @@ impl<C: Clock> Bank<C> {
         Self { domain, cells }
     }
 
-    /// Reads until `sections` snapshots are taken or one is torn; how many were.
+    /// Reads until `sections` snapshots are taken or one is torn. Returns how many were torn.
     fn run(&self, sections: u64) -> u64 {
         let stop = AtomicBool::new(false);
         let torn = AtomicU64::new(0);
@@ -53,7 +53,7 @@ impl<C: Clock> Bank<C> {
             let all = random.below(4) == 0;
             session.write(|section| {
                 if all {
-                    // Each gives one to the next, all the way round.
+                    // Each cell gives one to the next, all the way round.
                     for at in 0..CELLS {
                         let next = &self.cells[(at + 1) % CELLS];
                         for cell in section.try_lock(&self.cells[at])? {
@@ -73,7 +73,7 @@ impl<C: Clock> Bank<C> {
                 }
                 Ok(())
             });
-            // Readers are to find something at rest, too.
+            // Readers should also find the cells at rest sometimes.
             if random.below(8) == 0 {
                 std::thread::yield_now();
             }
@@ -130,8 +130,8 @@ fn a_section_sees_all_of_a_commit_or_nothing() {
     on_every_clock(&Sums);
 }
 
-/// Whatever the clock's boundary is worth. (That such clocks are seen to tear where commits do not look at
-/// whom they overtake is in `mutants.toml`.)
+/// Holds with any boundary. (`mutants.toml` shows that such clocks tear snapshots if commits do not
+/// look which sections they overtake.)
 #[test]
 fn beyond_the_boundary_nothing_is_torn_either() {
     let with = SkewedBuilder {

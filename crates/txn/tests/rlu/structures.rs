@@ -1,4 +1,4 @@
-//! Lists and tables against the standard library's map, and under several threads.
+//! Lists and tables compared with the standard library's map, and used by several threads.
 
 use super::{Body, Random, on_every_clock, scaled};
 use corelay_clock::{Clock, Logical};
@@ -19,7 +19,7 @@ fn a_list_and_a_table_do_what_a_map_does() {
             let key = random.below(40);
             match random.below(4) {
                 0 => {
-                    // In both, or in neither.
+                    // In both structures, or in neither.
                     let abort = random.below(5) == 0;
                     let added = session.try_write(|section| {
                         let one = list.insert(section, key, step)?;
@@ -55,8 +55,8 @@ fn a_list_and_a_table_do_what_a_map_does() {
     }
 }
 
-/// A writer moves a token from place to place, over a list and a table; a scan of both sees it
-/// once.
+/// A writer moves a token from position to position, over a list and a table; a scan of both sees
+/// it exactly once.
 #[test]
 fn iteration_is_under_one_snapshot() {
     struct Token;

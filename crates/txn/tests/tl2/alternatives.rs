@@ -1,4 +1,4 @@
-//! Alternatives, which are taken back as a whole, and the write set that they are taken back from.
+//! Alternatives, which are taken back as a whole, and their effect on the write set.
 
 use corelay_txn::tl2::{Stm, TVar, atomically};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,7 +65,7 @@ fn many_variables_are_found_again() {
     assert_eq!(vars.iter().map(TVar::load).sum::<u64>(), 300 * 299);
 }
 
-/// A panic of an alternative that the closure catches takes back what the alternative has written.
+/// If the closure catches a panic of an alternative, the alternative's writes are taken back.
 #[test]
 fn an_alternative_that_panics_is_taken_back() {
     let (x, y) = (TVar::new(0_u64), TVar::new(0_u64));

@@ -1,4 +1,4 @@
-//! What is freed, when, and what takes no memory.
+//! The freeing of values, and operations that take no memory.
 
 use super::scaled;
 use corelay_txn::tl2::{Stm, TVar, Value, atomically};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 
-/// Values that count how many of them live.
+/// A value that counts its living instances.
 mod live {
     use super::*;
 

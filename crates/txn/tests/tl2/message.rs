@@ -1,4 +1,4 @@
-//! What a panic says.
+//! The message of a panic.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Misuse gets one sentence, and whatever panics leaves nothing behind.
+//! Misuse panics with one sentence, and no panic leaves anything behind.
 
 use super::message;
 use corelay_txn::tl2::{Stm, TVar, atomically};
@@ -29,7 +29,7 @@ fn misuse_gets_one_sentence_and_leaves_nothing_behind() {
     );
     assert!(said(&|| other.atomically(|tx| tx.read(&x).map(drop))).contains("use one `Stm`"));
     assert!(said(&|| other.atomically(|tx| tx.write(&x, 0))).contains("use one `Stm`"));
-    // In a transaction that runs alone, one of a session inside would wait for itself.
+    // In a transaction that runs alone, a transaction of a session inside would wait for itself.
     let alone: Stm = Stm::default().with_attempts(0);
     let y = TVar::new(0_u64);
     let mut tries = 0;

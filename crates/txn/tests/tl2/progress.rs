@@ -1,5 +1,5 @@
-//! What transactions do to each other: nothing is lost, who is aborted gets through, and the reasons are
-//! counted.
+//! Transactions that disturb each other: no update is lost, an aborted transaction gets through in
+//! the end, and the reasons are counted.
 
 use super::snapshots::torn;
 use super::{scaled, skewed};
@@ -61,7 +61,7 @@ fn money_is_neither_made_nor_lost() {
     }
 }
 
-/// With few attempts everybody falls back again and again, and all get through.
+/// With few attempts all transactions fall back again and again, and all get through.
 #[test]
 fn who_is_aborted_too_often_runs_alone() {
     for attempts in [0, 1] {
@@ -71,7 +71,7 @@ fn who_is_aborted_too_often_runs_alone() {
     }
     let stm: Stm = Stm::default().with_attempts(0);
     let x = TVar::new(0_u64);
-    // The first attempt fails, by another transaction inside it on another thread.
+    // The first attempt fails, because another thread commits inside it.
     let mut tries = 0;
     stm.atomically(|tx| {
         let value = tx.read(&x)?;
@@ -93,7 +93,7 @@ fn who_is_aborted_too_often_runs_alone() {
     );
 }
 
-/// A closure that hides a conflict does not get to commit what it made of it.
+/// A closure that hides a conflict does not get to commit.
 #[test]
 fn an_abort_that_is_hidden_aborts_all_the_same() {
     let stm: Stm = Stm::default();
@@ -119,14 +119,16 @@ fn an_abort_that_is_hidden_aborts_all_the_same() {
     assert_eq!(stm.stats().version, 1);
 }
 
-/// Only what the clock could not say is uncertain: not what was certainly written later.
+/// Only comparisons that the clock left open count as uncertain, not versions that are certainly
+/// later.
 #[test]
 fn uncertain_is_what_the_clock_left_open() {
-    /// Meets something newer three times, and then what it has met; or is aborted there.
+    /// The transaction meets a newer version three times, and then a variable that has changed; or
+    /// it is aborted there.
     fn counted<C: Clock>(stm: &Stm<C>, is_aborted: bool) -> (u64, u64, u64) {
         let (x, y) = (TVar::new(0_u64), TVar::new(0_u64));
         let mut session = stm.session();
-        // The session has no time yet: everything is certainly after it.
+        // The session has no time yet: every version is certainly after it.
         stm.atomically(|tx| tx.write(&x, 1));
         session.atomically(|tx| tx.read(&x));
         for n in 2..4 {
@@ -158,7 +160,7 @@ fn uncertain_is_what_the_clock_left_open() {
     }
     let wide = || Stm::new(skewed(0, 1_000, 0));
     assert_eq!(counted(&Stm::new(Logical::new()), false), (3, 0, 0));
-    // Also the last look is uncertain, at what was written a while ago.
+    // The last look is uncertain too, although the write was a while ago.
     assert_eq!(counted(&wide(), false), (4, 3, 0));
     let (_, _, aborted) = counted(&Stm::new(Logical::new()), true);
     assert_eq!(aborted, 0);
@@ -166,7 +168,8 @@ fn uncertain_is_what_the_clock_left_open() {
     assert_eq!(aborted, 1);
 }
 
-/// Where the boundary is wider than the clock is old, everything is uncertain, and goes on.
+/// If the boundary is wider than the clock's count so far, everything is uncertain, and
+/// transactions go on all the same.
 #[test]
 fn nobody_waits_for_a_boundary_without_end() {
     if counter::usable() {

@@ -1,4 +1,4 @@
-//! Transactions that sleep until something they have read changes, on threads and on fibres.
+//! Transactions that sleep until a variable that they have read changes, on threads and on fibres.
 
 use super::{message, promise, scaled};
 use corelay_txn::tl2::{Stm, TVar};
@@ -51,7 +51,7 @@ fn fibres_sleep_in_retry_and_transactions_may_wait() {
             cluster.spawn(move || {
                 stm.atomically(|tx| {
                     let at = tx.read(&turn)?;
-                    // Others run transactions on this thread meanwhile.
+                    // Other fibres run transactions on this thread meanwhile.
                     corelay_fibre::yield_now();
                     tx.check(at == i)?;
                     tx.write(&turn, i + 1)
@@ -66,7 +66,7 @@ fn fibres_sleep_in_retry_and_transactions_may_wait() {
     assert_eq!(stm.sleeping(), 0);
 }
 
-/// Who sleeps on a variable that nobody has written is not left asleep by another domain's write.
+/// A sleeper on a variable that nobody has written is not left asleep by another domain's write.
 #[test]
 fn a_variable_that_is_slept_on_belongs_to_the_sleeper() {
     let (stm, other) = (Stm::default(), Stm::default());
@@ -83,7 +83,7 @@ fn a_variable_that_is_slept_on_belongs_to_the_sleeper() {
         while stm.stats().retry == 0 || stm.sleeping() == 0 {
             thread::yield_now();
         }
-        // Time to set the bit.
+        // Time for the sleeper to set the bit.
         thread::sleep(std::time::Duration::from_millis(50));
         let refused = message(catch_unwind(AssertUnwindSafe(|| {
             other.atomically(|tx| tx.write(&x, 1));
@@ -94,7 +94,8 @@ fn a_variable_that_is_slept_on_belongs_to_the_sleeper() {
     });
 }
 
-/// Who has slept on very many variables leaves them all, and in no more than their number of steps.
+/// A sleeper on very many variables leaves them all, in a number of steps proportional to their
+/// number.
 #[test]
 fn many_variables_are_slept_on() {
     const SLEEPERS: usize = 20_000;
@@ -120,8 +121,8 @@ fn many_variables_are_slept_on() {
     assert_eq!(stm.sleeping(), 0);
 }
 
-/// A cancellation ends the sleep of a `retry`: nothing is written, nobody is left in the table, and
-/// dumps name the place of the transaction.
+/// A cancellation ends the sleep of a `retry`: nothing is written, the table is empty, and dumps
+/// name the place of the transaction.
 #[test]
 fn a_retry_is_cancelled() {
     use corelay_fibre::{Cancelled, State};
@@ -154,12 +155,12 @@ fn a_retry_is_cancelled() {
         assert!(fibre.join().unwrap_err().is::<Cancelled>());
         assert_eq!(stm.sleeping(), 0);
     }
-    // What they left is as it was before, and others go on with it.
+    // The variables are as before, and other transactions use them.
     stm.atomically(|tx| tx.write(&vars[0], 1));
     assert_eq!((vars[0].load(), vars[1].load()), (1, 0));
 }
 
-/// The same of a transaction that waits for another one, which runs alone.
+/// A cancellation ends the wait for a transaction that runs alone, too.
 #[test]
 fn a_transaction_that_gives_way_is_cancelled() {
     use corelay_fibre::{Cancelled, Semaphore, State};
@@ -176,7 +177,7 @@ fn a_transaction_that_gives_way_is_cancelled() {
                 let value = tx.read(&x)?;
                 attempts += 1;
                 if attempts == 1 {
-                    // In its way: it runs alone afterwards.
+                    // A conflict: it runs alone afterwards.
                     let (stm, theirs) = (Arc::clone(&stm), Arc::clone(&x));
                     let other = move || stm.atomically(|tx| tx.write(&theirs, 7));
                     corelay_fibre::spawn(other).join().unwrap();

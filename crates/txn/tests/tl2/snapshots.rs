@@ -1,4 +1,4 @@
-//! What transactions see: one moment, whichever clock, also in attempts that will be aborted.
+//! Every attempt sees the state of one moment, with any clock, even if it will be aborted.
 
 use super::{scaled, skewed};
 use corelay_clock::{Clock, Logical, Ordo};
@@ -7,13 +7,13 @@ use corelay_txn::tl2::{Stm, TVar};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Writers keep all cells equal; readers look at all of them, in both orders, and every attempt is
-/// judged, also those that will be aborted. Returns how many saw different values.
+/// Writers keep all cells equal. Readers look at all of them, in both orders, and every attempt is
+/// checked, even if it will be aborted. Returns how many saw different values.
 pub(super) fn torn<C: Clock>(stm: &Stm<C>, cells: usize, reads: u64) -> u64 {
     torn_by(&[false, true], stm, cells, reads)
 }
 
-/// The same, with a writer for each direction.
+/// The same check with a writer for each direction.
 fn torn_by<C: Clock>(backwards: &[bool], stm: &Stm<C>, cells: usize, reads: u64) -> u64 {
     let cells: Vec<TVar<u64>> = (0..cells).map(|_| TVar::new(0)).collect();
     let (stop, torn) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -79,7 +79,7 @@ fn snapshots_are_whole_by_the_counter() {
 #[test]
 fn snapshots_are_whole_by_hardware_clocks() {
     if counter::usable() {
-        // Some ten times what is measured between any two cores.
+        // Some ten times the offset measured between any two cores.
         never_torn(|| Ordo::with_boundary(5_000));
     }
 }
@@ -92,8 +92,9 @@ fn snapshots_are_whole_within_the_boundary() {
     }
 }
 
-/// Beyond the boundary the same body fails, or it would see nothing: by a reader that is ahead of the one
-/// writer, which nobody can notice. (Two writers catch each other's clocks.)
+/// Beyond the boundary the same body fails; otherwise it would test nothing. It fails for a reader
+/// that is ahead of the one writer, which nobody can notice. (Two writers catch each other's
+/// clocks.)
 #[test]
 fn skew_beyond_the_boundary_is_seen() {
     let rounds = 1_000;

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_copy_moves_and_claims_a_shared_line() {
+    fn writing_a_shared_line_without_a_copy_moves_and_claims_it() {
         let mut caches = caches();
         for place in [1, 4, 2] {
             caches.read(place, 9);

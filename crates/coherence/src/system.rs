@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_moves_once_a_step_in_the_order_of_asking() {
+    fn a_line_moves_once_a_step_in_the_order_of_requests() {
         let order = run(Machine::new(1, 4, 1).unwrap(), (0..4).collect(), || {
             let order = Rc::new(RefCell::new(Vec::new()));
             let reader = |number: usize| {
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_is_woken_in_order() {
+    fn sleepers_are_woken_in_order() {
         let order = run(two(), vec![0, 1, 0], || {
             let order = Rc::new(RefCell::new(Vec::new()));
             let sleeper = |number| {
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_while_another_goes_to_sleep_for_it_is_joined() {
+    fn a_thread_that_ends_while_its_joiner_falls_asleep_is_joined() {
         let joined = run(two(), vec![0], || {
             let thread = spawn(|| access(0, 8, Access::Load));
             (0..10).for_each(|_| pause());
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_who_joins() {
+    fn a_panic_reaches_the_joiner() {
         let caught = run(two(), vec![0], || spawn(|| panic!("as expected")).join());
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"as expected"));
     }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wide_is_listed() {
+    fn wide_calls_are_listed() {
         let long = "x".repeat(80);
         let bars = [bar(0, 0..=1, &long), bar(1, 2..=3, &long)];
         assert_eq!(

@@ -188,7 +188,7 @@ fn fifteen_clients_of_ffwd_are_answered_by_two_lines() {
 /// If there are more clients, the trustee comes back to a line when its client has written the next
 /// call: then that is a claim, and no line moves for it.
 #[test]
-fn a_lone_call_moves_its_line_four_times_and_three_where_there_are_others() {
+fn a_lone_call_moves_its_line_four_times_and_three_beside_others() {
     use corelay_lines::{Method, Setup};
     for (clients, lines) in [(1, 4), (4, 3), (8, 3)] {
         let count = Setup {

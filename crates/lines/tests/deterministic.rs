@@ -46,7 +46,7 @@ fn steady_states_fetch_nothing_from_memory() {
 /// Distances are those of the machine: on one socket nothing goes across, on one core nothing
 /// leaves it.
 #[test]
-fn what_moves_moves_where_it_can() {
+fn lines_move_only_as_far_as_they_must() {
     for (machine, zero) in [
         ("1x16x1", [0, 2].as_slice()),
         ("1x1x16", &[1, 2]),

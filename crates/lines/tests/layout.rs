@@ -32,7 +32,7 @@ mod shipped {
 }
 
 #[test]
-fn sizes_are_those_that_are_shipped() {
+fn sizes_are_the_shipped_ones() {
     same!(
         sync::facade::atomic::AtomicBool,
         sync::facade::atomic::AtomicU8,
@@ -60,7 +60,7 @@ fn sizes_are_those_that_are_shipped() {
 
 /// The memory behind the handles: the channel with its rings, and the lines of a pair.
 #[test]
-fn what_a_pair_takes_is_what_is_shipped() {
+fn a_pair_takes_the_shipped_memory() {
     macro_rules! footprints {
         ($of:ident) => {{
             let channel = $of::delegate::report::Footprint::first();

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_drawn_as_any_other() {
+    fn a_regular_machine_is_drawn_as_any_other() {
         let shown = Topology::regular(2, 2, 2).to_string();
         let second = "package 1, node 1, no known cache: 2 cores, 4 CPUs: 2-3,6-7";
         assert!(shown.contains(second), "{shown}");

@@ -80,7 +80,7 @@ fn who_comes_later_stands_behind<C: Clock + 'static>(
 }
 
 #[test]
-fn logical_later_stands_behind() {
+fn logical_later_updates_are_applied_later() {
     who_comes_later_stands_behind(Logical::new);
 }
 
@@ -110,13 +110,13 @@ fn one_after_the_other(clock: impl Fn() -> Skewed + Send + Sync + 'static) {
 }
 
 #[test]
-fn within_the_boundary_nobody_is_overtaken() {
+fn within_the_boundary_no_update_is_overtaken() {
     one_after_the_other(|| ahead(4));
 }
 
 #[test]
 #[should_panic(expected = "overtaken")]
-fn beyond_the_boundary_they_are_overtaken() {
+fn beyond_the_boundary_updates_are_overtaken() {
     one_after_the_other(|| ahead(0));
 }
 
@@ -205,7 +205,7 @@ fn two_read() {
 
 /// An appender that finds the gate closed may find it closed again.
 #[test]
-fn who_was_turned_away_asks_again() {
+fn an_appender_that_was_turned_away_asks_again() {
     model(|| {
         let log = Arc::new(OpLog::new(0, Logical::new()));
         let mut session = log.session();

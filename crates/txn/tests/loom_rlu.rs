@@ -174,7 +174,7 @@ fn two_writers_uncertain() {
 
 /// A session that has locked a cell and gone idle wakes up while another helps it.
 #[test]
-fn helped_while_it_wakes() {
+fn a_session_is_helped_while_it_wakes() {
     model(|| {
         let domain = Domain::with_deferral(Logical::new(), 10);
         let cells = Arc::new([domain.cell(0)]);
@@ -270,7 +270,7 @@ fn written_back_under_a_reader_whose_clock_is_wrong() {
 
 /// A section whose clock is ahead has read one of two cells before they are written, and then the other.
 #[test]
-fn what_a_hasty_reader_sees_is_whole() {
+fn a_hasty_reader_sees_whole_snapshots() {
     model(|| {
         let (cells, mut session, mut other) = writer_and_hasty_reader();
         let reader = {

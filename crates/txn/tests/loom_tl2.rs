@@ -267,7 +267,7 @@ fn a_time_is_drawn_behind_the_locks<C: Clock + 'static>(clock: fn() -> C) {
 /// A domain does not take over a variable on which another domain sleeps: its writers would not
 /// wake the sleeper.
 #[test]
-fn what_is_slept_on_is_not_taken_by_another_domain() {
+fn a_variable_slept_on_is_not_taken_by_another_domain() {
     loom::model(|| {
         let (mine, other) = (Stm::new(Logical::new()), Stm::new(Logical::new()));
         let world = Arc::new((mine, TVar::new(0_u64)));
@@ -328,7 +328,7 @@ fn wrong() -> Skewed {
 /// A transaction that meets the time of a thread that is ahead catches the clock. From then on it
 /// reads whole states, although a commit by the clock's time is in progress.
 #[test]
-fn behind_a_catch_nothing_is_torn() {
+fn after_a_catch_nothing_is_torn() {
     model(wrong, |world| {
         let z = Arc::new(TVar::new(0_u64));
         world.stm.clock().now();

@@ -299,7 +299,7 @@ fn other_logs_may_be_read_and_updated_inside_a_read() {
 }
 
 #[test]
-fn where_nothing_may_wait_a_free_log_is_read() {
+fn a_free_log_is_read_where_nothing_may_wait() {
     let log = OpLog::new(0, Logical::new());
     let name = "a delegated closure";
     // SAFETY: the guard is dropped at the end, before `name`.
@@ -511,7 +511,7 @@ impl Operation<[Vec<u8>; 2]> for Append {
 }
 
 #[test]
-fn a_gap_that_the_last_one_fills_costs_no_order() {
+fn filling_a_gap_with_the_last_entry_keeps_the_order() {
     let log = OpLog::<[Vec<u8>; 2], Append, _>::new(Default::default(), Logical::new());
     let mut session = log.session();
     // The second zero cancels the first, and the last operation of the other list takes its place.
@@ -629,7 +629,7 @@ fn stressed(n: usize) -> usize {
 
 /// The drop of an absorbed operation may run code that uses the same log.
 #[test]
-fn what_is_absorbed_is_dropped_outside_of_the_log() {
+fn absorbed_operations_are_dropped_outside_of_the_log() {
     use std::sync::OnceLock;
 
     static LOG: OnceLock<OpLog<u64, Last, Logical>> = OnceLock::new();

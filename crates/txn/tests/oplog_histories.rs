@@ -366,7 +366,7 @@ fn counters() {
 
 /// Skew beyond the boundary is detected; otherwise these tests would test nothing.
 #[test]
-fn beyond_the_boundary_it_is_found_out() {
+fn skew_beyond_the_boundary_is_found_out() {
     let found = (0..50).any(|_| {
         let ended = recorded::<Registers, _>(4, CALLS, skewed(10_000, 1, 0));
         matches!(ended, Err(Failure::NotLinearizable(_)))

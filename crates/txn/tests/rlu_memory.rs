@@ -49,7 +49,7 @@ const VALUE: Odd = [7; 1_236];
 
 /// There is one test, because the count is of the whole process.
 #[test]
-fn what_is_removed_is_freed() {
+fn removed_nodes_are_freed() {
     let clocks: [&dyn Fn(); 2] = [&|| on(Logical::new), &|| {
         if corelay_sync::counter::usable() {
             on(|| Ordo::with_boundary(400));

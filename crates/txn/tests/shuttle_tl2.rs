@@ -68,7 +68,7 @@ fn snapshots_are_whole_within_the_boundary() {
 
 /// Three threads put, three take, through one slot: nobody sleeps for ever.
 #[test]
-fn everybody_is_woken() {
+fn every_sleeper_is_woken() {
     schedules::model(SCHEDULES, || {
         let world = Arc::new((Stm::<Logical>::default(), TVar::new(None::<u64>)));
         let threads: Vec<_> = (0..6)

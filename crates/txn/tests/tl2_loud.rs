@@ -117,7 +117,7 @@ fn a_panic_of_a_drop_drops_nothing_twice() {
 /// A commit may free what other threads have replaced, and that may panic. The values that it has
 /// written belong to the variables by then, or to nobody.
 #[test]
-fn a_panic_of_what_others_left_frees_nothing_that_is_held() {
+fn a_panic_of_others_garbage_frees_no_held_value() {
     let _alone = one_at_a_time();
     let watch = Arc::new(loud::Watch::default());
     let x = TVar::new(watch.make());

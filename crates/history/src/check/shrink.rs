@@ -386,7 +386,7 @@ mod tests {
     /// With any effort, the remaining part proves that the whole is wrong: from each situation at
     /// its beginning it fails by itself.
     #[test]
-    fn what_is_left_is_a_proof() {
+    fn the_remaining_calls_are_a_proof() {
         let model = Register::new(0);
         // From the beginning; from any state; as things stood exactly.
         for (whole, window, states) in [(100, 0, 0), (0, 30, 100), (0, 10, 100), (0, 15, 0)] {

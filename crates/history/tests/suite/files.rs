@@ -34,7 +34,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn what_is_saved_is_loaded() {
+fn a_saved_history_is_loaded() {
     let file = tempfile::NamedTempFile::new().unwrap();
     some().save(file.path()).unwrap();
     assert_eq!(Registers::load(file.path()).unwrap(), some());
@@ -72,7 +72,7 @@ fn a_file_that_is_cut_names_the_line() {
 }
 
 #[test]
-fn what_is_no_history_is_refused() {
+fn a_file_without_a_history_is_refused() {
     for foreign in [
         "",
         "\n",

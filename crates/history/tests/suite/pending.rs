@@ -8,7 +8,7 @@ use corelay_history::{Call, Failure, GaveUp, History, check, check_within};
 type Registers = History<register::Operation<u32>, register::Output<u32>>;
 
 #[test]
-fn they_may_take_effect_at_any_time_or_never() {
+fn pending_calls_may_take_effect_at_any_time_or_never() {
     let reads = |values: [u32; 3]| -> Registers {
         let mut h = History::new();
         h.push(0, Call::pending(Write(1), 2));
@@ -26,7 +26,7 @@ fn they_may_take_effect_at_any_time_or_never() {
 }
 
 #[test]
-fn they_take_effect_once_and_not_before_they_begin() {
+fn pending_calls_take_effect_once_and_not_before_they_begin() {
     let mut h: Registers = history([
         (1, Read, 0..=1, Value(0)),
         (1, Write(2), 5..=6, Written),
@@ -45,7 +45,7 @@ fn they_take_effect_once_and_not_before_they_begin() {
 
 /// A thread whose call panicked goes on. The call may take effect even later.
 #[test]
-fn a_thread_may_go_on_after_one() {
+fn a_thread_may_go_on_after_a_pending_call() {
     let mut h: Registers = History::new();
     h.push(0, Call::pending(Write(1), 0));
     h.push(0, Call::returned(Read, 1..=2, Value(0)));
@@ -58,7 +58,7 @@ fn a_thread_may_go_on_after_one() {
 /// Each of them may or may not have taken effect. That would be 2^20 situations, if configurations
 /// that others can replace were not dropped.
 #[test]
-fn many_of_them_do_no_harm() {
+fn many_pending_calls_do_no_harm() {
     let mut h: Registers = History::new();
     for thread in 0..20 {
         h.push(thread, Call::pending(Write(thread as u32 + 1), 0));
@@ -80,7 +80,7 @@ fn many_of_them_do_no_harm() {
 }
 
 #[test]
-fn equal_ones_are_interchangeable() {
+fn equal_pending_calls_are_interchangeable() {
     use counter::{Counter, Operation, Output};
     let mut h = History::new();
     for thread in 0..100 {
@@ -95,7 +95,7 @@ fn equal_ones_are_interchangeable() {
 }
 
 #[test]
-fn too_much_is_not_guessed_at() {
+fn too_many_calls_in_flight_give_up() {
     let mut wide: Registers = History::new();
     for thread in 0..129 {
         wide.push(thread, Call::pending(Write(thread as u32), 0));

@@ -229,7 +229,7 @@ fn stacks() {
 /// The wrong model says "observes" of a write.
 #[test]
 #[should_panic(expected = "Model::observes is wrong about `()")]
-fn a_model_that_errs_about_observing_is_told() {
+fn a_model_that_errs_about_observing_panics() {
     struct Toggle;
     impl Model for Toggle {
         type Operation = ();

@@ -22,7 +22,7 @@ fn model(cpuinfo: &str) -> Option<String> {
 }
 
 #[test]
-fn a_machine_that_tells_all() {
+fn all_facts_are_read() {
     let tree =
         tree("processor\t: 0\nmodel\t\t: 85\nmodel name\t: A Model @ 2.6GHz\nflags\t\t: fpu tsc\n");
     let facts = Facts::read(tree.root());
@@ -94,7 +94,7 @@ fn hypervisors() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_facts_are_reported() {
     let expected = [
         "CPU model: proc/cpuinfo is missing",
         "kernel release: proc/sys/kernel/osrelease is missing",

@@ -17,7 +17,7 @@ fn counts(machine: &Topology) -> (usize, usize, usize, usize) {
 }
 
 #[test]
-fn nothing_at_all() {
+fn an_empty_tree_is_one_cpu() {
     let machine = Tree::empty().topology();
     assert_eq!(counts(&machine), (1, 1, 1, 1));
     assert_eq!(machine.last_level_of(0), None);

@@ -20,7 +20,7 @@ fn as_the_kernel_prints_them() {
 }
 
 #[test]
-fn what_is_no_list() {
+fn malformed_lists_are_refused() {
     let error = |text: &str| text.parse::<CpuSet>().expect_err(text).to_string();
     for text in [
         "x", "1-x", "-", "1-", "-1", "+1", "1-2-3", "0x1", "0-31:2/8", "１",

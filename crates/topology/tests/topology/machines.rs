@@ -107,7 +107,7 @@ fn hybrid_laptop_by_kind_of_core() {
 }
 
 #[test]
-fn hybrid_machine_whose_fast_cores_are_not_ours() {
+fn hybrid_machine_with_unusable_fast_cores() {
     let tree = hybrid_laptop();
     let machine = Topology::read_within(tree.root(), &set("9-11"));
     assert!(

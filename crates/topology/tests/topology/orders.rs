@@ -273,7 +273,7 @@ fn an_explicit_list_outside_the_process_is_refused() {
 }
 
 #[test]
-fn not_pinned_is_said() {
+fn an_unpinned_placement_says_so() {
     let machine = two_sockets().tree().topology();
     let placement = machine
         .place(&Order::None, 1, 1)
@@ -299,7 +299,7 @@ fn one_package_cannot_show_sockets() {
 }
 
 #[test]
-fn no_threads_no_places() {
+fn no_threads_give_an_empty_placement() {
     let machine = Machine::new(1, 2, 1).tree().topology();
     for order in [Order::None, Order::CoresFirst, Order::FillNode] {
         let placement = machine.place(&order, 0, 0).expect("an order that fits");

@@ -26,7 +26,7 @@ fn a_thread_runs_where_it_is_pinned() {
 }
 
 #[test]
-fn a_cpu_that_is_not_there() {
+fn pinning_to_a_missing_cpu_fails() {
     let before = affinity().expect("a mask");
     for cpu in [MAX_CPUS - 1, MAX_CPUS, usize::MAX] {
         let error = pin_current_thread(cpu).expect_err("no machine has it");
@@ -99,7 +99,7 @@ fn threads_go_where_the_placement_says() {
 }
 
 #[test]
-fn a_thread_left_alone_is_said_to_be() {
+fn an_unpinned_thread_is_reported() {
     let placement = Topology::current()
         .place(&Order::None, 1, 0)
         .expect("an order that fits");

@@ -66,7 +66,7 @@ fn hybrid_laptop_by_kind() {
 }
 
 #[test]
-fn what_is_not_ours_and_what_is_missing() {
+fn unusable_cpus_and_missing_files_are_rendered() {
     let tree = Machine {
         offline: vec![7],
         ..Machine::new(1, 8, 1)

@@ -141,7 +141,7 @@ mod tests {
     /// The two sides decide by the same comparison: a section that takes the original is waited
     /// for.
     #[test]
-    fn who_takes_the_original_is_waited_for() {
+    fn a_section_that_takes_the_original_is_waited_for() {
         for visible in [1, 5, 1 << 40] {
             for local in [1, 4, 5, 6, (1 << 40) + 1] {
                 let stage = Stage::committed(visible);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_from_a_log_without_a_time() {
+    fn no_section_takes_from_a_log_without_a_time() {
         assert_eq!(Stage::COLLECTING.take(Time::NEVER.raw()), Take::Original);
         assert_eq!(Stage::COLLECTING.take(u64::MAX), Take::Original);
         assert_eq!(Stage::announced(7).take(7), Take::Original);

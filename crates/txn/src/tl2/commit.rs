@@ -251,7 +251,7 @@ mod tests {
 
     /// Another commit has locked a variable that was read, and will notice that it has to give way.
     #[test]
-    fn who_runs_alone_is_not_disturbed_by_who_gives_way() {
+    fn a_transaction_alone_is_not_disturbed_by_one_that_gives_way() {
         let stm: Stm = Stm::default();
         let (x, y) = (TVar::new(1_u64), TVar::new(0_u64));
         let mut log = Log::of(stm.domain());

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn small_values_come_back() {
+    fn small_values_round_trip() {
         round(&[0_u8, 1, u8::MAX]);
         round(&[0_u64, 1, u64::MAX]);
         round(&[i8::MIN, -1, 0, i8::MAX]);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_boxed() {
+    fn large_values_are_boxed() {
         assert_eq!(<Option<u128> as Value>::WORDS, 0);
         assert_eq!(<(u64, Option<u64>) as Value>::WORDS, 0);
         assert_eq!(<(String, u8) as Value>::WORDS, 0);

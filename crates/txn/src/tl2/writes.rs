@@ -272,7 +272,7 @@ mod tests {
 
     /// The limits also hold if the writes were an alternative's, taken back or kept.
     #[test]
-    fn no_more_is_kept_than_is_said() {
+    fn write_sets_keep_no_more_than_their_limit() {
         let stm: Stm = Stm::default();
         let vars: Vec<TVar<u64>> = (0..3 * KEPT_WRITES).map(|_| TVar::new(0)).collect();
         for (is_nested, is_kept) in [(false, true), (true, true), (true, false)] {

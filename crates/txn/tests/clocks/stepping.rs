@@ -102,7 +102,7 @@ fn tl2_is_right_while_clocks_step_within_the_boundary() {
 /// Beyond the boundary no transaction that commits a write has seen a torn state. One that only
 /// reads may, until the clock is caught; from then on none does.
 #[test]
-fn tl2_loses_nothing_where_clocks_step_beyond_the_boundary_and_catches_them() {
+fn tl2_catches_clocks_that_step_beyond_the_boundary_and_loses_nothing() {
     let _named = Named::new("TL2 on a stepping clock");
     for clock in beyond() {
         let stm = Stm::new(clock);

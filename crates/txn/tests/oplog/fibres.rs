@@ -89,7 +89,7 @@ fn everywhere(
 /// Each fibre's updates are applied once and in its order, and it sees its own, on whichever thread
 /// it runs.
 #[test]
-fn updates_of_fibres_are_as_good_as_those_of_threads() {
+fn updates_of_fibres_work_as_those_of_threads() {
     fn work<C: Clock>(ring: &Ring<C>, id: usize) {
         let mut session = ring.log.session();
         for n in 1..=updates() {
@@ -117,7 +117,7 @@ fn updates_of_fibres_are_as_good_as_those_of_threads() {
 /// A fibre that only reads sees whole states that never go back; half of the fibres update
 /// meanwhile.
 #[test]
-fn reads_of_fibres_are_as_good_as_those_of_threads() {
+fn reads_of_fibres_work_as_those_of_threads() {
     fn work<C: Clock>(ring: &Ring<C>, id: usize) {
         let mut before = (0, vec![0; FIBRES]);
         let mut session = ring.log.session();

@@ -46,7 +46,7 @@ impl Clock for DictatedClock {
 /// Neighbours in a merge's order are counted if the clock does not tell them apart and the order
 /// matters.
 #[test]
-fn what_the_clock_left_open_is_counted() {
+fn comparisons_that_the_clock_left_open_are_counted() {
     let clock = DictatedClock(AtomicUsize::new(0));
     let log = OpLog::new(Vec::new(), &clock);
     let (mut one, mut other) = (log.session(), log.session());

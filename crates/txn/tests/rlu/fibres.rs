@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
-fn fibres_are_as_good_as_threads() {
+fn sessions_of_fibres_work_as_those_of_threads() {
     struct Fibres;
     impl Body for Fibres {
         fn run<C: Clock + 'static>(&self, name: &str, make: impl Fn() -> C) {

@@ -48,7 +48,7 @@ fn add(session: &mut Session<Loud>, cell: &corelay_txn::rlu::Rlu<u64, Loud>) {
 }
 
 #[test]
-fn who_could_not_begin_is_not_waited_for() {
+fn a_section_that_could_not_begin_is_not_waited_for() {
     let domain = Domain::new(Loud::default());
     let cell = domain.cell(0);
     let (mut writer, mut reader) = (domain.session(), domain.session());
@@ -67,7 +67,7 @@ fn who_could_not_begin_is_not_waited_for() {
 }
 
 #[test]
-fn a_time_that_is_not_said_is_not_waited_for() {
+fn an_announced_time_that_is_never_said_is_not_waited_for() {
     let domain = Domain::new(Loud::default());
     let cell = domain.cell(0);
     let (mut writer, mut reader) = (domain.session(), domain.session());

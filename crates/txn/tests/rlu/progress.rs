@@ -15,7 +15,7 @@ fn add<C: Clock>(session: &mut corelay_txn::rlu::Session<C>, cell: &Rlu<u64, C>)
 
 /// A session that has locked something and sleeps is helped.
 #[test]
-fn an_idle_session_is_in_nobodys_way() {
+fn an_idle_session_blocks_no_other() {
     struct Idle;
     impl Body for Idle {
         fn run<C: Clock + 'static>(&self, name: &str, make: impl Fn() -> C) {
@@ -145,7 +145,7 @@ fn increments_are_not_lost() {
 /// Two sessions that hold the object that the other needs, each inside a section whenever the other
 /// asks.
 #[test]
-fn an_aborted_session_serves_who_has_asked_it() {
+fn an_aborted_session_serves_requests() {
     let domain = Domain::with_deferral(Logical::new(), 1_000_000);
     let cells = [domain.cell(0), domain.cell(0)];
     let (tell_one, hear_one) = channel();

@@ -144,7 +144,7 @@ fn a_deferral_of_nothing_is_refused() {
 }
 
 #[test]
-fn deferred_changes_are_seen_by_others_behind_a_sync() {
+fn deferred_changes_are_seen_by_others_after_a_sync() {
     let domain = domain(3);
     let cell = domain.cell(0);
     let mut session = domain.session();
@@ -203,7 +203,7 @@ fn a_session_may_end_inside_a_section() {
 
 /// After a refused sync no session owns the slot.
 #[test]
-fn a_refused_sync_is_in_nobodys_way() {
+fn a_refused_sync_blocks_no_session() {
     let domain = domain(100);
     let cell = domain.cell(0);
     let (mut first, mut second) = (domain.session(), domain.session());
@@ -226,7 +226,7 @@ fn a_refused_sync_is_in_nobodys_way() {
 
 /// Not even if another guard against waiting lies between the two.
 #[test]
-fn sections_do_not_nest_behind_another_guard() {
+fn sections_do_not_nest_inside_another_guard() {
     let domain = domain(1);
     let (mut first, mut second) = (domain.session(), domain.session());
     let log = OpLog::<(), Nothing, _>::new((), Logical::new());

@@ -133,7 +133,7 @@ fn a_section_sees_all_of_a_commit_or_nothing() {
 /// Holds with any boundary. (`mutants.toml` shows that such clocks tear snapshots if commits do not
 /// look which sections they overtake.)
 #[test]
-fn beyond_the_boundary_nothing_is_torn_either() {
+fn beyond_the_boundary_no_snapshot_is_torn() {
     let with = SkewedBuilder {
         skew: 3_000,
         step: 1,

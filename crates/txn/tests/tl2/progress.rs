@@ -63,7 +63,7 @@ fn money_is_neither_made_nor_lost() {
 
 /// With few attempts all transactions fall back again and again, and all get through.
 #[test]
-fn who_is_aborted_too_often_runs_alone() {
+fn a_transaction_aborted_too_often_runs_alone() {
     for attempts in [0, 1] {
         let stm = Stm::new(skewed(3, 5, 10)).with_attempts(attempts);
         transfers_keep_the_sum(&stm);
@@ -95,7 +95,7 @@ fn who_is_aborted_too_often_runs_alone() {
 
 /// A closure that hides a conflict does not get to commit.
 #[test]
-fn an_abort_that_is_hidden_aborts_all_the_same() {
+fn a_hidden_abort_still_aborts() {
     let stm: Stm = Stm::default();
     let (x, y) = (TVar::new(0_u64), TVar::new(0_u64));
     let mut tries = 0;
@@ -122,7 +122,7 @@ fn an_abort_that_is_hidden_aborts_all_the_same() {
 /// Only comparisons that the clock left open count as uncertain, not versions that are certainly
 /// later.
 #[test]
-fn uncertain_is_what_the_clock_left_open() {
+fn only_open_comparisons_count_as_uncertain() {
     /// The transaction meets a newer version three times, and then a variable that has changed; or
     /// it is aborted there.
     fn counted<C: Clock>(stm: &Stm<C>, is_aborted: bool) -> (u64, u64, u64) {
@@ -171,7 +171,7 @@ fn uncertain_is_what_the_clock_left_open() {
 /// If the boundary is wider than the clock's count so far, everything is uncertain, and
 /// transactions go on all the same.
 #[test]
-fn nobody_waits_for_a_boundary_without_end() {
+fn no_transaction_waits_for_a_boundary_without_end() {
     if counter::usable() {
         let stm = Stm::new(Ordo::with_boundary(u64::MAX));
         let x = TVar::new(0_u64);

@@ -68,7 +68,7 @@ fn fibres_sleep_in_retry_and_transactions_may_wait() {
 
 /// A sleeper on a variable that nobody has written is not left asleep by another domain's write.
 #[test]
-fn a_variable_that_is_slept_on_belongs_to_the_sleeper() {
+fn a_variable_slept_on_belongs_to_the_sleepers_domain() {
     let (stm, other) = (Stm::default(), Stm::default());
     let (stm, other): (&Stm, &Stm) = (&stm, &other);
     let x = TVar::new(0_u64);

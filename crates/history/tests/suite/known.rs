@@ -88,7 +88,7 @@ fn a_stale_read() {
             (C, Read, when, Value(value)),
         ])
     };
-    // The write of 2 is under way, but somebody has seen it.
+    // The write of 2 is still pending, but another thread has read it.
     check(&register, &read_of(2, 5..=6)).unwrap();
     check(&register, &read_of(1, 4..=6)).unwrap();
     refuted(&register, &read_of(1, 5..=6));
@@ -135,7 +135,7 @@ fn a_lost_update() {
         (B, FetchAdd(1), 1..=3, Value(0)),
     ]);
     refuted(&counter, &wrong);
-    // Seen only by who reads afterwards.
+    // Only a later read sees it.
     let later = |count: i64| {
         history([
             (A, Add(1), 0..=2, Added),

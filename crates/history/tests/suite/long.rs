@@ -120,7 +120,7 @@ fn a_counter_with_an_update_lost_near_its_end() {
     let twice = calls[earlier].output().unwrap().clone();
     let wrong = Call::returned(Operation::FetchAdd(1), when, twice.clone());
     let found = refuted(&model, &replaced(&history, (1, last), wrong));
-    // Somebody has seen a higher count before.
+    // Another thread has seen a higher count before.
     assert_eq!(found.calls().count(), 2, "{found}");
     assert_eq!(found.unexplained().1.output(), Some(&twice));
 }

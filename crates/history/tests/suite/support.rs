@@ -74,7 +74,7 @@ pub(crate) fn explained<M: Model>(
     let mut now: Vec<u64> = (0..threads).map(|_| rng.below(20)).collect();
     let mut plans = Vec::with_capacity(calls);
     for n in 0..calls {
-        // Whoever is behind calls next.
+        // The thread whose time is least calls next.
         let thread = (0..threads).min_by_key(|&t| now[t]).expect("threads");
         let invoked = now[thread];
         let effect = invoked + 1 + rng.below(50);

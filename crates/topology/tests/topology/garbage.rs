@@ -270,7 +270,7 @@ fn files(tree: &Tree) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What must hold of any topology, however strange its tree.
+/// Checks the invariants of any topology, however strange its tree.
 fn is_consistent(machine: &Topology) {
     assert!(!machine.cpus().is_empty());
     assert!(machine.parallelism() >= 1);

@@ -1,4 +1,4 @@
-//! What is read from the trees of whole machines.
+//! Topologies that are read from the trees of whole machines.
 
 use crate::tree::{Machine, Siblings, hybrid_laptop, many_caches, more_than_1024, two_sockets};
 use corelay_topology::{CacheKind, CacheLevel, CpuSet, Topology};

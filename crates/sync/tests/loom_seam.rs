@@ -189,7 +189,7 @@ fn a_token_may_be_freed_once_it_is_set() {
         // SAFETY: the old token is set, so no other thread uses it any more.
         unsafe { *memory = Token::new() };
         notifier.join().unwrap();
-        // SAFETY: from the box above.
+        // SAFETY: it comes from the box above, and no other thread uses it any more.
         let token = unsafe { Box::from_raw(memory) };
         assert!(!token.is_set(), "the token that came after has been set");
     });

@@ -118,7 +118,7 @@ fn tokens_at_one_address_follow_each_other() {
                     for notifier in notifiers {
                         notifier.join().unwrap();
                     }
-                    // SAFETY: from the box above.
+                    // SAFETY: it comes from the box above, and no other thread uses it any more.
                     let token = unsafe { Box::from_raw(memory) };
                     assert!(!token.is_set(), "the token that came after has been set");
                 })

@@ -224,7 +224,7 @@ impl Clock for Ordo {
 
     #[inline(always)]
     fn commit_time(&self, floor: Time) -> Time {
-        let time = Time::from_raw(counter::read_behind_stores());
+        let time = Time::from_raw(counter::read_after_stores());
         if is_after_floor(floor, time, self.boundary()) {
             return time;
         }
@@ -233,7 +233,7 @@ impl Clock for Ordo {
 
     #[inline(always)]
     fn announced_time(&self, floor: Time) -> Time {
-        let time = Time::from_raw(counter::read_behind_exchange());
+        let time = Time::from_raw(counter::read_after_exchange());
         if is_after_floor(floor, time, self.boundary()) {
             return time;
         }

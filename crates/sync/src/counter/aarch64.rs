@@ -61,13 +61,13 @@ pub(crate) fn read_between() -> u64 {
 
 /// Reads the counter after earlier loads and stores and before all later operations.
 #[inline(always)]
-pub(crate) fn read_behind_stores() -> u64 {
+pub(crate) fn read_after_stores() -> u64 {
     read_fenced()
 }
 
-/// Reads the counter as [`read_behind_stores`] does: an atomic instruction does not make the
+/// Reads the counter as [`read_after_stores`] does: an atomic instruction does not make the
 /// counter wait for its store.
 #[inline(always)]
-pub(crate) fn read_behind_exchange() -> u64 {
+pub(crate) fn read_after_exchange() -> u64 {
     read_fenced()
 }

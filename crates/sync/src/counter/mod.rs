@@ -7,7 +7,7 @@
 //! |---|---|---|---|---|---|
 //! | [`read`] | `rdtsc` | `isb; mrs` | | | |
 //! | [`read_between`] | `lfence; rdtsc; lfence` | `dsb ishld; isb; mrs; isb` | have their values | | have not begun |
-//! | [`read_behind_stores`] | `xchg; lfence; rdtsc; lfence` | `dsb ish; isb; mrs; isb` | have their values | can be seen | have not begun |
+//! | [`read_after_stores`] | `xchg; lfence; rdtsc; lfence` | `dsb ish; isb; mrs; isb` | have their values | can be seen | have not begun |
 //!
 //! # Why these
 //! * **`lfence` before.** `rdtsc` may run ahead of the loads before it. `lfence` waits until they
@@ -23,7 +23,7 @@
 //!   After the `lfence` the counter is read as a load would be. All of it takes 23.8 ns, against
 //!   33.7 for the manual's remedy, on that machine. The one difference, non-temporal stores and
 //!   write-combining memory, concerns no atomic word. If the thread's last relevant store *was* a
-//!   locked operation, nothing more is needed: [`read_behind_exchange`].
+//!   locked operation, nothing more is needed: [`read_after_exchange`].
 //! * **`isb` before, also alone.** Without it the processor may read `cntvct_el0` ahead of earlier
 //!   instructions (Arm ARM, "The Generic Timer in AArch64 state"), an earlier read of the counter
 //!   included, so the times of one thread could decrease. On x86-64 two reads on one CPU never do:
@@ -92,19 +92,19 @@ pub fn read_between() -> u64 {
 /// # Panics
 /// If there is no counter.
 #[inline(always)]
-pub fn read_behind_stores() -> u64 {
-    instructions::read_behind_stores()
+pub fn read_after_stores() -> u64 {
+    instructions::read_after_stores()
 }
 
-/// Reads the counter as [`read_behind_stores`] does, on a thread whose last store was an atomic
+/// Reads the counter as [`read_after_stores`] does, on a thread whose last store was an atomic
 /// read-modify-write. That store and the ones before it can be seen. Stores after it may still wait
 /// in the store buffer.
 ///
 /// # Panics
 /// If there is no counter.
 #[inline(always)]
-pub fn read_behind_exchange() -> u64 {
-    instructions::read_behind_exchange()
+pub fn read_after_exchange() -> u64 {
+    instructions::read_after_exchange()
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
         if !(usable() || emulated) {
             return;
         }
-        let ways = [read, read_between, read_behind_stores, read_behind_exchange];
+        let ways = [read, read_between, read_after_stores, read_after_exchange];
         let mut last = 0;
         for turn in 0..100_000 {
             let now = ways[turn % ways.len()]();

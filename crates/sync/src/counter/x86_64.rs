@@ -51,7 +51,7 @@ pub(crate) fn read_between() -> u64 {
 
 /// Reads the counter after earlier loads and stores and before all later operations.
 #[inline(always)]
-pub(crate) fn read_behind_stores() -> u64 {
+pub(crate) fn read_after_stores() -> u64 {
     let mut word = MaybeUninit::<u32>::uninit();
     let (low, high): (u64, u64);
     // SAFETY: fences, a counter that Linux lets user space read, and an exchange that writes
@@ -74,6 +74,6 @@ pub(crate) fn read_behind_stores() -> u64 {
 
 /// Reads the counter after a locked instruction, which has drained the earlier stores already.
 #[inline(always)]
-pub(crate) fn read_behind_exchange() -> u64 {
+pub(crate) fn read_after_exchange() -> u64 {
     read_between()
 }

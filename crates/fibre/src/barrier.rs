@@ -1,11 +1,11 @@
 //! A barrier: all wait for the last.
 //!
-//! Who has come is who is in the line; the last takes all out at once, so the line is that of the
+//! Who has come is who is in the queue; the last takes all out at once, so the queue is that of the
 //! next round before anybody goes on.
 
-use crate::line::{Line, Node, TakenAll};
 use crate::spin::Spin;
 use crate::wait::{Interrupted, Limit, block_within, unwind};
+use crate::wait_queue::{Node, TakenAll, WaitQueue};
 use crate::waiter::Waiter;
 use std::cell::Cell;
 use std::fmt;
@@ -33,12 +33,12 @@ use std::time::Instant;
 pub struct Barrier {
     /// How many wait when one more is the last.
     others: usize,
-    line: Spin<Come>,
+    arrivals: Spin<Come>,
 }
 
 struct Come {
     count: usize,
-    line: Line<()>,
+    queue: WaitQueue<()>,
 }
 
 impl Come {
@@ -46,7 +46,7 @@ impl Come {
     fn complete(&mut self, others: usize) -> Option<TakenAll<()>> {
         (self.count == others).then(|| {
             self.count = 0;
-            self.line.take_all()
+            self.queue.take_all()
         })
     }
 }
@@ -56,9 +56,9 @@ impl Barrier {
     pub fn new(n: usize) -> Self {
         Self {
             others: n.saturating_sub(1),
-            line: Spin::new(Come {
+            arrivals: Spin::new(Come {
                 count: 0,
-                line: Line::new(),
+                queue: WaitQueue::new(),
             }),
         }
     }
@@ -95,16 +95,16 @@ impl Barrier {
     #[track_caller]
     #[inline(always)]
     fn wait_within(&self, call: &'static str, limit: Limit) -> Result<bool, Interrupted> {
-        if let Some(others) = self.line.with(|come| come.complete(self.others)) {
+        if let Some(others) = self.arrivals.with(|come| come.complete(self.others)) {
             others.wake();
             return Ok(true);
         }
         let node = Node::new(());
         let is_last = Cell::new(false);
         let remove = |_| {
-            self.line.with(|come| {
-                // SAFETY: in this line or in none.
-                let waiter = unsafe { come.line.remove(&node) };
+            self.arrivals.with(|come| {
+                // SAFETY: in this queue or in none.
+                let waiter = unsafe { come.queue.remove(&node) };
                 come.count -= usize::from(waiter.is_some());
                 waiter
             })
@@ -118,12 +118,12 @@ impl Barrier {
     /// Joins those who have come; gives the waiter back where it is the last.
     #[inline(always)]
     fn come(&self, node: &Node<()>, waiter: Waiter, is_last: &Cell<bool>) -> Option<Waiter> {
-        let (others, waiter) = self.line.with(|come| match come.complete(self.others) {
+        let (others, waiter) = self.arrivals.with(|come| match come.complete(self.others) {
             Some(others) => (Some(others), Some(waiter)),
             None => {
                 come.count += 1;
                 // SAFETY: new, and its frame waits.
-                unsafe { come.line.push(node, waiter) };
+                unsafe { come.queue.push(node, waiter) };
                 (None, None)
             }
         });

@@ -1,14 +1,14 @@
 //! A condition: wait until somebody says that what a mutex keeps has changed.
 //!
-//! Who waits is put into the line before the mutex is left, both once the fibre has stopped: so
-//! whoever changes the value under the mutex and notifies then, finds it. It is in no line any more
+//! Who waits is put into the queue before the mutex is left, both once the fibre has stopped: so
+//! whoever changes the value under the mutex and notifies then, finds it. It is in no queue any more
 //! when it waits for the mutex again, and that wait is not interrupted: a notification that it has
 //! got is not lost with it, and the guard always comes back.
 
-use crate::line::{Line, Node};
 use crate::mutex::{Mutex, MutexGuard};
 use crate::spin::Spin;
 use crate::wait::{Interrupted, Limit, block_within, unwind};
+use crate::wait_queue::{Node, WaitQueue};
 use std::cell::Cell;
 use std::fmt;
 use std::time::Instant;
@@ -39,7 +39,7 @@ use std::time::Instant;
 /// # Ok::<(), corelay_fibre::StartError>(())
 /// ```
 pub struct Condition {
-    line: Spin<Line<()>>,
+    queue: Spin<WaitQueue<()>>,
 }
 
 /// A mutex that is held until the wait has been published.
@@ -60,7 +60,7 @@ impl Condition {
     /// Nobody waits for it.
     pub fn new() -> Self {
         Self {
-            line: Spin::new(Line::new()),
+            queue: Spin::new(WaitQueue::new()),
         }
     }
 
@@ -137,15 +137,15 @@ impl Condition {
             has_left: Cell::new(false),
         };
         let node = Node::new(());
-        let line = &self.line;
-        // SAFETY: in this line or in none.
-        let remove = |_| line.with(|line| unsafe { line.remove(&node) });
+        let queue = &self.queue;
+        // SAFETY: in this queue or in none.
+        let remove = |_| queue.with(|queue| unsafe { queue.remove(&node) });
         let ended = block_within(limit, call, &remove, |waiter| {
             lent.has_left.set(true);
-            // Read before it is in the line: then the waiter may go on, and its frame with it.
+            // Read before it is in the queue: then the waiter may go on, and its frame with it.
             let mutex = lent.mutex;
             // SAFETY: new, and its frame waits.
-            line.with(|line| unsafe { line.push(&node, waiter) });
+            queue.with(|queue| unsafe { queue.push(&node, waiter) });
             // The mutex stays: who waits does not go on without it.
             mutex.exit();
             None
@@ -166,14 +166,14 @@ impl Condition {
 
     /// Ends the wait of who has waited longest, if somebody waits.
     pub fn notify_one(&self) {
-        if let Some(first) = self.line.with(Line::pop) {
+        if let Some(first) = self.queue.with(WaitQueue::pop) {
             first.wake();
         }
     }
 
     /// Ends the waits of all who wait now.
     pub fn notify_all(&self) {
-        self.line.with(Line::take_all).wake();
+        self.queue.with(WaitQueue::take_all).wake();
     }
 }
 

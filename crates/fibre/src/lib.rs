@@ -81,7 +81,7 @@
 //! | `help`, `idle`, `clockwork` | taking from the stuck; sleeping; who looks after it |
 //! | `timers` | deadlines |
 //! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what can be waited for |
-//! | `line`, `spin` | who waits in what, first come first served; the lock around it |
+//! | `wait_queue`, `spin` | who waits in what, first come first served; the lock around it |
 //! | `host` | a processor that lends itself to a trustee's thread |
 //! | `scope`, `local` | fibres that borrow; values of each fibre |
 //! | `registry`, `dump` | what all fibres do |
@@ -105,7 +105,6 @@ mod help;
 mod host;
 mod idle;
 mod join;
-mod line;
 mod local;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]
@@ -123,6 +122,7 @@ mod stack;
 mod switch;
 mod timers;
 mod wait;
+mod wait_queue;
 mod waiter;
 
 pub use barrier::Barrier;

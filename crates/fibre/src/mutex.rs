@@ -1,7 +1,7 @@
 //! A mutex: entered in order of arrival, with some overtaking.
 //!
 //! One word: whether it is held, whether somebody waits, whether the first of these has been woken,
-//! and the lock of the line.
+//! and the lock of the queue.
 //!
 //! **Who is next.** Leaving it where somebody waits lets the first go on but leaves the mutex free,
 //! so whoever runs can take it meanwhile: handing it over would leave it idle until the woken fibre's
@@ -9,9 +9,9 @@
 //! goes back to the front; after [`PATIENCE`] times the mutex is handed to it. So nobody is
 //! overtaken in more than so many of its turns. One at a time is woken.
 
-use crate::line::{Line, Node};
 use crate::spin::{LOCKED, LockWord};
 use crate::wait::{Interrupted, Limit, block_within, unwind};
+use crate::wait_queue::{Node, WaitQueue};
 use crate::waiter::Waiter;
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::Ordering;
@@ -23,7 +23,7 @@ use std::time::Instant;
 
 const HELD: u64 = 2 * LOCKED;
 const WAITED_FOR: u64 = 2 * HELD;
-/// The first of the line has been woken, and has not looked yet.
+/// The first of the queue has been woken, and has not looked yet.
 const WOKEN: u64 = 2 * WAITED_FOR;
 
 /// How often a waiter is woken and finds the mutex taken before it is handed over.
@@ -71,11 +71,11 @@ struct Turn {
 /// ```
 pub struct Mutex<T> {
     word: LockWord,
-    line: UnsafeCell<Line<Turn>>,
+    queue: UnsafeCell<WaitQueue<Turn>>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one at a time has the value, by HELD; the line is used under its lock.
+// SAFETY: one at a time has the value, by HELD; the queue is used under its lock.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 // SAFETY: as a cell's.
 unsafe impl<T: Send> Send for Mutex<T> {}
@@ -85,7 +85,7 @@ impl<T> Mutex<T> {
     pub fn new(value: T) -> Self {
         Self {
             word: LockWord::new(0),
-            line: UnsafeCell::new(Line::new()),
+            queue: UnsafeCell::new(WaitQueue::new()),
             value: UnsafeCell::new(value),
         }
     }
@@ -243,15 +243,15 @@ impl<T> Mutex<T> {
             self.word.unlock(word | HELD);
             return Some(waiter);
         }
-        self.line.with_mut(|line| {
+        self.queue.with_mut(|queue| {
             // SAFETY: locked.
-            let line = unsafe { &mut *line };
+            let queue = unsafe { &mut *queue };
             if was_woken {
                 // SAFETY: it has been taken out, and its frame waits.
-                unsafe { line.push_first(node, waiter) };
+                unsafe { queue.push_first(node, waiter) };
             } else {
                 // SAFETY: as above, or it is new.
-                unsafe { line.push(node, waiter) };
+                unsafe { queue.push(node, waiter) };
             }
         });
         self.word.unlock(word | WAITED_FOR);
@@ -261,11 +261,11 @@ impl<T> Mutex<T> {
     /// Takes a waiter out, if it is still there.
     fn withdraw(&self, node: &Node<Turn>) -> Option<Waiter> {
         let word = self.word.lock();
-        let (waiter, is_empty) = self.line.with_mut(|line| {
+        let (waiter, is_empty) = self.queue.with_mut(|queue| {
             // SAFETY: locked.
-            let line = unsafe { &mut *line };
-            // SAFETY: in this line or in none.
-            (unsafe { line.remove(node) }, line.is_empty())
+            let queue = unsafe { &mut *queue };
+            // SAFETY: in this queue or in none.
+            (unsafe { queue.remove(node) }, queue.is_empty())
         });
         let rest = if is_empty { word & !WAITED_FOR } else { word };
         self.word.unlock(rest);
@@ -303,17 +303,17 @@ impl<T> Mutex<T> {
         self.wake_first(word);
     }
 
-    /// Leaves the mutex, or leaves it free, and the lock of the line, whose word this is: for the
+    /// Leaves the mutex, or leaves it free, and the lock of the queue, whose word this is: for the
     /// first, if there is one.
     fn wake_first(&self, word: u64) {
         if word & (WAITED_FOR | WOKEN) != WAITED_FOR {
             self.word.unlock(word & !HELD);
             return;
         }
-        let (first, is_empty) = self.line.with_mut(|line| {
+        let (first, is_empty) = self.queue.with_mut(|queue| {
             // SAFETY: locked.
-            let line = unsafe { &mut *line };
-            (line.pop(), line.is_empty())
+            let queue = unsafe { &mut *queue };
+            (queue.pop(), queue.is_empty())
         });
         let rest = if is_empty { word & !WAITED_FOR } else { word };
         let first = first.expect("somebody waits");

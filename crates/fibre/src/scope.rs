@@ -9,10 +9,10 @@ use crate::builder::{Builder, SpawnError};
 use crate::cluster::{Cluster, Shared};
 use crate::fibre::{self, Fibre};
 use crate::join::JoinHandle;
-use crate::line::{Line, Node};
 use crate::spin::Spin;
 use crate::switch;
 use crate::wait::{Cancelled, Interrupted, block_surely, unwind};
+use crate::wait_queue::{Node, WaitQueue};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -33,7 +33,7 @@ struct Crew {
     /// Panics that nobody has joined. Negative where a join was quicker than the end.
     unheard: isize,
     /// Who has opened the scope.
-    owner: Line<()>,
+    owner: WaitQueue<()>,
 }
 
 /// Opens a scope for fibres of the cluster that runs this one: they may borrow, and all have ended
@@ -116,7 +116,7 @@ where
         crew: Spin::new(Crew {
             running: 0,
             unheard: 0,
-            owner: Line::new(),
+            owner: WaitQueue::new(),
         }),
         _scope: PhantomData,
         _env: PhantomData,

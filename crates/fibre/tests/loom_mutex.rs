@@ -12,7 +12,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Instant;
 
-/// The value, the line and its nodes are loom's cells: an entry that is not ordered after the last
+/// The value, the wait queue and its nodes are loom's cells: an entry that is not ordered after the last
 /// leaving is reported as a race.
 fn count(threads: usize, times: usize) {
     loom::model(move || {

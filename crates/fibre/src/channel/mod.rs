@@ -4,9 +4,9 @@
 mod errors;
 mod state;
 
-use crate::line::Node;
 use crate::spin::Spin;
 use crate::wait::{Interrupted, Limit, block_within, unwind};
+use crate::wait_queue::Node;
 use crate::waiter::Waiter;
 pub use errors::{Closed, RecvUntilError, SendError, SendUntilError, TryRecvError, TrySendError};
 use state::{Get, Put, Served, Slot, State};

@@ -11,7 +11,7 @@
 //! into the frame of a receiver that waits: in order of arrival, and nobody overtakes. Where a value
 //! is says what has become of it: one in its sender's frame has not been sent.
 
-use crate::line::{Line, Node, Taken, TakenAll};
+use crate::wait_queue::{Node, Taken, TakenAll, WaitQueue};
 use crate::waiter::Waiter;
 use corelay_sync::facade::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -41,8 +41,8 @@ pub(super) struct State<T> {
     buffer: VecDeque<T>,
     capacity: usize,
     /// Those who wait.
-    senders: Line<Slot<T>>,
-    receivers: Line<Slot<T>>,
+    senders: WaitQueue<Slot<T>>,
+    receivers: WaitQueue<Slot<T>>,
     is_closed: bool,
     /// Handles.
     pub(super) sender_handles: usize,
@@ -83,8 +83,8 @@ impl<T> State<T> {
         Self {
             buffer: VecDeque::with_capacity(capacity),
             capacity,
-            senders: Line::new(),
-            receivers: Line::new(),
+            senders: WaitQueue::new(),
+            receivers: WaitQueue::new(),
             is_closed: false,
             sender_handles: 1,
             receiver_handles: 1,
@@ -182,7 +182,7 @@ impl<T> State<T> {
     /// Takes a sender out whose wait was interrupted, with its value.
     ///
     /// # Safety
-    /// The node waits here, or is in no line.
+    /// The node waits here, or is in no queue.
     pub(super) unsafe fn remove_sender(&mut self, node: &Node<Slot<T>>) -> Option<Waiter> {
         // SAFETY: the caller's duty.
         unsafe { self.senders.remove(node) }

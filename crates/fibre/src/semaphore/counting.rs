@@ -4,9 +4,9 @@
 //! held for some instructions only. A release where somebody waits does not raise the count but
 //! wakes the first, so nobody overtakes (a barging semaphore hangs churn on one processor).
 
-use crate::line::{Line, Node};
 use crate::spin::{LOCKED, LockWord};
 use crate::wait::{Interrupted, Limit, block, block_within, unwind};
+use crate::wait_queue::{Node, WaitQueue};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::UnsafeCell;
@@ -19,10 +19,10 @@ const ONE: u64 = 2 * WAITED_FOR;
 /// A count of permits: taken by [`acquire`](Self::acquire), given by [`release`](Self::release).
 pub struct Semaphore {
     word: LockWord,
-    line: UnsafeCell<Line<()>>,
+    queue: UnsafeCell<WaitQueue<()>>,
 }
 
-// SAFETY: the line is used under the lock in the word.
+// SAFETY: the queue is used under the lock in the word.
 unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
@@ -30,7 +30,7 @@ impl Semaphore {
     pub fn new(permits: u32) -> Self {
         Self {
             word: LockWord::new(u64::from(permits) * ONE),
-            line: UnsafeCell::new(Line::new()),
+            queue: UnsafeCell::new(WaitQueue::new()),
         }
     }
 
@@ -82,11 +82,11 @@ impl Semaphore {
             self.word.unlock(word - ONE);
             return Some(waiter);
         }
-        self.line.with_mut(|line| {
+        self.queue.with_mut(|queue| {
             // SAFETY: locked.
-            let line = unsafe { &mut *line };
+            let queue = unsafe { &mut *queue };
             // SAFETY: in no other; who waits keeps it until it has been taken out.
-            unsafe { line.push(node, waiter) };
+            unsafe { queue.push(node, waiter) };
         });
         self.word.unlock(word | WAITED_FOR);
         None
@@ -95,11 +95,11 @@ impl Semaphore {
     /// Takes a waiter out, if it is still there.
     fn withdraw(&self, node: &Node<()>) -> Option<Waiter> {
         let word = self.word.lock();
-        let (waiter, is_empty) = self.line.with_mut(|line| {
+        let (waiter, is_empty) = self.queue.with_mut(|queue| {
             // SAFETY: locked.
-            let line = unsafe { &mut *line };
+            let queue = unsafe { &mut *queue };
             // SAFETY: it has been in no other.
-            (unsafe { line.remove(node) }, line.is_empty())
+            (unsafe { queue.remove(node) }, queue.is_empty())
         });
         self.unlock(word, is_empty);
         waiter
@@ -145,10 +145,10 @@ impl Semaphore {
             self.word.unlock(word + ONE);
             return;
         }
-        let (first, is_empty) = self.line.with_mut(|line| {
+        let (first, is_empty) = self.queue.with_mut(|queue| {
             // SAFETY: locked.
-            let line = unsafe { &mut *line };
-            (line.pop(), line.is_empty())
+            let queue = unsafe { &mut *queue };
+            (queue.pop(), queue.is_empty())
         });
         self.unlock(word, is_empty);
         if let Some(first) = first {

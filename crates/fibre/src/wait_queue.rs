@@ -1,7 +1,7 @@
 //! Those who wait for one thing, in order of arrival.
 //!
-//! A node lies in the frame of who waits, and stays there until it has been taken out of the line:
-//! by who wakes it ([`Taken`]) or by who interrupts its wait ([`Line::remove`]). Everything here runs
+//! A node lies in the frame of who waits, and stays there until it has been taken out of the queue:
+//! by who wakes it ([`Taken`]) or by who interrupts its wait ([`WaitQueue::remove`]). Everything here runs
 //! under the lock of what is waited for, but for what is done with a taken one: it is its taker's
 //! until that one has woken it.
 
@@ -31,15 +31,15 @@ impl<P> Node<P> {
 }
 
 /// First come, first out.
-pub(crate) struct Line<P> {
+pub(crate) struct WaitQueue<P> {
     first: *const Node<P>,
     last: *const Node<P>,
 }
 
 // SAFETY: its nodes are reached under the lock only, and their payloads go from thread to thread.
-unsafe impl<P: Send> Send for Line<P> {}
+unsafe impl<P: Send> Send for WaitQueue<P> {}
 
-impl<P> Line<P> {
+impl<P> WaitQueue<P> {
     pub(crate) fn new() -> Self {
         Self {
             first: ptr::null(),
@@ -54,13 +54,13 @@ impl<P> Line<P> {
     /// Behind the others.
     ///
     /// # Safety
-    /// The node is in no line, and stays where it is until it has been taken out.
+    /// The node is in no queue, and stays where it is until it has been taken out.
     pub(crate) unsafe fn push(&mut self, node: &Node<P>, waiter: Waiter) {
         node.waiter.set(waiter.into_word());
         node.is_in.set(true);
         node.before.set(self.last);
         node.next.set(ptr::null());
-        // SAFETY: nodes in the line live.
+        // SAFETY: nodes in the queue live.
         match unsafe { self.last.as_ref() } {
             Some(last) => last.next.set(node),
             None => self.first = node,
@@ -77,7 +77,7 @@ impl<P> Line<P> {
         node.is_in.set(true);
         node.before.set(ptr::null());
         node.next.set(self.first);
-        // SAFETY: nodes in the line live.
+        // SAFETY: nodes in the queue live.
         match unsafe { self.first.as_ref() } {
             Some(first) => first.before.set(node),
             None => self.last = node,
@@ -87,7 +87,7 @@ impl<P> Line<P> {
 
     /// Takes the first out.
     pub(crate) fn pop(&mut self) -> Option<Taken<P>> {
-        // SAFETY: nodes in the line live.
+        // SAFETY: nodes in the queue live.
         let first = unsafe { self.first.as_ref() }?;
         self.unlink(first);
         Some(Taken(NonNull::from(first)))
@@ -96,7 +96,7 @@ impl<P> Line<P> {
     /// Takes a waiter out, where it is still there: its wait has been interrupted.
     ///
     /// # Safety
-    /// The node is in this line or in none.
+    /// The node is in this queue or in none.
     pub(crate) unsafe fn remove(&mut self, node: &Node<P>) -> Option<Waiter> {
         if !node.is_in.get() {
             return None;
@@ -109,7 +109,7 @@ impl<P> Line<P> {
     fn unlink(&mut self, node: &Node<P>) {
         node.is_in.set(false);
         let (before, next) = (node.before.get(), node.next.get());
-        // SAFETY: nodes in the line live.
+        // SAFETY: nodes in the queue live.
         match unsafe { before.as_ref() } {
             Some(before) => before.next.set(next),
             None => self.first = next,
@@ -125,7 +125,7 @@ impl<P> Line<P> {
     pub(crate) fn take_all(&mut self) -> TakenAll<P> {
         let first = self.first;
         let mut at = first;
-        // SAFETY: nodes in the line live.
+        // SAFETY: nodes in the queue live.
         while let Some(node) = unsafe { at.as_ref() } {
             node.is_in.set(false);
             at = node.next.get();
@@ -154,7 +154,7 @@ impl<P> Taken<P> {
     }
 }
 
-/// All that were in a line.
+/// All that were in a queue.
 #[must_use = "they wait for ever"]
 pub(crate) struct TakenAll<P>(*const Node<P>);
 

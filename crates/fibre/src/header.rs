@@ -38,10 +38,10 @@ pub(crate) struct Header {
     pub(crate) suspended: UnsafeCell<Suspended>,
     /// Alive as long as the fibre is.
     pub(crate) cluster: *const Shared,
-    // What it waits for, whether it has been cancelled, who meddles: see `wait`.
+    // What it waits for, whether it has been cancelled, who interrupts it: see `wait`.
     pub(crate) waiting: AtomicPtr<()>,
     pub(crate) cancelled: AtomicU8,
-    pub(crate) meddler: AtomicU8,
+    pub(crate) interrupter: AtomicU8,
     /// Number of the processor where it stays: [`NOWHERE`] before it has run, and always where it
     /// may migrate.
     pub(crate) home: Cell<u16>,
@@ -122,7 +122,7 @@ impl Header {
             stand: seam::stand(),
             waiting: AtomicPtr::default(),
             cancelled: AtomicU8::new(wait::at_rest()),
-            meddler: AtomicU8::new(wait::at_rest()),
+            interrupter: AtomicU8::new(wait::at_rest()),
             home: Cell::new(NOWHERE),
             last: AtomicU16::new(NOWHERE),
             links: Links::default(),

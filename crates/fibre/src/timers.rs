@@ -115,7 +115,7 @@ pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
     };
     let shared = running.shared();
     let timers = &shared.timers;
-    // Written before the wait is published, read by who meddles behind that.
+    // Written before the wait is published, read by the interrupter after that.
     let number = Cell::new(0);
     let remove = |_| match timers.lock().due.remove(&(until, number.get())) {
         Some(Due::Wake(waiter)) => Some(waiter),

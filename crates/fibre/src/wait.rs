@@ -3,31 +3,31 @@
 //! A waiter is taken out of what it waits in by whoever wakes it, who tells nobody else. An
 //! interruption has to take it out too. It is rare, so it pays for what that takes.
 //!
-//! # Cancellations and dumps: the meddler
+//! # Cancellations and dumps: the interrupter
 //!
-//! | the fibre | the meddler (one at a time for each fibre) |
+//! | the fibre | the interrupter (one at a time for each fibre) |
 //! |---|---|
-//! | W(waiting = record); stops | W(meddler = 1); W(cancelled); heavy; R(waiting) |
+//! | W(waiting = record); stops | W(interrupter = 1); W(cancelled); heavy; R(waiting) |
 //! | its processor: W(publishing = fibre); light; R(cancelled) | |
 //! | 0: publishes, W(publishing = null). Else the fibre is made ready | waits while any processor is publishing it |
 //! | | takes the waiter out, if it is there, and wakes it |
-//! | goes on: W(waiting = null); light; R(meddler), waits while 1 | W(meddler = 0) |
+//! | goes on: W(waiting = null); light; R(interrupter), waits while 1 | W(interrupter = 0) |
 //!
-//! One heavy barrier serves both pairs, for any number of fibres that one meddler holds
+//! One heavy barrier serves both pairs, for any number of fibres that one interrupter holds
 //! ([`cancel`], [`look`]).
 //!
-//! **Why the record lives.** It lies in the fibre's frame. Either the meddler reads that the fibre
-//! does not wait any more, or the fibre finds a meddler and stays until that is done.
+//! **Why the record lives.** It lies in the fibre's frame. Either the interrupter reads that the fibre
+//! does not wait any more, or the fibre finds an interrupter and stays until that is done.
 //!
 //! **Why no cancellation is lost.** Either the processor sees `cancelled` and does not publish the
 //! waiter, or the barrier comes after its store to `publishing`, and so after the store to `waiting`
-//! that the same thread made before. Then the meddler finds the record, waits until the waiter has
+//! that the same thread made before. Then the interrupter finds the record, waits until the waiter has
 //! been published, and takes it out; a waiter that is not there has been woken. The flag stays with
 //! the fibre, so its next wait does not begin.
 //!
 //! **Where the light barrier is none.** The fibre and its processor pass it between a store and a load;
 //! what is loaded is 0 only where the barrier is asymmetric, whose light side is no instruction. Where
-//! it is not, `meddler` and `cancelled` are [`FENCED`] at rest, which sends who reads it to its fence and
+//! it is not, `interrupter` and `cancelled` are [`FENCED`] at rest, which sends who reads it to its fence and
 //! to a second look.
 //!
 //! # Deadlines: the lock of the timers
@@ -93,7 +93,7 @@ const CANCELLED: u8 = 2;
 /// Beside them: who reads it must fence before it relies on that.
 const FENCED: u8 = 4;
 
-/// What `cancelled` and `meddler` of a header are at first: so the fibre and its processor, which read
+/// What `cancelled` and `interrupter` of a header are at first: so the fibre and its processor, which read
 /// them anyway, need not ask whether the barrier is asymmetric.
 pub(crate) fn at_rest() -> u8 {
     if barrier::is_asymmetric() {
@@ -103,8 +103,8 @@ pub(crate) fn at_rest() -> u8 {
     }
 }
 
-/// `meddler` while somebody meddles.
-const MEDDLES: u8 = 1;
+/// The value of `interrupter` while a thread cancels or looks at the fibre.
+const PRESENT: u8 = 1;
 
 fn meaning(why: u8) -> Result<(), Interrupted> {
     match why {
@@ -165,7 +165,7 @@ impl Header {
         self.cancelled.load(Ordering::Relaxed) == CANCELLED
     }
 
-    /// The fibre begins a wait: who meddles finds the record from now on.
+    /// The fibre begins a wait: an interrupter finds the record from now on.
     #[inline(always)]
     fn announce(&self, record: &Record<'_>) {
         // Release: pairs with the Acquire of `record`; publishes it.
@@ -176,12 +176,12 @@ impl Header {
     /// The fibre goes on, or has ended: `waiting` says which.
     #[inline(always)]
     fn leave(&self, waiting: *mut ()) {
-        // Relaxed: who meddles reads it behind its barrier.
+        // Relaxed: the interrupter reads it after its barrier.
         self.waiting.store(waiting, Ordering::Relaxed);
-        // Pairs with the heavy barrier of `meddle`, where the meddler is 0.
+        // Pairs with the heavy barrier of `cancel_some` and `look_at_some`, where the interrupter is 0.
         barrier::compiler_only();
-        // Acquire: pairs with the Release of `meddle`: what it read of the record comes before.
-        if self.meddler.load(Ordering::Acquire) != 0 {
+        // Acquire: pairs with the Release of `let_go`: what it read of the record comes before.
+        if self.interrupter.load(Ordering::Acquire) != 0 {
             self.leave_slowly();
         }
     }
@@ -189,11 +189,11 @@ impl Header {
     #[cold]
     #[inline(never)]
     fn leave_slowly(&self) {
-        // Pairs with the heavy barrier of `meddle`.
+        // Pairs with the heavy barrier of `cancel_some` and `look_at_some`.
         barrier::light();
         let mut backoff = Backoff::new();
         // Acquire: as above.
-        while self.meddler.load(Ordering::Acquire) == MEDDLES {
+        while self.interrupter.load(Ordering::Acquire) == PRESENT {
             backoff.wait();
         }
     }
@@ -203,13 +203,13 @@ impl Header {
         self.leave(ENDED);
     }
 
-    /// Keeps the fibre from leaving its wait, and others from meddling.
+    /// Keeps the fibre from leaving its wait, and other interrupters away.
     fn hold(&self) {
         let mut backoff = Backoff::new();
         // Acquire: pairs with the Release of `let_go`: one at a time.
         while self
-            .meddler
-            .compare_exchange(at_rest(), MEDDLES, Ordering::Acquire, Ordering::Relaxed)
+            .interrupter
+            .compare_exchange(at_rest(), PRESENT, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
             backoff.wait();
@@ -218,7 +218,7 @@ impl Header {
 
     fn let_go(&self) {
         // Release: pairs with the Acquire of `leave` and `hold`.
-        self.meddler.store(at_rest(), Ordering::Release);
+        self.interrupter.store(at_rest(), Ordering::Release);
     }
 
     /// What the fibre waits for: `Err` where it has ended.
@@ -232,7 +232,7 @@ impl Header {
         if waiting == ENDED {
             return Err(());
         }
-        // SAFETY: null, or a record that stays until there is no meddler.
+        // SAFETY: null, or a record that stays until there is no interrupter.
         Ok(unsafe { waiting.cast::<Record<'_>>().as_ref() })
     }
 }
@@ -249,10 +249,10 @@ pub(crate) enum Seen {
     },
 }
 
-/// Fibres that one meddler holds at the same time, for one barrier.
+/// Fibres that one interrupter holds at the same time, for one barrier.
 const AT_ONCE: usize = 64;
 
-/// Meddlers that hold several fibres come one after the other: each could wait for the other's.
+/// Interrupters that hold several fibres come one after the other: each could wait for the other's.
 fn one_of_many() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
@@ -445,7 +445,7 @@ pub(crate) fn block_fibre(
         };
         running.leave(ptr::null_mut());
     }
-    // Relaxed: shown by the wake-up; nobody meddles any more.
+    // Relaxed: shown by the wake-up; no interrupter is left.
     meaning(record.why.load(Ordering::Relaxed))
 }
 
@@ -556,7 +556,7 @@ impl Record<'_> {
     ) {
         let header = fibre.header();
         let place = ptr::from_ref(header).cast_mut();
-        // Relaxed: who meddles reads it behind its barrier.
+        // Relaxed: the interrupter reads it after its barrier.
         processor.publishing.store(place, Ordering::Relaxed);
         // Pairs with the heavy barrier of `cancel`, where the word is 0.
         barrier::compiler_only();
@@ -584,7 +584,7 @@ impl Record<'_> {
         let rest = if !is_cancelled || self.is_sure {
             publish(waiter)
         } else {
-            // Relaxed: who meddles does not find the waiter.
+            // Relaxed: the interrupter does not find the waiter.
             self.why.store(CANCELLED, Ordering::Relaxed);
             Some(waiter)
         };

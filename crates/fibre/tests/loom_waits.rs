@@ -567,9 +567,9 @@ fn header_goes_with_the_last_handle() {
     });
 }
 
-/// A wait that ends by itself is looked at by two in turn.
+/// A wait that ends by itself is interrupted by two threads in turn.
 #[test]
-fn two_meddle() {
+fn two_interrupters_in_turn() {
     loom::model(|| {
         let processors = Processors::new(1);
         let way = std::sync::Arc::new(BinarySemaphore::new(false));
@@ -587,9 +587,9 @@ fn two_meddle() {
     });
 }
 
-/// What a record points to is used by who meddles, and again by the fibre when it has left.
+/// The interrupter uses what a record points to; the fibre uses it again only after the interrupter is done.
 #[test]
-fn record_is_left_behind_who_meddles() {
+fn record_outlives_its_interrupter() {
     loom::model(|| {
         let processors = Processors::new(1);
         let seat = Arc::new(Seat::new());

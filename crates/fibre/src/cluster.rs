@@ -1,11 +1,11 @@
 //! A cluster: processors, and the fibres that they run.
 
 use crate::builder::Builder;
-use crate::clockwork::{self, Clockwork};
 use crate::counters::Counters;
 use crate::header::{Header, NOWHERE};
 use crate::idle::Idle;
 use crate::join::JoinHandle;
+use crate::monitor::{self, Monitor};
 use crate::processor::{self, Processor};
 use crate::registry::Registry;
 use crate::stack::{self, StackSize};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Shared {
     pub(crate) processors: Box<[CachePadded<Processor>]>,
     pub(crate) idle: Idle,
-    pub(crate) clockwork: Clockwork,
+    pub(crate) monitor: Monitor,
     pub(crate) timers: Timers,
     pub(crate) registry: Registry,
     /// Fibres that have not ended.
@@ -92,7 +92,7 @@ impl Shared {
                 .map(|number| CachePadded::new(Processor::new(number, processors)))
                 .collect(),
             idle: Idle::new(processors),
-            clockwork: Clockwork::default(),
+            monitor: Monitor::default(),
             timers: Timers::default(),
             registry: Registry::default(),
             live: CachePadded::new(AtomicUsize::new(0)),
@@ -153,7 +153,7 @@ impl Shared {
         for processor in &self.processors {
             processor.wake();
         }
-        self.clockwork.wake_if_asleep();
+        self.monitor.wake_if_asleep();
     }
 
     pub(crate) fn new_id(&self) -> u64 {
@@ -294,8 +294,8 @@ impl Cluster {
             cluster.start_thread(format!("{name} {number}"), prepare, run)?;
         }
         let shared = Arc::clone(&cluster.shared);
-        let run = move |()| clockwork::run(&shared);
-        cluster.start_thread(format!("{name} clock"), || Ok(()), run)?;
+        let run = move |()| monitor::run(&shared);
+        cluster.start_thread(format!("{name} monitor"), || Ok(()), run)?;
         Ok(cluster)
     }
 
@@ -306,9 +306,9 @@ impl Cluster {
             threads: Vec::new(),
         };
         let theirs = Arc::clone(shared);
-        let run = move |()| clockwork::run(&theirs);
+        let run = move |()| monitor::run(&theirs);
         cluster
-            .start_thread(String::from("host clock"), || Ok(()), run)
+            .start_thread(String::from("host monitor"), || Ok(()), run)
             .unwrap_or_else(|why| panic!("corelay: {why}"));
         cluster
     }

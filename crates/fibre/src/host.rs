@@ -63,7 +63,7 @@ fn run(body: Task, stack: Option<usize>) {
     // SAFETY: it ends with this call, which keeps the processor.
     let overflow = unsafe { shared.processors[0].watch_overflows() };
     let overflow = overflow.unwrap_or_else(|why| panic!("corelay: {why}"));
-    let clock = Cluster::of_host(&shared);
+    let monitor = Cluster::of_host(&shared);
     let fibre = Builder::new(&shared)
         .name("host")
         .stack_size(size(BODY_STACK))
@@ -75,7 +75,7 @@ fn run(body: Task, stack: Option<usize>) {
     shared.close();
     shared.processors[0].run();
     drop(overflow);
-    drop(clock);
+    drop(monitor);
     if let Err(payload) = body.join() {
         resume_unwind(payload);
     }

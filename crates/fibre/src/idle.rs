@@ -3,7 +3,7 @@
 //! Such a one sets its bit, so that what is pushed elsewhere goes where it can be taken; looks
 //! around for a while; and sleeps. Who pushes reads one word that hardly ever changes, and wakes
 //! one sleeper where two fibres or more are ready: a single one is run sooner by the processor
-//! that has it (where that one is stuck, the [clockwork](crate::clockwork) finds it).
+//! that has it (where that one is stuck, the [monitor](crate::monitor) finds it).
 //!
 //! No push is missed: the sleeper sets its bit, passes the heavy barrier of
 //! [`Sleeper::sleep`](corelay_sync::wait::Sleeper::sleep), and searches once more; who pushes
@@ -48,7 +48,7 @@ impl Idle {
 
     /// A fibre is about to block its processor.
     pub(crate) fn block(&self) {
-        // Relaxed, as below: a hint for the clockwork.
+        // Relaxed, as below: a hint for the monitor.
         self.blocked.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -126,7 +126,7 @@ impl Processor {
     #[cold]
     pub(crate) fn idle(&self) -> bool {
         let shared = self.shared();
-        // Relaxed: a hint for the clockwork.
+        // Relaxed: a hint for the monitor.
         shared.idle.resting.fetch_add(1, Ordering::Relaxed);
         self.waiting.set(1);
         shared.idle.set(self.number);
@@ -135,9 +135,9 @@ impl Processor {
         shared.idle.clear(self.number);
         // Relaxed: as above.
         shared.idle.resting.fetch_sub(1, Ordering::Relaxed);
-        // A clockwork that looks for stuck processors: one alone needs none.
+        // A monitor that looks for stuck processors: one alone needs none.
         if found && !self.watch.is_alone() {
-            shared.clockwork.wake_if_asleep();
+            shared.monitor.wake_if_asleep();
         }
         found
     }
@@ -171,7 +171,7 @@ impl Processor {
             self.counters.sleeps.add(1);
             // All may wait now for good, which it says.
             if shared.is_closing() {
-                shared.clockwork.wake_if_asleep();
+                shared.monitor.wake_if_asleep();
             }
             if let Some(sleeper) = self.sleeper.get() {
                 sleeper.sleep(None, || {

@@ -78,7 +78,7 @@
 //! | `header` | a fibre's record, at the top of its stack |
 //! | `processor` | a thread that runs fibres: where they lie ready, who is next |
 //! | `ready` | lane, ring, pinned and inbox: the places where they lie |
-//! | `help`, `idle`, `clockwork` | taking from the stuck; sleeping; who looks after it |
+//! | `help`, `idle`, `monitor` | taking from the stuck; sleeping; who looks after it |
 //! | `timers` | deadlines |
 //! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what can be waited for |
 //! | `wait_queue`, `spin` | who waits in what, first come first served; the lock around it |
@@ -94,7 +94,6 @@
 mod barrier;
 mod builder;
 mod channel;
-mod clockwork;
 mod cluster;
 mod condition;
 mod counters;
@@ -109,6 +108,7 @@ mod local;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]
 pub mod model;
+mod monitor;
 mod mutex;
 mod park;
 mod processor;

@@ -1,6 +1,6 @@
 //! Deadlines of a cluster.
 //!
-//! In a map, by time, behind a mutex; the [clockwork](crate::clockwork) sleeps until the first. A wait
+//! In a map, by time, behind a mutex; the [monitor](crate::monitor) sleeps until the first. A wait
 //! is published, and ended by its deadline, under the mutex: see [`wait`](crate::wait).
 
 use crate::switch;
@@ -50,7 +50,7 @@ impl Timers {
     }
 
     /// Enters the deadline of a wait and publishes that, by `publish`, which is told the deadline's
-    /// number. The second result says that the clockwork has to look earlier than it knows.
+    /// number. The second result says that the monitor has to look earlier than it knows.
     pub(crate) fn publish(
         &self,
         at: Instant,
@@ -127,7 +127,7 @@ pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
         number.set(entered);
         drop(queue);
         if is_first {
-            shared.clockwork.wake_if_asleep();
+            shared.monitor.wake_if_asleep();
         }
         None
     })

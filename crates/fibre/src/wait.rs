@@ -33,14 +33,14 @@
 //! # Deadlines: the lock of the timers
 //!
 //! A wait with a deadline needs none of this. The processor enters the deadline and publishes the
-//! waiter in one section under the lock of the [timers](crate::timers); the clockwork takes the
+//! waiter in one section under the lock of the [timers](crate::timers); the monitor takes the
 //! deadline and the waiter out in one section under the same lock; and the fibre passes the lock
 //! before it leaves the record.
 //!
 //! | the section that comes first | what follows |
 //! |---|---|
-//! | the clockwork's | there is no deadline yet, so this is not the wait that it ends |
-//! | the processor's, then the clockwork's | the waiter has been published: it is taken out, or has been woken |
+//! | the monitor's | there is no deadline yet, so this is not the wait that it ends |
+//! | the processor's, then the monitor's | the waiter has been published: it is taken out, or has been woken |
 //! | the processor's, then the fibre's | the deadline is gone, and nobody looks for the record |
 //!
 //! So a timeout costs no barrier. A cancellation may come at the same time: the waiter is taken out by
@@ -533,7 +533,7 @@ pub(crate) fn block_processor<R>(
         shared.idle.block();
         if shared.is_closing() {
             // All may wait now for good, which it says.
-            shared.clockwork.wake_if_asleep();
+            shared.monitor.wake_if_asleep();
         }
     }
     let result = wait();
@@ -616,7 +616,7 @@ impl Record<'_> {
         };
         let (back, is_first) = shared.timers.publish(deadline, timed, publish);
         if is_first {
-            shared.clockwork.wake_if_asleep();
+            shared.monitor.wake_if_asleep();
         }
         back
     }

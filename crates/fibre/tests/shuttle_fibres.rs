@@ -1,6 +1,6 @@
-//! Whole clusters under shuttle: processors, the clockwork, fibres and threads in random schedules.
+//! Whole clusters under shuttle: processors, the monitor, fibres and threads in random schedules.
 //! A fibre has a thread of the checker's; everything else is what is shipped. Time stands still:
-//! what the clockwork does for stuck processors is not seen here, see `stress.rs`.
+//! what the monitor does for stuck processors is not seen here, see `stress.rs`.
 //!
 //! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-fibre --profile model --test
 //! shuttle_fibres`

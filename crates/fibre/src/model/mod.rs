@@ -252,7 +252,7 @@ impl Processors {
         self.0.processors[number].idle()
     }
 
-    /// Ends the waits whose time has come, as the clockwork does.
+    /// Ends the waits whose time has come, as the monitor does.
     pub fn end_due_waits(&self) {
         self.0.timers.run();
     }

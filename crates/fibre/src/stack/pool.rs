@@ -7,7 +7,7 @@
 //! **What goes back to the system.** Free stacks on the shelves: their memory and, where a whole slab
 //! of them is free, their addresses. When the last cluster has ended, all of them. When another one
 //! has, all beyond [`KEEP`] of a kind. While clusters run, those beyond as many as are in use, and
-//! [`KEEP`], are looked after by a cluster's [clockwork](crate::clockwork), some hundred each few
+//! [`KEEP`], are looked after by a cluster's [monitor](crate::monitor), some hundred each few
 //! milliseconds: so that fibres which come in bursts find stacks of the last one. Taking and giving
 //! waits for none of that while there is a cluster. What threads keep in lists of their own stays
 //! until they end, [`MOST_KEPT`] of a kind at most.

@@ -2,7 +2,7 @@
 //! on processors that are stuck.
 //!
 //! Busy processors help each other, idle ones look while they spin. What is left: all that are not
-//! stuck sleep, or are in slices so long that they look around too seldom. The clockwork looks
+//! stuck sleep, or are in slices so long that they look around too seldom. The monitor looks
 //! every two milliseconds while any processor runs fibres (more often where one with something ready
 //! goes on slowly), and moves what it finds on a stuck one to the others in turn. It gives stacks back
 //! to the system, too, where more are free than in use.
@@ -28,11 +28,11 @@ const FEW: u64 = 8;
 const STUCK: Duration = Duration::from_micros(1500);
 
 #[derive(Default)]
-pub(crate) struct Clockwork {
+pub(crate) struct Monitor {
     sleeper: OnceLock<Arc<Sleeper>>,
 }
 
-impl Clockwork {
+impl Monitor {
     pub(crate) fn wake_if_asleep(&self) {
         // As in `Processor::wake`.
         barrier::light();
@@ -44,7 +44,7 @@ impl Clockwork {
 
 /// What its thread does, until the cluster closes.
 pub(crate) fn run(shared: &Shared) {
-    let sleeper = shared.clockwork.sleeper.get_or_init(Sleeper::current);
+    let sleeper = shared.monitor.sleeper.get_or_init(Sleeper::current);
     let _watch = stack::all().watch(sleeper);
     let is_watching = || shared.processors.len() > 1 && !is_quiet(shared);
     let mut seen = vec![Seen::default(); shared.processors.len()];

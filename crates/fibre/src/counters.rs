@@ -3,9 +3,9 @@
 use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 
 #[derive(Default)]
-pub(crate) struct Own(AtomicU64);
+pub(crate) struct SingleWriterCounter(AtomicU64);
 
-impl Own {
+impl SingleWriterCounter {
     /// By its writer.
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {

@@ -13,7 +13,7 @@
 //! Fibres that may run anywhere go to lane and ring, in order. The two kinds take turns.
 
 use crate::cluster::Shared;
-use crate::counters::Own;
+use crate::counters::SingleWriterCounter;
 use crate::header::{Header, HeaderRef, NOWHERE};
 use crate::ready::inbox::Inbox;
 use crate::ready::lane::Lane;
@@ -52,14 +52,14 @@ pub(crate) struct Processor {
     pub(crate) ring: Ring<Header>,
     pub(crate) lane: Lane<Header>,
     /// Fibres taken from all places: who finds it unchanged knows that this processor is stuck.
-    pub(crate) pops: Own,
+    pub(crate) pops: SingleWriterCounter,
     home: Inbox<Header>,
     /// Fibres that may run anywhere, from threads that are no processor of this cluster.
     arrivals: Inbox<Header>,
     pub(crate) sleeper: OnceLock<Arc<Sleeper>>,
     pub(crate) counters: Counters,
     /// 1 while it has nothing to do.
-    pub(crate) waiting: Own,
+    pub(crate) waiting: SingleWriterCounter,
     // What only its thread uses.
     pub(crate) running: AtomicPtr<Header>,
     /// The stopped fibre whose wait is being made known: see [`wait`](crate::wait).
@@ -68,17 +68,17 @@ pub(crate) struct Processor {
     /// There may be something in the ring, or the lane is not used: what is pushed goes there.
     is_ring_used: Cell<bool>,
     no_lane_until: Cell<u64>,
-    /// Own pops when it was seen that the lane had been taken.
+    /// SingleWriterCounter pops when it was seen that the lane had been taken.
     lane_taken: Cell<u64>,
     pub(crate) watch: crate::help::Watch,
 }
 
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) steals: Own,
-    pub(crate) helps: Own,
-    pub(crate) sleeps: Own,
-    pub(crate) migrations: Own,
+    pub(crate) steals: SingleWriterCounter,
+    pub(crate) helps: SingleWriterCounter,
+    pub(crate) sleeps: SingleWriterCounter,
+    pub(crate) migrations: SingleWriterCounter,
 }
 
 // SAFETY: cells and `pinned` are for the processor's own thread (and `shared` is set before it
@@ -147,12 +147,12 @@ impl Processor {
             shared: Cell::new(ptr::null()),
             ring: Ring::new(),
             lane: Lane::new(),
-            pops: Own::default(),
+            pops: SingleWriterCounter::default(),
             home: Inbox::new(),
             arrivals: Inbox::new(),
             sleeper: OnceLock::new(),
             counters: Counters::default(),
-            waiting: Own::default(),
+            waiting: SingleWriterCounter::default(),
             running: AtomicPtr::default(),
             publishing: AtomicPtr::default(),
             pinned: UnsafeCell::new(Pinned::new()),

@@ -36,7 +36,7 @@ use std::sync::{Arc, OnceLock};
 /// Pops for which a processor does without its lane, where that has been taken away twice within as
 /// many: taking it costs some 7 us, an exchange for each pop 5 ns. (Once may only mean that the
 /// system has let another thread run.)
-const NO_LANE: u64 = 1 << 13;
+const LANE_COOLDOWN_POPS: u64 = 1 << 13;
 /// Pops between two looks at what the thread itself waits for from other threads.
 const POLL_EVERY: u64 = 128;
 /// Looks of a processor that has nothing to do, but waits for answers, before it looks around for
@@ -288,8 +288,8 @@ impl Processor {
     #[inline(never)]
     fn lane_was_taken(&self) {
         let pops = self.pops.get();
-        if pops < self.lane_taken.replace(pops) + NO_LANE {
-            self.no_lane_until.set(pops + NO_LANE);
+        if pops < self.lane_taken.replace(pops) + LANE_COOLDOWN_POPS {
+            self.no_lane_until.set(pops + LANE_COOLDOWN_POPS);
             self.is_ring_used.set(true);
         }
     }

@@ -28,9 +28,9 @@ const DETACHED: usize = 4;
 
 /// Where a fibre leaves its result: behind its header, or, where that would take much of the stack,
 /// in the heap.
-struct Place<T>(PhantomData<T>);
+struct ResultSlot<T>(PhantomData<T>);
 
-impl<T> Place<T> {
+impl<T> ResultSlot<T> {
     const IS_IN_HEAP: bool =
         size_of::<T>() > MOST_ON_STACK || align_of::<T>() > align_of::<Header>();
 
@@ -82,7 +82,7 @@ pub(crate) const MOST_ON_STACK: usize = 1024;
 
 /// Bytes at the top of the stack of a fibre with this result.
 pub(crate) const fn top_bytes<T>() -> usize {
-    size_of::<Header>() + Place::<T>::BYTES
+    size_of::<Header>() + ResultSlot::<T>::BYTES
 }
 
 /// Runs `f` and leaves its result: the root of a fibre. True where it has panicked.
@@ -108,7 +108,7 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
         .as_ref()
         .is_err_and(|payload| !payload.is::<Cancelled>());
     // SAFETY: nobody reads it before DONE.
-    unsafe { Place::write(header, result) };
+    unsafe { ResultSlot::write(header, result) };
     // Release: pairs with the Acquires of the handle; publishes the result. Acquire: pairs with
     // the Release of a joiner that has stopped.
     // SAFETY: alive while the fibre runs.
@@ -119,7 +119,7 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
         RUNNING => {}
         DETACHED => {
             // SAFETY: written above; the handle is gone.
-            discard(unsafe { Place::<T>::read(header) });
+            discard(unsafe { ResultSlot::<T>::read(header) });
             // Its drop may have used some.
             end_locals(locals, |payload| discard::<()>(Err(payload)));
         }
@@ -214,7 +214,7 @@ impl<T> JoinHandle<T> {
         debug_assert_eq!(ended, DONE);
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: DONE, and this handle is consumed.
-        let result = unsafe { Place::<T>::read(this.fibre.0.as_ptr()) };
+        let result = unsafe { ResultSlot::<T>::read(this.fibre.0.as_ptr()) };
         // SAFETY: not used again.
         drop(unsafe { std::ptr::read(&raw const this.fibre) });
         result
@@ -230,7 +230,7 @@ impl<T> Drop for JoinHandle<T> {
             .is_err()
         {
             // SAFETY: DONE, and this is the one handle.
-            drop(unsafe { Place::<T>::read(self.fibre.0.as_ptr()) });
+            drop(unsafe { ResultSlot::<T>::read(self.fibre.0.as_ptr()) });
         }
     }
 }

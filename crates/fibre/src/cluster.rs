@@ -409,8 +409,8 @@ impl Drop for Cluster {
         match switch::running() {
             // Of another cluster, whose processor waits for this one.
             Some(running) => {
-                let place = ("the drop of a Cluster", Location::caller());
-                block_processor(running, Limit::None, place, join);
+                let site = ("the drop of a Cluster", Location::caller());
+                block_processor(running, Limit::None, site, join);
             }
             None => join(),
         }

@@ -7,7 +7,7 @@ use crate::park as ticket;
 use crate::processor::here;
 use crate::switch;
 use crate::switch::{Running, suspend};
-use crate::wait::{self, Interrupted, Limit, Place, Stance, block_processor, unwind};
+use crate::wait::{self, CallSite, Interrupted, Limit, Stance, block_processor, unwind};
 use corelay_sync::wait::set_panic_aside;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -150,12 +150,12 @@ fn yield_otherwise() {
 #[track_caller]
 #[inline(always)]
 pub fn park() {
-    let place = ("park", Location::caller());
+    let site = ("park", Location::caller());
     let Some(running) = switch::may_stop("park") else {
-        return park_otherwise(place);
+        return park_otherwise(site);
     };
     // SAFETY: it may be stopped.
-    let ended = unsafe { ticket::park(running, Limit::None, place) };
+    let ended = unsafe { ticket::park(running, Limit::None, site) };
     if let Err(why) = ended {
         unwind(why);
     }
@@ -163,12 +163,12 @@ pub fn park() {
 
 #[cold]
 #[inline(never)]
-fn park_otherwise(place: Place) {
+fn park_otherwise(site: CallSite) {
     let running = match Stance::here() {
         Stance::Thread => return std::thread::park(),
         Stance::Unwinds(running) => {
             // SAFETY: nothing else keeps it from being stopped.
-            let park = || unsafe { ticket::park(running, Limit::Uncancelled, place) };
+            let park = || unsafe { ticket::park(running, Limit::Uncancelled, site) };
             if set_panic_aside(park).is_some() {
                 return;
             }
@@ -179,7 +179,7 @@ fn park_otherwise(place: Place) {
     // Not stopped, so an unpark leaves its ticket for it. It may return early.
     if !running.ticket.take() {
         let short = || std::thread::sleep(Duration::from_millis(1));
-        block_processor(running, Limit::None, place, short);
+        block_processor(running, Limit::None, site, short);
         running.ticket.take();
     }
 }

@@ -10,7 +10,7 @@
 use crate::header::Header;
 use crate::processor;
 use crate::switch::{Runnable, Running};
-use crate::wait::{Interrupted, Limit, Place, block_fibre};
+use crate::wait::{CallSite, Interrupted, Limit, block_fibre};
 use crate::waiter::Waiter;
 use corelay_sync::facade::atomic::{AtomicU8, Ordering};
 use std::ptr::NonNull;
@@ -88,7 +88,11 @@ impl Ticket {
 /// # Safety
 /// It may be suspended.
 #[inline(always)]
-pub(crate) unsafe fn park(running: Running, limit: Limit, place: Place) -> Result<(), Interrupted> {
+pub(crate) unsafe fn park(
+    running: Running,
+    limit: Limit,
+    site: CallSite,
+) -> Result<(), Interrupted> {
     if running.ticket.take() {
         return Ok(());
     }
@@ -97,7 +101,7 @@ pub(crate) unsafe fn park(running: Running, limit: Limit, place: Place) -> Resul
         // SAFETY: it was parked, and the ticket is ours.
         (running.ticket.withdraw()).then(|| Waiter::fibre(unsafe { Runnable::new(header) }))
     };
-    block_fibre(running, limit, place, &remove, |waiter| {
+    block_fibre(running, limit, site, &remove, |waiter| {
         // Alive: nobody else can end it before it is published.
         if running.ticket.park() {
             forget(waiter)

@@ -141,8 +141,8 @@ fn sleep_otherwise(until: Instant, call: &'static str) -> Result<(), Interrupted
         Stance::Thread => sleep(),
         Stance::Unwinds(_) => return Err(Interrupted::Unwinding),
         Stance::Blocks(running) => {
-            let place = (call, Location::caller());
-            block_processor(running, Limit::Until(until), place, sleep);
+            let site = (call, Location::caller());
+            block_processor(running, Limit::Until(until), site, sleep);
         }
     }
     Ok(())

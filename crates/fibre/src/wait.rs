@@ -401,15 +401,15 @@ pub(crate) fn block_within(
     }
 }
 
-/// The call that waits, and its place.
-pub(crate) type Place = (&'static str, &'static Location<'static>);
+/// The call that waits, and its site.
+pub(crate) type CallSite = (&'static str, &'static Location<'static>);
 
 /// Blocks as [`block_within`] does, for the fibre that runs here, which may be stopped.
 #[inline(always)]
 pub(crate) fn block_fibre(
     running: Running,
     limit: Limit,
-    (call, at): Place,
+    (call, at): CallSite,
     remove: &Remove<'_>,
     publish: impl FnOnce(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
@@ -453,12 +453,12 @@ pub(crate) fn block_fibre(
 #[cold]
 fn block_otherwise(
     limit: Limit,
-    place: Place,
+    site: CallSite,
     remove: &Remove<'_>,
     publish: impl FnOnce(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {
     match Stance::here() {
-        Stance::Thread => block_thread(limit, place, remove, publish),
+        Stance::Thread => block_thread(limit, site, remove, publish),
         Stance::Unwinds(_) if matches!(limit, Limit::Told | Limit::Until(_)) => {
             Err(Interrupted::Unwinding)
         }
@@ -468,18 +468,18 @@ fn block_otherwise(
             let limit = Limit::Uncancelled;
             let wait = || {
                 let publish = publish.take().expect("taken once");
-                block_fibre(running, limit, place, remove, publish)
+                block_fibre(running, limit, site, remove, publish)
             };
             if let Some(ended) = set_panic_aside(wait) {
                 return ended;
             }
             let publish = publish.take().expect("it has not waited");
-            block_processor(running, limit, place, || {
-                block_thread(limit, place, remove, publish)
+            block_processor(running, limit, site, || {
+                block_thread(limit, site, remove, publish)
             })
         }
-        Stance::Blocks(running) => block_processor(running, limit, place, || {
-            block_thread(limit, place, remove, publish)
+        Stance::Blocks(running) => block_processor(running, limit, site, || {
+            block_thread(limit, site, remove, publish)
         }),
     }
 }
@@ -511,7 +511,7 @@ impl Stance {
 pub(crate) fn block_processor<R>(
     running: Running,
     limit: Limit,
-    (call, at): Place,
+    (call, at): CallSite,
     wait: impl FnOnce() -> R,
 ) -> R {
     let record = Record {
@@ -646,7 +646,7 @@ fn published(processor: &Processor, back: Option<Waiter>) {
 #[cold]
 fn block_thread(
     limit: Limit,
-    (name, at): Place,
+    (name, at): CallSite,
     remove: &Remove<'_>,
     publish: impl FnOnce(Waiter) -> Option<Waiter>,
 ) -> Result<(), Interrupted> {

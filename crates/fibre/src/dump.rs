@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, Shared};
 use crate::header::{Header, NOWHERE};
-use crate::wait::{Seen, look};
+use crate::wait::{WaitStatus, look};
 use corelay_sync::facade::atomic::Ordering;
 use std::fmt;
 use std::panic::Location;
@@ -89,8 +89,8 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
     for (fibre, seen) in fibres.iter().zip(look(&fibres)) {
         let header: &Header = fibre;
         let state = match seen {
-            Seen::Ended => continue,
-            Seen::Waits {
+            WaitStatus::Ended => continue,
+            WaitStatus::Waits {
                 call,
                 at,
                 has_deadline,
@@ -100,7 +100,7 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
                 at,
                 has_deadline,
             },
-            Seen::Waits {
+            WaitStatus::Waits {
                 call,
                 at,
                 has_deadline,
@@ -110,8 +110,8 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
                 at,
                 has_deadline,
             },
-            Seen::DoesNotWait if shared.runs(header) => State::Running,
-            Seen::DoesNotWait => {
+            WaitStatus::DoesNotWait if shared.runs(header) => State::Running,
+            WaitStatus::DoesNotWait => {
                 header
                     .stand
                     .waits_at()

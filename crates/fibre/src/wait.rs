@@ -238,7 +238,7 @@ impl Header {
 }
 
 /// What a look at a fibre has found.
-pub(crate) enum Seen {
+pub(crate) enum WaitStatus {
     Ended,
     DoesNotWait,
     Waits {
@@ -259,11 +259,11 @@ fn one_of_many() -> MutexGuard<'static, ()> {
 }
 
 /// Looks at fibres, for one barrier in [`AT_ONCE`] of them.
-pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<Seen> {
+pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<WaitStatus> {
     fibres.chunks(AT_ONCE).flat_map(look_at_some).collect()
 }
 
-fn look_at_some(fibres: &[HeaderRef]) -> Vec<Seen> {
+fn look_at_some(fibres: &[HeaderRef]) -> Vec<WaitStatus> {
     let _one = one_of_many();
     for fibre in fibres {
         fibre.hold();
@@ -273,9 +273,9 @@ fn look_at_some(fibres: &[HeaderRef]) -> Vec<Seen> {
     let seen = |fibre: &HeaderRef| {
         // SAFETY: held, behind the barrier.
         let seen = match unsafe { fibre.record() } {
-            Err(()) => Seen::Ended,
-            Ok(None) => Seen::DoesNotWait,
-            Ok(Some(record)) => Seen::Waits {
+            Err(()) => WaitStatus::Ended,
+            Ok(None) => WaitStatus::DoesNotWait,
+            Ok(Some(record)) => WaitStatus::Waits {
                 call: record.call,
                 at: record.at,
                 has_deadline: record.has_deadline,

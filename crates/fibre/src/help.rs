@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 
 /// What a processor remembers of the others.
 pub(crate) struct Watch {
-    seen: RefCell<Vec<Seen>>,
+    seen: RefCell<Vec<Sighting>>,
     next: Cell<usize>,
     /// Own pops at which it looks again while it is busy.
     due: Cell<u64>,
@@ -17,7 +17,7 @@ pub(crate) struct Watch {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct Sighting {
     pops: u64,
     /// Looks since then.
     looks: u32,
@@ -50,7 +50,7 @@ const COMPARE_EVERY: u32 = 8;
 impl Watch {
     pub(crate) fn new(processors: usize) -> Self {
         Self {
-            seen: RefCell::new(vec![Seen::default(); processors]),
+            seen: RefCell::new(vec![Sighting::default(); processors]),
             next: Cell::new(0),
             due: Cell::new(LOOK_EVERY),
             until_compare: Cell::new(COMPARE_EVERY),
@@ -71,7 +71,7 @@ impl Watch {
     }
 
     /// Looks at `other`.
-    fn look(&self, other: &Processor) -> Seen {
+    fn look(&self, other: &Processor) -> Sighting {
         let seen = &mut self.seen.borrow_mut()[other.number];
         let pops = other.pops.read();
         seen.looks = if seen.pops == pops {

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(2);
 /// The same while a processor that has something ready goes on slowly: it may be stuck soon.
-const SOON: Duration = Duration::from_micros(500);
+const PERIOD_WHILE_SLOW: Duration = Duration::from_micros(500);
 /// So slowly: fibres taken since the last look.
-const FEW: u64 = 8;
+const SLOW_POPS: u64 = 8;
 /// A processor is stuck that has taken no fibre for so long.
 const STUCK: Duration = Duration::from_micros(1500);
 
@@ -47,7 +47,7 @@ pub(crate) fn run(shared: &Shared) {
     let sleeper = shared.monitor.sleeper.get_or_init(Sleeper::current);
     let _watch = stack::all().watch(sleeper);
     let is_watching = || shared.processors.len() > 1 && !is_quiet(shared);
-    let mut seen = vec![Seen::default(); shared.processors.len()];
+    let mut seen = vec![Progress::default(); shared.processors.len()];
     let mut due = Instant::now() + PERIOD;
     let mut spare = Spare::default();
     let mut stuck = Stuck::default();
@@ -106,24 +106,24 @@ impl Spare {
 
 /// What is known of a processor.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct Progress {
     pops: u64,
     /// When it was first seen with so many.
     since: Option<Instant>,
 }
 
 /// Moves what lies ready on stuck processors to the others; when to look again.
-fn relieve(shared: &Shared, seen: &mut [Seen], now: Instant) -> Duration {
+fn relieve(shared: &Shared, seen: &mut [Progress], now: Instant) -> Duration {
     let mut moves = Vec::new();
     let mut others = Vec::new();
     let mut next = PERIOD;
     for (processor, seen) in shared.processors.iter().zip(seen) {
         let pops = processor.pops.read();
-        if pops - seen.pops < FEW && processor.has_something() {
-            next = SOON;
+        if pops - seen.pops < SLOW_POPS && processor.has_something() {
+            next = PERIOD_WHILE_SLOW;
         }
         if pops != seen.pops || processor.is_waiting() {
-            *seen = Seen {
+            *seen = Progress {
                 pops,
                 since: Some(now),
             };

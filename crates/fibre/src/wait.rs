@@ -401,7 +401,7 @@ pub(crate) fn block_within(
     }
 }
 
-/// The call that waits, and its site.
+/// The name of the call that waits, and where in the source it stands.
 pub(crate) type CallSite = (&'static str, &'static Location<'static>);
 
 /// Blocks as [`block_within`] does, for the fibre that runs here, which may be stopped.

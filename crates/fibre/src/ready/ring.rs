@@ -154,7 +154,7 @@ impl<T> Ring<T> {
         unsafe { &*buffer }
     }
 
-    /// Takes the first items, as many as `count` says of the number there are, [`MOST`] at most,
+    /// Takes the first items, as many as `count` says of the number there are, [`MAX_BATCH`] at most,
     /// and passes them to `give`, first to last. The number taken: 0 where there are none or
     /// another one has been faster.
     #[inline]
@@ -163,8 +163,11 @@ impl<T> Ring<T> {
         count: impl FnOnce(usize) -> usize,
         mut give: impl FnMut(NonNull<T>),
     ) -> usize {
-        let mut items = [std::ptr::null_mut(); MOST];
-        let n = self.claim(|there| count(there).min(MOST), |at, item| items[at] = item);
+        let mut items = [std::ptr::null_mut(); MAX_BATCH];
+        let n = self.claim(
+            |there| count(there).min(MAX_BATCH),
+            |at, item| items[at] = item,
+        );
         for item in items[..n].iter().copied().filter_map(NonNull::new) {
             give(item);
         }
@@ -209,4 +212,4 @@ impl<T> Ring<T> {
 }
 
 /// Items taken at once, at most.
-pub(crate) const MOST: usize = if MODEL { 2 } else { 32 };
+pub(crate) const MAX_BATCH: usize = if MODEL { 2 } else { 32 };

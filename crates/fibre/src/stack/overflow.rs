@@ -257,31 +257,31 @@ fn hand_on(
 
 /// Writes who it was to the standard error, as one line in one call.
 fn report(label: &Label) {
-    let mut line = Line::default();
+    let mut message = MessageText::default();
     // SAFETY: the name is valid while the label is: see `OverflowGuard::install`.
     let name = unsafe { slice::from_raw_parts(label.name, label.name_len) };
     if name.is_empty() {
-        line.push(b"corelay: a fibre without a name");
+        message.push(b"corelay: a fibre without a name");
     } else {
-        line.push(b"corelay: fibre `");
-        line.push(shortened(name));
-        line.push(b"`");
+        message.push(b"corelay: fibre `");
+        message.push(shortened(name));
+        message.push(b"`");
     }
-    line.push(b" has overflowed its stack of ");
-    line.push_number(label.kib);
-    line.push(b" KiB; give it a larger one by Builder::stack_size\n");
-    let text = line.text();
+    message.push(b" has overflowed its stack of ");
+    message.push_number(label.kib);
+    message.push(b" KiB; give it a larger one by Builder::stack_size\n");
+    let text = message.text();
     // SAFETY: the text is ours. Where it cannot be written, nobody can be told.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }
 
 /// At most 256 bytes of a name, cut between characters.
 fn shortened(name: &[u8]) -> &[u8] {
-    const MOST: usize = 256;
-    let Some(next) = name.get(MOST) else {
+    const MAX_NAME_BYTES: usize = 256;
+    let Some(next) = name.get(MAX_NAME_BYTES) else {
         return name;
     };
-    let mut end = MOST;
+    let mut end = MAX_NAME_BYTES;
     let mut byte = *next;
     // A byte 10xxxxxx goes on with the character before it.
     while byte & 0xC0 == 0x80 && end > 0 {
@@ -292,12 +292,12 @@ fn shortened(name: &[u8]) -> &[u8] {
 }
 
 /// A line of text that needs no memory but its own.
-struct Line {
+struct MessageText {
     bytes: [u8; 512],
     len: usize,
 }
 
-impl Default for Line {
+impl Default for MessageText {
     fn default() -> Self {
         Self {
             bytes: [0; 512],
@@ -306,7 +306,7 @@ impl Default for Line {
     }
 }
 
-impl Line {
+impl MessageText {
     fn push(&mut self, text: &[u8]) {
         let free = &mut self.bytes[self.len..];
         let count = text.len().min(free.len());
@@ -337,14 +337,14 @@ mod tests {
 
     #[test]
     fn a_line_takes_numbers_and_stops_at_its_end() {
-        let mut line = Line::default();
+        let mut message = MessageText::default();
         for number in [0, 7, 10, 1_048_576] {
-            line.push_number(number);
-            line.push(b" ");
+            message.push_number(number);
+            message.push(b" ");
         }
-        assert_eq!(line.text(), b"0 7 10 1048576 ");
-        line.push(&[b'x'; 1_000]);
-        assert_eq!(line.text().len(), 512);
+        assert_eq!(message.text(), b"0 7 10 1048576 ");
+        message.push(&[b'x'; 1_000]);
+        assert_eq!(message.text().len(), 512);
     }
 
     #[test]

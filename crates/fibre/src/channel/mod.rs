@@ -9,7 +9,7 @@ use crate::wait::{Interrupted, Limit, block_within, unwind};
 use crate::wait_queue::Node;
 use crate::waiter::Waiter;
 pub use errors::{Closed, RecvUntilError, SendError, SendUntilError, TryRecvError, TrySendError};
-use state::{Get, Put, Served, Slot, State};
+use state::{Get, MessageSlot, Put, Served, State};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -152,7 +152,7 @@ impl<T> Sender<T> {
             Err(TrySendError::Closed(value)) => return Err(SendUntilError::Closed(value)),
             Err(TrySendError::Full(value)) => value,
         };
-        let node = Node::new(Slot::new(Some(value)));
+        let node = Node::new(MessageSlot::new(Some(value)));
         let shared = &*self.shared;
         // SAFETY: it waits here, or nowhere.
         let remove = |_| shared.with(|state| unsafe { state.remove_sender(&node) });
@@ -250,7 +250,7 @@ impl<T> Receiver<T> {
             Err(TryRecvError::Closed) => return Err(RecvUntilError::Closed),
             Err(TryRecvError::Empty) => {}
         }
-        let node = Node::new(Slot::new(None));
+        let node = Node::new(MessageSlot::new(None));
         let shared = &*self.shared;
         // SAFETY: it waits here, or nowhere.
         let remove = |_| shared.with(|state| unsafe { state.remove_receiver(&node) });

@@ -18,9 +18,9 @@ use std::collections::VecDeque;
 
 /// In the frame of who waits: what a sender has, or what a receiver has got. Used under the lock, by
 /// who has taken the node out, and by its owner when that goes on.
-pub(super) struct Slot<T>(UnsafeCell<Option<T>>);
+pub(super) struct MessageSlot<T>(UnsafeCell<Option<T>>);
 
-impl<T> Slot<T> {
+impl<T> MessageSlot<T> {
     pub(super) fn new(value: Option<T>) -> Self {
         Self(UnsafeCell::new(value))
     }
@@ -41,8 +41,8 @@ pub(super) struct State<T> {
     buffer: VecDeque<T>,
     capacity: usize,
     /// Those who wait.
-    senders: WaitQueue<Slot<T>>,
-    receivers: WaitQueue<Slot<T>>,
+    senders: WaitQueue<MessageSlot<T>>,
+    receivers: WaitQueue<MessageSlot<T>>,
     is_closed: bool,
     /// Handles.
     pub(super) sender_handles: usize,
@@ -50,7 +50,7 @@ pub(super) struct State<T> {
 }
 
 /// One that has been served, to be woken outside the lock.
-pub(super) type Served<T> = Option<Taken<Slot<T>>>;
+pub(super) type Served<T> = Option<Taken<MessageSlot<T>>>;
 
 pub(super) enum Put<T> {
     Done(Served<T>),
@@ -66,8 +66,8 @@ pub(super) enum Get<T> {
 
 /// All that waited when the channel was closed.
 pub(super) struct Rest<T> {
-    senders: TakenAll<Slot<T>>,
-    receivers: TakenAll<Slot<T>>,
+    senders: TakenAll<MessageSlot<T>>,
+    receivers: TakenAll<MessageSlot<T>>,
 }
 
 impl<T> Rest<T> {
@@ -132,7 +132,7 @@ impl<T> State<T> {
     /// The sender's frame waits, and has a value.
     pub(super) unsafe fn put_or_wait(
         &mut self,
-        node: &Node<Slot<T>>,
+        node: &Node<MessageSlot<T>>,
         waiter: Waiter,
     ) -> Option<(Waiter, Served<T>)> {
         // SAFETY: nobody else knows the node.
@@ -161,7 +161,7 @@ impl<T> State<T> {
     /// The receiver's frame waits.
     pub(super) unsafe fn get_or_wait(
         &mut self,
-        node: &Node<Slot<T>>,
+        node: &Node<MessageSlot<T>>,
         waiter: Waiter,
     ) -> Option<(Waiter, Served<T>)> {
         match self.get() {
@@ -183,7 +183,7 @@ impl<T> State<T> {
     ///
     /// # Safety
     /// The node waits here, or is in no queue.
-    pub(super) unsafe fn remove_sender(&mut self, node: &Node<Slot<T>>) -> Option<Waiter> {
+    pub(super) unsafe fn remove_sender(&mut self, node: &Node<MessageSlot<T>>) -> Option<Waiter> {
         // SAFETY: the caller's duty.
         unsafe { self.senders.remove(node) }
     }
@@ -192,7 +192,7 @@ impl<T> State<T> {
     ///
     /// # Safety
     /// As [`remove_sender`](Self::remove_sender).
-    pub(super) unsafe fn remove_receiver(&mut self, node: &Node<Slot<T>>) -> Option<Waiter> {
+    pub(super) unsafe fn remove_receiver(&mut self, node: &Node<MessageSlot<T>>) -> Option<Waiter> {
         // SAFETY: the caller's duty.
         unsafe { self.receivers.remove(node) }
     }

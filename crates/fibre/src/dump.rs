@@ -27,13 +27,13 @@ use std::panic::Location;
 #[non_exhaustive]
 pub struct Dump {
     /// All that have not ended, by number.
-    pub fibres: Vec<Seat>,
+    pub fibres: Vec<DumpedFibre>,
 }
 
 /// One fibre of a [`Dump`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Seat {
+pub struct DumpedFibre {
     /// Its number, from 1.
     pub id: u64,
     /// Its name.
@@ -85,7 +85,7 @@ impl Cluster {
 
 pub(crate) fn dump(shared: &Shared) -> Dump {
     let fibres = shared.registry.all();
-    let mut seats = Vec::with_capacity(fibres.len());
+    let mut dumped = Vec::with_capacity(fibres.len());
     for (fibre, seen) in fibres.iter().zip(look(&fibres)) {
         let header: &Header = fibre;
         let state = match seen {
@@ -124,23 +124,23 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
         };
         // Relaxed: only wants to know.
         let last = header.last.load(Ordering::Relaxed);
-        seats.push(Seat {
+        dumped.push(DumpedFibre {
             id: header.id,
             name: header.name.clone(),
             processor: (last != NOWHERE).then_some(last.into()),
             state,
         });
     }
-    Dump { fibres: seats }
+    Dump { fibres: dumped }
 }
 
 impl Dump {
     /// True where every fibre waits, and none of them for another thread's answer. One that is ready
     /// counts where another blocks the processors: it cannot run.
     pub(crate) fn all_wait_here(&self) -> bool {
-        let blocks = |seat: &Seat| matches!(seat.state, State::Blocking { .. });
+        let blocks = |fibre: &DumpedFibre| matches!(fibre.state, State::Blocking { .. });
         let is_blocked = self.fibres.iter().any(blocks);
-        self.fibres.iter().all(|seat| match seat.state {
+        self.fibres.iter().all(|fibre| match fibre.state {
             State::Running => false,
             State::Ready => is_blocked,
             State::Waiting { call, .. } => call != DELEGATED,
@@ -151,15 +151,15 @@ impl Dump {
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, seat) in self.fibres.iter().enumerate() {
+        for (i, fibre) in self.fibres.iter().enumerate() {
             let end = if i == 0 { "" } else { "\n" };
-            write!(f, "{end}{seat}")?;
+            write!(f, "{end}{fibre}")?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for Seat {
+impl fmt::Display for DumpedFibre {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}", self.id)?;
         if let Some(name) = &self.name {

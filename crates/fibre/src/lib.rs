@@ -134,7 +134,7 @@ pub use channel::{
 pub use cluster::{Cluster, StartError};
 pub use condition::Condition;
 pub use counters::Counters;
-pub use dump::{Dump, Seat, State};
+pub use dump::{Dump, DumpedFibre, State};
 pub use fibre::{Fibre, current, is_cancelled, park, processor, sleep, spawn, yield_now};
 pub use host::host;
 pub use join::JoinHandle;

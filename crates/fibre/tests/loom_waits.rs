@@ -418,12 +418,12 @@ fn cancelled_together() {
 fn record_is_left_behind_the_timers() {
     loom::model(|| {
         let processors = Processors::new(1);
-        let seat = Arc::new(Seat::new());
+        let place = Arc::new(InterruptibleWait::new());
         let handle = processors.spawn({
-            let seat = Arc::clone(&seat);
+            let place = Arc::clone(&place);
             move || {
-                let ended = seat.wait_until(Instant::now());
-                seat.record.add();
+                let ended = place.wait_until(Instant::now());
+                place.record.add();
                 ended
             }
         });
@@ -433,7 +433,7 @@ fn record_is_left_behind_the_timers() {
             let processors = processors.clone();
             move || processors.end_due_waits()
         });
-        seat.post();
+        place.post();
         drive(&processors, other);
         drop(handle.join().unwrap());
     });
@@ -592,12 +592,12 @@ fn two_interrupters_in_turn() {
 fn record_outlives_its_interrupter() {
     loom::model(|| {
         let processors = Processors::new(1);
-        let seat = Arc::new(Seat::new());
+        let place = Arc::new(InterruptibleWait::new());
         let handle = processors.spawn({
-            let seat = Arc::clone(&seat);
+            let place = Arc::clone(&place);
             move || {
-                let ended = seat.wait();
-                seat.record.add();
+                let ended = place.wait();
+                place.record.add();
                 ended
             }
         });
@@ -605,19 +605,19 @@ fn record_outlives_its_interrupter() {
         // It waits.
         assert!(processors.run_one(0));
         let other = thread::spawn(move || fibre.cancel());
-        seat.post();
+        place.post();
         drive(&processors, other);
         drop(handle.join().unwrap());
     });
 }
 
 /// One that waits, and something that only the fibre and who interrupts it use.
-struct Seat {
+struct InterruptibleWait {
     waiter: AtomicUsize,
     record: Watched,
 }
 
-impl Seat {
+impl InterruptibleWait {
     fn new() -> Self {
         Self {
             waiter: AtomicUsize::new(0),

@@ -2,7 +2,9 @@
 
 mod promise;
 
-use corelay_fibre::{Cancelled, Cluster, Seat, Semaphore, State, is_cancelled, scope, yield_now};
+use corelay_fibre::{
+    Cancelled, Cluster, DumpedFibre, Semaphore, State, is_cancelled, scope, yield_now,
+};
 use corelay_sync::wait::NoSwitch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -141,7 +143,8 @@ fn cancelled() {
                 });
                 owner.fibre().cancel();
                 // One whose fibres have ended before it looks does not wait.
-                let at_the_end = |f: &Seat| matches!(f.state, State::Waiting { call: "scope", .. });
+                let at_the_end =
+                    |f: &DumpedFibre| matches!(f.state, State::Waiting { call: "scope", .. });
                 while !cluster.dump().fibres.iter().any(at_the_end) {
                     std::thread::yield_now();
                 }

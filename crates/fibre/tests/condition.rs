@@ -1,13 +1,13 @@
 //! Condition and barrier, on fibres and threads.
 
-mod places;
 mod promise;
+mod waiters;
 
 use corelay_fibre::{Barrier, Cancelled, Condition, Interrupted, Mutex, yield_now};
-use places::{Running, everywhere, late, rounds, run, soon, spawn};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use waiters::{Running, everywhere, late, rounds, run, soon, spawn};
 
 /// A bounded buffer: producers and consumers, each notified by the other side.
 #[test]

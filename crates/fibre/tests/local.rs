@@ -1,13 +1,13 @@
 //! Fibre-locals.
 
-mod places;
 mod promise;
+mod waiters;
 
 use corelay_fibre::{fibre_local, yield_now};
-use places::{everywhere, run};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use waiters::{everywhere, run};
 
 struct Log(Arc<Mutex<Vec<&'static str>>>, &'static str);
 

@@ -1,12 +1,12 @@
 //! The mutex, on fibres and threads.
 
-mod places;
 mod promise;
+mod waiters;
 
 use corelay_fibre::{Cancelled, Interrupted, Mutex, yield_now};
-use places::{Dice, everywhere, late, rounds, run, soon, spawn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use waiters::{Dice, everywhere, late, rounds, run, soon, spawn};
 
 /// Held over a switch, and still one at a time.
 #[test]
@@ -61,10 +61,14 @@ fn interrupted() {
                     })
                 })
                 .collect();
-            for fibre in running.iter().filter_map(places::Running::fibre).step_by(2) {
+            for fibre in running
+                .iter()
+                .filter_map(waiters::Running::fibre)
+                .step_by(2)
+            {
                 fibre.cancel();
             }
-            for result in running.into_iter().map(places::Running::join) {
+            for result in running.into_iter().map(waiters::Running::join) {
                 assert!(result.is_ok() || result.is_err_and(|end| end.is::<Cancelled>()));
             }
             let count = mutex.try_lock().expect("nobody holds it");

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum WaiterKind {
     Staying,
     Migrating,
     Thread,
@@ -45,30 +45,36 @@ impl<T> Running<T> {
 
 pub fn spawn<T: Send + 'static>(
     cluster: &Cluster,
-    place: Place,
+    kind: WaiterKind,
     f: impl FnOnce() -> T + Send + 'static,
 ) -> Running<T> {
-    match place {
-        Place::Staying => Running::Fibre(cluster.spawn(f)),
-        Place::Migrating => {
+    match kind {
+        WaiterKind::Staying => Running::Fibre(cluster.spawn(f)),
+        WaiterKind::Migrating => {
             // SAFETY: the tests hold nothing over a wait that must stay on its thread.
             let builder = unsafe { cluster.fibre().migrating() };
             Running::Fibre(builder.spawn(f).unwrap())
         }
-        Place::Thread => Running::Thread(thread::spawn(f)),
+        WaiterKind::Thread => Running::Thread(thread::spawn(f)),
     }
 }
 
 /// The crews that a test runs with: where the `i`-th is.
-pub const CREWS: [fn(usize) -> Place; 4] = [
-    |_| Place::Staying,
-    |_| Place::Migrating,
-    |_| Place::Thread,
-    |i| [Place::Staying, Place::Thread, Place::Migrating][i % 3],
+pub const CREWS: [fn(usize) -> WaiterKind; 4] = [
+    |_| WaiterKind::Staying,
+    |_| WaiterKind::Migrating,
+    |_| WaiterKind::Thread,
+    |i| {
+        [
+            WaiterKind::Staying,
+            WaiterKind::Thread,
+            WaiterKind::Migrating,
+        ][i % 3]
+    },
 ];
 
 /// Runs `test` with each crew, on one processor and on two.
-pub fn everywhere(test: impl Fn(&Cluster, fn(usize) -> Place)) {
+pub fn everywhere(test: impl Fn(&Cluster, fn(usize) -> WaiterKind)) {
     for processors in [1, 2] {
         let cluster = crate::promise::cluster(processors);
         for crew in CREWS {
@@ -80,7 +86,7 @@ pub fn everywhere(test: impl Fn(&Cluster, fn(usize) -> Place)) {
 /// Runs `n` of them, and returns what they do.
 pub fn run<T: Send + 'static>(
     cluster: &Cluster,
-    crew: fn(usize) -> Place,
+    crew: fn(usize) -> WaiterKind,
     n: usize,
     f: impl Fn(usize) -> T + Clone + Send + 'static,
 ) -> Vec<T> {

@@ -13,12 +13,12 @@ use std::fmt;
 /// * From the return of [`acquire`](Self::acquire) to the call of
 ///   [`release`](Self::release) no other `acquire` of the same lock word returns.
 /// * Everything before a `release` happens before everything after the next `acquire`.
-/// * An algorithm does not touch a place after its `release` has returned.
+/// * An algorithm does not touch a acquisition after its `release` has returned.
 pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
     /// What a thread brings along: it lies in the frame of `apply` and stays there from
     /// before `acquire` to after `release`.
     #[doc(hidden)]
-    type Place: Default;
+    type Acquisition: Default;
 
     /// What is refused where nothing may wait.
     #[doc(hidden)]
@@ -27,26 +27,26 @@ pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
     /// Waits until the caller may enter.
     ///
     /// # Safety
-    /// `place` is fresh from `Default`, and stays where it is, untouched by the caller,
-    /// until `release(place)` has returned.
+    /// `acquisition` is fresh from `Default`, and stays where it is, untouched by the caller,
+    /// until `release(acquisition)` has returned.
     #[doc(hidden)]
-    unsafe fn acquire(&self, place: &Self::Place);
+    unsafe fn acquire(&self, acquisition: &Self::Acquisition);
 
     /// Enters if nobody is inside or waits to be. If not, returns false without having
     /// joined the queue.
     ///
     /// # Safety
-    /// As [`acquire`](Self::acquire). Where it returns false, `place` is still fresh.
+    /// As [`acquire`](Self::acquire). Where it returns false, `acquisition` is still fresh.
     #[doc(hidden)]
-    unsafe fn try_acquire(&self, place: &Self::Place) -> bool;
+    unsafe fn try_acquire(&self, acquisition: &Self::Acquisition) -> bool;
 
     /// Lets the next one enter.
     ///
     /// # Safety
-    /// The caller entered by `acquire(place)` on this same lock word and has not released
+    /// The caller entered by `acquire(acquisition)` on this same lock word and has not released
     /// it since.
     #[doc(hidden)]
-    unsafe fn release(&self, place: &Self::Place);
+    unsafe fn release(&self, acquisition: &Self::Acquisition);
 }
 
 /// A value behind a spin lock of algorithm `A`: see [`Ttas`](crate::Ttas),
@@ -123,38 +123,41 @@ impl<A: Algorithm, T> Lock<A, T> {
 /// The lock is held while this lives, so it is released by return and by unwinding alike.
 struct Hold<'a, A: Algorithm> {
     algorithm: &'a A,
-    place: &'a A::Place,
+    acquisition: &'a A::Acquisition,
 }
 
 impl<'a, A: Algorithm> Hold<'a, A> {
     /// # Safety
-    /// `place` is fresh, and the hold is dropped, not leaked.
+    /// `acquisition` is fresh, and the hold is dropped, not leaked.
     #[inline(always)]
     #[track_caller]
-    unsafe fn new(algorithm: &'a A, place: &'a A::Place) -> Self {
+    unsafe fn new(algorithm: &'a A, acquisition: &'a A::Acquisition) -> Self {
         // Asked before joining: who stands in a queue cannot leave it any more.
         let mut entered = false;
         if NoSwitch::is_active() {
             // SAFETY: as below.
-            entered = unsafe { algorithm.try_acquire(place) };
+            entered = unsafe { algorithm.try_acquire(acquisition) };
             if !entered {
                 NoSwitch::refuse(A::WAIT);
             }
         }
         if !entered {
-            // SAFETY: the place is fresh (our caller), borrowed and thereby left in peace as
+            // SAFETY: the acquisition is fresh (our caller), borrowed and thereby left in peace as
             // long as this hold lives, and the hold's end releases it.
-            unsafe { algorithm.acquire(place) };
+            unsafe { algorithm.acquire(acquisition) };
         }
-        Self { algorithm, place }
+        Self {
+            algorithm,
+            acquisition,
+        }
     }
 }
 
 impl<A: Algorithm> Drop for Hold<'_, A> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: `new` acquired this word with this place, and this runs once.
-        unsafe { self.algorithm.release(self.place) };
+        // SAFETY: `new` acquired this word with this acquisition, and this runs once.
+        unsafe { self.algorithm.release(self.acquisition) };
     }
 }
 
@@ -166,9 +169,9 @@ impl<A: Algorithm, T> Exclusive for Lock<A, T> {
     #[inline]
     #[track_caller]
     fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        let place = A::Place::default();
-        // SAFETY: the place is fresh; the hold is dropped below, before the place is.
-        let hold = unsafe { Hold::new(&self.algorithm, &place) };
+        let acquisition = A::Acquisition::default();
+        // SAFETY: the acquisition is fresh; the hold is dropped below, before the acquisition is.
+        let hold = unsafe { Hold::new(&self.algorithm, &acquisition) };
         let result = self.value.with_mut(|value| {
             // SAFETY: the lock is held, so this is the only reference to the value; `f`
             // cannot keep it, for it must accept any lifetime.

@@ -74,7 +74,7 @@ impl Sealed for McsWord {}
 
 // SAFETY: see the module's proof sketch.
 unsafe impl Algorithm for McsWord {
-    type Place = McsNode;
+    type Acquisition = McsNode;
 
     const WAIT: &'static str = "waiting for an `Mcs` lock";
 

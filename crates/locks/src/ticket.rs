@@ -42,15 +42,15 @@ impl Sealed for TicketWord {}
 // and pairs with the Release that advanced.
 unsafe impl Algorithm for TicketWord {
     /// The ticket drawn.
-    type Place = Cell<u32>;
+    type Acquisition = Cell<u32>;
 
     const WAIT: &'static str = "waiting for a `Ticket` lock";
 
     #[inline(always)]
-    unsafe fn acquire(&self, place: &Cell<u32>) {
+    unsafe fn acquire(&self, acquisition: &Cell<u32>) {
         // Relaxed: the ticket only has to be unique.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        place.set(ticket);
+        acquisition.set(ticket);
         // Acquire: pairs with the Release in `release`; this thread sees what the holder
         // before it did.
         if self.serving.load(Ordering::Acquire) != ticket {
@@ -59,7 +59,7 @@ unsafe impl Algorithm for TicketWord {
     }
 
     #[inline]
-    unsafe fn try_acquire(&self, place: &Cell<u32>) -> bool {
+    unsafe fn try_acquire(&self, acquisition: &Cell<u32>) -> bool {
         // Relaxed: only a hint at the ticket that would be served at once.
         let ticket = self.serving.load(Ordering::Relaxed);
         // Relaxed: as in `acquire`; `wait` acquires.
@@ -70,7 +70,7 @@ unsafe impl Algorithm for TicketWord {
             Ordering::Relaxed,
         );
         if drawn.is_ok() {
-            place.set(ticket);
+            acquisition.set(ticket);
             // Returns at once, unless 2^32 tickets were drawn since the hint.
             self.wait(ticket);
         }
@@ -78,10 +78,10 @@ unsafe impl Algorithm for TicketWord {
     }
 
     #[inline(always)]
-    unsafe fn release(&self, place: &Cell<u32>) {
+    unsafe fn release(&self, acquisition: &Cell<u32>) {
         // Release: pairs with the Acquire of both loads; publishes the section.
         self.serving
-            .store(place.get().wrapping_add(1), Ordering::Release);
+            .store(acquisition.get().wrapping_add(1), Ordering::Release);
     }
 }
 

@@ -41,24 +41,24 @@ impl Sealed for TtasWord {}
 // SAFETY: only an exchange that finds `false` enters, and it leaves `true` until the
 // release; the exchange's Acquire pairs with the release's Release.
 unsafe impl Algorithm for TtasWord {
-    type Place = ();
+    type Acquisition = ();
 
     const WAIT: &'static str = "waiting for a `Ttas` lock";
 
     #[inline(always)]
-    unsafe fn acquire(&self, _place: &()) {
+    unsafe fn acquire(&self, _acquisition: &()) {
         if !self.try_enter() {
             self.acquire_contended();
         }
     }
 
     #[inline(always)]
-    unsafe fn try_acquire(&self, _place: &()) -> bool {
+    unsafe fn try_acquire(&self, _acquisition: &()) -> bool {
         self.try_enter()
     }
 
     #[inline(always)]
-    unsafe fn release(&self, _place: &()) {
+    unsafe fn release(&self, _acquisition: &()) {
         // Release: pairs with the Acquire in `try_enter`; publishes the section.
         self.held.store(false, Ordering::Release);
     }

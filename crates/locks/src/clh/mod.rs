@@ -82,20 +82,20 @@ impl ClhNode {
 /// The node that a thread brought, while it waits and holds.
 #[doc(hidden)]
 #[derive(Debug, Default)]
-pub struct ClhPlace(Cell<Option<NonNull<ClhNode>>>);
+pub struct ClhAcquisition(Cell<Option<NonNull<ClhNode>>>);
 
 impl Sealed for ClhWord {}
 
 // SAFETY: see the module's proof sketch.
 unsafe impl Algorithm for ClhWord {
-    type Place = ClhPlace;
+    type Acquisition = ClhAcquisition;
 
     const WAIT: &'static str = "waiting for a `Clh` lock";
 
     #[inline(always)]
-    unsafe fn acquire(&self, place: &ClhPlace) {
+    unsafe fn acquire(&self, acquisition: &ClhAcquisition) {
         let node = pool::take();
-        place.0.set(Some(node));
+        acquisition.0.set(Some(node));
         // Acquire: pairs with the Release of the exchange to null in `release` (this
         // thread sees what the last holder did) and with the Release of the predecessor's
         // exchange here (its node is initialised).
@@ -109,15 +109,15 @@ unsafe impl Algorithm for ClhWord {
     }
 
     #[inline]
-    unsafe fn try_acquire(&self, place: &ClhPlace) -> bool {
+    unsafe fn try_acquire(&self, acquisition: &ClhAcquisition) -> bool {
         let node = self.try_enter();
-        place.0.set(node);
+        acquisition.0.set(node);
         node.is_some()
     }
 
     #[inline(always)]
-    unsafe fn release(&self, place: &ClhPlace) {
-        let Some(node) = place.0.get() else {
+    unsafe fn release(&self, acquisition: &ClhAcquisition) {
+        let Some(node) = acquisition.0.get() else {
             unreachable!("released without having acquired");
         };
         // Relaxed: only a hint; a queue that has moved on need not be disturbed by an

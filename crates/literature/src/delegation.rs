@@ -189,7 +189,7 @@ impl<P: Protocol, T> Delegation<P, T> {
             let state = |lines: &P| CachePadded::new(unsafe { lines.client(index) });
             Client {
                 states: self.inner.lines.iter().map(state).collect(),
-                seat: Seat {
+                seat: TakenSeat {
                     index,
                     inner: Arc::clone(&self.inner),
                 },
@@ -308,7 +308,7 @@ pub struct Client<P: Protocol, T> {
     /// For each server; gone before the seat is free. Written at every call: in lines that
     /// nobody else has anything in.
     states: Box<States<P>>,
-    seat: Seat<P, T>,
+    seat: TakenSeat<P, T>,
 }
 
 impl<P: Protocol, T> Client<P, T> {
@@ -330,12 +330,12 @@ impl<P: Protocol, T> Drop for Client<P, T> {
     }
 }
 
-struct Seat<P: Protocol, T> {
+struct TakenSeat<P: Protocol, T> {
     index: usize,
     inner: Arc<Inner<P, T>>,
 }
 
-impl<P: Protocol, T> Drop for Seat<P, T> {
+impl<P: Protocol, T> Drop for TakenSeat<P, T> {
     fn drop(&mut self) {
         self.inner.seats.leave(self.index);
     }

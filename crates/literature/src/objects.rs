@@ -7,11 +7,11 @@ use corelay_sync::facade::cell::UnsafeCell;
 /// An object that begins on a line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Line<T>(UnsafeCell<T>);
+struct Aligned<T>(UnsafeCell<T>);
 
 /// Where an object is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Position {
     server: u32,
     index: u32,
 }
@@ -19,26 +19,26 @@ struct Place {
 /// Every server's objects lie in a row: the two-dimensional array of the thesis.
 #[derive(Debug)]
 pub(crate) struct Objects<T> {
-    rows: Box<[Box<[Line<T>]>]>,
-    places: Box<[Place]>,
+    rows: Box<[Box<[Aligned<T>]>]>,
+    positions: Box<[Position]>,
 }
 
 impl<T> Objects<T> {
     /// Gives the objects to the servers in turn.
     pub(crate) fn new(servers: usize, objects: impl IntoIterator<Item = T>) -> Self {
         let mut rows: Vec<Vec<_>> = (0..servers).map(|_| Vec::new()).collect();
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         for (number, object) in objects.into_iter().enumerate() {
             let server = number % servers;
-            places.push(Place {
+            positions.push(Position {
                 server: u32::try_from(server).expect("there are no 2^32 servers"),
                 index: u32::try_from(rows[server].len()).expect("at most 2^32 objects a server"),
             });
-            rows[server].push(Line(UnsafeCell::new(object)));
+            rows[server].push(Aligned(UnsafeCell::new(object)));
         }
         Self {
             rows: rows.into_iter().map(Vec::into_boxed_slice).collect(),
-            places: places.into(),
+            positions: positions.into(),
         }
     }
 
@@ -48,13 +48,13 @@ impl<T> Objects<T> {
     /// Where there is no object of that number.
     #[inline(always)]
     pub(crate) fn at(&self, var: usize) -> (usize, &UnsafeCell<T>) {
-        let place = self.places[var];
-        let server = place.server as usize;
-        (server, &self.rows[server][place.index as usize].0)
+        let position = self.positions[var];
+        let server = position.server as usize;
+        (server, &self.rows[server][position.index as usize].0)
     }
 
     /// All objects, in the order in which they came.
     pub(crate) fn all(&self) -> impl Iterator<Item = &UnsafeCell<T>> {
-        (0..self.places.len()).map(|var| self.at(var).1)
+        (0..self.positions.len()).map(|var| self.at(var).1)
     }
 }

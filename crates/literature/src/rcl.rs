@@ -54,7 +54,7 @@ pub type Rcl<T> = Delegation<RclLines, T>;
 
 /// The lines between a server and its clients, as remote core locking has them.
 #[derive(Debug)]
-pub struct RclLines(Box<[Line]>);
+pub struct RclLines(Box<[SectionLine]>);
 
 /// A section as a function of lock and context; nothing unwinds out of it (a panic aborts the
 /// process).
@@ -63,7 +63,7 @@ type Function = unsafe extern "C" fn(*const (), *const ());
 /// Written by its client, and, where a section has been executed, by the server.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Line {
+struct SectionLine {
     /// Lock and context: whose they are says the function.
     section: UnsafeCell<[*const (); 2]>,
     /// A [`Function`], or null.
@@ -72,13 +72,13 @@ struct Line {
 
 // The models' atomics and cells are larger.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
-const _: () = assert!(size_of::<Line>() == 64 && align_of::<Line>() == 64);
+const _: () = assert!(size_of::<SectionLine>() == 64 && align_of::<SectionLine>() == 64);
 
 // SAFETY: lock and context belong to one side at a time (the module's table); what they point to
 // is `Send` (`Blocking::call`), and alive as long as the function is set.
-unsafe impl Sync for Line {}
+unsafe impl Sync for SectionLine {}
 // SAFETY: as above.
-unsafe impl Send for Line {}
+unsafe impl Send for SectionLine {}
 
 /// What a section shares with the frame it was taken out of.
 struct Context<O> {
@@ -96,7 +96,7 @@ unsafe impl Protocol for RclLines {
     type Client = usize;
 
     fn new((): (), clients: usize) -> Self {
-        let line = |_| Line {
+        let line = |_| SectionLine {
             section: UnsafeCell::new([ptr::null(); 2]),
             function: AtomicPtr::new(ptr::null_mut()),
         };
@@ -137,7 +137,7 @@ unsafe impl Protocol for RclLines {
     }
 }
 
-impl Line {
+impl SectionLine {
     /// Executes the section, where there is one.
     ///
     /// # Safety

@@ -380,7 +380,7 @@ fn who_comes_next_waits_for_its_lines() {
 
 #[test]
 fn shapes_have_bounds() {
-    let most = Shape::MOST;
+    let most = Shape::MAX_LENGTH;
     for (lines, queue) in [(0, 1), (1, 0), (most + 1, 1), (1, most + 1)] {
         assert_eq!(Shape::queue(lines, queue), Err(ShapeError));
     }

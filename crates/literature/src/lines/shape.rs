@@ -27,7 +27,7 @@ pub struct Shape {
 
 impl Shape {
     /// The most lines of a pair, and the longest queue.
-    pub const MOST: usize = 1024;
+    pub const MAX_LENGTH: usize = 1024;
 
     /// The thesis's: 16 lines, and a queue of twice that.
     pub const DEFAULT: Self = Self {
@@ -36,24 +36,24 @@ impl Shape {
     };
 
     /// `lines` request lines per pair and a pending queue of `queue` requests, both from 1 to
-    /// [`MOST`](Self::MOST).
+    /// [`MAX_LENGTH`](Self::MAX_LENGTH).
     ///
     /// # Errors
     /// Where one of them lies outside.
     pub const fn queue(lines: usize, queue: usize) -> Result<Self, ShapeError> {
-        if lines == 0 || lines > Self::MOST || queue == 0 || queue > Self::MOST {
+        if lines == 0 || lines > Self::MAX_LENGTH || queue == 0 || queue > Self::MAX_LENGTH {
             return Err(ShapeError);
         }
         Ok(Self { lines, queue })
     }
 
-    /// `lines` request lines per pair, from 1 to [`MOST`](Self::MOST), which are written
+    /// `lines` request lines per pair, from 1 to [`MAX_LENGTH`](Self::MAX_LENGTH), which are written
     /// directly.
     ///
     /// # Errors
     /// Where they lie outside.
     pub const fn direct(lines: usize) -> Result<Self, ShapeError> {
-        if lines == 0 || lines > Self::MOST {
+        if lines == 0 || lines > Self::MAX_LENGTH {
             return Err(ShapeError);
         }
         Ok(Self { lines, queue: 0 })
@@ -106,7 +106,10 @@ impl FromStr for Shape {
             return Ok(Self::direct(number(lines)?)?);
         }
         let lines: usize = number(text)?;
-        Ok(Self::queue(lines, lines.saturating_mul(2).min(Self::MOST))?)
+        Ok(Self::queue(
+            lines,
+            lines.saturating_mul(2).min(Self::MAX_LENGTH),
+        )?)
     }
 }
 
@@ -116,7 +119,7 @@ pub struct ShapeError;
 
 impl fmt::Display for ShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let most = Shape::MOST;
+        let most = Shape::MAX_LENGTH;
         write!(f, "request lines and pending queue go from 1 to {most}")
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Args {
 
 fn lines(text: &str) -> Result<List, String> {
     Numbers {
-        bounds: 1..=Shape::MOST as u64 / 2,
+        bounds: 1..=Shape::MAX_LENGTH as u64 / 2,
         word: None,
     }
     .list(text)

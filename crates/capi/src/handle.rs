@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  63           32 31   24 23           0
-//!  |  generation  | kind  |    place    |
+//!  |  generation  | kind  |    index    |
 //! ```
-//! The generation counts what has been in a place of the table, from 1 on; so neither zero nor
+//! The generation counts what has been in a index of the table, from 1 on; so neither zero nor
 //! any small number is a handle.
 
 /// What a handle is of.
@@ -20,18 +20,18 @@ pub(crate) struct Handle(pub(crate) u64);
 
 impl Handle {
     /// Places of a table: far more than threads.
-    pub(crate) const PLACES: usize = 1 << 24;
+    pub(crate) const MAX_ENTRIES: usize = 1 << 24;
 
-    /// The handle of what is the `generation`th in `place`, below [`PLACES`](Self::PLACES).
-    pub(crate) fn new(kind: Kind, place: usize, generation: u32) -> Self {
-        assert!(place < Self::PLACES, "the table has no such place");
-        Self(u64::from(generation) << 32 | (kind as u64) << 24 | place as u64)
+    /// The handle of what is the `generation`th in `index`, below [`MAX_ENTRIES`](Self::MAX_ENTRIES).
+    pub(crate) fn new(kind: Kind, index: usize, generation: u32) -> Self {
+        assert!(index < Self::MAX_ENTRIES, "the table has no such index");
+        Self(u64::from(generation) << 32 | (kind as u64) << 24 | index as u64)
     }
 
     /// Where it is, if it is of that kind.
-    pub(crate) fn place(self, kind: Kind) -> Option<usize> {
+    pub(crate) fn index(self, kind: Kind) -> Option<usize> {
         let found = (self.0 >> 24) & 0xff;
-        (found == kind as u64).then_some(self.0 as usize & (Self::PLACES - 1))
+        (found == kind as u64).then_some(self.0 as usize & (Self::MAX_ENTRIES - 1))
     }
 
     /// The how manieth it is there.
@@ -47,10 +47,10 @@ mod tests {
     #[test]
     fn fields_come_back() {
         for kind in [Kind::Servers, Kind::Client] {
-            for place in [0, 1, 77, Handle::PLACES - 1] {
+            for index in [0, 1, 77, Handle::MAX_ENTRIES - 1] {
                 for generation in [1, 2, u32::MAX] {
-                    let handle = Handle::new(kind, place, generation);
-                    assert_eq!(handle.place(kind), Some(place));
+                    let handle = Handle::new(kind, index, generation);
+                    assert_eq!(handle.index(kind), Some(index));
                     assert_eq!(handle.generation(), generation);
                 }
             }
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn kinds_are_told_apart() {
         let servers = Handle::new(Kind::Servers, 3, 1);
-        assert_eq!(servers.place(Kind::Client), None);
-        assert_eq!(Handle(0).place(Kind::Servers), None);
-        assert_eq!(Handle(u64::MAX).place(Kind::Client), None);
+        assert_eq!(servers.index(Kind::Client), None);
+        assert_eq!(Handle(0).index(Kind::Servers), None);
+        assert_eq!(Handle(u64::MAX).index(Kind::Client), None);
     }
 }

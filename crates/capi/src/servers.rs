@@ -134,19 +134,19 @@ pub(crate) fn refuse_nested() -> Result<(), Status> {
 
 /// A group, as requests find it.
 #[derive(Clone, Copy)]
-struct Found {
+struct CachedGroup {
     servers: Servers,
     first: *const Trust<Server>,
     count: u32,
 }
 
-const NONE: Found = Found {
+const NONE: CachedGroup = CachedGroup {
     servers: 0,
     first: std::ptr::null(),
     count: 0,
 };
 
-impl Found {
+impl CachedGroup {
     fn new(servers: Servers, group: &Group) -> Self {
         Self {
             servers,
@@ -164,7 +164,7 @@ impl Found {
 
 thread_local! {
     /// The group that this thread has used last.
-    static LAST: Cell<Found> = const { Cell::new(NONE) };
+    static LAST: Cell<CachedGroup> = const { Cell::new(NONE) };
     static KNOWN: Known = const { Known(RefCell::new(Vec::new())) };
 }
 
@@ -173,10 +173,10 @@ struct Known(RefCell<Vec<(Servers, Group)>>);
 
 impl Known {
     /// The group behind a handle, which is kept from now on.
-    fn find(&self, servers: Servers) -> Result<Found, Status> {
+    fn find(&self, servers: Servers) -> Result<CachedGroup, Status> {
         let mut known = self.0.borrow_mut();
         if let Some((_, group)) = known.iter().find(|(handle, _)| *handle == servers) {
-            return Ok(Found::new(servers, group));
+            return Ok(CachedGroup::new(servers, group));
         }
         let launched = launched();
         let group = Arc::clone(&launched.get(Handle(servers))?.group);
@@ -185,7 +185,7 @@ impl Known {
             LAST.set(NONE);
             known.retain(|(handle, _)| launched.get(Handle(*handle)).is_ok());
         }
-        let found = Found::new(servers, &group);
+        let found = CachedGroup::new(servers, &group);
         known.push((servers, group));
         Ok(found)
     }

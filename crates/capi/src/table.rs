@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 /// Things of one kind, found by their handles.
 pub(crate) struct Table<T> {
     kind: Kind,
-    places: Vec<Place<T>>,
+    entries: Vec<Entry<T>>,
     /// Used and empty; the longest first, so that a stale handle stays one for long.
     empty: VecDeque<usize>,
 }
 
-struct Place<T> {
+struct Entry<T> {
     /// Of what is here, or of what was here last.
     generation: u32,
     thing: Option<T>,
@@ -30,63 +30,63 @@ impl<T> Table<T> {
     pub(crate) const fn new(kind: Kind) -> Self {
         Self {
             kind,
-            places: Vec::new(),
+            entries: Vec::new(),
             empty: VecDeque::new(),
         }
     }
 
-    /// Keeps a thing, and gives its handle; gives it back where there is no place.
+    /// Keeps a thing, and gives its handle; gives it back if the table is full.
     pub(crate) fn insert(&mut self, thing: T) -> Result<Handle, T> {
-        let place = match self.empty.pop_front() {
-            Some(place) => place,
-            None if self.places.len() == Handle::PLACES => return Err(thing),
+        let index = match self.empty.pop_front() {
+            Some(index) => index,
+            None if self.entries.len() == Handle::MAX_ENTRIES => return Err(thing),
             None => {
-                self.places.push(Place {
+                self.entries.push(Entry {
                     generation: 0,
                     thing: None,
                 });
-                self.places.len() - 1
+                self.entries.len() - 1
             }
         };
-        let here = &mut self.places[place];
+        let here = &mut self.entries[index];
         here.generation += 1;
         here.thing = Some(thing);
-        Ok(Handle::new(self.kind, place, here.generation))
+        Ok(Handle::new(self.kind, index, here.generation))
     }
 
     /// The thing that `handle` stands for.
     pub(crate) fn get(&self, handle: Handle) -> Result<&T, Absent> {
-        let place = self.find(handle)?;
-        self.places[place].thing.as_ref().ok_or(Absent::Stale)
+        let index = self.find(handle)?;
+        self.entries[index].thing.as_ref().ok_or(Absent::Stale)
     }
 
     /// The thing that `handle` stands for, to be changed.
     pub(crate) fn get_mut(&mut self, handle: Handle) -> Result<&mut T, Absent> {
-        let place = self.find(handle)?;
-        self.places[place].thing.as_mut().ok_or(Absent::Stale)
+        let index = self.find(handle)?;
+        self.entries[index].thing.as_mut().ok_or(Absent::Stale)
     }
 
     /// Takes the thing that `handle` stands for. From now on it is stale.
     pub(crate) fn remove(&mut self, handle: Handle) -> Result<T, Absent> {
-        let place = self.find(handle)?;
-        let here = &mut self.places[place];
+        let index = self.find(handle)?;
+        let here = &mut self.entries[index];
         let thing = here.thing.take().ok_or(Absent::Stale)?;
-        // A place whose generations are used up stays empty: no handle is given twice.
+        // An entry whose generations are used up stays empty: no handle is given twice.
         if here.generation < u32::MAX {
-            self.empty.push_back(place);
+            self.empty.push_back(index);
         }
         Ok(thing)
     }
 
     /// Where the newest thing with this handle is or was.
     fn find(&self, handle: Handle) -> Result<usize, Absent> {
-        let place = handle.place(self.kind).ok_or(Absent::MadeUp)?;
-        let newest = self.places.get(place).ok_or(Absent::MadeUp)?.generation;
+        let index = handle.index(self.kind).ok_or(Absent::MadeUp)?;
+        let newest = self.entries.get(index).ok_or(Absent::MadeUp)?.generation;
         match handle.generation() {
             0 => Err(Absent::MadeUp),
             generation if generation < newest => Err(Absent::Stale),
             generation if generation > newest => Err(Absent::MadeUp),
-            _ => Ok(place),
+            _ => Ok(index),
         }
     }
 }
@@ -136,14 +136,14 @@ mod tests {
     fn no_handle_is_given_twice() {
         let mut table = table();
         let one = table.insert("one").expect("room");
-        table.places[0].generation = u32::MAX - 1;
+        table.entries[0].generation = u32::MAX - 1;
         let late = Handle::new(Kind::Servers, 0, u32::MAX - 1);
         assert_eq!(table.remove(late), Ok("one"));
         let last = table.insert("last").expect("room");
         assert_eq!(last.generation(), u32::MAX);
         assert_eq!(table.remove(last), Ok("last"));
         let elsewhere = table.insert("elsewhere").expect("room");
-        assert_eq!(elsewhere.place(Kind::Servers), Some(1));
+        assert_eq!(elsewhere.index(Kind::Servers), Some(1));
         assert_eq!(table.get(one), Err(Absent::Stale));
     }
 }

@@ -24,10 +24,10 @@ use corelay_sync::facade::checker::alloc::{alloc, dealloc};
 use std::alloc::{alloc, dealloc};
 
 /// What a chunk is to take if its slots are small, in bytes.
-const USUAL: usize = 64 << 10;
+const DEFAULT_BYTES: usize = 64 << 10;
 
 /// Slots that there is room for in a chunk, however large they are.
-const LEAST: usize = 8;
+const MIN_SLOTS: usize = 8;
 
 /// Left free before the next multiple of `ALIGN`, in bytes, so that an allocator that puts a header of
 /// its own before each block (glibc: 16 bytes) can lay chunks side by side.
@@ -49,18 +49,22 @@ impl<T> Chunk<T> {
 
     /// Of the chunk's address.
     const ALIGN: usize = {
-        let least = LEAST * size_of::<Slot<T>>() + Self::FIRST + MARGIN;
-        let align = least.next_power_of_two();
-        if align > USUAL { align } else { USUAL }
+        let bytes = MIN_SLOTS * size_of::<Slot<T>>() + Self::FIRST + MARGIN;
+        let align = bytes.next_power_of_two();
+        if align > DEFAULT_BYTES {
+            align
+        } else {
+            DEFAULT_BYTES
+        }
     };
 
     /// The slots that a chunk can have at most.
-    pub(super) const MOST: usize = (Self::ALIGN - MARGIN - Self::FIRST) / size_of::<Slot<T>>();
+    pub(super) const MAX_SLOTS: usize = (Self::ALIGN - MARGIN - Self::FIRST) / size_of::<Slot<T>>();
 
     /// The slots that it has where nothing else is asked for.
     pub(super) const DEFAULT: usize = {
-        let usual = USUAL.saturating_sub(MARGIN + Self::FIRST) / size_of::<Slot<T>>();
-        if usual > LEAST { usual } else { LEAST }
+        let usual = DEFAULT_BYTES.saturating_sub(MARGIN + Self::FIRST) / size_of::<Slot<T>>();
+        if usual > MIN_SLOTS { usual } else { MIN_SLOTS }
     };
 
     fn layout(slots: usize) -> Layout {
@@ -69,7 +73,7 @@ impl<T> Chunk<T> {
             .expect("corelay: no chunk can hold nodes as large as these")
     }
 
-    /// A chunk of `slots` slots, at most [`MOST`](Self::MOST); with `touch`, its pages are there.
+    /// A chunk of `slots` slots, at most [`MAX_SLOTS`](Self::MAX_SLOTS); with `touch`, its pages are there.
     ///
     /// Where memory is out this ends the process, as a `Box` does.
     pub(super) fn new(
@@ -78,7 +82,7 @@ impl<T> Chunk<T> {
         slots: usize,
         touch: bool,
     ) -> NonNull<Self> {
-        assert!((1..=Self::MOST).contains(&slots));
+        assert!((1..=Self::MAX_SLOTS).contains(&slots));
         let layout = Self::layout(slots);
         // SAFETY: the layout has a size: a slot has one.
         let block = unsafe { alloc(layout) };

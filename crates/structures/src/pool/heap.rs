@@ -101,7 +101,7 @@ pub(super) struct Hold<T> {
 unsafe impl<T: Send> Send for Hold<T> {}
 
 impl<T> Hold<T> {
-    /// A new heap, of chunks with `slots` slots each, 1 to [`Chunk::MOST`].
+    /// A new heap, of chunks with `slots` slots each, 1 to [`Chunk::MAX_SLOTS`].
     pub(super) fn new(slots: usize) -> Self {
         let heap = Box::new(Heap {
             inbox: CachePadded::new(Inbox::new()),

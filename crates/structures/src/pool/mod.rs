@@ -145,7 +145,7 @@ pub struct Pool<T> {
 
 impl<T> Pool<T> {
     /// The most slots that a chunk can have: what fits into 64 KiB, or into as little as holds 8 of them.
-    pub const MAX_CHUNK: usize = Chunk::<T>::MOST;
+    pub const MAX_CHUNK: usize = Chunk::<T>::MAX_SLOTS;
 
     /// A pool with chunks of about 64 KiB, or of 8 slots where those take more.
     ///

@@ -21,14 +21,14 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 
-/// What the threads of a cluster share.
+/// The state that the threads of a cluster share.
 pub(crate) struct Shared {
     pub(crate) processors: Box<[CachePadded<Processor>]>,
     pub(crate) idle: Idle,
     pub(crate) monitor: Monitor,
     pub(crate) timers: Timers,
     pub(crate) registry: Registry,
-    /// Fibres that have not ended.
+    /// Number of fibres that have not ended.
     live: CachePadded<AtomicUsize>,
     closing: AtomicBool,
     ids: AtomicU64,
@@ -37,36 +37,36 @@ pub(crate) struct Shared {
 
 /// Processors, each a thread, and the fibres that they run.
 ///
-/// Dropping it waits until all its fibres have ended, then ends the threads. Dropped by one of its
-/// own fibres it waits for nobody: the threads end when the fibres have. Dropped by another cluster's
-/// fibre it blocks that one's processor meanwhile.
+/// Dropping a cluster waits until all its fibres have ended, then ends its threads. If one of its
+/// own fibres drops it, the drop waits for nobody, and the threads end when the fibres have. If
+/// another cluster's fibre drops it, the drop blocks that fibre's processor meanwhile.
 ///
-/// Where such a drop waits and for a second every fibre does too, none of them with a deadline, they
-/// are reported on standard error, each with its name and what it waits for. That is as far as a
-/// cluster knows: a thread may still have a handle and [unpark](crate::Fibre::unpark) one of them, or
-/// release a semaphore, so nothing is ended, and while the cluster is in use nothing is reported; ask
-/// [`dump`](Self::dump) then.
+/// A drop may wait while every fibre waits, too, none of them with a deadline. After one second in
+/// that state the fibres are reported on standard error, each with its name and what it waits for.
+/// The cluster cannot know more: a thread may still have a handle and
+/// [unpark](crate::Fibre::unpark) one of them, or release a semaphore. So nothing is ended. While
+/// the cluster is in use nothing is reported; ask [`dump`](Self::dump) then.
 pub struct Cluster {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
-/// Why a cluster has not started.
+/// The reason why a cluster has not started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// So many processors cannot be: `1 ..= 65_534`.
+    /// The number of processors is not in `1 ..= 65_534`.
     Processors(usize),
     /// The system refused a thread.
     Thread(io::Error),
-    /// A processor cannot be kept on this CPU.
+    /// A processor's thread cannot be pinned to this CPU.
     Pin {
-        /// Which.
+        /// The number of the CPU.
         cpu: usize,
-        /// What the system says.
+        /// The system's error message.
         reason: String,
     },
-    /// A thread cannot be watched for fibres that overflow their stacks.
+    /// The system has no signal stack, by which a fibre's stack overflow would be reported.
     Watch(io::Error),
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 impl Shared {
-    /// Processors that no thread runs yet.
+    /// The shared state of a cluster whose processors no thread runs yet.
     pub(crate) fn new(processors: usize, stack_size: StackSize) -> Arc<Self> {
         stack::all().begin_cluster();
         let shared = Arc::new(Self {
@@ -109,16 +109,16 @@ impl Shared {
     /// Makes a fibre ready, from a thread that is no processor of this cluster.
     #[cold]
     pub(crate) fn inject(fibre: Runnable) {
-        // Kept until its processor has been woken: the fibre may have run by then, and ended, and
-        // its cluster with it.
-        // SAFETY: a cluster lives as long as its fibres.
+        // The state is kept until the processor has been woken: by then the fibre may have run and
+        // ended, and its cluster with it.
+        // SAFETY: a cluster lives as long as its fibres, and this one has not ended.
         let shared = unsafe { &*fibre.header().cluster }.keep();
         shared.send(fibre);
     }
 
     fn send(&self, fibre: Runnable) {
         let header = fibre.header();
-        // Where it stays, or where it ran last, or in turn.
+        // The fibre goes where it stays, or where it ran last, or to each processor in turn.
         // Relaxed: shown with the fibre.
         let last = header.last.load(Ordering::Relaxed);
         let number = match (header.home.get(), last) {
@@ -129,12 +129,12 @@ impl Shared {
         self.processors[number].receive(fibre);
     }
 
-    /// Keeps it beyond the end of its cluster.
+    /// A reference that keeps the state beyond the end of its cluster.
     fn keep(&self) -> Arc<Self> {
         let shared = self.processors[0].shared_ptr();
-        // SAFETY: `new` has it from an `Arc`, which lives: there is a reference to what is in it.
+        // SAFETY: `new` made the pointer of an `Arc`, which is alive, for `self` lies in it.
         unsafe { Arc::increment_strong_count(shared) };
-        // SAFETY: just counted.
+        // SAFETY: the line above counted the reference that this takes over.
         unsafe { Arc::from_raw(shared) }
     }
 
@@ -148,7 +148,7 @@ impl Shared {
         }
     }
 
-    /// Wakes whoever sleeps, to find that the cluster is over.
+    /// Wakes all threads that sleep, to find that the cluster is over.
     pub(crate) fn wake_all(&self) {
         for processor in &self.processors {
             processor.wake();
@@ -161,45 +161,45 @@ impl Shared {
         self.ids.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A fibre is about to be made.
+    /// Counts a fibre that is about to be made.
     pub(crate) fn begins(&self) {
-        // Relaxed: who makes one holds the cluster open, by its handle or as a fibre.
+        // Relaxed: the maker holds the cluster open, by its handle or as one of its fibres.
         self.live.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A fibre has ended.
+    /// Uncounts a fibre that has ended.
     pub(crate) fn ended(&self) {
-        // Release: pairs with the Acquire of `is_over`. What it did comes before the end. Nobody is
-        // woken: the processor that runs this finds the cluster over, and tells the others when it
-        // leaves; where it does not close yet, `close` tells them.
+        // Release: pairs with the Acquire of `is_over`; what the fibre did comes before its end.
+        // Nobody is woken: the processor that runs this finds the cluster over, and tells the
+        // others when it leaves. If the cluster does not close yet, `close` tells them.
         self.live.fetch_sub(1, Ordering::Release);
     }
 
-    /// True where it ends when its fibres have.
+    /// Whether the cluster ends as soon as its fibres have.
     pub(crate) fn is_closing(&self) -> bool {
         // Relaxed: a hint.
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// True where it closes and all fibres have ended.
+    /// Whether the cluster closes and all its fibres have ended.
     pub(crate) fn is_over(&self) -> bool {
         // Acquire: pairs with the Release of `close`, and of `ended`.
         self.closing.load(Ordering::Acquire) && self.live.load(Ordering::Acquire) == 0
     }
 
-    /// True where it closes, and nothing but its fibres could make one of them ready: as far as
-    /// the cluster knows.
+    /// Whether the cluster closes and, as far as it knows, nothing but its own fibres could make
+    /// one of them ready.
     pub(crate) fn is_stuck(&self) -> bool {
-        // Relaxed: a guess, looked at twice.
+        // Relaxed: a guess, which the monitor checks twice.
         self.closing.load(Ordering::Relaxed)
             && self.live.load(Ordering::Relaxed) > 0
             && self.idle.is_still(self.processors.len())
             && self.timers.next().is_none()
     }
 
-    /// True where a processor runs this fibre.
+    /// Whether a processor runs this fibre.
     pub(crate) fn runs(&self, fibre: &Header) -> bool {
-        // Relaxed: whoever asks knows that it is over.
+        // Relaxed: a fibre that asks is none of these; others only want to know.
         let runs = |p: &CachePadded<Processor>| p.running.load(Ordering::Relaxed);
         self.processors.iter().any(|p| ptr::eq(runs(p), fibre))
     }
@@ -219,7 +219,7 @@ impl Drop for Shared {
 }
 
 impl Cluster {
-    /// Starts a cluster of so many processors.
+    /// Starts a cluster with this number of processors.
     ///
     /// ```
     /// use corelay_fibre::Cluster;
@@ -230,37 +230,40 @@ impl Cluster {
     /// # Ok::<(), corelay_fibre::StartError>(())
     /// ```
     ///
-    /// Without the promise that is listed below there is none:
+    /// Without `unsafe`, which is the promise listed below, it does not compile:
     ///
     /// ```compile_fail,E0133
     /// let cluster = corelay_fibre::Cluster::start(2);
     /// ```
     ///
     /// # Errors
-    /// As [`ClusterBuilder::start`](crate::ClusterBuilder::start).
+    /// As for [`ClusterBuilder::start`](crate::ClusterBuilder::start).
     ///
     /// # Safety
     /// The fibres of a processor share the thread-locals of its thread. The standard library and
-    /// others rely on a thread that ends what it has begun before it does the same again; where a
-    /// fibre waits in the middle of it, another fibre does the same again. So no code that fibres of
-    /// this cluster run, libraries included, waits
+    /// other libraries rely on a thread finishing what it has begun before it does the same again.
+    /// If a fibre waits in the middle of it, another fibre does the same again. So no code that
+    /// fibres of this cluster run, libraries included, waits
     ///
-    /// * inside the initialiser of a value that each thread has of its own, a `thread_local!` or what
-    ///   a library keeps by threads: a second fibre would initialise it too, and the first value be
-    ///   dropped while a fibre borrows it;
+    /// * inside the initialiser of a value that each thread has of its own, be it a `thread_local!`
+    ///   or what a library keeps by threads: a second fibre would initialise it too, and the first
+    ///   value would be dropped while a fibre borrows it;
     /// * inside the destructor of such a value;
-    /// * inside a call for whose time a thread-local points to something, such as `ScopedKey::set` of
-    ///   the crate `scoped-tls`: another fibre would follow the pointer after the call has returned.
+    /// * inside a call for whose time a thread-local points to something, such as `ScopedKey::set`
+    ///   of the crate `scoped-tls`: another fibre would follow the pointer after the call has
+    ///   returned.
     ///
-    /// A wait is each call that may suspend a fibre: of this crate, [`yield_now`](crate::yield_now)
-    /// included, of trustees, and of whatever else waits by the seam of `corelay-sync`. What blocks
-    /// its thread, such as a `std::sync::Mutex`, suspends no fibre.
+    /// A wait is each call that may suspend a fibre: calls of this crate,
+    /// [`yield_now`](crate::yield_now) included, calls of trustees, and whatever else waits by the
+    /// seam of `corelay-sync`. A call that blocks its thread, such as `std::sync::Mutex::lock`,
+    /// suspends no fibre.
     ///
-    /// Nothing else is asked of safe code. Neither the compiler nor corelay can find out whether the
-    /// promise is kept; see `docs/guide/fibres.md` for how to keep it, and for well-known crates that
+    /// Nothing else is asked of safe code. Neither the compiler nor corelay can find out whether
+    /// the promise is kept. `docs/guide/fibres.md` says how to keep it, and which well-known crates
     /// were tried.
     pub unsafe fn start(processors: usize) -> Result<Self, StartError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's caller makes the very promise that `ClusterBuilder::start` asks
+        // for.
         unsafe { Self::builder().processors(processors).start() }
     }
 
@@ -286,7 +289,8 @@ impl Cluster {
                         reason: error.to_string(),
                     })?;
                 }
-                // SAFETY: the guard ends with `run`, which keeps the processors.
+                // SAFETY: the guard is dropped at the end of `run`, which keeps the processors by
+                // `shared`.
                 let overflow = unsafe { watched.processors[number].watch_overflows() };
                 overflow.map_err(StartError::Watch)
             };
@@ -299,7 +303,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Of a [host](crate::host): but for its processor, which is the calling thread.
+    /// The cluster of a [host](crate::host): it starts the monitor, but no processor, for that is
+    /// the calling thread.
     pub(crate) fn of_host(shared: &Arc<Shared>) -> Self {
         let mut cluster = Self {
             shared: Arc::clone(shared),
@@ -313,8 +318,8 @@ impl Cluster {
         cluster
     }
 
-    /// Starts a thread that does `run` with what `prepare` gives there: where that fails, nothing
-    /// has started.
+    /// Starts a thread that runs `prepare`, and then `run` with its result. If `prepare` fails,
+    /// nothing has started.
     #[cfg(not(any(corelay_loom, corelay_shuttle)))]
     fn start_thread<P>(
         &mut self,
@@ -337,7 +342,7 @@ impl Cluster {
         told.recv().expect("the thread tells before it runs")
     }
 
-    /// The models neither name nor pin, and nothing fails there.
+    /// The models neither name nor pin threads, and nothing fails there.
     #[cfg(any(corelay_loom, corelay_shuttle))]
     fn start_thread<P>(
         &mut self,
@@ -353,7 +358,7 @@ impl Cluster {
     /// Runs `f` in a fibre.
     ///
     /// # Panics
-    /// Where there is no memory for a stack; [`Builder::spawn`] says so instead.
+    /// If there is no memory for a stack; [`Builder::spawn`] returns an error instead.
     #[track_caller]
     pub fn spawn<F, T>(&self, f: F) -> JoinHandle<T>
     where
@@ -365,7 +370,7 @@ impl Cluster {
             .unwrap_or_else(|why| panic!("corelay: {why}"))
     }
 
-    /// How a fibre is to be made.
+    /// A builder for one fibre, with settings of its own.
     pub fn fibre(&self) -> Builder<'_> {
         Builder::new(&self.shared)
     }
@@ -374,12 +379,12 @@ impl Cluster {
         &self.shared
     }
 
-    /// How many processors it has.
+    /// Number of processors of the cluster.
     pub fn processors(&self) -> usize {
         self.shared.processors.len()
     }
 
-    /// What they have done so far.
+    /// Counters of what the cluster has done so far.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for processor in &self.shared.processors {
@@ -396,7 +401,8 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.shared.close();
-        // SAFETY: a processor that runs here lives.
+        // SAFETY: `here` is null or points to the processor that this thread runs, which lives
+        // meanwhile.
         let here = unsafe { processor::here().as_ref() };
         if here.is_some_and(|p| ptr::eq(p.shared(), &raw const *self.shared)) {
             return;
@@ -407,7 +413,7 @@ impl Drop for Cluster {
             }
         };
         match switch::running() {
-            // Of another cluster, whose processor waits for this one.
+            // A fibre of another cluster, whose processor waits for this one.
             Some(running) => {
                 let site = ("the drop of a Cluster", Location::caller());
                 block_processor(running, Limit::None, site, join);

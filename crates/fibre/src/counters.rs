@@ -1,4 +1,4 @@
-//! Counts that one thread writes and all read.
+//! Counters that one thread writes and all may read.
 
 use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 
@@ -6,7 +6,7 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 pub(crate) struct SingleWriterCounter(AtomicU64);
 
 impl SingleWriterCounter {
-    /// By its writer.
+    /// The count, as its writer sees it: without an atomic read-modify-write.
     #[inline(always)]
     pub(crate) fn get(&self) -> u64 {
         load_own(&self.0)
@@ -14,7 +14,7 @@ impl SingleWriterCounter {
 
     #[inline(always)]
     pub(crate) fn set(&self, value: u64) {
-        // Relaxed: a count, which carries nothing.
+        // Relaxed: a count publishes nothing else.
         self.0.store(value, Ordering::Relaxed);
     }
 
@@ -23,26 +23,27 @@ impl SingleWriterCounter {
         self.set(self.get() + n);
     }
 
-    /// By others.
+    /// The count, as other threads see it: perhaps a little old.
     #[inline(always)]
     pub(crate) fn read(&self) -> u64 {
-        // Relaxed: as above.
+        // Relaxed: a count publishes nothing else.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What a cluster's processors have done since it started, summed.
+/// Sums of what a cluster's processors have done since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
     /// Times a fibre was resumed.
     pub switches: u64,
-    /// Batches taken from another processor by one that had nothing to do.
+    /// Batches of fibres that idle processors took from another one.
     pub steals: u64,
-    /// Batches taken from another processor, which was stuck or had far more, by a busy one.
+    /// Batches of fibres that busy processors took from another one, which was stuck or had far
+    /// more.
     pub helps: u64,
     /// Times a processor went to sleep.
     pub sleeps: u64,
-    /// Times a fibre went on on another processor than before.
+    /// Times a fibre continued on a processor other than the one before.
     pub migrations: u64,
 }

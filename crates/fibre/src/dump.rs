@@ -1,4 +1,4 @@
-//! What all fibres of a cluster do.
+//! Dumps: what each fibre of a cluster is doing.
 
 use crate::cluster::{Cluster, Shared};
 use crate::header::{Header, NOWHERE};
@@ -7,7 +7,7 @@ use corelay_sync::facade::atomic::Ordering;
 use std::fmt;
 use std::panic::Location;
 
-/// What the fibres of a cluster did when they were asked: from [`Cluster::dump`].
+/// A snapshot of what the fibres of a cluster are doing, from [`Cluster::dump`].
 ///
 /// ```
 /// use corelay_fibre::{Cluster, State, park};
@@ -26,7 +26,7 @@ use std::panic::Location;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Dump {
-    /// All that have not ended, by number.
+    /// All fibres that have not ended, by number.
     pub fibres: Vec<DumpedFibre>,
 }
 
@@ -34,41 +34,41 @@ pub struct Dump {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DumpedFibre {
-    /// Its number, from 1.
+    /// The fibre's number, counted from 1.
     pub id: u64,
-    /// Its name.
+    /// The fibre's name.
     pub name: Option<Box<str>>,
-    /// The processor that has run it last; `None` before it has run.
+    /// The processor that ran the fibre last; `None` before it has run.
     pub processor: Option<usize>,
-    /// What it does.
+    /// The fibre's state.
     pub state: State,
 }
 
-/// What a fibre calls that waits for the answer of another thread.
+/// The name of the call in which a fibre waits for the answer of another thread.
 const DELEGATED: &str = "a delegated call";
 
-/// What a fibre does.
+/// The state of a fibre.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum State {
-    /// A processor runs it.
+    /// A processor runs the fibre.
     Running,
-    /// It waits for a processor.
+    /// The fibre waits for a processor.
     Ready,
-    /// It waits for something else; or has just been woken, and has not run since.
+    /// The fibre waits for something else; or it has just been woken, and has not run since.
     Waiting {
-        /// The call that waits.
+        /// The name of the call that waits.
         call: &'static str,
-        /// The place of that call.
+        /// The place of that call in the source.
         at: &'static Location<'static>,
         /// Whether the wait has a deadline.
         has_deadline: bool,
     },
-    /// It waits without letting others run, and blocks the thread of its processor.
+    /// The fibre waits without letting others run: it blocks the thread of its processor.
     Blocking {
-        /// The call that waits.
+        /// The name of the call that waits.
         call: &'static str,
-        /// The place of that call.
+        /// The place of that call in the source.
         at: &'static Location<'static>,
         /// Whether the wait has a deadline.
         has_deadline: bool,
@@ -76,8 +76,11 @@ pub enum State {
 }
 
 impl Cluster {
-    /// What its fibres do now: each by itself, not all at one moment. It holds each up for a
-    /// moment where it would go on, and interrupts the CPUs once for each 64 fibres (some 10 us).
+    /// Looks at each fibre that has not ended.
+    ///
+    /// The fibres are looked at one by one, not all at one moment. A dump delays a fibre that is
+    /// about to go on for a moment, and it interrupts the CPUs once for each 64 fibres (some 10
+    /// µs).
     pub fn dump(&self) -> Dump {
         dump(self.shared())
     }
@@ -122,7 +125,7 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
                     })
             }
         };
-        // Relaxed: only wants to know.
+        // Relaxed: a dump only wants to know.
         let last = header.last.load(Ordering::Relaxed);
         dumped.push(DumpedFibre {
             id: header.id,
@@ -135,8 +138,8 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
 }
 
 impl Dump {
-    /// True where every fibre waits, and none of them for another thread's answer. One that is ready
-    /// counts where another blocks the processors: it cannot run.
+    /// Whether every fibre waits, and none of them for another thread's answer. A ready fibre
+    /// counts as waiting if a fibre blocks a processor: it may be unable to run.
     pub(crate) fn all_wait_here(&self) -> bool {
         let blocks = |fibre: &DumpedFibre| matches!(fibre.state, State::Blocking { .. });
         let is_blocked = self.fibres.iter().any(blocks);

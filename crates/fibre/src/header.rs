@@ -1,5 +1,5 @@
-//! What there is of a fibre beside its frames: a header at the top of its own stack, so that a
-//! blocked fibre touches one page.
+//! The header of a fibre: everything about it but its frames. It lies at the top of the fibre's own
+//! stack, so that a blocked fibre touches one page.
 //!
 //! ```text
 //!   high  ┌──────────────────────┐ Stack::top
@@ -10,9 +10,9 @@
 //!         │          ▼           │
 //!   low   └──────────────────────┘ then the guard
 //! ```
-//! The header is counted: by the fibre while it lives, by its join handle and by every
-//! [`Fibre`](crate::Fibre). The stack goes back to its pool with the last of them, so a stale
-//! handle never reaches the next owner.
+//! References to the header are counted: the fibre has one while it lives, its join handle has one,
+//! and so has every [`Fibre`](crate::Fibre). The stack goes back to its pool with the last
+//! reference, so a stale handle never reaches the stack's next owner.
 
 use crate::cluster::Shared;
 use crate::local::Locals;
@@ -34,54 +34,55 @@ use std::ptr::NonNull;
 
 #[repr(C, align(64))]
 pub(crate) struct Header {
-    // One line: all that a switch and a wake-up touch.
+    // The first cache line: all that a switch and a wake-up touch.
     pub(crate) suspended: UnsafeCell<Suspended>,
-    /// Alive as long as the fibre is.
+    /// The fibre's cluster, which lives as long as the fibre.
     pub(crate) cluster: *const Shared,
-    // What it waits for, whether it has been cancelled, who interrupts it: see `wait`.
+    // The state of the fibre's wait, its cancellation and its interrupter: see `wait`.
     pub(crate) waiting: AtomicPtr<()>,
     pub(crate) cancelled: AtomicU8,
     pub(crate) interrupter: AtomicU8,
-    /// Number of the processor where it stays: [`NOWHERE`] before it has run, and always where it
-    /// may migrate.
+    /// Number of the processor that the fibre stays on. It is [`NOWHERE`] before the fibre has run,
+    /// and always for a fibre that may migrate.
     pub(crate) home: Cell<u16>,
-    /// Number of the processor that ran it last: written there, read by dumps.
+    /// Number of the processor that ran the fibre last. Written there, read by dumps.
     pub(crate) last: AtomicU16,
     pub(crate) ticket: Ticket,
-    /// How it stops, by which the waiting seam knows it too; all but its first word, which only the
-    /// seam needs, is on the next line.
+    /// The fibre as the waiting seam sees it: how it stops. Only its first word is on this line;
+    /// the seam alone needs the rest.
     pub(crate) stand: CoroutineState,
     // The rest.
-    /// In an inbox.
+    /// Link to the next fibre in an inbox.
     next: AtomicPtr<Header>,
-    /// Who waits for its end: see [`join`](crate::join).
+    /// Who waits for the fibre's end: see [`join`](crate::join).
     pub(crate) outcome: AtomicUsize,
     references: AtomicU32,
-    /// In the list of its cluster.
+    /// Links in the cluster's list of fibres.
     pub(crate) links: Links,
     pub(crate) is_migrating: bool,
     pub(crate) stack: Stack,
-    /// For who overflows it.
+    /// What the overflow handler says about the fibre.
     pub(crate) label: Label,
     pub(crate) id: u64,
     pub(crate) name: Option<Box<str>>,
     pub(crate) locals: Locals,
-    /// [`FRAMES`] and [`LIFE`].
+    /// The shadow's units are [`FRAMES`] and [`LIFE`].
     pub(crate) memory: Shadow,
 }
 
-/// Unit of the shadow: what it has on its stack and in its registers.
+/// Unit of the shadow: the fibre's stack and registers.
 pub(crate) const FRAMES: usize = 0;
-/// That the header is there: read by whoever lets go of it, written at its end.
+/// Unit of the shadow: the header's life. Read by each reference that goes, written when the header
+/// ends.
 const LIFE: usize = 1;
 
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_tsan, corelay_asan)))]
 const _: () = assert!(std::mem::offset_of!(Header, next) == 80);
 
-/// No processor's number.
+/// The number of no processor.
 pub(crate) const NOWHERE: u16 = u16::MAX;
 
-// SAFETY: `next` serves inboxes alone.
+// SAFETY: only inboxes use `next`, and a fibre lies in one inbox at most.
 unsafe impl Item for Header {
     fn next(&self) -> &AtomicPtr<Self> {
         &self.next
@@ -95,19 +96,20 @@ impl Labelled for Header {
 }
 
 impl Header {
-    /// Writes the one field that is looked at before the header is there: by the coroutine that it
-    /// gets.
+    /// Writes the one field that is read before the rest of the header is written: the coroutine
+    /// reads which stack it gets.
     ///
     /// # Safety
-    /// There is room for a header at `place`, which is the caller's.
+    /// There is room for a header at `place`, and the caller alone uses it.
     pub(crate) unsafe fn write_stack(place: NonNull<Self>, stack: Stack) {
-        // SAFETY: the caller's duty; only an address.
+        // SAFETY: there is room for a header at `place` (the caller's duty); this only takes an
+        // address in it.
         let field = unsafe { &raw mut (*place.as_ptr()).stack };
-        // SAFETY: as above.
+        // SAFETY: the caller alone uses the place, and nothing there has to be dropped yet.
         unsafe { field.write(stack) };
     }
 
-    /// Of a fibre that has not run yet; with one reference.
+    /// The header of a fibre that has not run yet, with one reference.
     pub(crate) fn new(
         suspended: Suspended,
         is_migrating: bool,
@@ -132,7 +134,7 @@ impl Header {
             outcome: AtomicUsize::new(crate::join::RUNNING),
             cluster,
             stack,
-            // The name stays where it is while the header does.
+            // The label points to the name, which stays where it is as long as the header.
             label: Label::new(stack, name.as_deref().unwrap_or("")),
             id,
             name,
@@ -146,17 +148,17 @@ impl Header {
 #[derive(Debug)]
 pub(crate) struct HeaderRef(NonNull<Header>);
 
-// SAFETY: of the header, those who only hold a reference use the ticket, the outcome, the count
-// and what never changes.
+// SAFETY: through a mere reference, other threads use only the ticket, the outcome, the count and
+// what never changes: all atomic or immutable.
 unsafe impl Send for HeaderRef {}
-// SAFETY: as above.
+// SAFETY: the same fields are all that a shared reference gives access to.
 unsafe impl Sync for HeaderRef {}
 
 impl HeaderRef {
-    /// Takes over a reference that is counted already.
+    /// Takes over a reference that has been counted already.
     ///
     /// # Safety
-    /// It is, and it is the caller's.
+    /// The count includes this reference, and the caller gives it up.
     pub(crate) unsafe fn from_counted(header: NonNull<Header>) -> Self {
         Self(header)
     }
@@ -170,17 +172,17 @@ impl std::ops::Deref for HeaderRef {
     type Target = Header;
 
     fn deref(&self) -> &Header {
-        // SAFETY: counted.
+        // SAFETY: this reference is counted, so the header lives.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Clone for HeaderRef {
     fn clone(&self) -> Self {
-        // Relaxed: made from a reference that lives.
+        // Relaxed: the new reference is made from one that lives.
         let before = self.references.fetch_add(1, Ordering::Relaxed);
         if before > u32::MAX / 2 {
-            // Forgotten handles, billions of them.
+            // Billions of handles have been forgotten; the count must not wrap.
             std::process::abort();
         }
         Self(self.0)
@@ -194,14 +196,16 @@ impl Drop for HeaderRef {
         if self.references.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
-        // Acquire: pairs with the Releases of the others. No fence: ThreadSanitizer knows none.
+        // Acquire: pairs with the Releases of the other references. No fence: ThreadSanitizer knows
+        // none.
         self.references.load(Ordering::Acquire);
         self.memory.write(LIFE, 1);
-        // SAFETY: the last reference.
+        // SAFETY: the count is 0, so this was the last reference and the header is still there.
         let stack = unsafe { self.0.as_ref() }.stack;
-        // SAFETY: as above; the result has been taken or dropped by the join handle.
+        // SAFETY: nobody else has a reference, and the join handle has taken or dropped the result.
         unsafe { self.0.drop_in_place() };
-        // SAFETY: taken by the builder; the fibre has ended.
+        // SAFETY: the builder took the stack from the pool, the fibre has ended, and its header is
+        // gone.
         unsafe { stack::give(stack) };
     }
 }

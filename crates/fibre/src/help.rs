@@ -1,17 +1,17 @@
-//! Taking from another processor: because there is nothing to do here, or because that one is
-//! stuck in a fibre, or has far more.
+//! Taking fibres from another processor: because there is nothing to do here, or because the other
+//! one is stuck in a fibre, or has far more.
 //!
-//! A processor counts the fibres that it takes ([`Processor::pops`]). Who looks twice and finds
-//! the same count and something ready there knows that one fibre has run all the while.
+//! A processor counts the fibres that it takes ([`Processor::pops`]). If another one looks twice,
+//! and finds the same count and a fibre ready there, it knows that one fibre has run all the while.
 
 use crate::processor::Processor;
 use std::cell::{Cell, RefCell};
 
-/// What a processor remembers of the others.
+/// The observations of a processor about the others.
 pub(crate) struct Watch {
     seen: RefCell<Vec<Sighting>>,
     next: Cell<usize>,
-    /// Own pops at which it looks again while it is busy.
+    /// Own count of pops at which this processor, while busy, looks again.
     due: Cell<u64>,
     until_compare: Cell<u32>,
 }
@@ -19,32 +19,33 @@ pub(crate) struct Watch {
 #[derive(Clone, Copy, Default)]
 struct Sighting {
     pops: u64,
-    /// Looks since then.
+    /// Looks since the count of pops last changed.
     looks: u32,
-    /// Looks in a row that have found something in its ring.
+    /// Looks in a row that have found a fibre in its ring.
     waiting: u32,
 }
 
-/// Own pops between two looks of a busy processor, each at one other: a look costs a line that its
-/// owner writes all the time.
+/// Own pops between two looks of a busy processor, each at one other: a look reads a line that the
+/// other writes all the time.
 const LOOK_EVERY: u64 = 128;
-/// The same where the last look has found a stuck processor.
+/// Own pops until the next look if the last one has found a processor that may be stuck.
 const LOOK_SOON: u64 = 16;
 
-/// Looks that find a processor unchanged after which what lies in its ring is taken, though it is
-/// one fibre; of a processor that has nothing to do, which looks each 50 ns or so.
+/// Looks without progress after which an idle processor takes all of another's ring, even a single
+/// fibre. It looks each 50 ns or so.
 const STUCK_IDLE: u32 = 4;
-/// Such looks in a row that find a fibre waiting, after which a single one is taken: mostly its own
-/// processor runs it at once.
+/// Looks in a row that have found a fibre waiting after which an idle processor takes a single one.
+/// Mostly the fibre's own processor runs it at once.
 const WAITING_IDLE: u32 = 32;
-/// After which its lane is taken too, for which all CPUs are interrupted.
+/// Looks without progress after which an idle processor takes the other's lane too, for which all
+/// CPUs are interrupted.
 const LANE_IDLE: u32 = 64;
-/// The same of a busy processor, which looks once in 128 pops: one that the system has interrupted
-/// for some microseconds is not stuck, and what is moved costs more than it gains. Behind the first
-/// of them it looks once in 16.
+/// Looks without progress after which a busy processor takes another's ring. It looks once in 128
+/// pops, and once in 16 after the first such look. A processor that the system has interrupted for
+/// some microseconds is not stuck, and moving its fibres costs more than it gains.
 const STUCK_BUSY: u32 = 64;
 const LANE_BUSY: u32 = 96;
-/// Looks of a busy processor between two at how much the other has.
+/// Looks of a busy processor between two comparisons of how many fibres each has.
 const COMPARE_EVERY: u32 = 8;
 
 impl Watch {
@@ -57,7 +58,7 @@ impl Watch {
         }
     }
 
-    /// True where there is no other processor.
+    /// Whether the cluster has no other processor.
     #[inline(always)]
     pub(crate) fn is_alone(&self) -> bool {
         self.seen.borrow().len() == 1
@@ -70,7 +71,7 @@ impl Watch {
         left == 0
     }
 
-    /// Looks at `other`.
+    /// Looks at the count of pops of `other`.
     fn look(&self, other: &Processor) -> Sighting {
         let seen = &mut self.seen.borrow_mut()[other.number];
         let pops = other.pops.read();
@@ -83,7 +84,7 @@ impl Watch {
         *seen
     }
 
-    /// Looks into the ring of `other`: how many looks in a row have found something.
+    /// Looks into the ring of `other`. Returns how many looks in a row have found something.
     fn peek(&self, other: &Processor) -> u32 {
         let seen = &mut self.seen.borrow_mut()[other.number];
         seen.waiting = if other.ring.len() > 0 {
@@ -96,8 +97,8 @@ impl Watch {
 }
 
 impl Processor {
-    /// While it is busy: looks at one other processor, and takes from it where that one is stuck
-    /// or has more than twice as much.
+    /// Looks at one other processor, while this one is busy, and takes fibres from it if it is
+    /// stuck or has more than twice as many.
     pub(crate) fn help(&self) {
         let pops = self.pops.get();
         if pops < self.watch.due.get() {
@@ -113,20 +114,20 @@ impl Processor {
         let other = &others[(self.number + next) % others.len()];
         let looks = self.watch.look(other).looks;
         if looks > 0 {
-            // It costs less now.
+            // The next look costs less, for the other does not write its line now.
             self.watch.due.set(pops + LOOK_SOON);
         }
         let took = looks >= STUCK_BUSY && self.take_all(other)
             || looks >= LANE_BUSY && self.take_lane(other);
-        // Seldom: the ring's lines are written with each pop, too.
+        // Seldom, for the other writes the lines of its ring with each pop, too.
         let far_more = || other.ring.len() > 2 * self.ring.len() + 8;
         if took || self.watch.is_time_to_compare() && far_more() && self.take_half(other) {
             self.counters.helps.add(1);
         }
     }
 
-    /// While it has nothing to do: looks at all others, and takes from the first that has two or
-    /// more, or is stuck. True where there was something.
+    /// Looks at all others, while this one is idle, and takes fibres from the first that has two or
+    /// more or is stuck. Returns whether it took any.
     pub(crate) fn steal(&self) -> bool {
         let others = &self.shared().processors;
         let (before, after) = others.split_at(self.number);
@@ -148,7 +149,7 @@ impl Processor {
         other.ring.take(half, |fibre| self.push(fibre)) > 0
     }
 
-    /// From one that is stuck.
+    /// Takes everything from a stuck processor but its lane.
     fn take_all(&self, other: &Processor) -> bool {
         let took = other.ring.take(|there| there, |fibre| self.push(fibre));
         took > 0 || other.take_arrivals(|fibre| self.push(fibre))

@@ -1,5 +1,5 @@
-//! A processor that lends itself to a thread: to a trustee's, so that closures that wait can run
-//! beside its loop.
+//! A processor that runs on the thread of its caller: on that of a trustee, so that closures that
+//! wait can run beside the trustee's loop.
 
 use crate::builder::Builder;
 use crate::cluster::{Cluster, Shared};
@@ -8,18 +8,19 @@ use crate::stack::StackSize;
 use corelay_sync::wait::{Host, Task};
 use std::panic::resume_unwind;
 
-/// Bytes of the stack that the body has in place of its thread's: as many as `std` gives threads.
-/// They are touched only where they are used.
+/// Bytes of the stack that the body has instead of its thread's: as many as `std` gives threads.
+/// Only what is used is touched.
 const BODY_STACK: usize = 2 << 20;
-/// Of what it spawns: closures of users, which may panic with a backtrace.
+/// Bytes of the stacks of fibres that the body spawns: users' closures, which may panic with a
+/// backtrace.
 const STACK: usize = 256 << 10;
 
 /// The host for trustees that are to run closures that wait.
 ///
-/// [`Host::run`] runs its body as a fibre of a cluster of one processor, which is the calling thread,
-/// and returns when it and all fibres of that cluster have ended. The body's stack has 2 MiB, those of
-/// other fibres there 256 KiB, if nothing else is asked for. Beside the calling thread there is one more, which looks after
-/// deadlines and sleeps otherwise.
+/// [`Host::run`] makes the calling thread the one processor of a cluster and runs its body as a
+/// fibre there. It returns when the body and all other fibres of that cluster have ended. If
+/// nothing else is asked for, the body's stack has 2 MiB and those of other fibres have 256 KiB.
+/// One more thread looks after deadlines, and sleeps otherwise.
 ///
 /// ```
 /// use corelay_fibre::{host, spawn, yield_now};
@@ -38,14 +39,15 @@ const STACK: usize = 256 << 10;
 /// ```
 ///
 /// # Panics
-/// `Host::run` panics with the panic of the body; on a thread that is a processor already; and if the
-/// system has no thread or no memory for it.
+/// `Host::run` panics with the panic of the body. It also panics on a thread that is a processor
+/// already, and if the system has no thread or no memory for it.
 ///
 /// # Safety
-/// The duties of [`Cluster::start`], for every fibre that runs there: the body, each closure that is
-/// launched on such a trustee, and what they spawn.
+/// The duties of [`Cluster::start`], for every fibre that runs there: the body, each closure that
+/// is launched on such a trustee, and what they spawn.
 pub unsafe fn host() -> Host {
-    // SAFETY: `run` ends after its fibres; where they do not wait is the caller's promise.
+    // SAFETY: `run` returns only after all of its fibres have ended; that none waits inside a
+    // thread-local's initialiser or scope is the promise of this function's caller.
     unsafe { Host::new(run) }
 }
 
@@ -60,7 +62,7 @@ fn run(body: Task, stack: Option<usize>) {
         StackSize::new(within).expect("within the limits")
     };
     let shared = Shared::new(1, size(STACK));
-    // SAFETY: it ends with this call, which keeps the processor.
+    // SAFETY: the guard is dropped in this function, while `shared` keeps the processor.
     let overflow = unsafe { shared.processors[0].watch_overflows() };
     let overflow = overflow.unwrap_or_else(|why| panic!("corelay: {why}"));
     let monitor = Cluster::of_host(&shared);
@@ -68,10 +70,10 @@ fn run(body: Task, stack: Option<usize>) {
         .name("host")
         .stack_size(size(BODY_STACK))
         .at_home(&shared.processors[0]);
-    // SAFETY: one processor, which is this thread: the body does not leave it.
+    // SAFETY: the cluster has one processor, which is this thread, so the body never leaves it.
     let body = unsafe { fibre.spawn_here(body) };
     let body = body.unwrap_or_else(|why| panic!("corelay: {why}"));
-    // From here on it is over when no fibre is left.
+    // From here on the cluster is over as soon as no fibre is left.
     shared.close();
     shared.processors[0].run();
     drop(overflow);

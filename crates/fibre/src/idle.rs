@@ -1,14 +1,15 @@
 //! Processors that have nothing to do.
 //!
-//! Such a one sets its bit, so that what is pushed elsewhere goes where it can be taken; looks
-//! around for a while; and sleeps. Who pushes reads one word that hardly ever changes, and wakes
-//! one sleeper where two fibres or more are ready: a single one is run sooner by the processor
-//! that has it (where that one is stuck, the [monitor](crate::monitor) finds it).
+//! An idle processor sets its bit, so that a thread that pushes fibres elsewhere puts them where
+//! they can be taken. It looks around for a while, and then sleeps. The pusher reads one word that
+//! hardly ever changes. It wakes one sleeper if two fibres or more are ready: a single one is run
+//! sooner by the processor that has it. If that processor is stuck, the [monitor](crate::monitor)
+//! finds the fibre.
 //!
 //! No push is missed: the sleeper sets its bit, passes the heavy barrier of
-//! [`Sleeper::sleep`](corelay_sync::wait::Sleeper::sleep), and searches once more; who pushes
-//! passes the light one before it reads the bits. Their count is 0 only where the barrier is
-//! asymmetric, and the light side no instruction.
+//! [`Sleeper::sleep`](corelay_sync::wait::Sleeper::sleep), and searches once more; the pusher
+//! passes the light barrier before it reads the bits. The count of bits is a plain 0 only if the
+//! barrier is asymmetric, and its light side then is no instruction.
 
 use crate::processor::Processor;
 use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,18 +17,18 @@ use corelay_sync::facade::hint;
 use corelay_sync::wait;
 use corelay_sync::{Backoff, CachePadded, barrier};
 
-/// Which processors have nothing to do and have not been called yet.
+/// The set of processors that are idle and have not been called yet.
 pub(crate) struct Idle {
-    /// How many bits are set, and [`FENCED`] where the barrier is not asymmetric.
+    /// Number of set bits, and [`FENCED`] if the barrier is not asymmetric.
     count: CachePadded<AtomicUsize>,
     bits: Box<[AtomicU64]>,
-    /// Processors that run no fibre, called or not.
+    /// Number of processors that run no fibre, called or not.
     pub(crate) resting: CachePadded<AtomicUsize>,
-    /// Processors whose thread is blocked in a wait of a fibre.
+    /// Number of processors whose thread is blocked by a wait of the fibre that it runs.
     blocked: AtomicUsize,
 }
 
-/// Beside the count: who reads it behind a push must fence first.
+/// Bit beside the count: whoever reads the count after a push must fence first.
 const FENCED: usize = 1 << 31;
 
 impl Idle {
@@ -46,36 +47,39 @@ impl Idle {
         }
     }
 
-    /// A fibre is about to block its processor.
+    /// Notes that a fibre is about to block its processor.
     pub(crate) fn block(&self) {
-        // Relaxed, as below: a hint for the monitor.
+        // Relaxed: a hint for the monitor.
         self.blocked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It goes on.
+    /// Notes that a fibre no longer blocks its processor.
     pub(crate) fn unblock(&self) {
         self.blocked.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// True where none of so many processors goes on by itself.
+    /// Whether each of the cluster's `processors` rests or is blocked, so that none goes on by
+    /// itself.
     pub(crate) fn is_still(&self, processors: usize) -> bool {
-        // Relaxed: a guess, looked at twice.
+        // Relaxed: a guess, which the monitor checks twice.
         let resting = self.resting.load(Ordering::Relaxed);
         resting + self.blocked.load(Ordering::Relaxed) == processors
     }
 
-    /// True where a processor waits to be called.
+    /// Whether some idle processor can be called.
     #[inline(always)]
     pub(crate) fn is_any(&self) -> bool {
-        // Relaxed: who sleeps has a barrier between this and its last search.
+        // Relaxed: a processor that goes to sleep passes a barrier between its bit and its last
+        // search.
         self.count.load(Ordering::Relaxed) & !FENCED != 0
     }
 
-    /// For who has pushed: false where none waits, and the push comes before that. Otherwise it
-    /// passes the light barrier, and looks whether there [is any](Self::is_any).
+    /// Whether some processor may be idle, for a thread that has just pushed a fibre. If not, the
+    /// push comes before any later sleeper's last search. If so, the caller passes the light
+    /// barrier and asks [`is_any`](Self::is_any).
     #[inline(always)]
     pub(crate) fn may_be_any(&self) -> bool {
-        // Pairs with the heavy barrier of who sleeps, where the word is 0.
+        // Pairs with the heavy barrier of a processor that goes to sleep, if the word is 0.
         barrier::compiler_only();
         // Relaxed: the barrier orders it.
         self.count.load(Ordering::Relaxed) != 0
@@ -83,7 +87,7 @@ impl Idle {
 
     fn set(&self, number: usize) {
         let (word, bit) = (&self.bits[number / 64], 1 << (number % 64));
-        // Relaxed: as above; the bits carry nothing.
+        // Relaxed: the bits publish nothing; barriers order them.
         if word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
@@ -91,7 +95,7 @@ impl Idle {
 
     fn clear(&self, number: usize) -> bool {
         let (word, bit) = (&self.bits[number / 64], 1 << (number % 64));
-        // Relaxed: as above.
+        // Relaxed: the bits publish nothing; barriers order them.
         let was_set = word.fetch_and(!bit, Ordering::Relaxed) & bit != 0;
         if was_set {
             self.count.fetch_sub(1, Ordering::Relaxed);
@@ -99,11 +103,11 @@ impl Idle {
         was_set
     }
 
-    /// One whose bit was set, which is cleared now.
+    /// Clears the bit of one idle processor and returns its number.
     pub(crate) fn call(&self) -> Option<usize> {
         for (at, word) in self.bits.iter().enumerate() {
             loop {
-                // Relaxed: as above.
+                // Relaxed: the bits publish nothing; barriers order them.
                 let bits = word.load(Ordering::Relaxed);
                 if bits == 0 {
                     break;
@@ -118,11 +122,11 @@ impl Idle {
     }
 }
 
-/// Looks around before a processor sleeps: some 20 µs.
+/// Looks around before a processor sleeps: some 20 µs in all.
 const LOOKS: u32 = 400;
 
 impl Processor {
-    /// Nothing is ready here. Returns when something may be; false where the cluster closes.
+    /// Waits until a fibre may be ready here. Returns false if the cluster closes.
     #[cold]
     pub(crate) fn idle(&self) -> bool {
         let shared = self.shared();
@@ -133,16 +137,16 @@ impl Processor {
         let found = self.look_for_work();
         self.waiting.set(0);
         shared.idle.clear(self.number);
-        // Relaxed: as above.
+        // Relaxed: a hint for the monitor.
         shared.idle.resting.fetch_sub(1, Ordering::Relaxed);
-        // A monitor that looks for stuck processors: one alone needs none.
+        // The monitor watches for stuck processors; a processor that is alone needs no watch.
         if found && !self.watch.is_alone() {
             shared.monitor.wake_if_asleep();
         }
         found
     }
 
-    /// False where the cluster closes.
+    /// Looks around, then sleeps, until there is work. Returns false if the cluster closes.
     fn look_for_work(&self) -> bool {
         let shared = self.shared();
         let looks = if Backoff::new().is_yielding() {
@@ -169,7 +173,7 @@ impl Processor {
             shared.idle.set(self.number);
             let mut found = false;
             self.counters.sleeps.add(1);
-            // All may wait now for good, which it says.
+            // All fibres may wait for good now; the monitor reports that.
             if shared.is_closing() {
                 shared.monitor.wake_if_asleep();
             }

@@ -1,6 +1,6 @@
-//! The end of a fibre, and who waits for it.
+//! The end of a fibre, and the joiner that waits for it.
 //!
-//! One word:
+//! One word of the header has the state:
 //!
 //! ```text
 //!            the fibre ends
@@ -26,80 +26,91 @@ pub(crate) const RUNNING: usize = 0;
 const DONE: usize = 2;
 const DETACHED: usize = 4;
 
-/// Where a fibre leaves its result: behind its header, or, where that would take much of the stack,
-/// in the heap.
+/// The place where a fibre leaves its result: after its header, or, if the result would take much
+/// of the stack, in the heap with the box after the header.
 struct ResultSlot<T>(PhantomData<T>);
 
 impl<T> ResultSlot<T> {
     const IS_IN_HEAP: bool =
         size_of::<T>() > MOST_ON_STACK || align_of::<T>() > align_of::<Header>();
 
-    /// Bytes behind the header.
+    /// Bytes that the result takes after the header.
     const BYTES: usize = if Self::IS_IN_HEAP {
         size_of::<Box<std::thread::Result<T>>>()
     } else {
         size_of::<std::thread::Result<T>>()
     };
 
+    /// The address of the result.
+    ///
     /// # Safety
-    /// `header` is of a fibre with this result.
+    /// `header` belongs to a fibre with this type of result.
     unsafe fn of(header: NonNull<Header>) -> NonNull<u8> {
-        // SAFETY: the builder has left room; a header's size is a multiple of its alignment.
+        // SAFETY: the builder has left `top_bytes` at the stack's top, so the result lies inside; a
+        // header's size is a multiple of its alignment.
         unsafe { header.add(1) }.cast()
     }
 
+    /// Writes the result.
+    ///
     /// # Safety
-    /// As [`of`](Self::of); once, and nobody reads meanwhile.
+    /// As for [`of`](Self::of). It is called once, before anybody reads.
     unsafe fn write(header: NonNull<Header>, result: std::thread::Result<T>) {
-        // SAFETY: the caller's duty.
+        // SAFETY: `header` belongs to a fibre with this type of result (the caller's duty).
         let place = unsafe { Self::of(header) };
         if Self::IS_IN_HEAP {
-            // SAFETY: room for a box.
+            // SAFETY: `BYTES` has room for a box, and nobody else uses it before DONE (the caller's
+            // duty).
             unsafe { place.cast().write(Box::new(result)) };
         } else {
-            // SAFETY: room for it.
+            // SAFETY: `BYTES` has room for the result, and nobody else uses it before DONE (the
+            // caller's duty).
             unsafe { place.cast().write(result) };
         }
     }
 
+    /// Takes the result out.
+    ///
     /// # Safety
-    /// As [`of`](Self::of); written, and read once.
+    /// As for [`of`](Self::of). The result has been written, and this is called once.
     unsafe fn read(header: NonNull<Header>) -> std::thread::Result<T> {
-        // SAFETY: the caller's duty.
+        // SAFETY: `header` belongs to a fibre with this type of result (the caller's duty).
         let place = unsafe { Self::of(header) };
         if Self::IS_IN_HEAP {
-            // SAFETY: a box was written.
+            // SAFETY: `write` left a box here, and it is read once (the caller's duty).
             *unsafe { place.cast::<Box<std::thread::Result<T>>>().read() }
         } else {
-            // SAFETY: it was written.
+            // SAFETY: `write` left the result here, and it is read once (the caller's duty).
             unsafe { place.cast().read() }
         }
     }
 }
 
-/// Bytes of a closure or a result that lie on a stack, at most.
+/// The most bytes of a closure or a result that lie on a stack; larger ones are boxed.
 pub(crate) const MOST_ON_STACK: usize = 1024;
 
-/// Bytes at the top of the stack of a fibre with this result.
+/// Bytes that header and result take at the top of the stack.
 pub(crate) const fn top_bytes<T>() -> usize {
     size_of::<Header>() + ResultSlot::<T>::BYTES
 }
 
-/// Runs `f` and leaves its result: the root of a fibre. True where it has panicked.
+/// Runs `f`, leaves its result and wakes the joiner: the root of a fibre. Returns whether `f`
+/// panicked.
 ///
 /// # Safety
-/// `header` is that of the fibre that runs here, with [room](top_bytes) for the result; once.
+/// `header` is the header of the fibre that runs here, with [room](top_bytes) for the result;
+/// called once.
 pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
     header: NonNull<Header>,
     yielder: &Yielder,
     f: F,
 ) -> bool {
-    // SAFETY: alive while the fibre runs.
+    // SAFETY: the header lives as long as its fibre, which runs here (the caller's duty).
     let stand = &unsafe { header.as_ref() }.stand;
-    // SAFETY: its own yielder.
+    // SAFETY: the coroutine gave `yielder` to this fibre's root.
     unsafe { stand.begin(yielder) };
     let mut result = catch_unwind(AssertUnwindSafe(f));
-    // SAFETY: alive while the fibre runs.
+    // SAFETY: the header lives as long as its fibre, which runs here (the caller's duty).
     let locals = &unsafe { header.as_ref() }.locals;
     end_locals(locals, |payload| {
         discard(std::mem::replace(&mut result, Err(payload)));
@@ -107,32 +118,33 @@ pub(crate) unsafe fn root<F: FnOnce() -> T, T>(
     let has_panicked = result
         .as_ref()
         .is_err_and(|payload| !payload.is::<Cancelled>());
-    // SAFETY: nobody reads it before DONE.
+    // SAFETY: there is room (the caller's duty), and nobody reads before the exchange for DONE
+    // below.
     unsafe { ResultSlot::write(header, result) };
     // Release: pairs with the Acquires of the handle; publishes the result. Acquire: pairs with
     // the Release of a joiner that has stopped.
-    // SAFETY: alive while the fibre runs.
+    // SAFETY: the header lives as long as its fibre, which runs here (the caller's duty).
     match unsafe { header.as_ref() }
         .outcome
         .swap(DONE, Ordering::AcqRel)
     {
         RUNNING => {}
         DETACHED => {
-            // SAFETY: written above; the handle is gone.
+            // SAFETY: `write` left the result above, and with the handle gone nobody else reads it.
             discard(unsafe { ResultSlot::<T>::read(header) });
-            // Its drop may have used some.
+            // The drop of the result may have initialised some again.
             end_locals(locals, |payload| discard::<()>(Err(payload)));
         }
         waiter => {
             let word = std::ptr::with_exposed_provenance_mut(waiter);
-            // SAFETY: left by the one joiner.
+            // SAFETY: the one joiner left its word here, and this exchange took it out.
             unsafe { Waiter::from_word(word) }.wake();
         }
     }
     has_panicked
 }
 
-/// Drops the fibre's values; again where a drop has panicked, for there may be others.
+/// Drops the fibre's local values, and goes on after a drop that panics, for there may be more.
 fn end_locals(locals: &Locals, mut has_panicked: impl FnMut(Box<dyn Any + Send>)) {
     while !locals.is_none() {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| locals.end())) {
@@ -144,12 +156,13 @@ fn end_locals(locals: &Locals, mut has_panicked: impl FnMut(Box<dyn Any + Send>)
 /// Drops a result that nobody wants.
 fn discard<T>(result: std::thread::Result<T>) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(result))) {
-        // Nobody is there to hear of it, and it may panic too.
+        // Nobody is left to hear of the panic, and dropping its payload might panic, too.
         std::mem::forget(payload);
     }
 }
 
-/// A fibre's end, to be waited for. Dropped, it lets the fibre run on by itself.
+/// A handle to wait for a fibre's end and take its result. If it is dropped, the fibre runs on by
+/// itself.
 pub struct JoinHandle<T> {
     fibre: Fibre,
     _result: PhantomData<fn() -> T>,
@@ -157,7 +170,7 @@ pub struct JoinHandle<T> {
 
 impl<T> JoinHandle<T> {
     /// # Safety
-    /// The fibre has a result of this type, and this is its one join handle.
+    /// The fibre has a result of this type, and this is its only join handle.
     pub(crate) unsafe fn new(fibre: Fibre) -> Self {
         Self {
             fibre,
@@ -170,19 +183,19 @@ impl<T> JoinHandle<T> {
         &self.fibre
     }
 
-    /// True where it has ended.
+    /// Whether the fibre has ended.
     pub fn is_finished(&self) -> bool {
         // Acquire: pairs with the Release of the end.
         self.fibre.0.outcome.load(Ordering::Acquire) == DONE
     }
 
-    /// Waits for its end.
+    /// Waits for the fibre's end, and returns its result.
     ///
     /// # Errors
-    /// The payload of the panic that has ended it.
+    /// The payload of the panic that ended the fibre.
     ///
     /// # Panics
-    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
         let outcome = &self.fibre.0.outcome;
@@ -193,7 +206,7 @@ impl<T> JoinHandle<T> {
                 outcome
                     .compare_exchange(word, RUNNING, Ordering::Acquire, Ordering::Relaxed)
                     .is_ok()
-                    // SAFETY: taken out.
+                    // SAFETY: the exchange took the word out, so the fibre's end will not find it.
                     .then(|| unsafe { Waiter::from_word(waiter) })
             };
             let ended = block("JoinHandle::join", &remove, |waiter| {
@@ -202,7 +215,7 @@ impl<T> JoinHandle<T> {
                 // Release: pairs with the Acquire of the end; hands the stopped joiner over.
                 let ended =
                     outcome.compare_exchange(RUNNING, word, Ordering::Release, Ordering::Acquire);
-                // SAFETY: ended meanwhile; nobody else has the word.
+                // SAFETY: the fibre has ended, so the exchange failed and nobody else has the word.
                 (ended.is_err()).then(|| unsafe { Waiter::from_word(waiter) })
             });
             if let Err(why) = ended {
@@ -213,9 +226,10 @@ impl<T> JoinHandle<T> {
         let ended = outcome.load(Ordering::Acquire);
         debug_assert_eq!(ended, DONE);
         let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: DONE, and this handle is consumed.
+        // SAFETY: DONE says that the result was written, and this handle, the only one, is
+        // consumed.
         let result = unsafe { ResultSlot::<T>::read(this.fibre.0.as_ptr()) };
-        // SAFETY: not used again.
+        // SAFETY: `this` is never dropped, and its fibre is not used again.
         drop(unsafe { std::ptr::read(&raw const this.fibre) });
         result
     }
@@ -224,12 +238,12 @@ impl<T> JoinHandle<T> {
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         let outcome = &self.fibre.0.outcome;
-        // Acquire where it fails: pairs with the Release of the end.
+        // Acquire if the exchange fails: pairs with the Release of the end.
         if outcome
             .compare_exchange(RUNNING, DETACHED, Ordering::Relaxed, Ordering::Acquire)
             .is_err()
         {
-            // SAFETY: DONE, and this is the one handle.
+            // SAFETY: only DONE makes the exchange fail, and the only handle is being dropped.
             drop(unsafe { ResultSlot::<T>::read(self.fibre.0.as_ptr()) });
         }
     }

@@ -1,11 +1,11 @@
-//! A thread that looks after a cluster: it ends waits whose time has come, and takes what lies ready
-//! on processors that are stuck.
+//! The monitor: a thread that looks after a cluster. It ends waits whose deadline has passed, and
+//! takes ready fibres away from processors that are stuck.
 //!
-//! Busy processors help each other, idle ones look while they spin. What is left: all that are not
-//! stuck sleep, or are in slices so long that they look around too seldom. The monitor looks
-//! every two milliseconds while any processor runs fibres (more often where one with something ready
-//! goes on slowly), and moves what it finds on a stuck one to the others in turn. It gives stacks back
-//! to the system, too, where more are free than in use.
+//! Busy processors help each other, and idle ones look around while they spin. Two cases are left:
+//! all processors that are not stuck sleep, or they run slices so long that they look around too
+//! seldom. So the monitor looks every two milliseconds while any processor runs fibres, and more
+//! often while one with ready fibres goes on slowly. It moves what it finds on a stuck processor to
+//! the others in turn. It also gives stacks back to the system when more are free than in use.
 
 use crate::cluster::Shared;
 use crate::dump::dump;
@@ -18,13 +18,14 @@ use std::io::Write;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Between two looks.
+/// Time between two looks.
 const PERIOD: Duration = Duration::from_millis(2);
-/// The same while a processor that has something ready goes on slowly: it may be stuck soon.
+/// Time between two looks while a processor with ready fibres goes on slowly, for it may be stuck
+/// soon.
 const PERIOD_WHILE_SLOW: Duration = Duration::from_micros(500);
-/// So slowly: fibres taken since the last look.
+/// A processor that has taken fewer fibres than this since the last look goes on slowly.
 const SLOW_POPS: u64 = 8;
-/// A processor is stuck that has taken no fibre for so long.
+/// Time without taking a fibre after which a processor counts as stuck.
 const STUCK: Duration = Duration::from_micros(1500);
 
 #[derive(Default)]
@@ -34,7 +35,8 @@ pub(crate) struct Monitor {
 
 impl Monitor {
     pub(crate) fn wake_if_asleep(&self) {
-        // As in `Processor::wake`.
+        // Pairs with the heavy barrier of a monitor that goes to sleep: if its sleeper is not seen
+        // here, it sees what it is woken for.
         barrier::light();
         if let Some(sleeper) = self.sleeper.get() {
             sleeper.wake_if_asleep();
@@ -42,7 +44,7 @@ impl Monitor {
     }
 }
 
-/// What its thread does, until the cluster closes.
+/// The body of the monitor's thread, until the cluster closes.
 pub(crate) fn run(shared: &Shared) {
     let sleeper = shared.monitor.sleeper.get_or_init(Sleeper::current);
     let _watch = stack::all().watch(sleeper);
@@ -76,19 +78,19 @@ pub(crate) fn run(shared: &Shared) {
     }
 }
 
-/// Between two steps of giving stacks back.
+/// Time between two steps of giving stacks back.
 const STEP: Duration = Duration::from_millis(10);
-/// Before the first one.
+/// Time that a spare stack is kept before the first step.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// Gives stacks back to the system that nobody needs, by and by.
+/// Gives stacks that nobody needs back to the system, a few at a time.
 #[derive(Default)]
 struct Spare {
     due: Option<Instant>,
 }
 
 impl Spare {
-    /// When to look again, if there are some.
+    /// Takes the next step if it is due. Returns when to look again, if stacks are left over.
     fn look(&mut self) -> Option<Instant> {
         if !stack::all().has_spare() {
             self.due = None;
@@ -104,15 +106,15 @@ impl Spare {
     }
 }
 
-/// What is known of a processor.
+/// How far a processor had come when the monitor last looked.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     pops: u64,
-    /// When it was first seen with so many.
+    /// Time at which the processor was first seen with this count.
     since: Option<Instant>,
 }
 
-/// Moves what lies ready on stuck processors to the others; when to look again.
+/// Moves the ready fibres of stuck processors to the others. Returns the time until the next look.
 fn relieve(shared: &Shared, seen: &mut [Progress], now: Instant) -> Duration {
     let mut moves = Vec::new();
     let mut others = Vec::new();
@@ -132,7 +134,7 @@ fn relieve(shared: &Shared, seen: &mut [Progress], now: Instant) -> Duration {
             others.push(processor);
             continue;
         }
-        // First what has lain longest.
+        // The fibres that have waited longest come first.
         processor.lane.take(|fibre| moves.push(fibre));
         while processor
             .ring
@@ -142,26 +144,27 @@ fn relieve(shared: &Shared, seen: &mut [Progress], now: Instant) -> Duration {
         processor.take_arrivals(|fibre| moves.push(fibre));
     }
     if others.is_empty() {
-        // To all in turn: whoever comes back first.
+        // All are stuck: each gets a share, and the first that comes back goes on.
         others.extend(&shared.processors);
     }
     for (fibre, processor) in moves.into_iter().zip(others.iter().cycle()) {
-        // SAFETY: it was ready, and is ours.
+        // SAFETY: the fibre was ready, and the exchange that took it from its queue gave it to this
+        // thread alone.
         processor.receive(unsafe { Runnable::new(fibre) });
     }
     next
 }
 
-/// No processor runs a fibre.
+/// Whether no processor runs a fibre.
 fn is_quiet(shared: &Shared) -> bool {
-    // Relaxed: behind the sleeper's barrier where it counts.
+    // Relaxed: where it matters, the sleeper's barrier comes before it.
     shared.idle.resting.load(Ordering::Relaxed) == shared.processors.len()
 }
 
-/// For so long a cluster that closes must be stuck until that is reported.
+/// Time for which a closing cluster must be stuck before that is reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether every fibre waits, for good.
+/// Detects, and reports once, that every fibre of a closing cluster waits for good.
 #[derive(Default)]
 struct Stuck {
     since: Option<Instant>,
@@ -169,7 +172,8 @@ struct Stuck {
 }
 
 impl Stuck {
-    /// When to look again, if it may be.
+    /// Reports if the cluster has been stuck for long enough. Returns when to look again, if it may
+    /// be.
     fn look(&mut self, shared: &Shared) -> Option<Instant> {
         if !shared.is_stuck() {
             *self = Self::default();
@@ -189,7 +193,7 @@ impl Stuck {
         }
         self.is_reported = true;
         let n = dump.fibres.len();
-        // Deadlines go on where nobody hears it.
+        // A failed write is ignored: deadlines have to go on even if nobody reads the report.
         let _ = writeln!(
             std::io::stderr(),
             "corelay: a cluster that is to end has {n} fibres, and each of them waits:\n{dump}"

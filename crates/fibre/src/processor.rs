@@ -1,16 +1,17 @@
-//! A thread that runs fibres.
+//! A processor: a thread that runs fibres.
 //!
-//! It has five places for those that are ready, and takes from them so that none starves:
+//! It has five places for ready fibres, and takes from them so that no fibre starves:
 //!
 //! | place | who pushes | who takes |
 //! |---|---|---|
-//! | [`lane`](crate::ready::lane) | the processor | it; others where it is stuck |
-//! | [`ring`](crate::ready::ring) | the processor | it, in batches into the lane; others |
+//! | [`lane`](crate::ready::lane) | the processor | the processor; others if it is stuck |
+//! | [`ring`](crate::ready::ring) | the processor | the processor, in batches into the lane; others |
 //! | [`pinned`](crate::ready::pinned): fibres that stay here | the processor | the processor |
-//! | `home`: the same, made ready elsewhere | anybody | the processor, into `pinned` |
-//! | `arrivals`: others, made ready by other threads | anybody | the processor; others where it is stuck |
+//! | `home`: such fibres, made ready elsewhere | anybody | the processor, into `pinned` |
+//! | `arrivals`: other fibres, made ready by other threads | anybody | the processor; others if it is stuck |
 //!
-//! Fibres that may run anywhere go to lane and ring, in order. The two kinds take turns.
+//! Fibres that may run anywhere go to lane and ring, in order. Those that stay and those that may
+//! run anywhere take turns.
 
 use crate::cluster::Shared;
 use crate::counters::SingleWriterCounter;
@@ -33,42 +34,43 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, OnceLock};
 
-/// Pops for which a processor does without its lane, where that has been taken away twice within as
-/// many: taking it costs some 7 us, an exchange for each pop 5 ns. (Once may only mean that the
-/// system has let another thread run.)
+/// Pops for which a processor does without its lane after others have taken the lane twice within
+/// as many pops. Taking it costs the taker some 7 µs; doing without costs an exchange for each pop,
+/// 5 ns. (Once may only mean that the system has let another thread run.)
 const LANE_COOLDOWN_POPS: u64 = 1 << 13;
-/// Pops between two looks at what the thread itself waits for from other threads.
+/// Pops between two polls of what the thread itself waits for from other threads.
 const POLL_EVERY: u64 = 128;
-/// Looks of a processor that has nothing to do, but waits for answers, before it looks around for
-/// other work: some round trips.
+/// Polls of a processor that is idle but waits for answers, before it looks around for other work:
+/// some round trips.
 const LOOKS_FOR_ANSWERS: u32 = if MODEL { 1 } else { 64 };
-/// Pops between two looks around, where there is time for one.
+/// Pops between two looks at other processors.
 const LOOK_EVERY: u64 = 16;
 
 pub(crate) struct Processor {
     pub(crate) number: usize,
     shared: Cell<*const Shared>,
-    // What others read too.
+    // The fields that other threads read, too.
     pub(crate) ring: Ring<Header>,
     pub(crate) lane: Lane<Header>,
-    /// Fibres taken from all places: who finds it unchanged knows that this processor is stuck.
+    /// Number of fibres taken from all places. If others find it unchanged, this processor is
+    /// stuck.
     pub(crate) pops: SingleWriterCounter,
     home: Inbox<Header>,
     /// Fibres that may run anywhere, from threads that are no processor of this cluster.
     arrivals: Inbox<Header>,
     pub(crate) sleeper: OnceLock<Arc<Sleeper>>,
     pub(crate) counters: Counters,
-    /// 1 while it has nothing to do.
+    /// 1 while the processor is idle.
     pub(crate) waiting: SingleWriterCounter,
-    // What only its thread uses.
+    // The fields that only its own thread writes.
     pub(crate) running: AtomicPtr<Header>,
-    /// The stopped fibre whose wait is being made known: see [`wait`](crate::wait).
+    /// The stopped fibre whose wait is being published: see [`wait`](crate::wait).
     pub(crate) publishing: AtomicPtr<Header>,
     pinned: UnsafeCell<Pinned<Header>>,
-    /// There may be something in the ring, or the lane is not used: what is pushed goes there.
+    /// Whether new fibres go to the ring: it may hold some already, or the lane is out of use.
     is_ring_used: Cell<bool>,
     no_lane_until: Cell<u64>,
-    /// SingleWriterCounter pops when it was seen that the lane had been taken.
+    /// Own pops when it was last noticed that the lane had been taken.
     lane_taken: Cell<u64>,
     pub(crate) watch: crate::help::Watch,
 }
@@ -81,20 +83,21 @@ pub(crate) struct Counters {
     pub(crate) migrations: SingleWriterCounter,
 }
 
-// SAFETY: cells and `pinned` are for the processor's own thread (and `shared` is set before it
+// SAFETY: only the processor's own thread uses the cells and `pinned` (`shared` is set before it
 // starts); the rest is shared by atomics.
 unsafe impl Send for Processor {}
-// SAFETY: as above.
+// SAFETY: only the processor's own thread uses the cells and `pinned`; the rest is shared by
+// atomics.
 unsafe impl Sync for Processor {}
 
-/// From when a fibre goes on until it stops.
+/// The trace's span from a fibre's resumption to its next stop.
 static RUN: Mark = Mark::new("fibre").with_arg("number");
 
 thread_local! {
     static HERE: Cell<*const Processor> = const { Cell::new(ptr::null()) };
 }
 
-/// The processor that runs here; null on a thread that is none.
+/// The processor that runs on this thread; null on a thread that is none.
 ///
 /// Not inlined: a fibre may go on on another thread, and a compiler that has seen the address of a
 /// thread-local keeps it (seen in a shared library).
@@ -103,23 +106,24 @@ pub(crate) fn here() -> *const Processor {
     here_inlined()
 }
 
-/// As [`here`]: for functions that are not inlined themselves, and that nobody is suspended in.
+/// Like [`here`], for functions that are not inlined themselves and in which no fibre is suspended.
 #[inline(always)]
 pub(crate) fn here_inlined() -> *const Processor {
     HERE.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
-/// From now on `processor` runs on this thread.
+/// Makes `processor` the one that runs on this thread.
 pub(crate) fn run_here(processor: *const Processor) {
     HERE.with(|here| here.set(processor));
 }
 
-/// Makes a fibre ready, from anywhere.
+/// Makes a fibre ready, from any thread.
 ///
 /// Not inlined: see [`here`].
 #[inline(never)]
 pub(crate) fn ready(fibre: Runnable) {
-    // SAFETY: a processor that runs here lives.
+    // SAFETY: `here` is null or points to the processor that this thread runs, which lives
+    // meanwhile.
     match unsafe { here_inlined().as_ref() } {
         Some(processor) if ptr::eq(processor.shared.get(), fibre.header().cluster) => {
             processor.make_ready(fibre);
@@ -128,9 +132,9 @@ pub(crate) fn ready(fibre: Runnable) {
     }
 }
 
-/// Asks for what a switch to the next fibre touches: the lines below its header, with the link to the
-/// processor's stack and the frames of who waits near the root; and for the header of the one behind
-/// it, which is read before anything else of it.
+/// Prefetches what a switch to the next fibre touches: the lines below its header, which hold the
+/// link to the processor's stack and the frames of a fibre that waits near its root. Prefetches the
+/// header of the fibre after it as well, which is read before anything else of that fibre.
 #[inline(always)]
 fn prefetch([next, second]: [*const Header; 2]) {
     let lines = next.cast::<u8>();
@@ -163,81 +167,82 @@ impl Processor {
         }
     }
 
-    /// Of which cluster: before its thread starts.
+    /// Tells the processor its cluster, before its thread starts.
     pub(crate) fn join_cluster(&self, shared: *const Shared) {
         self.shared.set(shared);
     }
 
-    /// Of the `Arc` of its cluster.
+    /// The pointer to its cluster, made of the cluster's `Arc`.
     pub(crate) fn shared_ptr(&self) -> *const Shared {
         self.shared.get()
     }
 
     #[inline(always)]
     pub(crate) fn shared(&self) -> &Shared {
-        // SAFETY: it keeps its processors.
+        // SAFETY: the cluster keeps its processors, so it lives as long as they do.
         unsafe { &*self.shared.get() }
     }
 
-    /// Makes a fibre ready: on the thread of this processor.
+    /// Makes a fibre ready. Called on the thread of this processor.
     #[inline(always)]
     pub(crate) fn make_ready(&self, fibre: Runnable) {
         let home = fibre.header().home.get();
         if home == NOWHERE {
             self.push(fibre.into_raw());
         } else if usize::from(home) == self.number {
-            // SAFETY: on our thread, and nobody holds a reference to it.
+            // SAFETY: only this thread uses `pinned`, and no other reference to it is alive here.
             unsafe { &mut *place_of(&self.pinned) }.push(fibre.into_raw());
         } else {
             self.send_home(fibre);
         }
     }
 
-    /// One that has stopped for nothing: as [`make_ready`](Self::make_ready).
+    /// Makes a fibre ready that stopped and need not wait after all, like
+    /// [`make_ready`](Self::make_ready).
     #[inline(never)]
     pub(crate) fn make_ready_again(&self, fibre: Runnable) {
         self.make_ready(fibre);
     }
 
-    /// One that stays on another processor.
+    /// Makes a fibre ready that stays on another processor.
     #[inline(never)]
     fn send_home(&self, fibre: Runnable) {
         let home = usize::from(fibre.header().home.get());
         self.shared().processors[home].receive(fibre);
     }
 
-    /// Makes a fibre ready, here at first: from anywhere.
+    /// Makes a fibre ready on this processor, from any thread.
     pub(crate) fn receive(&self, fibre: Runnable) {
         let place = if fibre.header().home.get() == NOWHERE {
             &self.arrivals
         } else {
             &self.home
         };
-        // SAFETY: a runnable lies in no queue.
+        // SAFETY: a `Runnable` is the only right to its fibre, so the fibre lies in no queue.
         unsafe { place.push(fibre.into_raw()) };
         self.wake();
     }
 
-    /// True while it has nothing to do: by others.
+    /// Whether this processor is idle. Called from other threads.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.read() == 1
     }
 
-    /// Wakes its thread if it sleeps: behind what that is to see.
+    /// Wakes the processor's thread if it sleeps. Called after whatever it is to see.
     pub(crate) fn wake(&self) {
-        // Pairs with the heavy barrier of one that goes to sleep: where its sleeper is not seen, it
-        // sees what it is woken for.
+        // Pairs with the heavy barrier of a processor that goes to sleep: if its sleeper is not
+        // seen here, it sees what it is woken for.
         barrier::light();
         if let Some(sleeper) = self.sleeper.get() {
             sleeper.wake_if_asleep();
         }
     }
 
-    /// Behind the others that may run anywhere.
+    /// Enqueues a fibre that may run anywhere, after the others.
     #[inline(always)]
     pub(crate) fn push(&self, fibre: NonNull<Header>) {
         if !self.is_ring_used.get() {
-            // SAFETY: on our thread.
+            // SAFETY: `push` runs on this processor's thread, the lane's owner.
             if !self.shared().idle.is_any() && unsafe { self.lane.try_push(fibre) } {
                 return;
             }
@@ -246,10 +251,10 @@ impl Processor {
         self.push_to_ring(fibre);
     }
 
-    /// As [`push`](Self::push), where others can take it for less.
+    /// Enqueues a fibre where others can take it at less cost.
     #[inline(always)]
     fn push_to_ring(&self, fibre: NonNull<Header>) {
-        // SAFETY: on our thread.
+        // SAFETY: this runs on this processor's thread, the ring's owner.
         if !unsafe { self.ring.try_push(fibre) } {
             self.push_where_there_is_room(fibre);
         } else if self.shared().idle.may_be_any() {
@@ -260,12 +265,12 @@ impl Processor {
     #[cold]
     #[inline(never)]
     fn push_where_there_is_room(&self, fibre: NonNull<Header>) {
-        // SAFETY: on our thread.
+        // SAFETY: this runs on this processor's thread, the ring's owner.
         unsafe { self.ring.make_room() };
         self.push_to_ring(fibre);
     }
 
-    /// Others may have nothing to do: one is woken where there is more than this processor runs next.
+    /// Wakes an idle processor if more is ready here than this processor runs next.
     #[cold]
     #[inline(never)]
     fn offer(&self) {
@@ -277,8 +282,9 @@ impl Processor {
         }
     }
 
-    /// False where the lane has been taken away lately: a processor that is stuck now and then keeps
-    /// its fibres where others can take them for less.
+    /// Whether the lane is in use. It is not for a while after others have taken it repeatedly: a
+    /// processor that is stuck now and then keeps its fibres where others can take them at less
+    /// cost.
     #[inline(always)]
     fn has_lane(&self) -> bool {
         self.pops.get() >= self.no_lane_until.get()
@@ -294,14 +300,15 @@ impl Processor {
         }
     }
 
-    /// The next fibre.
+    /// Takes the next fibre to run.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<NonNull<Header>> {
         let pops = self.pops.get();
         if pops.is_multiple_of(LOOK_EVERY) {
             self.look_around(pops);
         }
-        // With each: where slices are long, somebody waits for as long as several take.
+        // Checked each time: if slices are long, whoever put a fibre there waits for several of
+        // them.
         if !self.home.is_empty() | !self.arrivals.is_empty() {
             self.fetch_here();
         }
@@ -315,17 +322,17 @@ impl Processor {
         next
     }
 
-    /// The next of those that stay here.
+    /// Takes the next fibre of those that stay here.
     #[inline(always)]
     fn next_pinned(&self) -> Option<NonNull<Header>> {
-        // SAFETY: on our thread; the reference ends here.
+        // SAFETY: only this thread uses `pinned`, and the reference ends here.
         unsafe { &mut *place_of(&self.pinned) }.pop(prefetch)
     }
 
-    /// The next of those that may run anywhere.
+    /// Takes the next fibre of those that may run anywhere.
     #[inline(always)]
     fn next_here(&self) -> Option<NonNull<Header>> {
-        // SAFETY: on our thread.
+        // SAFETY: this runs on this processor's thread, the lane's owner.
         let next = unsafe { self.lane.pop(|| self.lane_was_taken(), prefetch) };
         if next.is_none() && self.is_ring_used.get() {
             return self.claim();
@@ -333,28 +340,31 @@ impl Processor {
         next
     }
 
-    /// Moves a batch from the ring to the lane, and takes its first.
+    /// Moves a batch from the ring to the lane, and takes its first fibre.
     #[inline(never)]
     fn claim(&self) -> Option<NonNull<Header>> {
-        // SAFETY: on our thread.
+        // SAFETY: this runs on this processor's thread, the lane's owner.
         let room = || unsafe { self.lane.room() };
         let most = if self.has_lane() { 1 + room() } else { 1 };
-        // Where others are, half is left for them; the lane holds less than a batch of theirs.
+        // If there are other processors, half is left for them; the lane holds less than one batch
+        // of theirs.
         let all = self.watch.is_alone();
         let share = |there: usize| if all { there } else { there.div_ceil(2) }.min(most);
         let mut first = ptr::null_mut();
-        // SAFETY: on our thread.
+        // SAFETY: this runs on this processor's thread, the lane's owner.
         let before = unsafe { self.lane.tail() };
         let n = self.ring.claim(share, |at, fibre| {
             if at == 0 {
                 first = fibre;
             } else {
-                // SAFETY: as above, and no more are taken than one and the lane's room.
+                // SAFETY: this is the lane's owner; `most` keeps the batch within one fibre and the
+                // lane's room.
                 unsafe { self.lane.stage(before + at as u64 - 1, fibre) };
             }
         });
         if n > 1 {
-            // SAFETY: as above; they have been taken from the ring.
+            // SAFETY: this is the lane's owner; `claim` took these fibres from the ring, and each
+            // was staged.
             unsafe { self.lane.push_staged(before + n as u64 - 1) };
             prefetch([before, before + 1].map(|place| self.lane.at(place).cast_const()));
         }
@@ -379,8 +389,8 @@ impl Processor {
         self.fetch();
     }
 
-    /// Nothing is ready: publishes what this thread has asked of others, and looks for a while whether
-    /// the answers make fibres ready. True where something is ready.
+    /// Publishes this thread's requests to other threads, when nothing is ready, and polls for a
+    /// while whether their answers make fibres ready. Returns whether something is ready.
     #[inline(never)]
     fn await_answers(&self) -> bool {
         for _ in 0..LOOKS_FOR_ANSWERS {
@@ -396,19 +406,19 @@ impl Processor {
         false
     }
 
-    /// Takes what came from elsewhere; true where there was something.
+    /// Takes in the fibres that other threads made ready. Returns whether there were any.
     pub(crate) fn fetch(&self) -> bool {
         let mut some = false;
         self.home.take(|fibre| {
             some = true;
-            // SAFETY: on our thread.
+            // SAFETY: only this thread uses `pinned`, and no other reference to it is alive here.
             unsafe { &mut *place_of(&self.pinned) }.push(fibre);
         });
         some | self.take_arrivals(|fibre| self.push(fibre))
     }
 
-    /// Takes what came from other threads, and may run anywhere: by any processor; true where there
-    /// was something.
+    /// Takes the arrivals, which may run anywhere. Called by any processor. Returns whether there
+    /// were any.
     pub(crate) fn take_arrivals(&self, mut give: impl FnMut(NonNull<Header>)) -> bool {
         let mut some = false;
         self.arrivals.take(|fibre| {
@@ -418,14 +428,14 @@ impl Processor {
         some
     }
 
-    /// True where something is ready here that others may take: as far as others see.
+    /// Whether fibres are ready here that others may take, as far as others see.
     pub(crate) fn has_something(&self) -> bool {
         self.lane.len() > 0 || self.ring.len() > 0 || !self.arrivals.is_empty()
     }
 
-    /// True where nothing is ready here.
+    /// Whether no fibre is ready here.
     pub(crate) fn is_empty(&self) -> bool {
-        // SAFETY: on our thread.
+        // SAFETY: only this thread uses `pinned`, and no other reference to it is alive here.
         let pinned = unsafe { &*place_of(&self.pinned) };
         self.ring.len() == 0
             && self.lane.len() == 0
@@ -436,24 +446,24 @@ impl Processor {
 
     #[inline(always)]
     fn run_fibre(&self, fibre: NonNull<Header>) {
-        // SAFETY: it was ready, and is ours.
+        // SAFETY: the fibre was ready, and the pop gave it to this thread alone.
         let header = unsafe { fibre.as_ref() };
         // Relaxed: shown with the fibre.
         let last = header.last.load(Ordering::Relaxed);
         if usize::from(last) != self.number {
             self.arrive(header, last);
         }
-        // Relaxed: read by this thread, and by who only wants to know.
+        // Relaxed: read by this thread, and by dumps, which only want to know.
         self.running.store(fibre.as_ptr(), Ordering::Relaxed);
-        // SAFETY: it was ready, and has been taken.
+        // SAFETY: the fibre was ready, and the pop took it out of its queue.
         let fibre = unsafe { Runnable::new(fibre) };
         let ended = if trace::is_on() {
             self.resume_traced(fibre)
         } else {
-            // SAFETY: on our thread, on its own stack.
+            // SAFETY: this is the processor's thread, on its own stack and not on a fibre's.
             unsafe { switch::resume(self, fibre) }
         };
-        // Relaxed: as above.
+        // Relaxed: read by this thread, and by dumps, which only want to know.
         self.running.store(ptr::null_mut(), Ordering::Relaxed);
         if let Err(fibre) = ended {
             self.end(fibre);
@@ -464,11 +474,11 @@ impl Processor {
     #[inline(never)]
     fn resume_traced(&self, fibre: Runnable) -> Result<(), Runnable> {
         let _span = trace::span(&RUN).with(fibre.header().id);
-        // SAFETY: on our thread, on its own stack.
+        // SAFETY: this is the processor's thread, on its own stack and not on a fibre's.
         unsafe { switch::resume(self, fibre) }
     }
 
-    /// A fibre that has not run, or has run elsewhere.
+    /// Notes where a fibre runs that has not run yet, or has run elsewhere.
     #[cold]
     #[inline(never)]
     fn arrive(&self, header: &Header, last: u16) {
@@ -485,18 +495,18 @@ impl Processor {
     pub(crate) fn end(&self, fibre: Runnable) {
         fibre.header().leave_for_good();
         self.shared().registry.remove(fibre.header());
-        // SAFETY: the reference that a fibre has while it lives.
+        // SAFETY: this is the reference that a fibre has while it lives, and it has just ended.
         drop(unsafe { HeaderRef::from_counted(fibre.into_raw()) });
         self.shared().ended();
     }
 
-    /// This thread is the one that sleeps when there is nothing to do.
+    /// Makes this thread the one that sleeps if the processor has nothing to do.
     pub(crate) fn become_sleeper(&self) {
         let _ = self.sleeper.set(Sleeper::current());
     }
 
-    /// While the guard lives, a fibre that overflows its stack on this thread, the processor's, is
-    /// named.
+    /// Names a fibre that overflows its stack on this thread, which is the processor's, as long as
+    /// the guard lives.
     ///
     /// # Errors
     /// There is no memory for a signal stack.
@@ -504,11 +514,12 @@ impl Processor {
     /// # Safety
     /// The processor outlives the guard.
     pub(crate) unsafe fn watch_overflows(&self) -> io::Result<OverflowGuard> {
-        // SAFETY: the caller's duty; it says which fibre runs here, whose header lives meanwhile.
+        // SAFETY: the processor outlives the guard (the caller's duty), and `running` is null or
+        // the fibre that runs here, whose header lives meanwhile.
         unsafe { OverflowGuard::install(&self.running) }
     }
 
-    /// What its thread does, until the cluster closes.
+    /// The body of the processor's thread, until the cluster closes.
     pub(crate) fn run(&self) {
         self.become_sleeper();
         run_here(self);
@@ -522,13 +533,14 @@ impl Processor {
                 }
             }
         };
-        // SAFETY: the thread's own stack, or that of whoever lends the thread: no fibre's, so nothing
-        // suspends it.
+        // SAFETY: this is the thread's own stack, or that of the caller who lends the thread; it is
+        // no fibre's, so nothing suspends it.
         unsafe { wait::enter(&Seam(self), turns) };
         self.leave();
     }
 
-    /// Its thread has found the cluster over, which others that sleep have not.
+    /// Wakes the threads that sleep: this one has found that the cluster is over, and they have
+    /// not.
     pub(crate) fn leave(&self) {
         run_here(ptr::null());
         self.shared().wake_all();

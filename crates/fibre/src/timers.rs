@@ -1,7 +1,8 @@
 //! Deadlines of a cluster.
 //!
-//! In a map, by time, behind a mutex; the [monitor](crate::monitor) sleeps until the first. A wait
-//! is published, and ended by its deadline, under the mutex: see [`wait`](crate::wait).
+//! They are in a map, sorted by time, behind a mutex; the [monitor](crate::monitor) sleeps until
+//! the first. A wait with a deadline is published under the mutex, and ended by its deadline under
+//! the mutex: see [`wait`](crate::wait).
 
 use crate::switch;
 use crate::wait::{Interrupted, Limit, Stance, Timed, block_processor, block_within};
@@ -23,7 +24,8 @@ struct Queue {
 }
 
 impl Queue {
-    /// Enters a deadline with a new number, which is not 0; true if it is the first.
+    /// Enters a deadline under a new number, which is not 0. Returns the number and whether the
+    /// deadline is the first.
     fn enter(&mut self, at: Instant, due: Due) -> (u64, bool) {
         self.numbers += 1;
         let key = (at, self.numbers);
@@ -32,25 +34,27 @@ impl Queue {
     }
 }
 
-/// What is to be done.
+/// The action that is due at a deadline.
 enum Due {
-    /// Wake one that only sleeps.
+    /// Wakes a fibre that only sleeps.
     Wake(Waiter),
-    /// End this wait.
+    /// Ends this wait.
     TimeOut(Timed),
 }
 
-/// Waits that one section under the lock ends: who publishes a wait meanwhile waits for the lock.
+/// Waits that one critical section ends; a fibre that publishes a wait meanwhile waits for the
+/// lock.
 const AT_ONCE: usize = 64;
 
 impl Timers {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Entries come and go whole.
+        // An entry is inserted or removed as a whole, so a panic leaves the map consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters the deadline of a wait and publishes that, by `publish`, which is told the deadline's
-    /// number. The second result says that the monitor has to look earlier than it knows.
+    /// Enters the deadline of a wait, and publishes the wait by `publish`, which gets the
+    /// deadline's number. The second result says whether the monitor has to look earlier than it
+    /// knows.
     pub(crate) fn publish(
         &self,
         at: Instant,
@@ -64,7 +68,7 @@ impl Timers {
         (back, is_first)
     }
 
-    /// Takes out the deadline with this number, if there is one and it has not come. From here on
+    /// Takes out the deadline with this number, if it was entered and has not passed. Afterwards
     /// nobody looks for its wait.
     pub(crate) fn remove(&self, at: Instant, number: u64) {
         if number != 0 {
@@ -72,12 +76,12 @@ impl Timers {
         }
     }
 
-    /// When the first is.
+    /// The first deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.lock().due.keys().next().map(|(at, _)| *at)
     }
 
-    /// Does what is due.
+    /// Ends all waits whose deadline has passed.
     pub(crate) fn run(&self) {
         let mut ended = Vec::new();
         while self.take_due(&mut ended) {
@@ -87,7 +91,8 @@ impl Timers {
         }
     }
 
-    /// Ends the waits that are due, some at once; false where none is. Their waiters are to be woken.
+    /// Ends up to [`AT_ONCE`] waits whose deadline has passed, and collects their waiters, which
+    /// the caller wakes. Returns whether there were any.
     fn take_due(&self, ended: &mut Vec<Waiter>) -> bool {
         let now = Instant::now();
         let mut queue = self.lock();
@@ -98,7 +103,8 @@ impl Timers {
             some = true;
             ended.extend(match first.remove() {
                 Due::Wake(waiter) => Some(waiter),
-                // SAFETY: under the lock, and just taken out.
+                // SAFETY: `queue` holds the lock, and `first.remove()` has just taken the deadline
+                // out under it.
                 Due::TimeOut(timed) => unsafe { timed.take_out() },
             });
         }
@@ -106,7 +112,7 @@ impl Timers {
     }
 }
 
-/// Waits until `until`.
+/// Sleeps until `until`.
 #[track_caller]
 pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
     const CALL: &str = "sleep";
@@ -115,7 +121,8 @@ pub(crate) fn sleep(until: Instant) -> Result<(), Interrupted> {
     };
     let shared = running.shared();
     let timers = &shared.timers;
-    // Written before the wait is published, read by the interrupter after that.
+    // Written before the wait is published; read by an interrupter, which finds the wait only after
+    // that.
     let number = Cell::new(0);
     let remove = |_| match timers.lock().due.remove(&(until, number.get())) {
         Some(Due::Wake(waiter)) => Some(waiter),

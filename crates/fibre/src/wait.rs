@@ -1,7 +1,8 @@
-//! A wait that can be interrupted: by a cancellation, by a deadline; and be looked at.
+//! A wait that a cancellation or a deadline can interrupt, and that a dump can look at.
 //!
-//! A waiter is taken out of what it waits in by whoever wakes it, who tells nobody else. An
-//! interruption has to take it out too. It is rare, so it pays for what that takes.
+//! The thread that wakes a waiter takes it out of the queue in which it waits, and tells nobody
+//! else. So an interruption has to take the waiter out, too. Interruptions are rare, so they bear
+//! the cost of that.
 //!
 //! # Cancellations and dumps: the interrupter
 //!
@@ -16,26 +17,27 @@
 //! One heavy barrier serves both pairs, for any number of fibres that one interrupter holds
 //! ([`cancel`], [`look`]).
 //!
-//! **Why the record lives.** It lies in the fibre's frame. Either the interrupter reads that the fibre
-//! does not wait any more, or the fibre finds an interrupter and stays until that is done.
+//! **Why the record lives.** The record lies in the fibre's frame. Either the interrupter reads
+//! that the fibre waits no more, or the fibre finds the interrupter and stays until it is done.
 //!
 //! **Why no cancellation is lost.** Either the processor sees `cancelled` and does not publish the
-//! waiter, or the barrier comes after its store to `publishing`, and so after the store to `waiting`
-//! that the same thread made before. Then the interrupter finds the record, waits until the waiter has
-//! been published, and takes it out; a waiter that is not there has been woken. The flag stays with
-//! the fibre, so its next wait does not begin.
+//! waiter; or the barrier comes after the processor's store to `publishing`, and so after the store
+//! to `waiting` that the same thread made before. In the second case the interrupter finds the
+//! record, waits until the waiter has been published, and takes it out. A waiter that it does not
+//! find there has been woken. The flag stays with the fibre, so the fibre's next wait does not
+//! begin.
 //!
-//! **Where the light barrier is none.** The fibre and its processor pass it between a store and a load;
-//! what is loaded is 0 only where the barrier is asymmetric, whose light side is no instruction. Where
-//! it is not, `interrupter` and `cancelled` are [`FENCED`] at rest, which sends who reads it to its fence and
-//! to a second look.
+//! **Without an asymmetric barrier.** The fibre and its processor pass the light barrier between a
+//! store and a load. If the barrier is asymmetric, its light side is no instruction, and the loaded
+//! byte is 0 at rest. If it is not, `interrupter` and `cancelled` are [`FENCED`] at rest, which
+//! sends their reader to a fence and a second look.
 //!
 //! # Deadlines: the lock of the timers
 //!
 //! A wait with a deadline needs none of this. The processor enters the deadline and publishes the
-//! waiter in one section under the lock of the [timers](crate::timers); the monitor takes the
-//! deadline and the waiter out in one section under the same lock; and the fibre passes the lock
-//! before it leaves the record.
+//! waiter in one critical section, under the lock of the [timers](crate::timers). The monitor takes
+//! out the deadline and the waiter in one critical section under the same lock. The fibre passes
+//! the lock before it leaves the record.
 //!
 //! | the section that comes first | what follows |
 //! |---|---|
@@ -43,8 +45,8 @@
 //! | the processor's, then the monitor's | the waiter has been published: it is taken out, or has been woken |
 //! | the processor's, then the fibre's | the deadline is gone, and nobody looks for the record |
 //!
-//! So a timeout costs no barrier. A cancellation may come at the same time: the waiter is taken out by
-//! one of the two, which says why.
+//! So a timeout costs no barrier. A cancellation may come at the same time: one of the two takes
+//! the waiter out, and says why the wait has ended.
 
 use crate::cluster::Shared;
 use crate::header::{Header, HeaderRef};
@@ -62,16 +64,16 @@ use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Why a wait has ended without what it waited for.
+/// The reason why a wait has ended without what it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Interrupted {
-    /// The time has come.
+    /// The deadline has passed.
     TimedOut,
     /// The fibre has been [cancelled](crate::Fibre::cancel).
     Cancelled,
-    /// The wait has not begun: the fibre unwinds, by a panic or a cancellation, and a destructor has
-    /// called. A call that can say so does not wait then.
+    /// The wait has not begun: it was called by a destructor while the fibre unwinds, by a panic or
+    /// a cancellation. A call that can return this error does not wait then.
     Unwinding,
 }
 
@@ -90,11 +92,11 @@ impl std::error::Error for Interrupted {}
 const NOT: u8 = 0;
 const TIMED_OUT: u8 = 1;
 const CANCELLED: u8 = 2;
-/// Beside them: who reads it must fence before it relies on that.
+/// Bit beside the reasons: whoever reads the byte must fence before relying on it.
 const FENCED: u8 = 4;
 
-/// What `cancelled` and `interrupter` of a header are at first: so the fibre and its processor, which read
-/// them anyway, need not ask whether the barrier is asymmetric.
+/// The first value of `cancelled` and `interrupter` in a header. The fibre and its processor read
+/// them anyway, so they need not ask whether the barrier is asymmetric.
 pub(crate) fn at_rest() -> u8 {
     if barrier::is_asymmetric() {
         NOT
@@ -114,73 +116,76 @@ fn meaning(why: u8) -> Result<(), Interrupted> {
     }
 }
 
-/// Takes a waiter, by its [word](Waiter::word_of), out of what it waits in: `None` where it is not
-/// there.
+/// Takes a waiter, given by its [word](Waiter::word_of), out of what it waits in. `None` if it is
+/// not there.
 type Remove<'a> = dyn Fn(*mut u8) -> Option<Waiter> + 'a;
 
-/// What a fibre says of its wait, in its own frame.
+/// The description of a fibre's wait, in the fibre's own frame.
 pub(crate) struct Record<'a> {
     call: &'static str,
     at: &'static Location<'static>,
-    /// Takes the waiter with this word out of what it waits in, where it still is.
+    /// Takes the waiter with this word out of what it waits in, if it is still there.
     remove: &'a Remove<'a>,
-    /// Why it has ended, if the waiter was not woken: written by whoever took it out, or did not
-    /// publish it.
+    /// The reason why the wait has ended, if the waiter was not woken. Written by the thread that
+    /// took the waiter out, or did not publish it.
     why: AtomicU8,
-    /// No cancellation ends it.
+    /// Whether no cancellation ends the wait.
     is_sure: bool,
     has_deadline: bool,
-    /// The processor's thread is blocked: the fibre has not stopped.
+    /// Whether the wait blocks the processor's thread: then the fibre has not stopped.
     is_blocking: bool,
 }
 
-/// A record, for the timers: until its deadline has been taken out of them.
+/// A record in the hands of the timers, until its deadline has been taken out of them.
 pub(crate) struct Timed {
     record: NonNull<Record<'static>>,
     fibre: NonNull<Header>,
 }
 
-// SAFETY: what is used of a record by others is atomic, or `remove`, which is called by others.
+// SAFETY: other threads use two fields of a record: `why`, which is atomic, and `remove`, which the
+// waits provide for calls from any thread.
 unsafe impl Send for Timed {}
 
 impl Timed {
-    /// Takes the waiter out of what it waits in, if it is still there: it is to be woken, and has timed
-    /// out.
+    /// Takes the waiter out of what it waits in, if it is still there, as one that has timed out.
+    /// The caller wakes it.
     ///
     /// # Safety
-    /// Under the lock of the timers, under which the deadline has just been taken out.
+    /// The caller holds the lock of the timers, and has taken the deadline out under this same
+    /// hold.
     pub(crate) unsafe fn take_out(self) -> Option<Waiter> {
-        // SAFETY: the fibre passes the lock before it leaves its record.
+        // SAFETY: the fibre passes the lock, which the caller holds, before it leaves its record.
         let record = unsafe { self.record.as_ref() };
         record.take_out(self.fibre, TIMED_OUT)
     }
 }
 
-/// In place of a record: the fibre has ended.
+/// The value of `waiting` after the fibre has ended.
 const ENDED: *mut () = ptr::without_provenance_mut(1);
 
 impl Header {
     pub(crate) fn is_cancelled(&self) -> bool {
-        // Relaxed: a flag that carries nothing.
+        // Relaxed: the flag publishes nothing else.
         self.cancelled.load(Ordering::Relaxed) == CANCELLED
     }
 
-    /// The fibre begins a wait: an interrupter finds the record from now on.
+    /// Begins a wait: from now on an interrupter finds the record.
     #[inline(always)]
     fn announce(&self, record: &Record<'_>) {
-        // Release: pairs with the Acquire of `record`; publishes it.
+        // Release: pairs with the Acquire of `record`; publishes the record.
         let waiting = ptr::from_ref(record).cast_mut().cast();
         self.waiting.store(waiting, Ordering::Release);
     }
 
-    /// The fibre goes on, or has ended: `waiting` says which.
+    /// Ends a wait, or the fibre's life; `waiting` is what the header says afterwards.
     #[inline(always)]
     fn leave(&self, waiting: *mut ()) {
         // Relaxed: the interrupter reads it after its barrier.
         self.waiting.store(waiting, Ordering::Relaxed);
         // Pairs with the heavy barrier of `cancel_some` and `look_at_some`, where the interrupter is 0.
         barrier::compiler_only();
-        // Acquire: pairs with the Release of `let_go`: what it read of the record comes before.
+        // Acquire: pairs with the Release of `let_go`: the interrupter's reads of the record come
+        // before.
         if self.interrupter.load(Ordering::Acquire) != 0 {
             self.leave_slowly();
         }
@@ -192,18 +197,19 @@ impl Header {
         // Pairs with the heavy barrier of `cancel_some` and `look_at_some`.
         barrier::light();
         let mut backoff = Backoff::new();
-        // Acquire: as above.
+        // Acquire: pairs with the Release of `let_go`: the interrupter's reads of the record come
+        // before.
         while self.interrupter.load(Ordering::Acquire) == PRESENT {
             backoff.wait();
         }
     }
 
-    /// The fibre has ended: from here on nobody looks at its cluster.
+    /// Says that the fibre has ended. Afterwards no interrupter looks at its cluster.
     pub(crate) fn leave_for_good(&self) {
         self.leave(ENDED);
     }
 
-    /// Keeps the fibre from leaving its wait, and other interrupters away.
+    /// Keeps the fibre from leaving its wait, and keeps other interrupters away.
     fn hold(&self) {
         let mut backoff = Backoff::new();
         // Acquire: pairs with the Release of `let_go`: one at a time.
@@ -221,23 +227,24 @@ impl Header {
         self.interrupter.store(at_rest(), Ordering::Release);
     }
 
-    /// What the fibre waits for: `Err` where it has ended.
+    /// The record of the fibre's wait, if it waits. `Err` if the fibre has ended.
     ///
     /// # Safety
-    /// Behind [`hold`](Self::hold) and a heavy barrier; the record is not used behind
-    /// [`let_go`](Self::let_go).
+    /// The caller has called [`hold`](Self::hold) and passed a heavy barrier since. It does not use
+    /// the record after [`let_go`](Self::let_go).
     unsafe fn record(&self) -> Result<Option<&Record<'_>>, ()> {
         // Acquire: pairs with the Release of `announce`; shows the record.
         let waiting = self.waiting.load(Ordering::Acquire);
         if waiting == ENDED {
             return Err(());
         }
-        // SAFETY: null, or a record that stays until there is no interrupter.
+        // SAFETY: it is null or a record, and the fibre does not leave its record while the caller
+        // holds it.
         Ok(unsafe { waiting.cast::<Record<'_>>().as_ref() })
     }
 }
 
-/// What a look at a fibre has found.
+/// The state of a fibre, as an interrupter finds it.
 pub(crate) enum WaitStatus {
     Ended,
     DoesNotWait,
@@ -252,13 +259,14 @@ pub(crate) enum WaitStatus {
 /// Fibres that one interrupter holds at the same time, for one barrier.
 const AT_ONCE: usize = 64;
 
-/// Interrupters that hold several fibres come one after the other: each could wait for the other's.
+/// Takes the lock for holding several fibres: two such interrupters could wait for each other's
+/// fibres.
 fn one_of_many() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks at fibres, for one barrier in [`AT_ONCE`] of them.
+/// Looks at the waits of fibres, with one heavy barrier for each [`AT_ONCE`] of them.
 pub(crate) fn look(fibres: &[HeaderRef]) -> Vec<WaitStatus> {
     fibres.chunks(AT_ONCE).flat_map(look_at_some).collect()
 }
@@ -271,7 +279,8 @@ fn look_at_some(fibres: &[HeaderRef]) -> Vec<WaitStatus> {
     // Pairs with the light barrier of `leave`.
     barrier::heavy();
     let seen = |fibre: &HeaderRef| {
-        // SAFETY: held, behind the barrier.
+        // SAFETY: `hold` was called before the barrier above, and `let_go` comes after the last
+        // use.
         let seen = match unsafe { fibre.record() } {
             Err(()) => WaitStatus::Ended,
             Ok(None) => WaitStatus::DoesNotWait,
@@ -288,8 +297,8 @@ fn look_at_some(fibres: &[HeaderRef]) -> Vec<WaitStatus> {
     fibres.iter().map(seen).collect()
 }
 
-/// Cancels fibres: their waits end, and every other one that they begin. One barrier in [`AT_ONCE`] of
-/// them.
+/// Cancels fibres: ends their waits, and every other one that they begin. Takes one heavy barrier
+/// for each [`AT_ONCE`] of them.
 pub(crate) fn cancel(fibres: &[&HeaderRef]) {
     if let [fibre] = fibres {
         return cancel_some(std::slice::from_ref(fibre));
@@ -309,7 +318,8 @@ fn cancel_some(fibres: &[&HeaderRef]) {
     // Pairs with the light barriers of `leave`, and of the processor in `publish`.
     barrier::heavy();
     for fibre in fibres {
-        // SAFETY: held, behind the barrier.
+        // SAFETY: `hold` was called before the barrier above, and `let_go` comes after the last
+        // use.
         if let Ok(Some(record)) = unsafe { fibre.record() }
             && !record.is_sure
         {
@@ -322,39 +332,40 @@ fn cancel_some(fibres: &[&HeaderRef]) {
     }
 }
 
-/// Waits until no processor is publishing the wait of a fibre that is held, and has not ended.
+/// Waits until no processor is publishing the wait of `fibre`, which is held and has not ended.
 fn await_published(fibre: &HeaderRef) {
-    // SAFETY: the fibre has not ended, so its cluster lives.
+    // SAFETY: the fibre is held and has not ended, and a cluster lives as long as its fibres.
     let shared: &Shared = unsafe { &*fibre.cluster };
     for processor in &shared.processors {
         let mut backoff = Backoff::new();
-        // Acquire: pairs with the Release of the processor: the wait has been published.
+        // Acquire: pairs with the Release in `published`: the wait has been published.
         while processor.publishing.load(Ordering::Acquire) == fibre.as_ptr().as_ptr() {
             backoff.wait();
         }
     }
 }
 
-/// What ends a wait before its time.
+/// The events that end a wait early.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Limit {
-    /// A cancellation: the call has no error for it, and unwinds.
+    /// A cancellation, for which the call has no error: the fibre unwinds.
     None,
-    /// A cancellation, for which the call has an error; or that the fibre unwinds.
+    /// A cancellation, or that the fibre unwinds; the call has an error for both.
     Told,
-    /// The same, or a deadline.
+    /// A cancellation, that the fibre unwinds, or this deadline.
     Until(Instant),
-    /// Nothing: others rely on its end. A cancellation stays with the fibre, for its next wait.
+    /// Nothing, because others rely on the end of the wait. A cancellation stays with the fibre,
+    /// for its next wait.
     Uncancelled,
 }
 
-/// As [`block_within`], until a cancellation.
+/// Waits as [`block_within`] does, until a cancellation.
 ///
 /// # Errors
-/// As there.
+/// As for [`block_within`].
 ///
 /// # Panics
-/// As there.
+/// As for [`block_within`].
 #[track_caller]
 #[inline(always)]
 pub(crate) fn block(
@@ -365,10 +376,10 @@ pub(crate) fn block(
     block_within(Limit::None, call, remove, publish)
 }
 
-/// As [`block_within`], where nothing ends it early.
+/// Waits as [`block_within`] does; nothing ends the wait early.
 ///
 /// # Panics
-/// As there.
+/// As for [`block_within`].
 #[track_caller]
 #[inline(always)]
 pub(crate) fn block_surely(call: &'static str, publish: impl FnOnce(Waiter) -> Option<Waiter>) {
@@ -376,16 +387,18 @@ pub(crate) fn block_surely(call: &'static str, publish: impl FnOnce(Waiter) -> O
     debug_assert_eq!(ended, Ok(()));
 }
 
-/// Waits until the waiter that `publish` gets has been woken. `publish` gives it back where there is
-/// nothing to wait for any more; on a fibre it runs when that has stopped already. `remove` takes
-/// the waiter out again where it still waits: it is called by others, at any time during the wait.
+/// Waits until the waiter that `publish` gets has been woken.
+///
+/// `publish` gives the waiter back if there is nothing to wait for any more. On a fibre it runs
+/// when the fibre has stopped already. `remove` takes the waiter out again if it still waits; an
+/// interrupter calls it, at any time during the wait.
 ///
 /// # Errors
 /// The wait was interrupted, and the waiter taken out by `remove` or never published; or the fibre
-/// unwinds, and the call can say so.
+/// unwinds, and the call has an error for that.
 ///
 /// # Panics
-/// Where nothing may wait, naming `call`.
+/// In a place where nothing may wait, with a message that names `call`.
 #[track_caller]
 #[inline(always)]
 pub(crate) fn block_within(
@@ -404,7 +417,7 @@ pub(crate) fn block_within(
 /// The name of the call that waits, and where in the source it stands.
 pub(crate) type CallSite = (&'static str, &'static Location<'static>);
 
-/// Blocks as [`block_within`] does, for the fibre that runs here, which may be stopped.
+/// Blocks the fibre that runs here, which may be stopped, as [`block_within`] does.
 #[inline(always)]
 pub(crate) fn block_fibre(
     running: Running,
@@ -425,19 +438,19 @@ pub(crate) fn block_fibre(
     running.announce(&record);
     let at = &record;
     if let Limit::Until(deadline) = limit {
-        // Number of the deadline; 0 where it has not been entered.
+        // Number of the deadline; 0 until it has been entered.
         let number = &Cell::new(0);
         let publish = |processor: &Processor, fibre| {
             at.publish(processor, fibre, |waiter| {
                 at.publish_timed(processor.shared(), deadline, number, waiter, publish)
             });
         };
-        // SAFETY: it may be stopped.
+        // SAFETY: `switch::may_stop` gave `running` out, so the fibre may be stopped here.
         unsafe { suspend(running, publish) };
         running.leave(ptr::null_mut());
         running.shared().timers.remove(deadline, number.get());
     } else {
-        // SAFETY: it may be stopped.
+        // SAFETY: `switch::may_stop` gave `running` out, so the fibre may be stopped here.
         unsafe {
             suspend(running, |processor, fibre| {
                 at.publish(processor, fibre, publish)
@@ -445,11 +458,11 @@ pub(crate) fn block_fibre(
         };
         running.leave(ptr::null_mut());
     }
-    // Relaxed: shown by the wake-up; no interrupter is left.
+    // Relaxed: the wake-up shows it, and no interrupter is left.
     meaning(record.why.load(Ordering::Relaxed))
 }
 
-/// Blocks as [`block_within`] does, if there is no fibre that could just be stopped.
+/// Waits as [`block_within`] does, if no fibre that may simply be stopped runs here.
 #[cold]
 fn block_otherwise(
     limit: Limit,
@@ -464,7 +477,7 @@ fn block_otherwise(
         }
         Stance::Unwinds(running) => {
             let mut publish = Some(publish);
-            // A cancellation would be a second panic, which ends the process.
+            // A cancellation would be a second panic, which would end the process.
             let limit = Limit::Uncancelled;
             let wait = || {
                 let publish = publish.take().expect("taken once");
@@ -484,13 +497,13 @@ fn block_otherwise(
     }
 }
 
-/// The waiter here, if it is not a fibre that can just be stopped.
+/// The kinds of waiters other than a fibre that may simply be stopped.
 pub(crate) enum Stance {
-    /// A thread, or a processor between two fibres.
+    /// A thread that is no processor, or a processor between two fibres.
     Thread,
     /// A fibre that unwinds: the wait is in a destructor.
     Unwinds(Running),
-    /// A fibre whose waits block its processor, because its frames hold up others.
+    /// A fibre whose waits block its processor, because other code's frames lie on top of its own.
     Blocks(Running),
 }
 
@@ -506,7 +519,8 @@ impl Stance {
     }
 }
 
-/// Runs `wait`, which blocks the thread of a processor in the fibre that runs there: dumps name it.
+/// Runs `wait`, which blocks the processor's thread in the fibre that runs there. Dumps name the
+/// fibre.
 #[cold]
 pub(crate) fn block_processor<R>(
     running: Running,
@@ -523,16 +537,16 @@ pub(crate) fn block_processor<R>(
         has_deadline: matches!(limit, Limit::Until(_)),
         is_blocking: true,
     };
-    // Relaxed: its own.
+    // Relaxed: only this fibre writes it.
     let outer = running.waiting.load(Ordering::Relaxed);
     running.announce(&record);
     let shared = running.shared();
-    // Once for each processor.
+    // Nested waits count once.
     let counts = outer.is_null();
     if counts {
         shared.idle.block();
         if shared.is_closing() {
-            // All may wait now for good, which it says.
+            // All fibres may wait for good now; the monitor reports that.
             shared.monitor.wake_if_asleep();
         }
     }
@@ -545,8 +559,8 @@ pub(crate) fn block_processor<R>(
 }
 
 impl Record<'_> {
-    /// The fibre has stopped: publishes its waiter, or has it go on where it has been interrupted
-    /// before. By its processor.
+    /// Publishes the waiter of a fibre that has stopped, or lets the fibre go on if it has been
+    /// interrupted already. Runs on the fibre's processor.
     #[inline(always)]
     fn publish(
         &self,
@@ -558,7 +572,7 @@ impl Record<'_> {
         let place = ptr::from_ref(header).cast_mut();
         // Relaxed: the interrupter reads it after its barrier.
         processor.publishing.store(place, Ordering::Relaxed);
-        // Pairs with the heavy barrier of `cancel`, where the word is 0.
+        // Pairs with the heavy barrier of `cancel_some`, if the byte is 0.
         barrier::compiler_only();
         // Relaxed: ordered by the barrier.
         if header.cancelled.load(Ordering::Relaxed) == NOT {
@@ -568,7 +582,7 @@ impl Record<'_> {
         }
     }
 
-    /// Publishes as [`publish`](Self::publish) does, if the word is not 0.
+    /// Publishes as [`publish`](Self::publish) does, after the byte was not 0.
     #[cold]
     #[inline(never)]
     fn publish_or_not(
@@ -577,14 +591,14 @@ impl Record<'_> {
         fibre: Runnable,
         publish: impl FnOnce(Waiter) -> Option<Waiter>,
     ) {
-        // Pairs with the heavy barrier of `cancel`.
+        // Pairs with the heavy barrier of `cancel_some`.
         barrier::light();
         let is_cancelled = fibre.header().is_cancelled();
         let waiter = Waiter::fibre(fibre);
         let rest = if !is_cancelled || self.is_sure {
             publish(waiter)
         } else {
-            // Relaxed: the interrupter does not find the waiter.
+            // Relaxed: only this fibre reads it, for no interrupter finds the waiter.
             self.why.store(CANCELLED, Ordering::Relaxed);
             Some(waiter)
         };
@@ -603,7 +617,8 @@ impl Record<'_> {
     ) -> Option<Waiter> {
         let record = NonNull::from(self);
         let timed = Timed {
-            // SAFETY: only the lifetime changes: the fibre takes the deadline out before it leaves.
+            // SAFETY: only the lifetime changes, and the fibre takes its deadline out before it
+            // leaves the record.
             record: unsafe {
                 std::mem::transmute::<NonNull<Record<'_>>, NonNull<Record<'static>>>(record)
             },
@@ -624,13 +639,13 @@ impl Record<'_> {
     /// Takes the waiter of `fibre` out of what it waits in, if it is still there, and says why.
     fn take_out(&self, fibre: NonNull<Header>, why: u8) -> Option<Waiter> {
         let waiter = (self.remove)(Waiter::word_of(fibre))?;
-        // Relaxed: published by the wake-up.
+        // Relaxed: the wake-up publishes it.
         self.why.store(why, Ordering::Relaxed);
         Some(waiter)
     }
 }
 
-/// The wait has been published: but for a waiter that is given back, which goes on.
+/// Says that the wait has been published. A waiter that was given back goes on.
 #[inline(always)]
 fn published(processor: &Processor, back: Option<Waiter>) {
     // Release: pairs with the Acquire of `await_published`.
@@ -642,7 +657,7 @@ fn published(processor: &Processor, back: Option<Waiter>) {
     }
 }
 
-/// As a thread waits; it cannot be cancelled.
+/// Waits as a thread does; no cancellation ends the wait.
 #[cold]
 fn block_thread(
     limit: Limit,
@@ -660,11 +675,12 @@ fn block_thread(
         && !wait::wait_until(&token, deadline)
         && let Some(waiter) = remove(word)
     {
-        // Nobody else has it, so the token is never set.
+        // Nobody else has the waiter, so the token is never notified.
         let _ = waiter.into_word();
         return Err(Interrupted::TimedOut);
     }
-    // Woken, or about to be: the token lies in this frame, so no cancellation ends it.
+    // The waiter has been taken out, to be woken. The token lies in this frame, so no cancellation
+    // may end the wait.
     let call = Call {
         name,
         at,
@@ -675,14 +691,13 @@ fn block_thread(
     Ok(())
 }
 
-/// Goes on with an unwinding that ends the fibre, where the call that was interrupted has no other
-/// way to say so.
+/// Unwinds the fibre, for a call that was interrupted and has no error for it.
 #[cold]
 pub(crate) fn unwind(_: Interrupted) -> ! {
     Cancelled::default().unwind()
 }
 
-/// The same of a call that comes through the waiting seam.
+/// The limit of a call that waits through the waiting seam.
 pub(crate) fn limit_of(call: Call) -> Limit {
     if call.is_cancellable {
         Limit::None

@@ -1,15 +1,16 @@
-//! Those who wait for one thing, in order of arrival.
+//! The queue of fibres and threads that wait for one thing, in order of arrival.
 //!
-//! A node lies in the frame of who waits, and stays there until it has been taken out of the queue:
-//! by who wakes it ([`Taken`]) or by who interrupts its wait ([`WaitQueue::remove`]). Everything here runs
-//! under the lock of what is waited for, but for what is done with a taken one: it is its taker's
-//! until that one has woken it.
+//! A node lies in the frame of its waiter. It stays there until it has been taken out of the queue:
+//! by the thread that wakes the waiter ([`Taken`]), or by the one that interrupts the wait
+//! ([`WaitQueue::remove`]). Every method of [`WaitQueue`] runs under the lock of the thing that is
+//! waited for. A node that has been taken out belongs to its taker until the taker has woken the
+//! waiter, which happens outside the lock.
 
 use crate::waiter::Waiter;
 use corelay_sync::facade::cell::Cell;
 use std::ptr::{self, NonNull};
 
-/// One who waits, and what it says and is told.
+/// One waiter in a queue, with a payload that waiter and waker exchange.
 pub(crate) struct Node<P> {
     waiter: Cell<*mut u8>,
     is_in: Cell<bool>,
@@ -30,13 +31,14 @@ impl<P> Node<P> {
     }
 }
 
-/// First come, first out.
+/// A doubly linked list of waiters, first in, first out.
 pub(crate) struct WaitQueue<P> {
     first: *const Node<P>,
     last: *const Node<P>,
 }
 
-// SAFETY: its nodes are reached under the lock only, and their payloads go from thread to thread.
+// SAFETY: the nodes are reached only under the owner's lock, and their payloads, which move from
+// thread to thread, are `Send`.
 unsafe impl<P: Send> Send for WaitQueue<P> {}
 
 impl<P> WaitQueue<P> {
@@ -51,7 +53,7 @@ impl<P> WaitQueue<P> {
         self.first.is_null()
     }
 
-    /// Behind the others.
+    /// Enqueues a waiter at the end.
     ///
     /// # Safety
     /// The node is in no queue, and stays where it is until it has been taken out.
@@ -60,7 +62,8 @@ impl<P> WaitQueue<P> {
         node.is_in.set(true);
         node.before.set(self.last);
         node.next.set(ptr::null());
-        // SAFETY: nodes in the queue live.
+        // SAFETY: a node in the queue lives: `push`'s caller keeps it in place until it is taken
+        // out.
         match unsafe { self.last.as_ref() } {
             Some(last) => last.next.set(node),
             None => self.first = node,
@@ -68,16 +71,17 @@ impl<P> WaitQueue<P> {
         self.last = node;
     }
 
-    /// Before the others: for one whose turn it was.
+    /// Enqueues a waiter at the front: it was first before, was woken, and has to wait again.
     ///
     /// # Safety
-    /// As [`push`](Self::push).
+    /// The node is in no queue, and stays where it is until it has been taken out.
     pub(crate) unsafe fn push_first(&mut self, node: &Node<P>, waiter: Waiter) {
         node.waiter.set(waiter.into_word());
         node.is_in.set(true);
         node.before.set(ptr::null());
         node.next.set(self.first);
-        // SAFETY: nodes in the queue live.
+        // SAFETY: a node in the queue lives: `push`'s caller keeps it in place until it is taken
+        // out.
         match unsafe { self.first.as_ref() } {
             Some(first) => first.before.set(node),
             None => self.last = node,
@@ -85,15 +89,17 @@ impl<P> WaitQueue<P> {
         self.first = node;
     }
 
-    /// Takes the first out.
+    /// Takes the first waiter out.
     pub(crate) fn pop(&mut self) -> Option<Taken<P>> {
-        // SAFETY: nodes in the queue live.
+        // SAFETY: a node in the queue lives: `push`'s caller keeps it in place until it is taken
+        // out.
         let first = unsafe { self.first.as_ref() }?;
         self.unlink(first);
         Some(Taken(NonNull::from(first)))
     }
 
-    /// Takes a waiter out, where it is still there: its wait has been interrupted.
+    /// Takes a waiter out whose wait is being interrupted. Returns `None` if a waker has taken it
+    /// already.
     ///
     /// # Safety
     /// The node is in this queue or in none.
@@ -102,30 +108,33 @@ impl<P> WaitQueue<P> {
             return None;
         }
         self.unlink(node);
-        // SAFETY: taken out.
+        // SAFETY: `push` stored the word, and the node has just left the queue, so nobody else uses
+        // it.
         Some(unsafe { Waiter::from_word(node.waiter.get()) })
     }
 
     fn unlink(&mut self, node: &Node<P>) {
         node.is_in.set(false);
         let (before, next) = (node.before.get(), node.next.get());
-        // SAFETY: nodes in the queue live.
+        // SAFETY: a node in the queue lives: `push`'s caller keeps it in place until it is taken
+        // out.
         match unsafe { before.as_ref() } {
             Some(before) => before.next.set(next),
             None => self.first = next,
         }
-        // SAFETY: as above.
+        // SAFETY: the same holds of the node behind.
         match unsafe { next.as_ref() } {
             Some(next) => next.before.set(before),
             None => self.last = before,
         }
     }
 
-    /// Takes all out.
+    /// Takes all waiters out.
     pub(crate) fn take_all(&mut self) -> TakenAll<P> {
         let first = self.first;
         let mut at = first;
-        // SAFETY: nodes in the queue live.
+        // SAFETY: a node in the queue lives: `push`'s caller keeps it in place until it is taken
+        // out.
         while let Some(node) = unsafe { at.as_ref() } {
             node.is_in.set(false);
             at = node.next.get();
@@ -135,36 +144,36 @@ impl<P> WaitQueue<P> {
     }
 }
 
-/// One that has been taken out, and waits until it is woken.
+/// A waiter that has been taken out of the queue, and that its owner has to wake.
 #[must_use = "it waits for ever"]
 pub(crate) struct Taken<P>(NonNull<Node<P>>);
 
 impl<P> Taken<P> {
     pub(crate) fn payload(&self) -> &P {
-        // SAFETY: it waits, so its frame stays.
+        // SAFETY: the waiter has not been woken, so its frame, where the node lies, stays.
         &unsafe { self.0.as_ref() }.payload
     }
 
-    /// Lets it go on: outside the lock.
+    /// Wakes the waiter. Called outside the lock.
     pub(crate) fn wake(self) {
-        // SAFETY: as above.
+        // SAFETY: the waiter has not been woken, so its frame, where the node lies, stays.
         let word = unsafe { self.0.as_ref() }.waiter.get();
-        // SAFETY: taken out.
+        // SAFETY: `push` stored the word, and only the taker of the node reads it back, once.
         unsafe { Waiter::from_word(word) }.wake();
     }
 }
 
-/// All that were in a queue.
+/// All waiters that were in a queue, to be woken.
 #[must_use = "they wait for ever"]
 pub(crate) struct TakenAll<P>(*const Node<P>);
 
 impl<P> TakenAll<P> {
-    /// Lets them go on, the first first: outside the lock.
+    /// Wakes them in order. Called outside the lock.
     pub(crate) fn wake(self) {
         let mut at = self.0;
         while let Some(node) = NonNull::new(at.cast_mut()) {
-            // Read before: then it goes on, and its frame with it.
-            // SAFETY: it waits, so its frame stays.
+            // The link is read before the wake-up: then the waiter goes on, and its frame ends.
+            // SAFETY: the waiter has not been woken, so its frame, where the node lies, stays.
             at = unsafe { node.as_ref() }.next.get();
             Taken(node).wake();
         }

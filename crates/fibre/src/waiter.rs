@@ -1,4 +1,4 @@
-//! Who waits: a fibre or a thread, in one word.
+//! A fibre or a thread that waits, in one word.
 
 use crate::header::Header;
 use crate::processor;
@@ -6,16 +6,18 @@ use crate::switch::Runnable;
 use corelay_sync::wait::Token;
 use std::ptr::NonNull;
 
-/// One that waits, to be woken exactly once. One word, never 0, 2 or 4: so that it fits beside a
-/// state.
+/// A fibre or a thread that waits, to be woken exactly once.
+///
+/// It is one word and never 0, 2 or 4, so that a state can share the word with it.
 #[must_use = "a waiter that nobody wakes waits for ever"]
 #[derive(Debug)]
 pub(crate) struct Waiter(NonNull<u8>);
 
-/// Set where it is a thread's token.
+/// Bit that marks a thread's token; without it the word is the address of a fibre's header.
 const THREAD: usize = 1;
 
-// SAFETY: it is woken by whoever has it.
+// SAFETY: a waiter is a right to wake, which any thread may use: fibres are made ready from any
+// thread, and a token is notified from any thread.
 unsafe impl Send for Waiter {}
 
 impl Waiter {
@@ -23,12 +25,12 @@ impl Waiter {
         Self(fibre.into_raw().cast())
     }
 
-    /// The word of the waiter that this fibre is while it waits.
+    /// The word that `fibre` has as a waiter.
     pub(crate) fn word_of(fibre: NonNull<Header>) -> *mut u8 {
         fibre.as_ptr().cast()
     }
 
-    /// The waiter's fibre, if it was made of one.
+    /// The waiter's fibre. The waiter must have been made of one.
     pub(crate) fn as_fibre(&self) -> NonNull<Header> {
         debug_assert_eq!(self.0.addr().get() & THREAD, 0);
         self.0.cast()
@@ -48,30 +50,34 @@ impl Waiter {
     }
 
     /// # Safety
-    /// From [`into_word`](Self::into_word), once.
+    /// The word comes from [`into_word`](Self::into_word), and is turned back once.
     #[inline(always)]
     pub(crate) unsafe fn from_word(word: *mut u8) -> Self {
-        // SAFETY: never null.
+        // SAFETY: `into_word` gave the word out, and that is an address, never null (the caller's
+        // duty).
         Self(unsafe { NonNull::new_unchecked(word) })
     }
 
     pub(crate) fn into_fibre(self) -> Result<Runnable, NonNull<Token>> {
         if self.0.addr().get() & THREAD == 0 {
-            // SAFETY: made of one.
+            // SAFETY: without the THREAD bit, `fibre` made the word of a `Runnable`, and `self` is
+            // consumed.
             Ok(unsafe { Runnable::new(self.0.cast::<Header>()) })
         } else {
             let address = self.0.as_ptr().map_addr(|a| a & !THREAD);
-            // SAFETY: made of a reference.
+            // SAFETY: `thread` made the word of a reference, which is not null without the THREAD
+            // bit either.
             Err(unsafe { NonNull::new_unchecked(address).cast() })
         }
     }
 
-    /// Lets it go on.
+    /// Wakes the waiter.
     #[inline(always)]
     pub(crate) fn wake(self) {
         match self.into_fibre() {
             Ok(fibre) => processor::ready(fibre),
-            // SAFETY: the thread keeps it until it is set.
+            // SAFETY: the waiting thread keeps its token until it has been notified, which is only
+            // done here.
             Err(token) => unsafe { token.as_ref() }.notify(),
         }
     }

@@ -1,4 +1,4 @@
-//! How clusters and fibres are to be made.
+//! Builders: the settings of clusters and of fibres.
 
 use crate::cluster::{Cluster, Shared, StartError};
 use crate::fibre::Fibre;
@@ -11,7 +11,7 @@ use corelay_sync::wait::CoroutineState;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// A cluster in the making.
+/// The settings of a cluster that is to be started.
 #[derive(Clone, Debug)]
 pub struct ClusterBuilder {
     processors: usize,
@@ -21,26 +21,28 @@ pub struct ClusterBuilder {
 }
 
 impl ClusterBuilder {
-    /// So many processors; otherwise as many as there are CPUs for this process, by affinity and
-    /// quota.
+    /// Sets the number of processors. By default there are as many as there are CPUs for this
+    /// process, by affinity and quota.
     pub fn processors(mut self, processors: usize) -> Self {
         self.processors = processors;
         self
     }
 
-    /// Keeps processor *i* on the *i*-th of these CPUs, again from the first where there are fewer.
+    /// Pins processor *i* to the *i*-th of these CPUs, starting over if there are fewer CPUs.
     pub fn cpus(mut self, cpus: Vec<usize>) -> Self {
         self.cpus = (!cpus.is_empty()).then_some(cpus);
         self
     }
 
-    /// How large its fibres' stacks are, unless their builders say otherwise: 64 KiB by default.
+    /// Sets the size of its fibres' stacks, unless a fibre's builder says otherwise: 64 KiB by
+    /// default.
     pub fn stack_size(mut self, size: StackSize) -> Self {
         self.stack_size = size;
         self
     }
 
-    /// What its threads are called, each with its number; up to a NUL, if there is one.
+    /// Sets the name of its threads, which is followed by each one's number. The name ends at the
+    /// first NUL.
     pub fn name(mut self, name: &str) -> Self {
         let end = name.find('\0').unwrap_or(name.len());
         name[..end].clone_into(&mut self.name);
@@ -50,11 +52,11 @@ impl ClusterBuilder {
     /// Starts the threads.
     ///
     /// # Errors
-    /// A number of processors out of range; the system refuses a thread, its CPU or its signal
+    /// The number of processors is out of range, or the system refuses a thread, a CPU or a signal
     /// stack.
     ///
     /// # Safety
-    /// As [`Cluster::start`].
+    /// As for [`Cluster::start`].
     pub unsafe fn start(self) -> Result<Cluster, StartError> {
         if !(1..usize::from(NOWHERE)).contains(&self.processors) {
             return Err(StartError::Processors(self.processors));
@@ -64,7 +66,7 @@ impl ClusterBuilder {
 }
 
 impl Cluster {
-    /// A cluster in the making.
+    /// A builder for a cluster.
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
@@ -75,7 +77,7 @@ impl Cluster {
     }
 }
 
-/// A fibre in the making.
+/// The settings of a fibre that is to be spawned.
 #[derive(Clone)]
 pub struct Builder<'a> {
     shared: &'a Shared,
@@ -86,11 +88,11 @@ pub struct Builder<'a> {
     home: u16,
 }
 
-/// Why there is no fibre.
+/// The reason why a fibre was not spawned.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// There is no memory for its stack, or no guard can be had.
+    /// There is no memory for its stack, or no guard can be placed below it.
     Stack(StackError),
 }
 
@@ -110,12 +112,13 @@ impl std::error::Error for SpawnError {
     }
 }
 
-/// Bytes for what goes to a fibre's stack beside its closure, with padding: corosensei takes
+/// Bytes, with padding, for what corosensei puts on a fibre's stack beside the closure: it takes
 /// [`MOST_ON_STACK`] in all.
 const BESIDE: usize = 64;
 
-/// Places of a header at the top of a stack, a line apart: stacks lie a multiple of a page from each
-/// other, and what all have at the same place falls into the same few sets of a cache.
+/// Number of places for a header at the top of a stack, one cache line apart. Stacks lie a multiple
+/// of a page from each other, so headers at the same place of all stacks would share a few sets of
+/// a cache.
 const COLOURS: usize = 16;
 
 impl<'a> Builder<'a> {
@@ -130,43 +133,42 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// It stays on this processor, and is not taken by another one before it has run either.
+    /// Makes the fibre stay on this processor; no other one takes it even before it has run.
     pub(crate) fn at_home(mut self, processor: &Processor) -> Self {
         self.home = processor.number as u16;
         self
     }
 
-    /// A name, for dumps and messages.
+    /// Sets the fibre's name, for dumps and messages.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// How large its stack is.
+    /// Sets the size of the fibre's stack.
     pub fn stack_size(mut self, size: StackSize) -> Self {
         self.stack_size = size;
         self
     }
 
-    /// Makes it also where no guard can be had below its stack, because the system's limit of
-    /// mappings is reached.
+    /// Spawns the fibre even if no guard can be placed below its stack, because the system's limit
+    /// of mappings is reached.
     ///
     /// # Safety
-    /// What the fibre runs fits into its stack: without a guard, an overflow writes into another
-    /// fibre's.
+    /// Whatever the fibre runs fits into its stack: without a guard, an overflow writes into
+    /// another fibre's stack.
     pub unsafe fn unguarded(mut self) -> Self {
         self.guards = Guards::IfPossible;
         self
     }
 
-    /// Lets it go on on another processor than before, after any wait.
+    /// Lets the fibre continue on another processor after any wait.
     ///
     /// # Safety
-    /// Beyond the duties of [`Cluster::start`], what the fibre runs, the libraries that it calls
-    /// included:
+    /// Beyond the duties of [`Cluster::start`], the code that the fibre runs, libraries included:
     ///
     /// * holds nothing over a wait that must stay on its thread (no value that is not `Send`);
-    /// * keeps no reference to a thread-local over a wait.
+    /// * keeps no reference to a thread-local over a wait;
     /// * asks trustees of corelay by `Trust::apply` alone. Their other calls look up this thread's
     ///   client where they are inlined, and a compiler may keep what it has found over a wait.
     pub unsafe fn migrating(mut self) -> Self {
@@ -174,29 +176,30 @@ impl<'a> Builder<'a> {
         self
     }
 
-    /// Runs `f` in a fibre.
+    /// Runs `f` in a new fibre.
     ///
     /// # Errors
-    /// No stack.
+    /// There is no stack for the fibre.
     pub fn spawn<F, T>(self, f: F) -> Result<JoinHandle<T>, SpawnError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        // SAFETY: they borrow nothing.
+        // SAFETY: `'static` types borrow nothing that could end before the fibre.
         unsafe { self.spawn_unchecked(f, |_| {}) }
     }
 
-    /// Runs `task`, which need not be `Send`, in a fibre.
+    /// Runs `task`, which need not be `Send`, in a new fibre on this thread.
     ///
     /// # Safety
-    /// [At home](Self::at_home) on the processor that is, or will be, this thread.
+    /// The builder is [at home](Self::at_home) on the processor that is, or will be, this thread.
     pub(crate) unsafe fn spawn_here(
         self,
         task: impl FnOnce() + 'static,
     ) -> Result<JoinHandle<()>, SpawnError> {
         struct OfThread<F>(F);
-        // SAFETY: it does not leave this thread, by the caller.
+        // SAFETY: the fibre stays on its home processor, which is this thread (the caller's duty),
+        // so the task never leaves it.
         unsafe impl<F> Send for OfThread<F> {}
         impl<F: FnOnce()> OfThread<F> {
             fn run(self) {
@@ -207,11 +210,12 @@ impl<'a> Builder<'a> {
         self.spawn(move || task.run())
     }
 
-    /// Runs `f` in a fibre, and `after` when its result has been written or dropped, with true where it
-    /// has panicked.
+    /// Runs `f` in a new fibre. Calls `after` when the result has been written or dropped, with
+    /// whether `f` panicked.
     ///
     /// # Safety
-    /// What the types borrow outlives the call of `after`, which does not unwind, and the handle.
+    /// Whatever the types borrow outlives the handle and the call of `after`; `after` does not
+    /// unwind.
     pub(crate) unsafe fn spawn_unchecked<F, T>(
         self,
         f: F,
@@ -221,19 +225,22 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        // What would take much of the stack lies in the heap; so does what must be aligned to more
-        // than the rest, by which it would all be padded.
+        // A closure that would take much of the stack goes to the heap. So does one that needs a
+        // larger alignment than the rest, which would all be padded by it.
         if size_of::<F>() > MOST_ON_STACK - BESIDE || align_of::<F>() > BESIDE {
             let f = Box::new(f);
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller keeps what the types borrow alive, and boxing `f` borrows nothing
+            // more.
             return unsafe { self.start(f, after) };
         }
-        // SAFETY: as above.
+        // SAFETY: the caller keeps what the types borrow alive until `after` has been called.
         unsafe { self.start(f, after) }
     }
 
+    /// Takes a stack, lays out header and coroutine on it, and makes the fibre ready.
+    ///
     /// # Safety
-    /// As [`spawn_unchecked`](Self::spawn_unchecked).
+    /// As for [`spawn_unchecked`](Self::spawn_unchecked).
     unsafe fn start<F, T>(self, f: F, after: impl FnOnce(bool)) -> Result<JoinHandle<T>, SpawnError>
     where
         F: FnOnce() -> T + Send,
@@ -242,7 +249,8 @@ impl<'a> Builder<'a> {
         let shared = self.shared;
         let stack =
             stack::take(Kind::new(self.stack_size, self.guards)).map_err(SpawnError::Stack)?;
-        // SAFETY: just taken, ours alone.
+        // SAFETY: `stack::take` has just given the stack to this call alone, and nothing runs on
+        // it.
         unsafe { CoroutineState::prepare(stack.extent()) };
         let id = shared.new_id();
         let colour = (id as usize % COLOURS) * 64;
@@ -251,32 +259,39 @@ impl<'a> Builder<'a> {
         let top = stack.top().as_ptr();
         top.expose_provenance();
         let place = NonNull::new(top.with_addr(at).cast::<Header>()).expect("not at 0");
-        // SAFETY: in the stack, which is ours.
+        // SAFETY: the place lies in the stack that this call alone has, with room for the header.
         unsafe { Header::write_stack(place, stack) };
-        // SAFETY: as above; the rest of the header is written below.
+        // SAFETY: the line above wrote the stack into the header, whose address is exposed; what
+        // lies below is unused. The rest of the header is written before the coroutine runs.
         let base = unsafe { Base::below(place) };
         let body = move |yielder: &_, ()| {
-            // SAFETY: its own header, which is written before it runs.
+            // SAFETY: the header is this fibre's, has room for the result, and is written before
+            // the fibre runs.
             after(unsafe { root(place, yielder, f) });
-            // SAFETY: alive while the fibre runs.
+            // SAFETY: the fibre holds a reference to its header as long as it runs.
             let header = unsafe { place.as_ref() };
-            // SAFETY: the last thing that it does.
+            // SAFETY: this is the last thing that the fibre does.
             unsafe { header.stand.end() };
         };
-        // SAFETY: it never unwinds through the switch, and ends before its stack is used again.
+        // SAFETY: the body never unwinds through the switch, for `root` catches panics; the borrows
+        // outlive it (the caller's duty); and the stack is given back only after the fibre has
+        // ended.
         let suspended = unsafe { Suspended::with_stack_unchecked(base, body) };
         shared.begins();
         let header = Header::new(suspended, self.is_migrating, shared, stack, id, self.name);
         header.home.set(self.home);
-        // SAFETY: in the stack, which is ours, above the coroutine's part; aligned.
+        // SAFETY: the place is aligned and lies in the stack that this call alone has, above the
+        // coroutine's part.
         unsafe { place.write(header) };
-        // SAFETY: removed when it has ended.
+        // SAFETY: `Processor::end` removes the fibre from the registry before it drops the fibre's
+        // reference.
         unsafe { shared.registry.add(place) };
-        // SAFETY: the reference that the fibre itself keeps while it lives; not dropped here.
+        // SAFETY: this is the reference that the fibre has while it lives, which `header` was made
+        // with; it is not dropped here.
         let own = std::mem::ManuallyDrop::new(unsafe { HeaderRef::from_counted(place) });
-        // SAFETY: of this type; the one handle.
+        // SAFETY: the fibre's result has type `T`, and this is its only join handle.
         let handle = unsafe { JoinHandle::new(Fibre((*own).clone())) };
-        // SAFETY: it has not run.
+        // SAFETY: the fibre has never run and lies in no queue.
         processor::ready(unsafe { Runnable::new(place) });
         Ok(handle)
     }

@@ -1,4 +1,4 @@
-//! Fibres, as others see them.
+//! The public handle to a fibre, and the functions that a fibre calls about itself.
 
 use crate::builder::Builder;
 use crate::header::HeaderRef;
@@ -14,32 +14,32 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// A handle to a fibre: counted, so that one kept beyond the fibre's end does nothing.
+/// A handle to a fibre. It may be kept beyond the fibre's end; then its methods do nothing.
 ///
-/// It keeps the fibre's stack from being used again; hold it no longer than you need it.
+/// A handle keeps the fibre's stack from being used again, so hold it no longer than you need it.
 #[derive(Clone)]
 pub struct Fibre(pub(crate) HeaderRef);
 
 impl Fibre {
-    /// Lets it go on if it is [parked](park()); otherwise its next park returns at once.
+    /// Wakes the fibre if it is [parked](park()); otherwise makes its next park return at once.
     pub fn unpark(&self) {
         ticket::unpark(self.0.as_ptr());
     }
 
-    /// Asks it to end: the wait that it is in, and every other one from now on, ends without what
-    /// it waits for. Calls that can say so return [`Interrupted`](crate::Interrupted); the others
-    /// unwind the fibre, whose join then has [`Cancelled`](crate::Cancelled) as its error. A fibre
-    /// that does not wait goes on until it does, or asks [`is_cancelled`].
+    /// Asks the fibre to end. The wait that it is in, and every later one, ends without what it
+    /// waits for. Calls that have an error for it return [`Interrupted`](crate::Interrupted); the
+    /// others unwind the fibre, and joining it gives [`Cancelled`](crate::Cancelled) as the error.
+    /// A fibre that does not wait goes on until it does, or until it asks [`is_cancelled`].
     ///
-    /// A frame of C cannot be unwound. Where the fibre waits in Rust that C has called, by an
-    /// `extern "C"` function, a wait that unwinds it ends the process there. In such functions use
-    /// waits that return an error, such as
-    /// [`Semaphore::acquire_until`](crate::Semaphore::acquire_until), or catch the panic in them and
+    /// A frame of C cannot be unwound. If C has called the Rust code in which the fibre waits,
+    /// through an `extern "C"` function, a wait that unwinds ends the process there. In such
+    /// functions use waits that return an error, such as
+    /// [`Semaphore::acquire_until`](crate::Semaphore::acquire_until); or catch the panic there and
     /// have C return; or do not cancel the fibre.
     ///
-    /// A destructor that waits as the fibre unwinds is not ended: see [the crate's
-    /// guarantees](crate#guarantees). A call costs one memory barrier of the whole process; for many
-    /// fibres call [`cancel_all`](Self::cancel_all).
+    /// A wait in a destructor, while the fibre unwinds, is not ended: see [the crate's
+    /// guarantees](crate#guarantees). A call costs one memory barrier of the whole process. To
+    /// cancel many fibres call [`cancel_all`](Self::cancel_all).
     pub fn cancel(&self) {
         wait::cancel(&[&self.0]);
     }
@@ -60,18 +60,19 @@ impl Fibre {
     /// ```
     pub fn cancel_all<'a>(fibres: impl IntoIterator<Item = &'a Self>) {
         let mut fibres: Vec<_> = fibres.into_iter().map(|fibre| &fibre.0).collect();
-        // Each is held once. By number first, so that the order does not depend on addresses.
+        // Each fibre is held once. Sorted by number first, so that the order does not depend on
+        // addresses.
         fibres.sort_unstable_by_key(|fibre| (fibre.id, fibre.as_ptr()));
         fibres.dedup_by_key(|fibre| fibre.as_ptr());
         wait::cancel(&fibres);
     }
 
-    /// The name that its builder gave it.
+    /// The name that the fibre's builder gave it.
     pub fn name(&self) -> Option<&str> {
         self.0.name.as_deref()
     }
 
-    /// Its number: unique in its cluster, from 1.
+    /// The fibre's number, which is unique in its cluster and counted from 1.
     pub fn id(&self) -> u64 {
         self.0.id
     }
@@ -88,7 +89,8 @@ impl fmt::Debug for Fibre {
 
 impl From<Running> for Fibre {
     fn from(running: Running) -> Self {
-        // SAFETY: the reference that a fibre has while it lives; not dropped here.
+        // SAFETY: this is the reference that a fibre has while it lives, which it does, for it runs
+        // here; it is not dropped.
         let own = ManuallyDrop::new(unsafe { HeaderRef::from_counted(running.as_ptr()) });
         Self((*own).clone())
     }
@@ -102,29 +104,32 @@ pub fn current() -> Option<Fibre> {
 /// The number of the processor that runs this fibre, from 0; `None` on a thread.
 pub fn processor() -> Option<usize> {
     switch::running()?;
-    // SAFETY: a processor that runs here lives.
+    // SAFETY: `here` is null or points to the processor that this thread runs, which lives
+    // meanwhile.
     unsafe { here().as_ref() }.map(|processor| processor.number)
 }
 
-/// Lets other ready fibres run first. On a thread it is the system's yield.
+/// Lets other ready fibres run first. On a thread that is no processor it calls the system's yield.
 ///
 /// # Panics
-/// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+/// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
 #[track_caller]
 #[inline(always)]
 pub fn yield_now() {
     match switch::may_stop("a yield") {
-        // SAFETY: it may be stopped.
+        // SAFETY: `may_stop` gave `running` out, so the fibre may be stopped here.
         Some(running) => unsafe { give_way(running) },
         None => yield_otherwise(),
     }
 }
 
+/// Lets other ready fibres run first.
+///
 /// # Safety
-/// The fibre may be stopped.
+/// The fibre may be stopped here.
 #[inline(always)]
 unsafe fn give_way(running: Running) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the fibre may be stopped (the caller's duty), and making it ready does not unwind.
     unsafe { suspend(running, |processor, fibre| processor.make_ready(fibre)) };
 }
 
@@ -132,7 +137,7 @@ unsafe fn give_way(running: Running) {
 #[inline(never)]
 fn yield_otherwise() {
     if let Stance::Unwinds(running) = Stance::here() {
-        // SAFETY: nothing else keeps it from being stopped.
+        // SAFETY: the fibre only unwinds, and its panic is set aside, so it may be stopped.
         let gave_way = set_panic_aside(|| unsafe { give_way(running) });
         if gave_way.is_some() {
             return;
@@ -141,12 +146,12 @@ fn yield_otherwise() {
     corelay_sync::facade::thread::yield_now();
 }
 
-/// Waits until somebody [unparks](Fibre::unpark) this fibre; returns at once where that has
-/// happened since the last park. May return early: look at what you wait for. On a thread it is
-/// the standard library's park.
+/// Waits until another thread or fibre [unparks](Fibre::unpark) this fibre. Returns at once if that
+/// has happened since the last park. May return early, so check the condition that you wait for. On
+/// a thread that is no processor it calls the standard library's park.
 ///
 /// # Panics
-/// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+/// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
 #[track_caller]
 #[inline(always)]
 pub fn park() {
@@ -154,7 +159,7 @@ pub fn park() {
     let Some(running) = switch::may_stop("park") else {
         return park_otherwise(site);
     };
-    // SAFETY: it may be stopped.
+    // SAFETY: `may_stop` gave `running` out, so the fibre may be stopped here.
     let ended = unsafe { ticket::park(running, Limit::None, site) };
     if let Err(why) = ended {
         unwind(why);
@@ -167,7 +172,7 @@ fn park_otherwise(site: CallSite) {
     let running = match Stance::here() {
         Stance::Thread => return std::thread::park(),
         Stance::Unwinds(running) => {
-            // SAFETY: nothing else keeps it from being stopped.
+            // SAFETY: the fibre only unwinds, and its panic is set aside, so it may be stopped.
             let park = || unsafe { ticket::park(running, Limit::Uncancelled, site) };
             if set_panic_aside(park).is_some() {
                 return;
@@ -176,7 +181,7 @@ fn park_otherwise(site: CallSite) {
         }
         Stance::Blocks(running) => running,
     };
-    // Not stopped, so an unpark leaves its ticket for it. It may return early.
+    // The fibre does not stop here, so an unpark leaves it a pending ticket. It may return early.
     if !running.ticket.take() {
         let short = || std::thread::sleep(Duration::from_millis(1));
         block_processor(running, Limit::None, site, short);
@@ -184,10 +189,10 @@ fn park_otherwise(site: CallSite) {
     }
 }
 
-/// Runs `f` in a fibre of the cluster that runs this one.
+/// Runs `f` in a new fibre, in the cluster of the fibre that calls.
 ///
 /// # Panics
-/// On a thread, which belongs to no cluster; and where there is no memory for a stack.
+/// On a thread, which belongs to no cluster; and if there is no memory for a stack.
 #[track_caller]
 pub fn spawn<F, T>(f: F) -> JoinHandle<T>
 where
@@ -201,25 +206,25 @@ where
         .unwrap_or_else(|why| panic!("corelay: {why}"))
 }
 
-/// True where the fibre that runs here has been [cancelled](Fibre::cancel).
+/// Whether the fibre that runs here has been [cancelled](Fibre::cancel).
 pub fn is_cancelled() -> bool {
     switch::running().is_some_and(|running| running.is_cancelled())
 }
 
-/// A time that no process lives to see, and a clock can say: a century.
+/// A century: a time that a clock can express, and that no process lives to see.
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// Waits for so long: at least.
+/// Waits for at least `duration`.
 ///
 /// # Errors
-/// [`Interrupted::Cancelled`] before the time.
+/// [`Interrupted::Cancelled`] if the fibre is cancelled before the time has passed.
 ///
 /// # Panics
-/// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+/// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
 #[track_caller]
 pub fn sleep(duration: Duration) -> Result<(), Interrupted> {
     let now = Instant::now();
-    // What is later than a clock can say is never seen.
+    // A deadline beyond what a clock can express is replaced by one that nobody lives to see.
     let until = now.checked_add(duration).unwrap_or(now + FAR);
     crate::timers::sleep(until)
 }

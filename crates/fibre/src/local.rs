@@ -1,8 +1,8 @@
-//! Fibre-locals: a value of each fibre's own.
+//! Fibre-locals: values that each fibre has for itself.
 //!
-//! A fibre that has some keeps them in a table in the heap, found by the address of their static;
-//! one that has none pays a word of its header. A table is searched from the front: it is meant for
-//! a handful.
+//! A fibre that uses some keeps them in a table in the heap, found by the address of their static.
+//! A fibre that uses none pays a word of its header. A table is searched from the front, so it is
+//! meant for a handful of values.
 
 use crate::switch;
 use corelay_sync::facade::thread_local;
@@ -50,22 +50,24 @@ macro_rules! fibre_local {
     };
 }
 
-/// A static that each fibre has for itself, made by [`fibre_local!`](crate::fibre_local).
+/// A static of which each fibre has its own value, made by [`fibre_local!`](crate::fibre_local).
 ///
-/// A fibre's value begins when it first asks for it, and is dropped at the fibre's end: before its
-/// join returns, in no particular order, and where waits still work. A panic of a drop there is the
-/// fibre's. On a plain thread each thread has its value, as with [`std::thread_local!`]; so has code
-/// that a processor runs between fibres.
+/// A fibre's value is initialised when the fibre first uses it, and dropped at the fibre's end:
+/// before its join returns, in no particular order, and while waits still work. A panic of such a
+/// drop counts as the fibre's. On a plain thread each thread has its value, as with
+/// [`std::thread_local!`]; so has code that a processor runs between fibres.
 ///
-/// The value must be [`Send`]: a fibre may go on on another thread.
+/// The value must be [`Send`]: a fibre may continue on another thread.
 pub struct FibreLocal<T: 'static> {
     init: fn() -> T,
-    /// Never used. A reference to a constant with a cell in it does not live on, so each that is
-    /// asked is a static: with an address of its own, which tells it from those of other types.
+    /// Never used. A constant that has a cell in it cannot be borrowed for `'static`, so every
+    /// `FibreLocal` in use is a static: with an address of its own, which tells it from those of
+    /// other types.
     _own_place: OnceLock<()>,
 }
 
-/// The value has been dropped already: its fibre or thread ends.
+/// The error of a fibre-local whose value has been dropped already, because its fibre or thread
+/// ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessError;
@@ -79,7 +81,7 @@ impl fmt::Display for AccessError {
 impl std::error::Error for AccessError {}
 
 impl<T: Send + 'static> FibreLocal<T> {
-    /// For [`fibre_local!`](crate::fibre_local). Not for constants:
+    /// Makes a fibre-local, for [`fibre_local!`](crate::fibre_local). It cannot be a constant:
     ///
     /// ```compile_fail,E0716
     /// use corelay_fibre::FibreLocal;
@@ -98,7 +100,7 @@ impl<T: Send + 'static> FibreLocal<T> {
     /// Runs `f` with the value of the fibre that runs here. `f` may wait.
     ///
     /// # Panics
-    /// In a drop at the fibre's end, where the value has been dropped already.
+    /// In a drop at the fibre's end, if the value has been dropped already.
     #[track_caller]
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         match self.try_with(f) {
@@ -107,15 +109,17 @@ impl<T: Send + 'static> FibreLocal<T> {
         }
     }
 
-    /// As [`with`](Self::with).
+    /// Runs `f` with the value, as [`with`](Self::with) does.
     ///
     /// # Errors
     /// The value has been dropped already.
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let table = table().ok_or(AccessError)?;
-        // SAFETY: of the fibre or thread that runs here, which keeps it while it runs `f`.
+        // SAFETY: the table belongs to the fibre or thread that runs here, and is freed only at its
+        // end.
         let value = self.value_in(unsafe { table.as_ref() })?;
-        // SAFETY: in the heap; dropped at the end of this fibre or thread, which is here.
+        // SAFETY: the value lies in the heap and is dropped only at the end of this fibre or
+        // thread, which runs `f`.
         Ok(f(unsafe { value.as_ref() }))
     }
 
@@ -124,9 +128,10 @@ impl<T: Send + 'static> FibreLocal<T> {
         if let Some(found) = table.find(key) {
             return found.map(NonNull::cast).ok_or(AccessError);
         }
-        // Not borrowed meanwhile: it may use others, and wait.
+        // The table is not borrowed meanwhile: the initialiser may use other fibre-locals, and
+        // wait.
         let value = Box::new((self.init)());
-        // One that began itself meanwhile stays.
+        // If the initialiser has initialised this very value, that one stays.
         if let Some(found) = table.find(key) {
             return found.map(NonNull::cast).ok_or(AccessError);
         }
@@ -146,12 +151,13 @@ struct Table(RefCell<Vec<Entry>>);
 
 struct Entry {
     key: *const (),
-    /// `None` where it has been dropped.
+    /// `None` if the value has been dropped.
     value: Option<NonNull<dyn Any + Send>>,
 }
 
 impl Table {
-    /// Where the value lies, if it has begun; within, if it has not been dropped.
+    /// Finds the value of `key`: `None` if it has not been initialised, `Some(None)` if it has been
+    /// dropped.
     fn find(&self, key: *const ()) -> Option<Option<NonNull<()>>> {
         let entries = self.0.borrow();
         let entry = entries.iter().find(|entry| entry.key == key)?;
@@ -168,12 +174,12 @@ impl Table {
         value.cast()
     }
 
-    /// Drops them one after the other, those too that begin meanwhile.
+    /// Drops the values one after the other, and also those that are initialised meanwhile.
     fn drop_values(&self) {
         loop {
             let next = (self.0.borrow_mut().iter_mut()).find_map(|entry| entry.value.take());
             let Some(value) = next else { return };
-            // SAFETY: leaked in `insert`, and taken out.
+            // SAFETY: `insert` leaked the box, and `take` has just taken the only pointer to it.
             drop(unsafe { Box::from_raw(value.as_ptr()) });
         }
     }
@@ -189,7 +195,7 @@ thread_local! {
     static OF_THREAD: Table = Table::default();
 }
 
-/// In the header of a fibre: its table, null where it has none.
+/// A fibre's pointer to its table, in its header; null if the fibre has none.
 pub(crate) struct Locals(Cell<*mut Table>);
 
 impl Locals {
@@ -197,7 +203,7 @@ impl Locals {
         Self(Cell::new(ptr::null_mut()))
     }
 
-    /// By the fibre.
+    /// The table, which is made if there is none. Called by the fibre itself.
     fn table(&self) -> NonNull<Table> {
         NonNull::new(self.0.get()).unwrap_or_else(|| {
             let table = NonNull::from(Box::leak(Box::default()));
@@ -210,21 +216,25 @@ impl Locals {
         self.0.get().is_null()
     }
 
-    /// Drops the values: by the fibre, at its end. Where one panics the rest are leaked.
+    /// Drops the values. Called by the fibre, at its end. If one panics the rest stay for another
+    /// call.
     #[cold]
     pub(crate) fn end(&self) {
-        // SAFETY: leaked in `table`; it stays until the values, which may look for it, are gone.
+        // SAFETY: `table` leaked the box; it stays until the values, which may look for it, are
+        // gone.
         if let Some(table) = unsafe { self.0.get().as_ref() } {
             table.drop_values();
-            // SAFETY: as above, and nobody looks for it any more.
+            // SAFETY: all values are gone, so nobody looks for the table any more, and this takes
+            // the only pointer.
             drop(unsafe { Box::from_raw(self.0.replace(ptr::null_mut())) });
         }
     }
 }
 
-/// That of the fibre that runs here, or of the thread; `None` late in a thread's end.
+/// The table of the fibre that runs here, or of the thread; `None` late in a thread's end.
 ///
-/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](crate::processor::here).
+/// Not inlined, like everything that looks at thread-locals on fibres: see
+/// [`here`](crate::processor::here).
 #[inline(never)]
 fn table() -> Option<NonNull<Table>> {
     match switch::running() {

@@ -1,4 +1,4 @@
-//! Park and unpark, where an unpark may come first.
+//! Park and unpark; an unpark may come before the park.
 //!
 //! ```text
 //!            unpark                      unpark
@@ -26,7 +26,7 @@ impl Ticket {
         Self(AtomicU8::new(RUNNING))
     }
 
-    /// Takes an unpark that has come already.
+    /// Takes a pending unpark. Returns false if there is none.
     #[inline]
     pub(crate) fn take(&self) -> bool {
         // Relaxed, then Acquire: pairs with the Release of `unpark`. Only unparks change the word
@@ -37,23 +37,22 @@ impl Ticket {
         }
     }
 
-    /// Of a fibre that has stopped: true where it waits now, false where an unpark has come, which
-    /// is taken.
+    /// Parks a stopped fibre. Returns false if a pending unpark was consumed instead.
     pub(crate) fn park(&self) -> bool {
-        // Release: pairs with the Acquire of `unpark`: hands the stopped fibre over. Relaxed
-        // where it fails: the exchange below acquires.
+        // Release: pairs with the Acquire of `unpark`: hands the stopped fibre over. Relaxed on
+        // failure: the exchange below acquires.
         let parked = self
             .0
             .compare_exchange(RUNNING, PARKED, Ordering::Release, Ordering::Relaxed);
         if parked.is_err() {
-            // Acquire: pairs with the Release of `unpark`. An exchange, because others may have
-            // come since: a store would wipe out their unparks, and show nothing of them.
+            // Acquire: pairs with the Release of `unpark`. An exchange, because more unparks may
+            // have come since: a store would wipe them out, and show nothing of them.
             self.0.swap(RUNNING, Ordering::Acquire);
         }
         parked.is_ok()
     }
 
-    /// True where the fibre was parked, and is the caller's: not as an unpark.
+    /// Ends a park without an unpark. Returns true if the fibre was parked, and is the caller's.
     pub(crate) fn withdraw(&self) -> bool {
         // Acquire: pairs with the Release of `park`.
         self.0
@@ -61,14 +60,15 @@ impl Ticket {
             .is_ok()
     }
 
-    /// True where the fibre was parked and is the caller's to make ready.
+    /// Unparks. Returns true if the fibre was parked, and is the caller's to make ready.
     pub(crate) fn unpark(&self) -> bool {
         // Relaxed: checked by the exchange.
         let mut now = self.0.load(Ordering::Relaxed);
         loop {
             let next = if now == PARKED { RUNNING } else { PENDING };
             // Release: what came before the unpark comes before what follows the park. Acquire:
-            // pairs with the Release of `park`. Also where it was PENDING already.
+            // pairs with the Release of `park`. The exchange is needed even if the word was PENDING
+            // already.
             match self
                 .0
                 .compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed)
@@ -80,13 +80,13 @@ impl Ticket {
     }
 }
 
-/// Parks the fibre that runs here.
+/// Parks the fibre that runs here, unless an unpark is pending.
 ///
 /// # Errors
-/// It has been cancelled.
+/// The fibre has been cancelled.
 ///
 /// # Safety
-/// It may be suspended.
+/// The fibre may be suspended.
 #[inline(always)]
 pub(crate) unsafe fn park(
     running: Running,
@@ -98,11 +98,11 @@ pub(crate) unsafe fn park(
     }
     let remove = |_| {
         let header = running.as_ptr();
-        // SAFETY: it was parked, and the ticket is ours.
+        // SAFETY: `withdraw` says that the fibre was parked, and leaves it to this call alone.
         (running.ticket.withdraw()).then(|| Waiter::fibre(unsafe { Runnable::new(header) }))
     };
     block_fibre(running, limit, site, &remove, |waiter| {
-        // Alive: nobody else can end it before it is published.
+        // The fibre lives: nobody else can end it before it is published.
         if running.ticket.park() {
             forget(waiter)
         } else {
@@ -111,17 +111,17 @@ pub(crate) unsafe fn park(
     })
 }
 
-/// Whoever unparks makes one anew.
+/// Forgets the waiter of a parked fibre: whoever unparks the fibre makes a new one.
 fn forget(waiter: Waiter) -> Option<Waiter> {
     let _ = waiter.into_word();
     None
 }
 
-/// Lets `fibre` go on, or its next park return at once.
+/// Wakes `fibre` if it is parked; otherwise makes its next park return at once.
 pub(crate) fn unpark(fibre: NonNull<Header>) {
-    // SAFETY: the caller has a reference.
+    // SAFETY: the caller has a reference to the header.
     if unsafe { fibre.as_ref() }.ticket.unpark() {
-        // SAFETY: it was parked, and the ticket is ours.
+        // SAFETY: `unpark` says that the fibre was parked, and leaves it to this call alone.
         processor::ready(unsafe { Runnable::new(fibre) });
     }
 }

@@ -1,7 +1,7 @@
-//! All fibres of a cluster that have not ended, for who asks what they do.
+//! The fibres of a cluster that have not ended, for dumps.
 //!
-//! Lists through the headers, in several parts, each under a lock of its own: a fibre is made and
-//! ends with one turn at one of them.
+//! They are linked through their headers into several lists, each under a lock of its own: making a
+//! fibre and ending it takes one of the locks.
 
 use crate::header::{Header, HeaderRef};
 use corelay_sync::CachePadded;
@@ -19,10 +19,11 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct First(Option<NonNull<Header>>);
 
-// SAFETY: the headers in it live; the lock says who touches their links.
+// SAFETY: the headers in a list live, for a fibre is removed before it ends, and the lock decides
+// who touches their links.
 unsafe impl Send for First {}
 
-/// In a header; touched under the lock of its part.
+/// A fibre's links in its list, in its header. Used under the lock of that list.
 #[derive(Default)]
 pub(crate) struct Links {
     before: Cell<Option<NonNull<Header>>>,
@@ -37,42 +38,43 @@ impl Registry {
     /// Adds a fibre.
     ///
     /// # Safety
-    /// It is [removed](Self::remove) before its header goes.
+    /// The fibre is [removed](Self::remove) before its header is freed.
     pub(crate) unsafe fn add(&self, header: NonNull<Header>) {
-        // SAFETY: it lives.
+        // SAFETY: the caller has just made the fibre, so its header lives.
         let fibre = unsafe { header.as_ref() };
         let mut first = self.part(fibre);
         let next = first.0.replace(header);
         fibre.links.next.set(next);
         if let Some(next) = next {
-            // SAFETY: in the list, so it lives.
+            // SAFETY: a fibre in the list lives, for it is removed before it ends (`add`'s duty).
             unsafe { next.as_ref() }.links.before.set(Some(header));
         }
     }
 
-    /// Removes a fibre that was added.
+    /// Removes a fibre that has been added.
     pub(crate) fn remove(&self, fibre: &Header) {
         let mut first = self.part(fibre);
         let (before, next) = (fibre.links.before.get(), fibre.links.next.get());
         match before {
-            // SAFETY: in the list, so it lives.
+            // SAFETY: a fibre in the list lives, for it is removed before it ends (`add`'s duty).
             Some(before) => unsafe { before.as_ref() }.links.next.set(next),
             None => first.0 = next,
         }
         if let Some(next) = next {
-            // SAFETY: as above.
+            // SAFETY: a fibre in the list lives, for it is removed before it ends (`add`'s duty).
             unsafe { next.as_ref() }.links.before.set(before);
         }
     }
 
-    /// Those that there are, by number.
+    /// References to all fibres that have not ended, sorted by number.
     pub(crate) fn all(&self) -> Vec<HeaderRef> {
         let mut all = Vec::new();
         for part in &self.parts {
             let first = lock(part);
             let mut at = first.0;
             while let Some(header) = at {
-                // SAFETY: the reference that a fibre has while it lives; it stays in the list.
+                // SAFETY: a fibre in the list has the reference that it keeps while it lives; it is
+                // not dropped here.
                 let own = std::mem::ManuallyDrop::new(unsafe { HeaderRef::from_counted(header) });
                 all.push((*own).clone());
                 at = own.links.next.get();
@@ -84,6 +86,6 @@ impl Registry {
 }
 
 fn lock(part: &Mutex<First>) -> MutexGuard<'_, First> {
-    // Nothing in it panics.
+    // Nothing panics under the lock.
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! Fibres that borrow: all have ended before what they borrow does.
+//! Fibres that borrow: all of them have ended before what they borrow does.
 //!
-//! A scope counts its fibres; who opened it waits for the last, whatever comes: a panic is caught and
-//! goes on afterwards, a cancellation stays until then. Where it cannot wait, the process ends. The
-//! last touch of the count by a fibre is the unlocking after its result has been written or dropped,
-//! so neither outlives what it borrows.
+//! A scope counts its fibres, and its opener waits for the last one, whatever happens: a panic is
+//! caught and resumed afterwards, a cancellation is delivered afterwards. If the opener cannot
+//! wait, the process ends. A fibre's last touch of the scope is unlocking the count, after its
+//! result has been written or dropped; so neither outlives what it borrows.
 
 use crate::builder::{Builder, SpawnError};
 use crate::cluster::{Cluster, Shared};
@@ -18,29 +18,30 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Where fibres are spawned that may borrow what lives outside of it: see [`scope()`].
+/// A scope for fibres that may borrow what lives outside of it: see [`scope()`].
 pub struct Scope<'scope, 'env: 'scope> {
     cluster: &'scope Shared,
     crew: Spin<Crew>,
-    // Invariant in both, as the standard library's.
+    // Invariant in both lifetimes, like the standard library's scope.
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
 
 struct Crew {
-    /// Fibres that have not ended.
+    /// Number of fibres that have not ended.
     running: usize,
-    /// Panics that nobody has joined. Negative where a join was quicker than the end.
+    /// Number of panics that nobody has joined. Negative while a join has been quicker than the
+    /// end.
     unheard: isize,
-    /// Who has opened the scope.
+    /// The fibre or thread that opened the scope, while it waits.
     owner: WaitQueue<()>,
 }
 
-/// Opens a scope for fibres of the cluster that runs this one: they may borrow, and all have ended
-/// when it returns, also where `f` panics.
+/// Opens a scope for fibres of the cluster that runs this one. They may borrow, and all of them
+/// have ended when it returns, even if `f` panics.
 ///
-/// A cancellation of the fibre that waits here is delivered after they have ended, and is not passed
-/// on to them: [cancel](Fibre::cancel) them where that is wanted.
+/// A cancellation of the fibre that waits here is delivered after the others have ended. It is not
+/// passed on to them: [cancel](Fibre::cancel) them if you want that.
 ///
 /// ```
 /// use corelay_fibre::{Cluster, scope};
@@ -61,23 +62,25 @@ struct Crew {
 /// ```
 ///
 /// # Panics
-/// On a thread, which belongs to no cluster: call [`Cluster::scope`]. Where a fibre of the scope has
-/// panicked and nobody has joined it. Where nothing may wait: see
-/// [`NoSwitch`](corelay_sync::wait::NoSwitch). Where something in `f` has forbidden waits from then on,
-/// and fibres run yet, the process ends.
+/// On a thread, which belongs to no cluster: call [`Cluster::scope`]. If a fibre of the scope has
+/// panicked and nobody has joined it. In a place where nothing may wait: see
+/// [`NoSwitch`](corelay_sync::wait::NoSwitch). If something in `f` has forbidden waits from then
+/// on, and fibres still run, the process ends.
 #[track_caller]
 pub fn scope<'env, F, R>(f: F) -> R
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
 {
     let running = fibre::current().expect("corelay: scope outside a fibre; use Cluster::scope");
-    // SAFETY: the cluster lives as long as the fibre, which stays here until the scope is closed.
+    // SAFETY: the cluster lives as long as this fibre, which stays in `open` until the scope is
+    // closed.
     let cluster = unsafe { &*running.0.cluster };
     open(cluster, f)
 }
 
 impl Cluster {
-    /// Opens a scope, as [`scope()`], for fibres of this cluster: from a thread or from any fibre.
+    /// Opens a scope, like [`scope()`], for fibres of this cluster. Called on a thread or on any
+    /// fibre.
     ///
     /// ```
     /// # use corelay_fibre::Cluster;
@@ -94,7 +97,7 @@ impl Cluster {
     /// ```
     ///
     /// # Panics
-    /// As [`scope()`], but on a thread it works.
+    /// As for [`scope()`], but it works on a thread.
     #[track_caller]
     pub fn scope<'env, F, R>(&self, f: F) -> R
     where
@@ -109,7 +112,7 @@ fn open<'env, F, R>(cluster: &Shared, f: F) -> R
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
 {
-    // Where nothing may wait, that is said before anything has been spawned.
+    // A place where nothing may wait is refused before anything has been spawned.
     switch::may_stop("scope");
     let scope = Scope {
         cluster,
@@ -128,15 +131,15 @@ where
     if scope.crew.with(|crew| crew.unheard) > 0 {
         panic!("corelay: a fibre of a scope has panicked");
     }
-    // In a destructor it would be a second panic.
+    // In a destructor that runs during a panic this would be a second panic.
     if has_waited && fibre::is_cancelled() && !std::thread::panicking() {
         unwind(Interrupted::Cancelled);
     }
     result
 }
 
-/// Ends the process where a scope is left while its fibres run, whatever the reason: they borrow from
-/// the frames that would go.
+/// Ends the process if a scope is left while its fibres run, whatever the reason: they borrow from
+/// the frames that would end.
 struct Open<'a>(&'a Spin<Crew>);
 
 impl Drop for Open<'_> {
@@ -155,7 +158,7 @@ impl<'scope> Scope<'scope, '_> {
     /// Runs `f` in a fibre that ends before the scope does.
     ///
     /// # Panics
-    /// Where there is no memory for a stack; [`Builder::spawn_scoped`] says so instead.
+    /// If there is no memory for a stack; [`Builder::spawn_scoped`] returns an error instead.
     #[track_caller]
     pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
     where
@@ -167,7 +170,7 @@ impl<'scope> Scope<'scope, '_> {
             .unwrap_or_else(|why| panic!("corelay: {why}"))
     }
 
-    /// Waits until all have ended; false where they had already.
+    /// Waits until all fibres have ended. Returns false if they had already.
     #[track_caller]
     fn close(&self) -> bool {
         if self.crew.with(|crew| crew.running == 0) {
@@ -179,7 +182,7 @@ impl<'scope> Scope<'scope, '_> {
                 if crew.running == 0 {
                     return Some(waiter);
                 }
-                // SAFETY: new, and its frame waits.
+                // SAFETY: the node is new, and its frame waits here until it has been taken out.
                 unsafe { crew.owner.push(&node, waiter) };
                 None
             })
@@ -187,7 +190,7 @@ impl<'scope> Scope<'scope, '_> {
         true
     }
 
-    /// One of them has ended, and nothing of it is left but its header.
+    /// Counts a fibre that has ended, of which nothing is left but its header.
     fn ended(&self, has_panicked: bool) {
         let owner = self.crew.with(|crew| {
             crew.unheard += isize::from(has_panicked);
@@ -198,7 +201,7 @@ impl<'scope> Scope<'scope, '_> {
                 None
             }
         });
-        // The scope may be gone.
+        // From here on the scope may be gone.
         if let Some(owner) = owner {
             owner.wake();
         }
@@ -222,7 +225,7 @@ impl Builder<'_> {
     /// ```
     ///
     /// # Errors
-    /// No stack.
+    /// There is no stack for the fibre.
     pub fn spawn_scoped<'scope, F, T>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -233,8 +236,8 @@ impl Builder<'_> {
         T: Send + 'scope,
     {
         scope.crew.with(|crew| crew.running += 1);
-        // SAFETY: the scope is not left before `ended`, which comes after the last use of what the
-        // fibre borrows.
+        // SAFETY: the scope is not left before `ended` has been called, which comes after the last
+        // use of what the fibre borrows.
         match unsafe { self.spawn_unchecked(f, |has_panicked| scope.ended(has_panicked)) } {
             Ok(handle) => Ok(ScopedJoinHandle {
                 handle,
@@ -248,7 +251,8 @@ impl Builder<'_> {
     }
 }
 
-/// The end of a fibre of a [`Scope`], to be waited for. Dropped, it leaves that to the scope.
+/// A handle to wait for the end of a [`Scope`]'s fibre. If it is dropped, the scope waits for the
+/// fibre.
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,
     crew: &'scope Spin<Crew>,
@@ -260,18 +264,18 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.fibre()
     }
 
-    /// True where it has ended.
+    /// Whether the fibre has ended.
     pub fn is_finished(&self) -> bool {
         self.handle.is_finished()
     }
 
-    /// Waits for its end.
+    /// Waits for the fibre's end, and returns its result.
     ///
     /// # Errors
-    /// The payload of the panic that has ended it.
+    /// The payload of the panic that ended the fibre.
     ///
     /// # Panics
-    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
         let result = self.handle.join();

@@ -1,4 +1,4 @@
-//! The waiting seam: how code waits that runs on a fibre and does not know of fibres.
+//! The waiting seam: how code waits that runs on a fibre and knows nothing of fibres.
 
 use crate::builder::Builder;
 use crate::fibre;
@@ -16,30 +16,34 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-/// The stand of a fibre.
+/// The part of a new fibre by which the seam knows it.
 pub(crate) fn stand() -> CoroutineState {
-    // SAFETY: `go_on` makes ready the fibre that has the stand in its header, from any thread.
+    // SAFETY: `go_on` makes the fibre ready whose header contains this value, from any thread.
     unsafe { CoroutineState::new(go_on) }
 }
 
+/// Makes the fibre of `stand` ready.
+///
 /// # Safety
-/// `stand` is a fibre's, which has stopped and is the caller's to make ready.
+/// `stand` lies in a fibre's header. The fibre has stopped, and it is the caller's to make ready.
 unsafe fn go_on(stand: NonNull<CoroutineState>) {
-    // SAFETY: `running` has given it, which is in a header.
+    // SAFETY: `Seam::running` gave the pointer out, and it points into a header, whose provenance
+    // it has.
     let header = unsafe { stand.byte_sub(offset_of!(Header, stand)) }.cast::<Header>();
-    // SAFETY: the caller's duty.
+    // SAFETY: the fibre has stopped and is the caller's to make ready (the caller's duty).
     processor::ready(unsafe { Runnable::new(header) });
 }
 
-/// What waits of code that runs on fibres go to, while the thread is a processor.
+/// The waiting context of a processor's thread: it receives the waits of code that runs on fibres.
 pub(crate) struct Seam<'a>(pub(crate) &'a Processor);
 
-// SAFETY: the processor says who runs; a cancellation does not make ready who waits for a spot.
+// SAFETY: `running` gives the fibre that this processor runs, and no cancellation makes ready a
+// fibre that waits at a spot.
 unsafe impl Context for Seam<'_> {
     fn wait(&self, call: Call, token: &Token) -> Result<(), Cancelled> {
         match switch::running() {
             Some(running) => wait(running, call, token),
-            // Whoever calls blocks the thread.
+            // The caller blocks the thread then.
             None => Ok(()),
         }
     }
@@ -53,9 +57,10 @@ unsafe impl Context for Seam<'_> {
 
     #[inline]
     fn running(&self) -> Option<NonNull<CoroutineState>> {
-        // Relaxed: set by this thread.
+        // Relaxed: this thread set it.
         let running = NonNull::new(self.0.running.load(Ordering::Relaxed))?;
-        // SAFETY: it lives.
+        // SAFETY: the fibre that the processor runs lives; this only takes an address in its
+        // header.
         NonNull::new(unsafe { &raw mut (*running.as_ptr()).stand })
     }
 
@@ -75,9 +80,9 @@ unsafe impl Context for Seam<'_> {
     }
 }
 
-/// Runs `task` in a fibre that stays on this thread from the beginning.
+/// Runs `task` in a new fibre that stays on this thread from the beginning.
 fn spawn_here(processor: &Processor, task: Task) -> Result<(), Task> {
-    // Handed over when there is a stack: it comes back otherwise.
+    // The task is handed over once there is a stack: without one it goes back to the caller.
     let place = Rc::new(Cell::new(None));
     let handed = Rc::clone(&place);
     let body = move || {
@@ -87,7 +92,7 @@ fn spawn_here(processor: &Processor, task: Task) -> Result<(), Task> {
         }
     };
     let fibre = Builder::new(processor.shared()).at_home(processor);
-    // SAFETY: the processor of this thread.
+    // SAFETY: `processor` is the one that runs on this thread, by `Seam`.
     match unsafe { fibre.spawn_here(body) } {
         Ok(_detached) => {
             place.set(Some(task));
@@ -98,7 +103,7 @@ fn spawn_here(processor: &Processor, task: Task) -> Result<(), Task> {
 }
 
 /// Suspends the fibre that runs here until `token` is set, or until a cancellation if the call is
-/// cancellable. It leaves the fibre's ticket alone, which is its user's.
+/// cancellable. It does not use the fibre's ticket, which belongs to the user's parks.
 fn wait(running: Running, call: Call, token: &Token) -> Result<(), Cancelled> {
     let woken = Arc::new(Woken(AtomicPtr::default()));
     let remove = |_| woken.take();
@@ -108,9 +113,9 @@ fn wait(running: Running, call: Call, token: &Token) -> Result<(), Cancelled> {
         (call.name, call.at),
         &remove,
         |waiter| {
-            // Of its own: the fibre may go on as soon as the token has it.
+            // A reference of its own: the fibre may go on as soon as the token has it.
             let woken = Arc::clone(&woken);
-            // Relaxed: shown to who takes it by the token, or by the publication of this wait.
+            // Relaxed: the token, or the publication of this wait, shows it to whoever takes it.
             woken.0.store(waiter.into_word(), Ordering::Relaxed);
             let subscribed = token.subscribe(Waker::from(Arc::clone(&woken)));
             if subscribed { None } else { woken.take() }
@@ -119,14 +124,15 @@ fn wait(running: Running, call: Call, token: &Token) -> Result<(), Cancelled> {
     ended.map_err(|_| Cancelled::default())
 }
 
-/// Wakes one waiter, once.
+/// A waker that wakes its waiter once.
 struct Woken(AtomicPtr<u8>);
 
 impl Woken {
     fn take(&self) -> Option<Waiter> {
-        // Acquire: pairs with whatever has handed the waker over; one takes it.
+        // Acquire: pairs with whatever has handed the waker over; only one caller takes the waiter.
         let waiter = self.0.swap(ptr::null_mut(), Ordering::Acquire);
-        // SAFETY: of a waiter, which has just been taken.
+        // SAFETY: `wait` stored the word of a waiter, and the swap took it out, so nobody else has
+        // it.
         (!waiter.is_null()).then(|| unsafe { Waiter::from_word(waiter) })
     }
 }

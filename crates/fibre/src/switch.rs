@@ -1,8 +1,8 @@
-//! From a fibre to its processor's own stack and back.
+//! The switch from a fibre to its processor's own stack and back.
 //!
 //! A fibre that stops says what is to be done with it *afterwards*: a closure that the processor
-//! runs on its own stack once the fibre's registers are saved. So whoever finds the fibre in a
-//! queue, also on another processor at once, can resume it, and a waiter needs no ticket.
+//! runs on its own stack once the fibre's registers are saved. So a thread that finds the fibre in
+//! a queue can resume it at once, even on another processor, and a waiter needs no ticket.
 
 use crate::cluster::Shared;
 use crate::header::{FRAMES, Header};
@@ -19,13 +19,13 @@ use corosensei::{Coroutine, CoroutineResult};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
-/// A fibre that does not run, to be made ready by whoever has this: exactly once.
+/// The only right to a fibre that does not run. Its holder makes the fibre ready, exactly once.
 #[must_use = "a fibre that nobody makes ready never runs again"]
 pub(crate) struct Runnable(NonNull<Header>);
 
 impl Runnable {
     /// # Safety
-    /// The fibre does not run, lives, and lies in no queue.
+    /// The fibre lives, does not run, and lies in no queue, and no other `Runnable` of it exists.
     pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
         Self(header)
     }
@@ -36,80 +36,86 @@ impl Runnable {
 
     #[inline(always)]
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: it lives.
+        // SAFETY: a fibre lives as long as a `Runnable` of it exists (`new`'s duty).
         unsafe { self.0.as_ref() }
     }
 }
 
 pub(crate) type Suspended = Coroutine<(), Stop, (), Base>;
 
-/// Stops the fibre that runs here, and runs `after` on its processor's stack with it. Returns when
-/// the fibre has been made ready and its turn has come, perhaps on another thread: nothing that
-/// was learnt of the thread before holds then.
+/// Stops the fibre that runs here, and runs `after` with it on its processor's stack. Returns when
+/// the fibre has been made ready and its turn has come, perhaps on another thread: nothing that was
+/// learnt of the thread before holds then.
 ///
 /// # Safety
-/// A fibre runs here, and may be suspended; `after` does not unwind.
+/// `running` runs here and may be suspended; `after` does not unwind.
 #[inline(always)]
 pub(crate) unsafe fn suspend<F: FnOnce(&Processor, Runnable)>(running: Running, after: F) {
     let mut errand = Errand::new(|processor: *const (), stopped: NonNull<()>| {
-        // SAFETY: as `resume` passes it.
+        // SAFETY: `resume` passes the address of its `Processor`, which it borrows meanwhile.
         let processor = unsafe { &*processor.cast::<Processor>() };
-        // SAFETY: it has stopped.
+        // SAFETY: `resume` passes the header of the fibre that has just stopped, which lies in no
+        // queue yet.
         let fibre = unsafe { Runnable::new(stopped.cast()) };
         after(processor, fibre);
     });
-    // SAFETY: in this frame; it does not unwind, by the caller.
+    // SAFETY: the errand lies in this frame, which stays while the fibre is stopped, and `after`
+    // does not unwind (the caller's duty).
     let stop = unsafe { Stop::new(&mut errand) };
-    // SAFETY: it runs here, by the caller.
+    // SAFETY: the fibre runs here and may be suspended (the caller's duty).
     unsafe { running.stand.stop(stop) };
 }
 
-/// Runs `fibre` until it stops, and what it wants done then; false where it has ended.
+/// Runs `fibre` until it stops, and then runs what it wants done. `Err` gives a fibre back that has
+/// ended.
 ///
 /// # Safety
 /// Called by the thread of `processor`, on its own stack.
 #[inline(always)]
 pub(crate) unsafe fn resume(processor: &Processor, fibre: Runnable) -> Result<(), Runnable> {
     let header = fibre.into_raw();
-    // SAFETY: it lives.
+    // SAFETY: a fibre lives as long as a `Runnable` of it exists.
     let fibre = unsafe { header.as_ref() };
-    // SAFETY: it is ours, so nobody else uses its coroutine.
+    // SAFETY: the consumed `Runnable` was the only right to the fibre, so nobody else uses its
+    // coroutine.
     let suspended = unsafe { &mut *place_of(&fibre.suspended) };
     fibre.memory.write(FRAMES, 1);
     let switch = || suspended.resume(());
-    // SAFETY: it was ready, so it runs nowhere.
+    // SAFETY: the `Runnable` says that the fibre runs nowhere.
     let result = unsafe { fibre.stand.during(fibre.stack.extent(), switch) };
     fibre.memory.write(FRAMES, 1);
     match result {
         CoroutineResult::Yield(stop) => {
-            // SAFETY: what `suspend` and the seam expect; it has stopped.
+            // SAFETY: the errand gets what `suspend` and the seam expect, this processor and a
+            // fibre that has stopped.
             unsafe { stop.run(ptr::from_ref(processor).cast(), header.cast()) };
             Ok(())
         }
         CoroutineResult::Return(()) => {
-            // SAFETY: just now.
+            // SAFETY: the coroutine has returned just now, so the fibre has ended.
             unsafe { fibre.stand.ended() };
-            // SAFETY: it has ended.
+            // SAFETY: the fibre has ended, and no queue has it.
             Err(unsafe { Runnable::new(header) })
         }
     }
 }
 
-/// The part of a stack below the header, as a coroutine's.
+/// The part of a stack below the header, as corosensei's stack.
 ///
-/// The header lies where it begins, and knows the rest.
+/// The header lies right above it, and knows the whole stack.
 pub(crate) struct Base(StackPointer);
 
 impl Base {
     /// # Safety
-    /// There is a header at `header`, whose address is exposed, with its stack set at least; what
-    /// lies below, down to the stack's guard, is the coroutine's.
+    /// There is a header at `header`, whose address is exposed and whose stack at least is set.
+    /// Whatever lies below, down to the stack's guard, is the coroutine's.
     pub(crate) unsafe fn below(header: NonNull<Header>) -> Self {
         Self(header.addr())
     }
 }
 
-// SAFETY: by `below`; a header is aligned.
+// SAFETY: `below`'s caller gives the coroutine all from here down to the guard; a header's
+// alignment suffices for a stack.
 unsafe impl corosensei::stack::Stack for Base {
     fn base(&self) -> StackPointer {
         self.0
@@ -117,9 +123,9 @@ unsafe impl corosensei::stack::Stack for Base {
 
     fn limit(&self) -> StackPointer {
         let header = ptr::with_exposed_provenance::<Header>(self.0.get());
-        // SAFETY: by `below`; only an address.
+        // SAFETY: `below`'s caller has put a header there; this only takes an address in it.
         let stack = unsafe { &raw const (*header).stack };
-        // SAFETY: by `below`.
+        // SAFETY: `below`'s caller has set this field of the header.
         let stack = unsafe { stack.read() };
         StackPointer::new(stack.limit()).expect("no stack lies at 0")
     }
@@ -127,7 +133,7 @@ unsafe impl corosensei::stack::Stack for Base {
 
 /// The fibre that runs here.
 ///
-/// Whoever has one runs on that fibre, so it lives.
+/// Code that has one runs on that fibre, so the fibre lives.
 #[derive(Clone, Copy)]
 pub(crate) struct Running(NonNull<Header>);
 
@@ -136,9 +142,9 @@ impl Running {
         self.0
     }
 
-    /// Its cluster.
+    /// The fibre's cluster.
     pub(crate) fn shared(&self) -> &Shared {
-        // SAFETY: a cluster lives as long as its fibres.
+        // SAFETY: a cluster lives as long as its fibres, and this one runs.
         unsafe { &*self.cluster }
     }
 }
@@ -148,15 +154,15 @@ impl Deref for Running {
 
     #[inline(always)]
     fn deref(&self) -> &Header {
-        // SAFETY: as the type says.
+        // SAFETY: code that has a `Running` runs on that fibre, so its header lives.
         unsafe { self.0.as_ref() }
     }
 }
 
-/// The fibre that runs here, if it may be stopped now; `None` where a wait blocks the thread.
+/// The fibre that runs here, if it may be stopped now; `None` if a wait has to block the thread.
 ///
 /// # Panics
-/// Where nothing may wait, naming `call`.
+/// In a place where nothing may wait, with a message that names `call`.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn may_stop(call: &str) -> Option<Running> {
@@ -167,9 +173,10 @@ pub(crate) fn may_stop(call: &str) -> Option<Running> {
     running
 }
 
-/// The fibre that runs here, where nothing keeps it from being stopped.
+/// The fibre that runs here, if nothing keeps it from being stopped.
 ///
-/// Not inlined, as all that looks at thread-locals on fibres: see [`here`](processor::here).
+/// Not inlined, like everything that looks at thread-locals on fibres: see
+/// [`here`](processor::here).
 #[inline(never)]
 fn stoppable() -> Option<Running> {
     if NoSwitch::is_active() || wait::is_on_thread() || std::thread::panicking() {
@@ -185,7 +192,7 @@ fn refuse(call: &str) {
     NoSwitch::refuse(call);
 }
 
-/// The fibre that runs here; `None` on a thread.
+/// The fibre that runs here; `None` on a thread that is no processor, or between two fibres.
 #[inline(always)]
 pub(crate) fn running() -> Option<Running> {
     running_on(processor::here())
@@ -194,8 +201,9 @@ pub(crate) fn running() -> Option<Running> {
 /// The fibre that this thread's processor runs.
 #[inline(always)]
 fn running_on(here: *const Processor) -> Option<Running> {
-    // SAFETY: a processor that runs here lives.
+    // SAFETY: `here` is null or points to the processor that this thread runs, which lives
+    // meanwhile.
     let processor = unsafe { here.as_ref() }?;
-    // Relaxed: set by this thread.
+    // Relaxed: this thread set it.
     NonNull::new(processor.running.load(Ordering::Relaxed)).map(Running)
 }

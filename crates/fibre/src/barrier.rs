@@ -33,15 +33,15 @@ use std::time::Instant;
 pub struct Barrier {
     /// How many wait when one more is the last.
     others: usize,
-    arrivals: Spin<Come>,
+    arrivals: Spin<Arrivals>,
 }
 
-struct Come {
+struct Arrivals {
     count: usize,
     queue: WaitQueue<()>,
 }
 
-impl Come {
+impl Arrivals {
     /// All others, where the one who asks is the last.
     fn complete(&mut self, others: usize) -> Option<TakenAll<()>> {
         (self.count == others).then(|| {
@@ -56,7 +56,7 @@ impl Barrier {
     pub fn new(n: usize) -> Self {
         Self {
             others: n.saturating_sub(1),
-            arrivals: Spin::new(Come {
+            arrivals: Spin::new(Arrivals {
                 count: 0,
                 queue: WaitQueue::new(),
             }),
@@ -95,38 +95,43 @@ impl Barrier {
     #[track_caller]
     #[inline(always)]
     fn wait_within(&self, call: &'static str, limit: Limit) -> Result<bool, Interrupted> {
-        if let Some(others) = self.arrivals.with(|come| come.complete(self.others)) {
+        if let Some(others) = self
+            .arrivals
+            .with(|arrivals| arrivals.complete(self.others))
+        {
             others.wake();
             return Ok(true);
         }
         let node = Node::new(());
         let is_last = Cell::new(false);
         let remove = |_| {
-            self.arrivals.with(|come| {
+            self.arrivals.with(|arrivals| {
                 // SAFETY: in this queue or in none.
-                let waiter = unsafe { come.queue.remove(&node) };
-                come.count -= usize::from(waiter.is_some());
+                let waiter = unsafe { arrivals.queue.remove(&node) };
+                arrivals.count -= usize::from(waiter.is_some());
                 waiter
             })
         };
         block_within(limit, call, &remove, |waiter| {
-            self.come(&node, waiter, &is_last)
+            self.arrive(&node, waiter, &is_last)
         })?;
         Ok(is_last.get())
     }
 
     /// Joins those who have come; gives the waiter back where it is the last.
     #[inline(always)]
-    fn come(&self, node: &Node<()>, waiter: Waiter, is_last: &Cell<bool>) -> Option<Waiter> {
-        let (others, waiter) = self.arrivals.with(|come| match come.complete(self.others) {
-            Some(others) => (Some(others), Some(waiter)),
-            None => {
-                come.count += 1;
-                // SAFETY: new, and its frame waits.
-                unsafe { come.queue.push(node, waiter) };
-                (None, None)
-            }
-        });
+    fn arrive(&self, node: &Node<()>, waiter: Waiter, is_last: &Cell<bool>) -> Option<Waiter> {
+        let (others, waiter) =
+            self.arrivals
+                .with(|arrivals| match arrivals.complete(self.others) {
+                    Some(others) => (Some(others), Some(waiter)),
+                    None => {
+                        arrivals.count += 1;
+                        // SAFETY: new, and its frame waits.
+                        unsafe { arrivals.queue.push(node, waiter) };
+                        (None, None)
+                    }
+                });
         if let Some(others) = others {
             is_last.set(true);
             others.wake();

@@ -1,7 +1,7 @@
-//! A barrier: all wait for the last.
+//! A barrier: everybody waits for the last one to arrive.
 //!
-//! Who has come is who is in the queue; the last takes all out at once, so the queue is that of the
-//! next round before anybody goes on.
+//! Those that have arrived are those in the queue. The last one takes them all out at once, so the
+//! queue is that of the next round before anybody goes on.
 
 use crate::spin::Spin;
 use crate::wait::{Interrupted, Limit, block_within, unwind};
@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::time::Instant;
 
-/// Where so many fibres and threads wait for each other, again and again.
+/// A point at which a fixed number of fibres and threads wait for each other, again and again.
 ///
 /// ```
 /// use corelay_fibre::{Barrier, Cluster};
@@ -31,7 +31,7 @@ use std::time::Instant;
 /// # Ok::<(), corelay_fibre::StartError>(())
 /// ```
 pub struct Barrier {
-    /// How many wait when one more is the last.
+    /// Number of waiters after which the next one is the last.
     others: usize,
     arrivals: Spin<Arrivals>,
 }
@@ -42,7 +42,7 @@ struct Arrivals {
 }
 
 impl Arrivals {
-    /// All others, where the one who asks is the last.
+    /// Takes the waiters out if the caller is the last to arrive.
     fn complete(&mut self, others: usize) -> Option<TakenAll<()>> {
         (self.count == others).then(|| {
             self.count = 0;
@@ -52,7 +52,7 @@ impl Arrivals {
 }
 
 impl Barrier {
-    /// For `n`; 0 is as good as 1: nobody waits.
+    /// A barrier for `n` fibres and threads. 0 means the same as 1: nobody waits.
     pub fn new(n: usize) -> Self {
         Self {
             others: n.saturating_sub(1),
@@ -63,13 +63,13 @@ impl Barrier {
         }
     }
 
-    /// Waits until all have come. True for one of them: the last.
+    /// Waits until all have arrived. Returns true to one of them, the last.
     ///
-    /// A fibre that is cancelled while it waits unwinds, and has not come: the others wait for
-    /// another one in its place.
+    /// A fibre that is cancelled while it waits unwinds, and counts as not having arrived: the
+    /// others wait for another one in its place.
     ///
     /// # Panics
-    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn wait(&self) -> bool {
@@ -79,14 +79,14 @@ impl Barrier {
         }
     }
 
-    /// As [`wait`](Self::wait), until `deadline` at most.
+    /// Waits as [`wait`](Self::wait) does, until `deadline` at most.
     ///
     /// # Errors
-    /// The time has come, or the fibre has been cancelled, before all had come; the others wait for
-    /// another one in its place.
+    /// The deadline has passed, or the fibre has been cancelled, before all had arrived. The others
+    /// wait for another one in its place.
     ///
     /// # Panics
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
     #[track_caller]
     pub fn wait_until(&self, deadline: Instant) -> Result<bool, Interrupted> {
         self.wait_within("Barrier::wait_until", Limit::Until(deadline))
@@ -95,20 +95,17 @@ impl Barrier {
     #[track_caller]
     #[inline(always)]
     fn wait_within(&self, call: &'static str, limit: Limit) -> Result<bool, Interrupted> {
-        if let Some(others) = self
-            .arrivals
-            .with(|arrivals| arrivals.complete(self.others))
-        {
+        if let Some(others) = self.arrivals.with(|here| here.complete(self.others)) {
             others.wake();
             return Ok(true);
         }
         let node = Node::new(());
         let is_last = Cell::new(false);
         let remove = |_| {
-            self.arrivals.with(|arrivals| {
-                // SAFETY: in this queue or in none.
-                let waiter = unsafe { arrivals.queue.remove(&node) };
-                arrivals.count -= usize::from(waiter.is_some());
+            self.arrivals.with(|here| {
+                // SAFETY: this barrier alone enqueues the node.
+                let waiter = unsafe { here.queue.remove(&node) };
+                here.count -= usize::from(waiter.is_some());
                 waiter
             })
         };
@@ -118,20 +115,18 @@ impl Barrier {
         Ok(is_last.get())
     }
 
-    /// Joins those who have come; gives the waiter back where it is the last.
+    /// Arrives and enqueues the waiter. If it is the last, wakes the others and gives it back.
     #[inline(always)]
     fn arrive(&self, node: &Node<()>, waiter: Waiter, is_last: &Cell<bool>) -> Option<Waiter> {
-        let (others, waiter) =
-            self.arrivals
-                .with(|arrivals| match arrivals.complete(self.others) {
-                    Some(others) => (Some(others), Some(waiter)),
-                    None => {
-                        arrivals.count += 1;
-                        // SAFETY: new, and its frame waits.
-                        unsafe { arrivals.queue.push(node, waiter) };
-                        (None, None)
-                    }
-                });
+        let (others, waiter) = self.arrivals.with(|here| match here.complete(self.others) {
+            Some(others) => (Some(others), Some(waiter)),
+            None => {
+                here.count += 1;
+                // SAFETY: the node is new, and its frame waits until it has been taken out.
+                unsafe { here.queue.push(node, waiter) };
+                (None, None)
+            }
+        });
         if let Some(others) = others {
             is_last.set(true);
             others.wake();

@@ -1,9 +1,9 @@
-//! A condition: wait until somebody says that what a mutex keeps has changed.
+//! A condition: a wait until another fibre or thread says that a mutex's value has changed.
 //!
-//! Who waits is put into the queue before the mutex is left, both once the fibre has stopped: so
-//! whoever changes the value under the mutex and notifies then, finds it. It is in no queue any more
-//! when it waits for the mutex again, and that wait is not interrupted: a notification that it has
-//! got is not lost with it, and the guard always comes back.
+//! A waiter enters the queue before it leaves the mutex, and does both after the fibre has stopped.
+//! So a notifier that has changed the value under the mutex finds it. By the time it waits for the
+//! mutex again, it is in no queue any more, and that wait is not interrupted: a notification is not
+//! lost once a waiter has got it, and the guard always comes back.
 
 use crate::mutex::{Mutex, MutexGuard};
 use crate::spin::Spin;
@@ -13,11 +13,11 @@ use std::cell::Cell;
 use std::fmt;
 use std::time::Instant;
 
-/// To be waited for with the guard of a [`Mutex`], which is left meanwhile.
+/// A condition variable: a wait with the guard of a [`Mutex`], which is left meanwhile.
 ///
-/// First come, first notified. A wait ends by a notification only, never by itself; but the value may
-/// have changed again when it has got the mutex back, so look at it, or call
-/// [`wait_while`](Self::wait_while).
+/// Waiters are notified first come, first served. A wait ends by a notification only, never by
+/// itself. But the value may have changed again before the waiter gets the mutex back, so check the
+/// value, or call [`wait_while`](Self::wait_while).
 ///
 /// ```
 /// use corelay_fibre::{Cluster, Condition, Mutex};
@@ -42,7 +42,7 @@ pub struct Condition {
     queue: Spin<WaitQueue<()>>,
 }
 
-/// A mutex that is held until the wait has been published.
+/// A mutex that its waiter holds until the wait has been published.
 struct Lent<'a, T> {
     mutex: &'a Mutex<T>,
     has_left: Cell<bool>,
@@ -57,7 +57,7 @@ impl<T> Drop for Lent<'_, T> {
 }
 
 impl Condition {
-    /// Nobody waits for it.
+    /// A condition that nobody waits for.
     pub fn new() -> Self {
         Self {
             queue: Spin::new(WaitQueue::new()),
@@ -66,10 +66,10 @@ impl Condition {
 
     /// Leaves the mutex, waits for a notification, and takes the mutex again.
     ///
-    /// Where the fibre is cancelled it unwinds, and the mutex is left.
+    /// If the fibre is cancelled it unwinds, and the mutex is left.
     ///
     /// # Panics
-    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
@@ -84,7 +84,7 @@ impl Condition {
     /// Waits while `condition` is true of the value.
     ///
     /// # Panics
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
     #[track_caller]
     #[inline(always)]
     pub fn wait_while<'a, T>(
@@ -98,8 +98,9 @@ impl Condition {
         guard
     }
 
-    /// As [`wait`](Self::wait), until `deadline` at most, or until the fibre is cancelled: the second
-    /// result says so. The guard comes back in any case, however long the mutex is held by others.
+    /// Waits as [`wait`](Self::wait) does, until `deadline` at most or until the fibre is
+    /// cancelled; the second result says how the wait ended. The guard comes back in any case,
+    /// however long others hold the mutex.
     ///
     /// ```
     /// use corelay_fibre::{Condition, Interrupted, Mutex};
@@ -112,7 +113,7 @@ impl Condition {
     /// ```
     ///
     /// # Panics
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
     #[track_caller]
     pub fn wait_until<'a, T>(
         &self,
@@ -138,15 +139,15 @@ impl Condition {
         };
         let node = Node::new(());
         let queue = &self.queue;
-        // SAFETY: in this queue or in none.
+        // SAFETY: this condition alone enqueues the node.
         let remove = |_| queue.with(|queue| unsafe { queue.remove(&node) });
         let ended = block_within(limit, call, &remove, |waiter| {
             lent.has_left.set(true);
-            // Read before it is in the queue: then the waiter may go on, and its frame with it.
+            // Read before the node is in the queue: then the waiter may go on, and its frame end.
             let mutex = lent.mutex;
-            // SAFETY: new, and its frame waits.
+            // SAFETY: the node is new, and its frame waits until it has been taken out.
             queue.with(|queue| unsafe { queue.push(&node, waiter) });
-            // The mutex stays: who waits does not go on without it.
+            // The mutex lives on: the waiter does not go on before it has the mutex.
             mutex.exit();
             None
         });
@@ -164,14 +165,14 @@ impl Condition {
         }
     }
 
-    /// Ends the wait of who has waited longest, if somebody waits.
+    /// Ends the wait of the fibre or thread that has waited longest, if there is one.
     pub fn notify_one(&self) {
         if let Some(first) = self.queue.with(WaitQueue::pop) {
             first.wake();
         }
     }
 
-    /// Ends the waits of all who wait now.
+    /// Ends the waits of all that wait now.
     pub fn notify_all(&self) {
         self.queue.with(WaitQueue::take_all).wake();
     }

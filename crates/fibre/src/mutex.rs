@@ -1,13 +1,14 @@
-//! A mutex: entered in order of arrival, with some overtaking.
+//! A mutex for fibres and threads: entered in order of arrival, with some overtaking.
 //!
-//! One word: whether it is held, whether somebody waits, whether the first of these has been woken,
-//! and the lock of the queue.
+//! Its one word says whether it is held, whether anybody waits, and whether the first waiter has
+//! been woken; one more bit is the lock of the queue.
 //!
-//! **Who is next.** Leaving it where somebody waits lets the first go on but leaves the mutex free,
-//! so whoever runs can take it meanwhile: handing it over would leave it idle until the woken fibre's
-//! turn has come, and every other one would stop for that (a convoy). Who is woken and finds it held
-//! goes back to the front; after [`PATIENCE`] times the mutex is handed to it. So nobody is
-//! overtaken in more than so many of its turns. One at a time is woken.
+//! **Who is next.** Leaving a mutex that is waited for wakes the first waiter, but leaves the mutex
+//! free, so that whoever runs can take it meanwhile. Handing it over would leave it idle until the
+//! woken fibre's turn has come, and every other fibre would stop for that (a convoy). A woken
+//! waiter that finds the mutex held goes back to the front of the queue. After [`PATIENCE`] such
+//! losses the mutex is handed to it, so nobody is overtaken in more than that many of its turns.
+//! One waiter at a time is woken.
 
 use crate::spin::{LOCKED, LockWord};
 use crate::wait::{Interrupted, Limit, block_within, unwind};
@@ -23,27 +24,28 @@ use std::time::Instant;
 
 const HELD: u64 = 2 * LOCKED;
 const WAITED_FOR: u64 = 2 * HELD;
-/// The first of the queue has been woken, and has not looked yet.
+/// The first waiter has been woken, and has not looked yet.
 const WOKEN: u64 = 2 * WAITED_FOR;
 
-/// How often a waiter is woken and finds the mutex taken before it is handed over.
+/// Number of times that a waiter may be woken and find the mutex taken, before the mutex is handed
+/// to it.
 const PATIENCE: u32 = 2;
 
-/// What a waiter is told, and says.
+/// The fields that a waiter shares with the one that wakes it.
 struct Turn {
-    /// The mutex has been handed over.
+    /// Whether the mutex has been handed over to this waiter.
     is_granted: Cell<bool>,
     losses: Cell<u32>,
 }
 
 /// A value that one fibre or thread at a time may use.
 ///
-/// A guard may be held over any wait: of fibres, others run meanwhile. As with
-/// [`corelay-locks`](https://docs.rs/corelay-locks) a panic does *not* poison it: the guard is
-/// dropped on the way, and the next one sees the value as the panic left it.
+/// A guard may be held over any wait: other fibres run meanwhile. As with
+/// [`corelay-locks`](https://docs.rs/corelay-locks), a panic does *not* poison the mutex: the guard
+/// is dropped on the way, and the next holder sees the value as the panic left it.
 ///
-/// First come, first served, but one that runs may overtake those who have been woken and have not
-/// run yet, each of them twice at most.
+/// The mutex is granted first come, first served; but a fibre that runs may overtake those that
+/// have been woken and have not run yet, each of them twice at most.
 ///
 /// ```
 /// use corelay_fibre::{Cluster, Mutex, yield_now};
@@ -75,13 +77,13 @@ pub struct Mutex<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one at a time has the value, by HELD; the queue is used under its lock.
+// SAFETY: HELD gives the value to one thread at a time, and LOCKED does so with the queue.
 unsafe impl<T: Send> Sync for Mutex<T> {}
-// SAFETY: as a cell's.
+// SAFETY: it owns a `Send` value, and a queue that is empty whenever the mutex can be moved.
 unsafe impl<T: Send> Send for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// A free one.
+    /// A mutex that nobody holds.
     pub fn new(value: T) -> Self {
         Self {
             word: LockWord::new(0),
@@ -90,15 +92,16 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The value: nobody holds the mutex.
+    /// Takes the value out: nobody can hold the mutex now.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 
-    /// Waits until nobody else holds it.
+    /// Waits until nobody else holds the mutex, and takes it.
     ///
     /// # Panics
-    /// Where it is held and nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// If it is held, in a place where nothing may wait: see
+    /// [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -110,7 +113,7 @@ impl<T> Mutex<T> {
         MutexGuard::new(self)
     }
 
-    /// Takes it where nobody else holds it.
+    /// Takes the mutex if nobody holds it.
     ///
     /// ```
     /// let mutex = corelay_fibre::Mutex::new(1);
@@ -124,7 +127,7 @@ impl<T> Mutex<T> {
         self.try_enter().then(|| MutexGuard::new(self))
     }
 
-    /// As [`lock`](Self::lock), until `deadline` at most.
+    /// Takes the mutex as [`lock`](Self::lock) does, and waits until `deadline` at most.
     ///
     /// ```
     /// use corelay_fibre::{Interrupted, Mutex};
@@ -138,10 +141,10 @@ impl<T> Mutex<T> {
     /// ```
     ///
     /// # Errors
-    /// The time has come, or the fibre has been cancelled.
+    /// The deadline has passed, or the fibre has been cancelled.
     ///
     /// # Panics
-    /// As [`lock`](Self::lock).
+    /// As for [`lock`](Self::lock).
     #[track_caller]
     pub fn lock_until(&self, deadline: Instant) -> Result<MutexGuard<'_, T>, Interrupted> {
         if !self.try_enter() {
@@ -150,7 +153,7 @@ impl<T> Mutex<T> {
         Ok(MutexGuard::new(self))
     }
 
-    /// As [`lock`](Self::lock), also where the fibre has been cancelled.
+    /// Takes the mutex as [`lock`](Self::lock) does, even if the fibre has been cancelled.
     #[track_caller]
     pub(crate) fn lock_surely(&self, call: &'static str) -> MutexGuard<'_, T> {
         if !self.try_enter() {
@@ -165,7 +168,7 @@ impl<T> Mutex<T> {
         self.try_change(|word| word | HELD)
     }
 
-    /// False where it is held.
+    /// Changes the word, unless the mutex is held. Returns false if it is.
     #[inline]
     fn try_change(&self, change: impl Fn(u64) -> u64) -> bool {
         let mut backoff = Backoff::new();
@@ -174,7 +177,7 @@ impl<T> Mutex<T> {
         while word & HELD == 0 {
             if word & LOCKED != 0 {
                 backoff.wait();
-                // Relaxed: as above.
+                // Relaxed: checked by the exchange.
                 word = self.word.word().load(Ordering::Relaxed);
                 continue;
             }
@@ -192,7 +195,7 @@ impl<T> Mutex<T> {
         false
     }
 
-    /// Waits for it.
+    /// Waits for the mutex, and takes it.
     #[track_caller]
     #[inline(always)]
     fn enter(&self, call: &'static str, limit: Limit) -> Result<(), Interrupted> {
@@ -201,7 +204,7 @@ impl<T> Mutex<T> {
             losses: Cell::new(0),
         });
         let has_entered = std::cell::Cell::new(false);
-        // WOKEN is ours to clear.
+        // Whether this waiter was woken, and so has to clear WOKEN.
         let is_woken = std::cell::Cell::new(false);
         let remove = |_| self.withdraw(&node);
         loop {
@@ -225,8 +228,8 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Puts a waiter behind the others, or before them where it was its turn; gives it back where the
-    /// mutex is free, which is taken.
+    /// Enqueues a waiter: at the front if it was woken and has lost, else at the end. If the mutex
+    /// is free, takes it for the waiter, which is given back.
     #[inline(always)]
     fn enqueue(
         &self,
@@ -244,13 +247,15 @@ impl<T> Mutex<T> {
             return Some(waiter);
         }
         self.queue.with_mut(|queue| {
-            // SAFETY: locked.
+            // SAFETY: the word is locked, so this thread alone uses the queue.
             let queue = unsafe { &mut *queue };
             if was_woken {
-                // SAFETY: it has been taken out, and its frame waits.
+                // SAFETY: whoever woke the waiter has taken its node out, and its frame waits
+                // again.
                 unsafe { queue.push_first(node, waiter) };
             } else {
-                // SAFETY: as above, or it is new.
+                // SAFETY: the node is new or has been taken out, and its frame waits until it is
+                // taken out.
                 unsafe { queue.push(node, waiter) };
             }
         });
@@ -258,13 +263,13 @@ impl<T> Mutex<T> {
         None
     }
 
-    /// Takes a waiter out, if it is still there.
+    /// Takes a waiter out, if it is still in the queue.
     fn withdraw(&self, node: &Node<Turn>) -> Option<Waiter> {
         let word = self.word.lock();
         let (waiter, is_empty) = self.queue.with_mut(|queue| {
-            // SAFETY: locked.
+            // SAFETY: the word is locked, so this thread alone uses the queue.
             let queue = unsafe { &mut *queue };
-            // SAFETY: in this queue or in none.
+            // SAFETY: this mutex alone enqueues the node.
             (unsafe { queue.remove(node) }, queue.is_empty())
         });
         let rest = if is_empty { word & !WAITED_FOR } else { word };
@@ -272,7 +277,7 @@ impl<T> Mutex<T> {
         waiter
     }
 
-    /// One that has been woken does not want it any more: the next one is.
+    /// Wakes the next waiter in place of one that was woken and then interrupted.
     #[cold]
     fn pass_on(&self) {
         let word = self.word.lock() & !WOKEN;
@@ -283,7 +288,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Leaves it.
+    /// Leaves the mutex.
     #[inline]
     pub(crate) fn exit(&self) {
         // Release: pairs with the Acquire of `try_change`; publishes the value.
@@ -303,15 +308,15 @@ impl<T> Mutex<T> {
         self.wake_first(word);
     }
 
-    /// Leaves the mutex, or leaves it free, and the lock of the queue, whose word this is: for the
-    /// first, if there is one.
+    /// Leaves the mutex, if it is held, and unlocks the queue, whose word this is. Wakes the first
+    /// waiter, if there is one.
     fn wake_first(&self, word: u64) {
         if word & (WAITED_FOR | WOKEN) != WAITED_FOR {
             self.word.unlock(word & !HELD);
             return;
         }
         let (first, is_empty) = self.queue.with_mut(|queue| {
-            // SAFETY: locked.
+            // SAFETY: the word is locked, so this thread alone uses the queue.
             let queue = unsafe { &mut *queue };
             (queue.pop(), queue.is_empty())
         });
@@ -342,7 +347,7 @@ impl<T: fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-/// The value of a [`Mutex`], which is left when this is dropped.
+/// The right to use a [`Mutex`]'s value. Dropping it leaves the mutex.
 #[must_use = "the mutex is left when the guard is dropped"]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
@@ -358,12 +363,12 @@ impl<'a, T> MutexGuard<'a, T> {
         }
     }
 
-    /// The mutex, still held.
+    /// Turns the guard into its mutex, which stays held.
     pub(crate) fn into_mutex(self) -> &'a Mutex<T> {
         std::mem::ManuallyDrop::new(self).mutex
     }
 
-    /// The guard of a mutex that is held.
+    /// Makes the guard of a mutex that the caller holds.
     pub(crate) fn of_held(mutex: &'a Mutex<T>) -> Self {
         Self::new(mutex)
     }
@@ -374,7 +379,8 @@ impl<T> Deref for MutexGuard<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: held.
+        // SAFETY: a guard exists only while its holder has the mutex, so nobody else uses the
+        // value.
         self.mutex.value.with(|value| unsafe { &*value })
     }
 }
@@ -382,7 +388,8 @@ impl<T> Deref for MutexGuard<'_, T> {
 impl<T> DerefMut for MutexGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: held.
+        // SAFETY: a guard exists only while its holder has the mutex, and `&mut self` excludes its
+        // other borrows.
         self.mutex.value.with_mut(|value| unsafe { &mut *value })
     }
 }

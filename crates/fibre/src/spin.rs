@@ -1,6 +1,6 @@
-//! A lock for some instructions: what the waiters of one thing are listed under.
+//! A spin lock held for a few instructions, around a list of waiters.
 //!
-//! Nothing that waits, unwinds or calls what a user wrote runs under it.
+//! Nothing that waits, unwinds or calls a user's code runs under it.
 
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
@@ -10,9 +10,9 @@ use corelay_sync::facade::hint;
 /// The bit of a [`LockWord`] that is the lock.
 pub(crate) const LOCKED: u64 = 1;
 
-/// A word with a lock in it: who holds that has the other bits to itself.
+/// A word with a lock in one bit. The holder of the lock has the other bits to itself.
 ///
-/// Unlocking is the last touch of the word, so what it says may let somebody else free it.
+/// Unlocking is the last access to the word, so its new value may let another thread free the word.
 pub(crate) struct LockWord(AtomicU64);
 
 impl LockWord {
@@ -20,13 +20,13 @@ impl LockWord {
         Self(AtomicU64::new(word))
     }
 
-    /// For steps that need no lock, where it is free.
+    /// The word, for steps that need no lock if it is free.
     #[inline(always)]
     pub(crate) fn word(&self) -> &AtomicU64 {
         &self.0
     }
 
-    /// Locks it; the word without the lock.
+    /// Locks the word, and returns its other bits.
     #[inline]
     pub(crate) fn lock(&self) -> u64 {
         let mut backoff = Backoff::new();
@@ -34,7 +34,8 @@ impl LockWord {
         loop {
             // Relaxed: checked by the exchange.
             let word = self.0.load(Ordering::Relaxed);
-            // Acquire: pairs with the Release of `unlock`: what was done under the lock before.
+            // Acquire: pairs with the Release of `unlock`; shows what was done under the lock
+            // before.
             if word & LOCKED == 0
                 && self
                     .0
@@ -54,7 +55,7 @@ impl LockWord {
         }
     }
 
-    /// Unlocks it, and says what the word is then.
+    /// Unlocks the word, and sets its other bits.
     #[inline]
     pub(crate) fn unlock(&self, word: u64) {
         // Release: pairs with the Acquire of `lock`. Nobody else changes a locked word.
@@ -62,15 +63,16 @@ impl LockWord {
     }
 }
 
-/// A value under such a lock.
+/// A value under a spin lock.
 pub(crate) struct Spin<S> {
     word: LockWord,
     value: UnsafeCell<S>,
 }
 
-// SAFETY: one at a time has the value.
+// SAFETY: the lock gives the value to one thread at a time, which may be any, so `S: Send`
+// suffices.
 unsafe impl<S: Send> Sync for Spin<S> {}
-// SAFETY: as a cell's.
+// SAFETY: it owns the value.
 unsafe impl<S: Send> Send for Spin<S> {}
 
 impl<S> Spin<S> {
@@ -81,11 +83,11 @@ impl<S> Spin<S> {
         }
     }
 
-    /// Runs `f` with the value. Some instructions, and no panic.
+    /// Runs `f` with the value, under the lock. `f` takes a few instructions and does not panic.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut S) -> R) -> R {
         self.word.lock();
-        // SAFETY: locked.
+        // SAFETY: the lock is held until the next line, so nobody else has the value.
         let result = self.value.with_mut(|value| f(unsafe { &mut *value }));
         self.word.unlock(0);
         result

@@ -1,23 +1,24 @@
-//! Why a value was not sent, or not received.
+//! The errors of sending and receiving.
 
 use crate::wait::Interrupted;
 use std::fmt;
 
-/// The value was not sent, and comes back: the channel is closed, or it is full and the fibre unwinds.
+/// The error of [`Sender::send`](super::Sender::send), which gives the value back: the channel is
+/// closed, or it is full and the fibre unwinds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
-/// Why [`Sender::try_send`](super::Sender::try_send) has not sent the value, which comes back.
+/// The error of [`Sender::try_send`](super::Sender::try_send), which gives the value back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrySendError<T> {
-    /// There is no room now, and nobody waits for a value.
+    /// There is no room now, and no receiver waits for a value.
     Full(T),
     /// The channel is closed.
     Closed(T),
 }
 
-/// Why [`Sender::send_until`](super::Sender::send_until) has not sent the value, which comes back.
+/// The error of [`Sender::send_until`](super::Sender::send_until), which gives the value back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendUntilError<T> {
@@ -27,40 +28,40 @@ pub enum SendUntilError<T> {
     Closed(T),
 }
 
-/// There is no value: the channel is closed, and all that was in it has been received; or it is empty
-/// and the fibre unwinds.
+/// The error of [`Receiver::recv`](super::Receiver::recv): the channel is closed, and all its
+/// values have been received; or it is empty and the fibre unwinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
-/// Why [`Receiver::try_recv`](super::Receiver::try_recv) has no value.
+/// The error of [`Receiver::try_recv`](super::Receiver::try_recv).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryRecvError {
-    /// There is none now.
+    /// There is no value now.
     Empty,
-    /// There will be none.
+    /// There will be no value: the channel is closed and empty.
     Closed,
 }
 
-/// Why [`Receiver::recv_until`](super::Receiver::recv_until) has no value.
+/// The error of [`Receiver::recv_until`](super::Receiver::recv_until).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecvUntilError {
-    /// The wait for one has ended early.
+    /// The wait for a value has ended early.
     Interrupted(Interrupted),
-    /// There will be none.
+    /// There will be no value: the channel is closed and empty.
     Closed,
 }
 
 impl<T> SendError<T> {
-    /// The value.
+    /// Takes the value that was not sent.
     pub fn into_inner(self) -> T {
         self.0
     }
 }
 
 impl<T> TrySendError<T> {
-    /// The value.
+    /// Takes the value that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             Self::Full(value) | Self::Closed(value) => value,
@@ -69,7 +70,7 @@ impl<T> TrySendError<T> {
 }
 
 impl<T> SendUntilError<T> {
-    /// The value.
+    /// Takes the value that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             Self::Interrupted(value, _) | Self::Closed(value) => value,

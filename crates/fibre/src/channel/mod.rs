@@ -1,5 +1,5 @@
-//! A channel: values from any number of senders to any number of receivers, through a buffer that has
-//! room for so many.
+//! A channel: values from any number of senders to any number of receivers, through a buffer of
+//! fixed capacity.
 
 mod errors;
 mod state;
@@ -14,13 +14,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A channel with room for `capacity` values, all of it allocated now. With 0 there is none: a sender
-/// waits until a receiver takes the value.
+/// Makes a channel with room for `capacity` values, all of it allocated now. With capacity 0 there
+/// is no buffer: a sender waits until a receiver takes the value.
 ///
-/// Each value is received once, in the order in which it was sent; senders and receivers that wait
+/// Each value is received once, in the order in which it was sent. Waiting senders and receivers
 /// are served in order of arrival. The channel closes when the last handle of one side is dropped,
-/// or by `close`: then nothing is sent any more, senders that wait get their values back, and
-/// receivers get what is left. What nobody can receive any more is dropped with the last receiver.
+/// or by `close`. Then nothing is sent any more, waiting senders get their values back, and
+/// receivers get the values that are left. Values that nobody can receive any more are dropped with
+/// the last receiver.
 ///
 /// ```
 /// use corelay_fibre::{Cluster, channel};
@@ -42,7 +43,7 @@ use std::time::Instant;
 /// ```
 ///
 /// # Panics
-/// Where so much memory cannot be addressed; where it cannot be had, the process aborts.
+/// If so much memory cannot be addressed. If the memory is not available, the process aborts.
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Spin::new(State::new(capacity)));
     let receiver = Receiver {
@@ -53,7 +54,7 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 
 type Shared<T> = Spin<State<T>>;
 
-/// Who has been served goes on; outside the lock.
+/// Wakes the waiter that has been served. Called outside the lock.
 #[inline(always)]
 fn serve<T>(result: Option<(Waiter, Served<T>)>) -> Option<Waiter> {
     let (waiter, served) = result?;
@@ -69,9 +70,9 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Sends a value, where there is no room as soon as there is some.
+    /// Sends a value, and waits for room if there is none.
     ///
-    /// Where the fibre is cancelled while it waits it unwinds, and the value is dropped.
+    /// If the fibre is cancelled while it waits, it unwinds and the value is dropped.
     ///
     /// ```
     /// # use corelay_fibre::{channel, SendError};
@@ -82,11 +83,11 @@ impl<T> Sender<T> {
     /// ```
     ///
     /// # Errors
-    /// The channel is closed; or it is full, and this is a destructor of a fibre that unwinds, which
-    /// does not wait. The value.
+    /// Gives the value back if the channel is closed; or if it is full and the call comes from a
+    /// destructor while the fibre unwinds, where it does not wait.
     ///
     /// # Panics
-    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
@@ -103,7 +104,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a value where that needs no wait.
+    /// Sends a value if that needs no wait.
     ///
     /// ```
     /// # use corelay_fibre::{channel, TrySendError};
@@ -113,7 +114,7 @@ impl<T> Sender<T> {
     /// ```
     ///
     /// # Errors
-    /// There is no room, or the channel is closed; the value.
+    /// Gives the value back if there is no room, or if the channel is closed.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         match self.shared.with(|state| state.put(value)) {
             Put::Done(served) => {
@@ -127,13 +128,14 @@ impl<T> Sender<T> {
         }
     }
 
-    /// As [`send`](Self::send), until `deadline` at most.
+    /// Sends a value as [`send`](Self::send) does, and waits until `deadline` at most.
     ///
     /// # Errors
-    /// The channel is closed, or the time has come, or the fibre has been cancelled; the value.
+    /// Gives the value back if the channel is closed, the deadline has passed, or the fibre has
+    /// been cancelled.
     ///
     /// # Panics
-    /// As [`send`](Self::send).
+    /// As for [`send`](Self::send).
     #[track_caller]
     pub fn send_until(&self, value: T, deadline: Instant) -> Result<(), SendUntilError<T>> {
         self.send_within("Sender::send_until", Limit::Until(deadline), value)
@@ -154,10 +156,11 @@ impl<T> Sender<T> {
         };
         let node = Node::new(MessageSlot::new(Some(value)));
         let shared = &*self.shared;
-        // SAFETY: it waits here, or nowhere.
+        // SAFETY: this wait alone enqueues the node, and among the senders only.
         let remove = |_| shared.with(|state| unsafe { state.remove_sender(&node) });
         let ended = block_within(limit, call, &remove, |waiter| {
-            // SAFETY: the sender waits, with its value.
+            // SAFETY: the frame waits here until the node has been taken out, and the node holds
+            // the value.
             serve(shared.with(|state| unsafe { state.put_or_wait(&node, waiter) }))
         });
         match (node.payload.into_inner(), ended) {
@@ -167,12 +170,12 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Closes the channel, whoever else has a handle.
+    /// Closes the channel, even if others have handles.
     pub fn close(&self) {
         self.shared.with(State::close).wake();
     }
 
-    /// True where the channel is closed: no value will be sent.
+    /// Whether the channel is closed: then no value will be sent.
     pub fn is_closed(&self) -> bool {
         self.shared.with(|state| state.is_closed())
     }
@@ -184,7 +187,7 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next value, where there is none as soon as one is sent.
+    /// Receives the next value, and waits for one if there is none.
     ///
     /// ```
     /// # use corelay_fibre::{Closed, channel};
@@ -196,11 +199,11 @@ impl<T> Receiver<T> {
     /// ```
     ///
     /// # Errors
-    /// The channel is closed, and all that was in it has been received; or it is empty, and this is a
-    /// destructor of a fibre that unwinds, which does not wait.
+    /// The channel is closed, and all its values have been received; or it is empty and the call
+    /// comes from a destructor while the fibre unwinds, where it does not wait.
     ///
     /// # Panics
-    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn recv(&self) -> Result<T, Closed> {
@@ -213,10 +216,10 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// The next value, if there is one.
+    /// Receives the next value, if there is one.
     ///
     /// # Errors
-    /// There is none, or there will be none.
+    /// The channel is empty, or it is closed and empty.
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         match self.shared.with(State::get) {
             Get::Value(value, served) => {
@@ -230,13 +233,14 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// As [`recv`](Self::recv), until `deadline` at most.
+    /// Receives the next value as [`recv`](Self::recv) does, and waits until `deadline` at most.
     ///
     /// # Errors
-    /// There will be none, or the time has come, or the fibre has been cancelled; none was taken.
+    /// The channel is closed and empty, the deadline has passed, or the fibre has been cancelled;
+    /// no value was taken.
     ///
     /// # Panics
-    /// As [`recv`](Self::recv).
+    /// As for [`recv`](Self::recv).
     #[track_caller]
     pub fn recv_until(&self, deadline: Instant) -> Result<T, RecvUntilError> {
         self.recv_within("Receiver::recv_until", Limit::Until(deadline))
@@ -252,10 +256,10 @@ impl<T> Receiver<T> {
         }
         let node = Node::new(MessageSlot::new(None));
         let shared = &*self.shared;
-        // SAFETY: it waits here, or nowhere.
+        // SAFETY: this wait alone enqueues the node, and among the receivers only.
         let remove = |_| shared.with(|state| unsafe { state.remove_receiver(&node) });
         let ended = block_within(limit, call, &remove, |waiter| {
-            // SAFETY: the receiver waits.
+            // SAFETY: the frame waits here until the node has been taken out.
             serve(shared.with(|state| unsafe { state.get_or_wait(&node, waiter) }))
         });
         match (node.payload.into_inner(), ended) {
@@ -265,33 +269,33 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Value by value, until the channel is closed and empty.
+    /// An iterator that receives values until the channel is closed and empty.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter(self)
     }
 
-    /// Closes the channel, whoever else has a handle. What is in it can still be received.
+    /// Closes the channel, even if others have handles. Its values can still be received.
     pub fn close(&self) {
         self.shared.with(State::close).wake();
     }
 
-    /// True where the channel is closed: what is in it is all there will be.
+    /// Whether the channel is closed: then no values come beyond those in it.
     pub fn is_closed(&self) -> bool {
         self.shared.with(|state| state.is_closed())
     }
 
-    /// How many values lie in it now.
+    /// Number of values in the channel now.
     pub fn len(&self) -> usize {
         self.shared.with(|state| state.len())
     }
 
-    /// True where none does.
+    /// Whether no value is in the channel now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The values of a [`Receiver`], each received when its turn comes.
+/// The iterator over a [`Receiver`]'s values, which waits for each.
 #[derive(Debug)]
 pub struct Iter<'a, T>(&'a Receiver<T>);
 

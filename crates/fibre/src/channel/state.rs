@@ -1,23 +1,25 @@
-//! What is in a channel, and who waits for it: under its lock.
+//! The state of a channel, under its lock: its values and its waiters.
 //!
 //! | buffer | senders wait | receivers wait |
 //! |---|---|---|
-//! | empty | only where there is no room at all | perhaps |
+//! | empty | only if the capacity is 0 | perhaps |
 //! | some | no | no |
 //! | full | perhaps | no |
 //! | closed | no | no |
 //!
-//! A value goes from a sender that waits into the buffer as soon as there is room, or from a sender
-//! into the frame of a receiver that waits: in order of arrival, and nobody overtakes. Where a value
-//! is says what has become of it: one in its sender's frame has not been sent.
+//! As soon as there is room, the value of a waiting sender goes into the buffer. If a receiver
+//! waits, a value goes from its sender into the receiver's frame. Both happen in order of arrival,
+//! and nobody overtakes. The place of a value says what has become of it: a value in its sender's
+//! frame has not been sent.
 
 use crate::wait_queue::{Node, Taken, TakenAll, WaitQueue};
 use crate::waiter::Waiter;
 use corelay_sync::facade::cell::UnsafeCell;
 use std::collections::VecDeque;
 
-/// In the frame of who waits: what a sender has, or what a receiver has got. Used under the lock, by
-/// who has taken the node out, and by its owner when that goes on.
+/// The place for a value in a waiter's frame: the value that a sender offers, or that a receiver
+/// gets. It is used under the lock, by the thread that has taken the node out, and by the waiter
+/// when it goes on.
 pub(super) struct MessageSlot<T>(UnsafeCell<Option<T>>);
 
 impl<T> MessageSlot<T> {
@@ -30,9 +32,9 @@ impl<T> MessageSlot<T> {
     }
 
     /// # Safety
-    /// As the type says.
+    /// The caller holds the lock and has taken the node out, or nobody else knows the node yet.
     unsafe fn replace(&self, value: Option<T>) -> Option<T> {
-        // SAFETY: the caller's duty.
+        // SAFETY: nobody else uses the slot now (the caller's duty).
         (self.0).with_mut(|slot| std::mem::replace(unsafe { &mut *slot }, value))
     }
 }
@@ -40,16 +42,16 @@ impl<T> MessageSlot<T> {
 pub(super) struct State<T> {
     buffer: VecDeque<T>,
     capacity: usize,
-    /// Those who wait.
+    /// The waiters of each side.
     senders: WaitQueue<MessageSlot<T>>,
     receivers: WaitQueue<MessageSlot<T>>,
     is_closed: bool,
-    /// Handles.
+    /// The number of handles of each side.
     pub(super) sender_handles: usize,
     pub(super) receiver_handles: usize,
 }
 
-/// One that has been served, to be woken outside the lock.
+/// A waiter that has been served, to be woken outside the lock.
 pub(super) type Served<T> = Option<Taken<MessageSlot<T>>>;
 
 pub(super) enum Put<T> {
@@ -64,7 +66,7 @@ pub(super) enum Get<T> {
     Closed,
 }
 
-/// All that waited when the channel was closed.
+/// All waiters at the time when the channel was closed.
 pub(super) struct Rest<T> {
     senders: TakenAll<MessageSlot<T>>,
     receivers: TakenAll<MessageSlot<T>>,
@@ -78,7 +80,7 @@ impl<T> Rest<T> {
 }
 
 impl<T> State<T> {
-    /// With one handle at each side.
+    /// An empty channel, with one handle on each side.
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             buffer: VecDeque::with_capacity(capacity),
@@ -96,7 +98,7 @@ impl<T> State<T> {
             return Put::Closed(value);
         }
         if let Some(receiver) = self.receivers.pop() {
-            // SAFETY: taken out by us.
+            // SAFETY: the lock is held, and `pop` has just taken the node out.
             unsafe { receiver.payload().replace(Some(value)) };
             return Put::Done(Some(receiver));
         }
@@ -110,55 +112,55 @@ impl<T> State<T> {
     pub(super) fn get(&mut self) -> Get<T> {
         let first = self.buffer.pop_front();
         let sender = self.senders.pop();
-        // SAFETY: taken out by us.
+        // SAFETY: the lock is held, and `pop` has just taken the node out.
         let next = (sender.as_ref()).and_then(|sender| unsafe { sender.payload().replace(None) });
         match (first, next) {
             (Some(first), next) => {
-                // There is room now.
+                // The first value left room for the sender's.
                 self.buffer.extend(next);
                 Get::Value(first, sender)
             }
-            // Without a buffer, from frame to frame.
+            // Without a buffer a value goes from frame to frame.
             (None, Some(next)) => Get::Value(next, sender),
             (None, None) if self.is_closed => Get::Closed,
             (None, None) => Get::Empty,
         }
     }
 
-    /// Sends what the sender has, or lets it wait: `None`. It is given back where it does not wait,
-    /// with a receiver that has been served.
+    /// Sends the value of a sender, or enqueues the sender and returns `None`. A sender that need
+    /// not wait is given back, with the receiver that has been served, if any.
     ///
     /// # Safety
-    /// The sender's frame waits, and has a value.
+    /// The node is new, holds a value, and its frame waits until the node has been taken out.
     pub(super) unsafe fn put_or_wait(
         &mut self,
         node: &Node<MessageSlot<T>>,
         waiter: Waiter,
     ) -> Option<(Waiter, Served<T>)> {
-        // SAFETY: nobody else knows the node.
+        // SAFETY: the node is new (the caller's duty), so nobody else knows it.
         let value = unsafe { node.payload.replace(None) }.expect("a sender has a value");
         match self.put(value) {
             Put::Done(receiver) => Some((waiter, receiver)),
             Put::Closed(value) => {
-                // SAFETY: as above.
+                // SAFETY: the node is in no queue yet, so nobody else knows it.
                 unsafe { node.payload.replace(Some(value)) };
                 Some((waiter, None))
             }
             Put::Full(value) => {
-                // SAFETY: as above.
+                // SAFETY: the node is in no queue yet, so nobody else knows it.
                 unsafe { node.payload.replace(Some(value)) };
-                // SAFETY: new; the caller's duty.
+                // SAFETY: the node is new, and its frame waits (the caller's duties).
                 unsafe { self.senders.push(node, waiter) };
                 None
             }
         }
     }
 
-    /// Gives the receiver a value, or lets it wait: `None`. It is given back where it does not wait,
-    /// with a sender that has been served.
+    /// Gives a receiver a value, or enqueues the receiver and returns `None`. A receiver that need
+    /// not wait is given back, with the sender that has been served, if any.
     ///
     /// # Safety
-    /// The receiver's frame waits.
+    /// The node is new, and its frame waits until the node has been taken out.
     pub(super) unsafe fn get_or_wait(
         &mut self,
         node: &Node<MessageSlot<T>>,
@@ -166,38 +168,38 @@ impl<T> State<T> {
     ) -> Option<(Waiter, Served<T>)> {
         match self.get() {
             Get::Value(value, sender) => {
-                // SAFETY: nobody else knows the node.
+                // SAFETY: the node is new (the caller's duty), so nobody else knows it.
                 unsafe { node.payload.replace(Some(value)) };
                 Some((waiter, sender))
             }
             Get::Closed => Some((waiter, None)),
             Get::Empty => {
-                // SAFETY: new; the caller's duty.
+                // SAFETY: the node is new, and its frame waits (the caller's duties).
                 unsafe { self.receivers.push(node, waiter) };
                 None
             }
         }
     }
 
-    /// Takes a sender out whose wait was interrupted, with its value.
+    /// Takes a sender out whose wait was interrupted, together with its value.
     ///
     /// # Safety
-    /// The node waits here, or is in no queue.
+    /// The node is among the waiting senders of this channel, or in no queue.
     pub(super) unsafe fn remove_sender(&mut self, node: &Node<MessageSlot<T>>) -> Option<Waiter> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the node is among the senders, or in no queue (the caller's duty).
         unsafe { self.senders.remove(node) }
     }
 
     /// Takes a receiver out whose wait was interrupted.
     ///
     /// # Safety
-    /// As [`remove_sender`](Self::remove_sender).
+    /// The node is among the waiting receivers of this channel, or in no queue.
     pub(super) unsafe fn remove_receiver(&mut self, node: &Node<MessageSlot<T>>) -> Option<Waiter> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the node is among the receivers, or in no queue (the caller's duty).
         unsafe { self.receivers.remove(node) }
     }
 
-    /// Nothing is sent any more.
+    /// Closes the channel: nothing is sent from now on. Returns all waiters, to be woken.
     pub(super) fn close(&mut self) -> Rest<T> {
         self.is_closed = true;
         Rest {
@@ -206,7 +208,7 @@ impl<T> State<T> {
         }
     }
 
-    /// What nobody will receive.
+    /// Takes the values out that nobody will receive.
     pub(super) fn take_buffer(&mut self) -> VecDeque<T> {
         std::mem::take(&mut self.buffer)
     }

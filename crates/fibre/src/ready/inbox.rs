@@ -1,17 +1,18 @@
-//! What others have for a processor, or for all: pushed by anybody, taken all at once.
+//! An inbox: anybody pushes items, and a taker takes them all at once.
 //!
-//! A list through the items themselves, the last one first (Treiber 1986); who takes exchanges
-//! the whole list for an empty one, so no item can come back unseen, and turns it around.
+//! The inbox is a list linked through the items themselves, newest first (Treiber 1986). A taker
+//! exchanges the whole list for an empty one and reverses it, so no item can return unseen (there
+//! is no ABA problem).
 
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use std::ptr::NonNull;
 
-/// What can lie in an inbox: in one at a time.
+/// An item that can lie in an inbox, in one at a time.
 ///
 /// # Safety
-/// `next` is one word of the item, used for nothing else meanwhile.
+/// `next` returns one word of the item, which nothing else uses while the item lies in an inbox.
 pub(crate) unsafe trait Item: Sized {
-    /// The item behind this one.
+    /// The link to the item that was pushed before this one.
     fn next(&self) -> &AtomicPtr<Self>;
 }
 
@@ -28,19 +29,19 @@ impl<T: Item> Inbox<T> {
 
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        // Relaxed: who takes looks again.
+        // Relaxed: a taker looks again.
         self.last.load(Ordering::Relaxed).is_null()
     }
 
-    /// Adds `item`.
+    /// Pushes `item`.
     ///
     /// # Safety
-    /// It is the caller's to give, and lies in no inbox.
+    /// The item lives, lies in no inbox, and is the caller's to give away.
     pub(crate) unsafe fn push(&self, item: NonNull<T>) {
         // Relaxed: checked by the exchange.
         let mut last = self.last.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the caller's item, alive.
+            // SAFETY: the item lives, and nobody else has it yet (the caller's duty).
             let next = unsafe { item.as_ref() }.next();
             // Relaxed: published by the exchange.
             next.store(last, Ordering::Relaxed);
@@ -57,25 +58,25 @@ impl<T: Item> Inbox<T> {
         }
     }
 
-    /// Takes all there is and passes it to `give`, in the order in which it came.
+    /// Takes all items and passes them to `give`, in the order in which they came.
     pub(crate) fn take(&self, mut give: impl FnMut(NonNull<T>)) {
         if self.is_empty() {
             return;
         }
-        // Acquire: pairs with the Release in `push`: the exchanges of those before are part of
+        // Acquire: pairs with the Release in `push`: the exchanges of earlier pushes are part of
         // one release sequence.
         let mut at = self.last.swap(std::ptr::null_mut(), Ordering::Acquire);
         let mut first: *mut T = std::ptr::null_mut();
         while let Some(item) = NonNull::new(at) {
-            // SAFETY: taken out, so it is ours.
+            // SAFETY: the swap took the whole list out, so its items belong to this thread.
             let next = unsafe { item.as_ref() }.next();
-            // Relaxed: ours.
+            // Relaxed: the item belongs to this thread.
             at = next.load(Ordering::Relaxed);
             next.store(first, Ordering::Relaxed);
             first = item.as_ptr();
         }
         while let Some(item) = NonNull::new(first) {
-            // SAFETY: as above; read before it is given away.
+            // SAFETY: the swap took the item out, and its link is read before `give` gives it away.
             let next = unsafe { item.as_ref() }.next();
             first = next.load(Ordering::Relaxed);
             give(item);

@@ -1,11 +1,11 @@
-//! The few fibres that a processor runs next: pushed and popped by it without an atomic
-//! read-modify-write, and yet taken away by others where it is stuck.
+//! The lane: the few fibres that a processor runs next. The processor pushes and pops them without
+//! an atomic read-modify-write, and yet other processors can take them away if it is stuck.
 //!
-//! A processor that is stuck in one fibre must not keep others from running, but this happens
-//! rarely, so those who take pay for it. The owner counts its pops in `head`, passes the light
-//! barrier, and looks whether the lane is closed; a taker closes it, passes the heavy barrier,
-//! and reads `head`. One of the two sees the other (see [`barrier`]): either the taker sees the
-//! pop and leaves its item alone, or the owner sees that it must ask what is left for it.
+//! A processor that is stuck in one fibre must not keep others from running. This happens rarely,
+//! so the takers bear the cost. The owner counts its pops in `head`, passes the light barrier, and
+//! looks whether the lane is closed. A taker closes the lane, passes the heavy barrier, and reads
+//! `head`. One of the two sees the other (see [`barrier`]): either the taker sees the pop and
+//! leaves that item alone, or the owner sees that it has to look what is left for it.
 //!
 //! ```text
 //!            take: CAS              read head, tail         store
@@ -15,22 +15,26 @@
 //!    │                               (extends `to`)              │
 //!    └─────── owner, at its next pop: CAS to TAKING, store ──────┘
 //! ```
-//! A taker always takes everything there is: from what the owner has not popped, to the tail.
-//! The owner writes `head` and `tail` alone, so nothing of it is ever lost; when it finds the lane
-//! closed it learns `from` and `to`, and goes on behind `to`. A lane that it has not opened again
-//! yet can be taken from once more: what it has pushed meanwhile.
+//! A taker always takes everything there is: from what the owner has not popped, to the tail. Only
+//! the owner writes `head` and `tail`, so nothing of it is ever lost. When it finds the lane closed
+//! it reads `from` and `to`, and goes on after `to`. If the owner has not opened the lane again
+//! yet, a taker can take once more: what the owner has pushed meanwhile.
 //!
 //! **Proof sketch.** Let the owner pop item *h*: W(head = h+1); light; R(state). Let the taker:
-//! W(TAKING); heavy; R(head), R(tail). (1) The owner reads OPEN: then the taker reads head > h, and
-//! takes nothing at or before h. (2) The owner reads TAKING or TAKEN: it waits for TAKEN, whose
-//! Release store shows it `from` and `to`. If from > h the taker has seen the pop and the item is the
-//! owner's. Else from = h, and the item is the taker's, because from < to wherever it says TAKEN:
-//! the owner has not popped behind h, because
-//! every pop ends with such a look. (3) It reads OPEN while it waits: the taker has taken nothing,
-//! and for the one behind it this is the look of (1). Slots are written again only behind OPEN, which the owner's
-//! Acquire puts behind the taker's reads of them.
+//! W(TAKING); heavy; R(head), R(tail).
 //!
-//! Where the barrier is asymmetric the owner's side of it is no instruction; where it is not, OPEN has
+//! 1. The owner reads OPEN. Then the taker reads head > h, and takes nothing at or before h.
+//! 2. The owner reads TAKING or TAKEN. It waits for TAKEN, whose Release store shows it `from` and
+//!    `to`. If from > h, the taker has seen the pop, and the item is the owner's. Otherwise from =
+//!    h, for the owner has not popped anything after h: every pop ends with such a look. Then the
+//!    item is the taker's, because from < to whenever the state is TAKEN.
+//! 3. The owner reads OPEN while it waits. Then the taker has taken nothing, and for the next taker
+//!    this is the look of case 1.
+//!
+//! Slots are written again only after the owner has seen OPEN; its Acquire puts that after the
+//! taker's reads of them.
+//!
+//! If the barrier is asymmetric, the owner's side of it is no instruction. If it is not, OPEN has
 //! another value, which sends the owner to its fence and to a second look.
 
 use corelay_sync::facade::MODEL;
@@ -38,16 +42,18 @@ use corelay_sync::facade::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, lo
 use corelay_sync::{Backoff, CachePadded, barrier};
 use std::ptr::NonNull;
 
-/// Fibres in a lane at most: as many as are claimed from the ring with one exchange.
+/// The most fibres in a lane: as many as one exchange claims from the ring.
 pub(crate) const LANE: usize = if MODEL { 2 } else { 16 };
 
 const OPEN: u32 = 0;
 const TAKING: u32 = 1;
 const TAKEN: u32 = 2;
-/// As OPEN, where the owner must fence before it relies on that: the barrier is not asymmetric.
+/// The value in place of OPEN if the barrier is not asymmetric: the owner must fence before relying
+/// on it.
 const OPEN_FENCED: u32 = 3;
 
-/// How a lane is open: so the owner, which reads it anyway, need not ask what the barrier is.
+/// The value that means open. It depends on the barrier, so that the owner, which reads it anyway,
+/// need not ask.
 fn open() -> u32 {
     if barrier::is_asymmetric() {
         OPEN
@@ -60,7 +66,7 @@ pub(crate) struct Lane<T> {
     head: AtomicU64,
     tail: AtomicU64,
     slots: [AtomicPtr<T>; LANE],
-    /// On lines of its own: the owner reads it with each pop.
+    /// The takers' side, on cache lines of its own: the owner reads it with each pop.
     taken: CachePadded<Taken>,
 }
 
@@ -84,10 +90,10 @@ impl<T> Lane<T> {
         }
     }
 
-    /// How many more there is room for: none where somebody has closed it.
+    /// Number of items that there is room for; 0 if a taker has closed the lane.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     #[inline]
     pub(crate) unsafe fn room(&self) -> usize {
         if self.is_closed() {
@@ -98,11 +104,11 @@ impl<T> Lane<T> {
 
     #[inline(always)]
     fn is_closed(&self) -> bool {
-        // Relaxed: where it has just been closed, what is pushed can be taken too.
+        // Relaxed: if the lane has just been closed, whatever is pushed can be taken, too.
         !matches!(self.taken.state.load(Ordering::Relaxed), OPEN | OPEN_FENCED)
     }
 
-    /// About how many items there are. Anybody.
+    /// The approximate number of items. Called by anybody.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         // Relaxed: a guess.
@@ -111,11 +117,10 @@ impl<T> Lane<T> {
         (self.tail.load(Ordering::Relaxed).saturating_sub(head)) as usize
     }
 
-    /// Adds `item` behind the others; false where there are [`LANE`] already, or somebody has closed
-    /// it.
+    /// Enqueues `item`. Returns false if the lane is full, or if a taker has closed it.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     #[inline(always)]
     pub(crate) unsafe fn try_push(&self, item: NonNull<T>) -> bool {
         let tail = load_own(&self.tail);
@@ -129,41 +134,44 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Where the next item goes.
+    /// The position of the next item.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     #[inline]
     pub(crate) unsafe fn tail(&self) -> u64 {
         load_own(&self.tail)
     }
 
-    /// Writes what may be pushed behind the others, up to that place, by
+    /// Writes an item at a position after the tail, to be pushed by
     /// [`push_staged`](Self::push_staged).
     ///
     /// # Safety
-    /// Only the owner; there is [room](Self::room) from the [tail](Self::tail) to there.
+    /// Called by the owner only; there is [room](Self::room) from the [tail](Self::tail) to that
+    /// position.
     #[inline(always)]
     pub(crate) unsafe fn stage(&self, place: u64, item: *mut T) {
         // Relaxed: published by the tail.
         self.slots[place as usize % LANE].store(item, Ordering::Relaxed);
     }
 
-    /// Adds what has been written, up to this tail.
+    /// Pushes the items that have been staged, up to this tail.
     ///
     /// # Safety
-    /// Only the owner; all up to there have been [written](Self::stage), and are its own.
+    /// Called by the owner only; all items up to there have been [staged](Self::stage), and are the
+    /// owner's.
     #[inline]
     pub(crate) unsafe fn push_staged(&self, tail: u64) {
         // Release: pairs with the Acquire in `take`; publishes the slots and the items.
         self.tail.store(tail, Ordering::Release);
     }
 
-    /// Takes the first item; says so where others have taken from the lane. `look` gets the two behind
-    /// it, where there are any: they need not be there any more, and the second never; not to be used.
+    /// Takes the first item, and calls `was_taken` if others have taken from the lane. `look` gets
+    /// the addresses of the two items after it, if there is one after it. Others may have taken
+    /// them, and the second may be stale, so they are not to be dereferenced.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     #[inline(always)]
     pub(crate) unsafe fn pop(
         &self,
@@ -174,11 +182,11 @@ impl<T> Lane<T> {
         if head == tail {
             return None;
         }
-        // Relaxed: a taker that misses it is seen below.
+        // Relaxed: a taker that misses this store is seen below.
         self.head.store(head + 1, Ordering::Relaxed);
-        // Pairs with the heavy barrier in `take`, where the state says OPEN.
+        // Pairs with the heavy barrier in `take`, if the state is OPEN.
         barrier::compiler_only();
-        // Relaxed: the barrier orders it; what a taker has written is read behind an Acquire.
+        // Relaxed: the barrier orders it; what a taker has written is read after an Acquire.
         if self.taken.state.load(Ordering::Relaxed) != OPEN && !self.has_popped(head, was_taken) {
             return None;
         }
@@ -191,20 +199,20 @@ impl<T> Lane<T> {
         NonNull::new(self.at(head))
     }
 
-    /// What lies there, or has lain, or nothing: not to be used.
+    /// The contents of a slot: an item, a stale one, or null. Not to be dereferenced.
     #[inline(always)]
     pub(crate) fn at(&self, position: u64) -> *mut T {
-        // Relaxed: the owner's own store.
+        // Relaxed: only the owner stores it.
         self.slots[position as usize % LANE].load(Ordering::Relaxed)
     }
 
-    /// True where the item at `popped` is the owner's; the state was not OPEN.
+    /// Whether the item at `popped` is the owner's, after a state other than OPEN.
     #[cold]
     #[inline(never)]
     fn has_popped(&self, popped: u64, was_taken: impl FnOnce()) -> bool {
         // Pairs with the heavy barrier in `take`.
         barrier::light();
-        // Relaxed: as in `pop`.
+        // Relaxed: the barrier orders it.
         if self.taken.state.load(Ordering::Relaxed) == OPEN_FENCED {
             return true;
         }
@@ -212,13 +220,15 @@ impl<T> Lane<T> {
         self.reopen(popped)
     }
 
-    /// Goes on behind what has been taken; true where the item at `popped` is still the owner's.
+    /// Opens the lane again, after what has been taken. Returns whether the item at `popped` is
+    /// still the owner's.
     #[cold]
     fn reopen(&self, popped: u64) -> bool {
         let mut backoff = Backoff::new();
         loop {
-            // Acquire: pairs with the Release in `take`: shows `from` and `to`, and that the
-            // slots have been read. Taken like a taker does, so that none extends `to` meanwhile.
+            // Acquire: pairs with the Release in `take`: shows `from` and `to`, and that the slots
+            // have been read. The owner closes the lane as a taker does, so that no taker extends
+            // `to` meanwhile.
             match self.taken.state.compare_exchange(
                 TAKEN,
                 TAKING,
@@ -226,8 +236,8 @@ impl<T> Lane<T> {
                 Ordering::Relaxed,
             ) {
                 Ok(_) => break,
-                // There was nothing when the taker looked; had another one come since, it has
-                // seen the pop.
+                // The taker found nothing when it looked. Had another taker come since, it would
+                // have seen the pop.
                 Err(OPEN | OPEN_FENCED) => return true,
                 Err(_) => backoff.wait(),
             }
@@ -235,22 +245,22 @@ impl<T> Lane<T> {
         // Relaxed: ordered by the state.
         let from = self.taken.from.load(Ordering::Relaxed);
         let to = self.taken.to.load(Ordering::Relaxed);
-        // Relaxed: published by the state, to the next taker.
+        // Relaxed: the state publishes it, to the next taker.
         self.head.store(to.max(popped + 1), Ordering::Relaxed);
         // Release: pairs with the Acquire in `take`; publishes the head.
         self.taken.state.store(open(), Ordering::Release);
         from > popped
     }
 
-    /// Takes all items away from an owner that is stuck, and passes them to `give`, first to
-    /// last; false where there was none, or somebody else is taking. Costs a heavy barrier.
+    /// Takes all items away from an owner that is stuck, and passes them to `give`, first to last.
+    /// Returns false if there were none, or if another taker is at work. Costs a heavy barrier.
     pub(crate) fn take(&self, mut give: impl FnMut(NonNull<T>)) -> bool {
         // Relaxed: checked by the exchange.
         let state = self.taken.state.load(Ordering::Relaxed);
         if state == TAKING || self.len() == 0 {
             return false;
         }
-        // Acquire: pairs with the Release of the owner (its head) or of the taker before (`to`).
+        // Acquire: pairs with the Release of the owner (its head) or of the previous taker (`to`).
         if self
             .taken
             .state
@@ -269,11 +279,12 @@ impl<T> Lane<T> {
             self.taken.from.store(head, Ordering::Relaxed);
             head
         } else {
-            // The owner has not come back since: `from` stays.
+            // The owner has not come back since the last taker, so `from` stays.
             // Relaxed: ordered by the state.
             self.taken.to.load(Ordering::Relaxed)
         };
-        // Acquire: pairs with the Release in `push`: shows the slots and the items.
+        // Acquire: pairs with the Release in `try_push` and `push_staged`: shows the slots and the
+        // items.
         let to = self.tail.load(Ordering::Acquire);
         let to = to.max(from);
         for at in from..to {
@@ -285,8 +296,8 @@ impl<T> Lane<T> {
         }
         // Relaxed: published by the state.
         self.taken.to.store(to, Ordering::Relaxed);
-        // Where it has nothing, the owner may be behind it with one that was pushed since; and one
-        // that has popped its last would not come to open it again.
+        // With nothing taken the lane is opened again: the owner may have popped an item that was
+        // pushed since. An owner that has popped its last item would not come to open the lane.
         let nothing = was_open && from == to;
         // Release: pairs with the Acquire in `reopen`.
         let next = if nothing { open() } else { TAKEN };

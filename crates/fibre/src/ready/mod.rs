@@ -1,4 +1,4 @@
-//! The fibres that are ready to run.
+//! The queues of fibres that are ready to run.
 
 pub(crate) mod inbox;
 pub(crate) mod lane;

@@ -1,14 +1,16 @@
-//! The ready fibres that stay on a processor: pushed and popped by it alone, first come first served.
+//! The ready fibres that stay on a processor. Only that processor pushes and pops, first come,
+//! first served.
 //!
-//! A ring of slots that doubles when it is full; positions are 64-bit counts and never wrap.
+//! They lie in an array of slots that doubles when it is full; positions are 64-bit counts and
+//! never wrap.
 
 use std::ptr::{self, NonNull};
 
-/// Slots at first.
+/// Number of slots at first.
 const SLOTS: usize = 64;
 
 pub(crate) struct Pinned<T> {
-    /// A power of two.
+    /// The slots; their number is a power of two.
     slots: Box<[*const T]>,
     head: u64,
     tail: u64,
@@ -32,14 +34,14 @@ impl<T> Pinned<T> {
         position as usize & (self.slots.len() - 1)
     }
 
-    /// Adds `item` behind the others.
+    /// Enqueues `item`.
     #[inline(always)]
     pub(crate) fn push(&mut self, item: NonNull<T>) {
         if self.tail - self.head == self.slots.len() as u64 {
             return self.push_where_it_is_full(item);
         }
         let index = self.index(self.tail);
-        // SAFETY: below the number of slots, by its mask.
+        // SAFETY: `index` masks the position to less than the number of slots.
         *unsafe { self.slots.get_unchecked_mut(index) } = item.as_ptr();
         self.tail += 1;
     }
@@ -55,8 +57,8 @@ impl<T> Pinned<T> {
         self.push(item);
     }
 
-    /// Takes the first item. `look` gets the two behind it, where there are any; the second need not be
-    /// there, and is not to be used.
+    /// Takes the first item. `look` gets the addresses of the two items after it, if there is one
+    /// after it; the second may be stale, and is not to be dereferenced.
     #[inline(always)]
     pub(crate) fn pop(&mut self, look: impl FnOnce([*const T; 2])) -> Option<NonNull<T>> {
         let first = self.head;
@@ -72,7 +74,7 @@ impl<T> Pinned<T> {
 
     #[inline(always)]
     fn at(&self, position: u64) -> *const T {
-        // SAFETY: below the number of slots, by its mask.
+        // SAFETY: `index` masks the position to less than the number of slots.
         unsafe { *self.slots.get_unchecked(self.index(position)) }
     }
 }
@@ -86,7 +88,7 @@ mod tests {
         let items: Vec<usize> = (0..10 * SLOTS).collect();
         let mut pinned = Pinned::new();
         let mut popped = Vec::new();
-        // Two more for each that goes: it is full with its first item anywhere.
+        // Two more come than go, so the slots fill up with the first item at any index.
         for three in items.chunks(3) {
             three.iter().for_each(|item| pinned.push(item.into()));
             let next = &items[popped.len() + 1];

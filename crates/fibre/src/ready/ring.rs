@@ -1,14 +1,14 @@
-//! The ready fibres of a processor that others may take: one pushes, all take, first come first
-//! served.
+//! The ring: ready fibres of a processor that any processor may take. Its owner pushes, all take,
+//! first come, first served.
 //!
-//! A ring of slots that doubles when it is full; positions are 64-bit counts and never wrap.
-//! Whoever takes moves `head` by an exchange, the owner too, and several items at once, so that
-//! its exchange is paid for by a batch.
+//! The ring is an array of slots that doubles when it is full; positions are 64-bit counts and
+//! never wrap. A taker, the owner too, moves `head` by one exchange for several items, so a batch
+//! shares its cost.
 //!
-//! An item may be read before the exchange that makes it ours: a slot is written again only
-//! when `head` has passed it, and then the exchange fails. An old buffer keeps what it had, so a
-//! taker that still reads there reads what its position holds in the new one too; buffers are
-//! freed with the ring, all old ones together are smaller than the last.
+//! A taker may read an item before the exchange that gives the item to it. A slot is written again
+//! only after `head` has passed it, and then the exchange fails. An old buffer keeps its contents:
+//! a taker that still reads there reads the same as in the new buffer. Buffers are freed with the
+//! ring; all old ones together are smaller than the newest.
 
 use corelay_sync::CachePadded;
 use corelay_sync::facade::MODEL;
@@ -16,7 +16,7 @@ use corelay_sync::facade::atomic::{AtomicPtr, AtomicU64, Ordering, load_own};
 use corelay_sync::facade::cell::{Cell, UnsafeCell, place_of};
 use std::ptr::NonNull;
 
-/// Slots at first.
+/// Number of slots at first.
 const SLOTS: usize = if MODEL { 2 } else { 64 };
 
 pub(crate) struct Ring<T> {
@@ -24,15 +24,15 @@ pub(crate) struct Ring<T> {
     end: CachePadded<End<T>>,
 }
 
-/// The owner's end, where only it writes.
+/// The owner's end of the ring, which only the owner writes.
 struct End<T> {
     tail: AtomicU64,
     buffer: AtomicPtr<Buffer<T>>,
-    // What only the owner looks at.
-    /// The slots of the buffer, and their number less one.
+    // The fields that only the owner reads.
+    /// The slots of the buffer, and their number minus one.
     slots: Cell<*const AtomicPtr<T>>,
     mask: Cell<u64>,
-    /// The tail at which there may be no room: takers have moved the head since.
+    /// The tail at which the ring may be full; takers may have moved the head since it was set.
     full_at: Cell<u64>,
     /// All buffers, the current one last.
     #[expect(clippy::vec_box, reason = "takers hold their addresses")]
@@ -43,10 +43,11 @@ struct Buffer<T> {
     slots: Box<[AtomicPtr<T>]>,
 }
 
-// SAFETY: items are passed on whole, from the one that pushes to the one that takes; `buffers` and
-// the cells are the owner's.
+// SAFETY: an item moves whole from its pusher to one taker, so `T: Send` suffices; only the owner
+// uses `buffers` and the cells.
 unsafe impl<T: Send> Send for Ring<T> {}
-// SAFETY: as above.
+// SAFETY: an item moves whole from its pusher to one taker; only the owner uses `buffers` and the
+// cells.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Buffer<T> {
@@ -59,7 +60,7 @@ impl<T> Buffer<T> {
     /// The slot of a position.
     #[inline(always)]
     fn at(&self, position: u64) -> &AtomicPtr<T> {
-        // A power of two.
+        // The number of slots is a power of two.
         &self.slots[position as usize & (self.slots.len() - 1)]
     }
 }
@@ -81,7 +82,7 @@ impl<T> Ring<T> {
         }
     }
 
-    /// About how many items there are: exactly, for the owner, where nobody takes.
+    /// The approximate number of items. It is exact for the owner while nobody takes.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         // Relaxed: a guess.
@@ -89,11 +90,11 @@ impl<T> Ring<T> {
         self.end.tail.load(Ordering::Relaxed).saturating_sub(head) as usize
     }
 
-    /// Adds `item` behind the others; false where it does not know of any room, which
-    /// [`make_room`](Self::make_room) finds.
+    /// Enqueues `item`. Returns false if the owner knows of no room; then
+    /// [`make_room`](Self::make_room) finds some.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     #[inline(always)]
     pub(crate) unsafe fn try_push(&self, item: NonNull<T>) -> bool {
         let end = &self.end;
@@ -102,7 +103,8 @@ impl<T> Ring<T> {
             return false;
         }
         let slot = (end.slots.get()).wrapping_add((tail & end.mask.get()) as usize);
-        // SAFETY: a slot of the current buffer, which lives as long as the ring.
+        // SAFETY: the masked index is a slot of the current buffer, which lives as long as the
+        // ring.
         let slot = unsafe { &*slot };
         // Relaxed: published by the tail.
         slot.store(item.as_ptr(), Ordering::Relaxed);
@@ -111,21 +113,21 @@ impl<T> Ring<T> {
         true
     }
 
-    /// Sees what has been taken; where nothing has, there are more slots from now on.
+    /// Looks how many items have been taken. If none have, doubles the number of slots.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     #[cold]
     pub(crate) unsafe fn make_room(&self) {
         let tail = load_own(&self.end.tail);
-        // Acquire: pairs with the Release in `claim`: slots have been read by who took them.
+        // Acquire: pairs with the Release in `claim`: the takers have read their slots.
         let head = self.head.load(Ordering::Acquire);
-        // Relaxed: our own store.
+        // Relaxed: only the owner stores it.
         let buffer = self.end.buffer.load(Ordering::Relaxed);
-        // SAFETY: the current buffer, which lives as long as the ring.
+        // SAFETY: every buffer lives as long as the ring.
         let mut buffer = unsafe { &*buffer };
         if tail - head == buffer.slots.len() as u64 {
-            // SAFETY: the owner.
+            // SAFETY: this function is called by the owner only (its own duty).
             buffer = unsafe { self.grow(buffer, head, tail) };
             self.end.slots.set(buffer.slots.as_ptr());
             self.end.mask.set(buffer.slots.len() as u64 - 1);
@@ -133,30 +135,30 @@ impl<T> Ring<T> {
         self.end.full_at.set(head + buffer.slots.len() as u64);
     }
 
-    /// Twice as many slots.
+    /// Makes a buffer with twice as many slots the current one.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     #[cold]
     unsafe fn grow(&self, old: &Buffer<T>, head: u64, tail: u64) -> &Buffer<T> {
         let new = Buffer::new(2 * old.slots.len());
         for position in head..tail {
-            // Relaxed: our own stores; published by the tail, with the buffer.
+            // Relaxed: only the owner stores it; the tail publishes it, with the buffer.
             let item = old.at(position).load(Ordering::Relaxed);
             new.at(position).store(item, Ordering::Relaxed);
         }
         let buffer = &raw const *new;
-        // SAFETY: only the owner uses the list.
+        // SAFETY: only the owner uses the list, and it is not borrowed elsewhere now.
         unsafe { &mut *place_of(&self.end.buffers) }.push(new);
         // Release: pairs with the Acquire in `claim`; publishes the slots.
         self.end.buffer.store(buffer.cast_mut(), Ordering::Release);
-        // SAFETY: it lives as long as the ring.
+        // SAFETY: the list keeps every buffer as long as the ring lives.
         unsafe { &*buffer }
     }
 
-    /// Takes the first items, as many as `count` says of the number there are, [`MAX_BATCH`] at most,
-    /// and passes them to `give`, first to last. The number taken: 0 where there are none or
-    /// another one has been faster.
+    /// Takes the first items and passes them to `give`, first to last: as many as `count` says of
+    /// the number there are, [`MAX_BATCH`] at most. Returns the number taken, which is 0 if there
+    /// were none or another taker was faster.
     #[inline]
     pub(crate) fn take(
         &self,
@@ -174,8 +176,8 @@ impl<T> Ring<T> {
         n
     }
 
-    /// As [`take`](Self::take), without a limit: `show` gets each item and its place among them
-    /// before they are taken, and not for good where the result is 0.
+    /// Takes the first items as [`take`](Self::take) does, without a limit. `show` gets each item
+    /// and its index among them before they are taken; they are not taken if the result is 0.
     #[inline(always)]
     pub(crate) fn claim(
         &self,
@@ -193,17 +195,18 @@ impl<T> Ring<T> {
         }
         // Acquire: pairs with the Release in `grow`.
         let buffer = self.end.buffer.load(Ordering::Acquire);
-        // SAFETY: a buffer lives as long as the ring.
+        // SAFETY: the list keeps every buffer as long as the ring lives.
         let buffer = unsafe { &*buffer };
         let slots = &*buffer.slots;
         for at in 0..n {
-            // A power of two.
+            // The number of slots is a power of two.
             let slot = &slots[(head as usize + at) & (slots.len() - 1)];
-            // Relaxed: shown by the tail. Where it has been written again, the exchange fails.
+            // Relaxed: shown by the tail. If the slot has been written again, the exchange below
+            // fails.
             show(at, slot.load(Ordering::Relaxed));
         }
         // Release: pairs with the Acquire in `make_room`: the slots have been read. Acquire: pairs
-        // with the Release of takers before, so that the order of takers is one.
+        // with the Release of earlier takers, so that takers have one order.
         let taken =
             self.head
                 .compare_exchange(head, head + n as u64, Ordering::AcqRel, Ordering::Relaxed);
@@ -211,5 +214,5 @@ impl<T> Ring<T> {
     }
 }
 
-/// Items taken at once, at most.
+/// The most items that one [`Ring::take`] takes.
 pub(crate) const MAX_BATCH: usize = if MODEL { 2 } else { 32 };

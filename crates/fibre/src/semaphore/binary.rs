@@ -1,4 +1,4 @@
-//! A semaphore with one seat, for one waiter: one word.
+//! A binary semaphore for one waiter, in one word.
 //!
 //! ```text
 //!          post                    wait
@@ -6,7 +6,7 @@
 //!   EMPTY ── wait, published after the switch ──► a waiter
 //!   a waiter ── post ──► EMPTY, the waiter goes on
 //! ```
-//! (The seats of the C∀ scheduler's micro-benchmarks: `docs/sources.md`, C2.)
+//! (The C∀ scheduler's micro-benchmarks are written with such semaphores: `docs/sources.md`, C2.)
 
 use crate::wait::{block, unwind};
 use crate::waiter::Waiter;
@@ -18,24 +18,24 @@ use std::ptr;
 const EMPTY: *mut u8 = ptr::null_mut();
 const POSTED: *mut u8 = ptr::without_provenance_mut(2);
 
-/// Posted or not; one fibre or thread waits for it at a time. A post where it is posted already
-/// changes nothing.
+/// A semaphore that is posted or not. One fibre or thread at a time waits for it. A post changes
+/// nothing if it is posted already.
 pub struct BinarySemaphore {
     word: AtomicPtr<u8>,
 }
 
 impl BinarySemaphore {
-    /// Posted already, or not.
+    /// A semaphore that is posted from the beginning, or not.
     pub fn new(posted: bool) -> Self {
         Self {
             word: AtomicPtr::new(if posted { POSTED } else { EMPTY }),
         }
     }
 
-    /// Takes the post, or waits for it.
+    /// Takes the post, or waits for one.
     ///
     /// # Panics
-    /// Where another one waits already, and where nothing may wait: see
+    /// If another fibre or thread waits already, and in a place where nothing may wait: see
     /// [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
@@ -49,7 +49,7 @@ impl BinarySemaphore {
             self.word
                 .compare_exchange(waiter, EMPTY, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
-                // SAFETY: taken out.
+                // SAFETY: the exchange took the word out, so no post will find it.
                 .then(|| unsafe { Waiter::from_word(waiter) })
         };
         let ended = block("BinarySemaphore::wait", &remove, |waiter| {
@@ -66,7 +66,7 @@ impl BinarySemaphore {
                 }
                 Err(_) => is_second.set(true),
             }
-            // SAFETY: not published.
+            // SAFETY: the exchange failed, so nobody else has the word.
             Some(unsafe { Waiter::from_word(waiter) })
         });
         if let Err(why) = ended {
@@ -78,7 +78,7 @@ impl BinarySemaphore {
         );
     }
 
-    /// Takes the post, if there is one.
+    /// Takes the post if there is one.
     #[inline]
     pub fn try_wait(&self) -> bool {
         // Relaxed: checked by the exchange, whose Acquire pairs with the Release of `post`.
@@ -89,7 +89,7 @@ impl BinarySemaphore {
                 .is_ok()
     }
 
-    /// Lets the waiter go on, or the next wait return at once.
+    /// Wakes the waiter, or makes the next wait return at once.
     #[inline]
     pub fn post(&self) {
         // Relaxed: checked by the exchange.
@@ -100,14 +100,15 @@ impl BinarySemaphore {
             } else {
                 EMPTY
             };
-            // Release: pairs with the Acquire of `wait`, also where it was posted already.
-            // Acquire: pairs with the Release of a waiter that has stopped.
+            // Release: pairs with the Acquire of `wait`, even if it was posted already. Acquire:
+            // pairs with the Release of a waiter that has stopped.
             match self
                 .word
                 .compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) if next == POSTED => return,
-                // SAFETY: a waiter's word, taken out.
+                // SAFETY: a word other than EMPTY and POSTED is a waiter's, and the exchange took
+                // it out.
                 Ok(waiter) => return unsafe { Waiter::from_word(waiter) }.wake(),
                 Err(other) => now = other,
             }

@@ -1,8 +1,9 @@
-//! A counting semaphore: first come first served, by direct hand-off.
+//! A counting semaphore: first come, first served, by direct hand-off.
 //!
-//! One word has the count, whether somebody waits, and a lock over the list of waiters, which is
-//! held for some instructions only. A release where somebody waits does not raise the count but
-//! wakes the first, so nobody overtakes (a barging semaphore hangs churn on one processor).
+//! One word has the count, whether anybody waits, and the lock of the queue, which is held for a
+//! few instructions only. A release that finds a waiter does not raise the count but wakes the
+//! first one, so nobody overtakes. (A semaphore that lets running fibres overtake makes the
+//! benchmark `churn` hang on one processor.)
 
 use crate::spin::{LOCKED, LockWord};
 use crate::wait::{Interrupted, Limit, block, block_within, unwind};
@@ -16,17 +17,17 @@ use std::time::Instant;
 const WAITED_FOR: u64 = 2 * LOCKED;
 const ONE: u64 = 2 * WAITED_FOR;
 
-/// A count of permits: taken by [`acquire`](Self::acquire), given by [`release`](Self::release).
+/// A count of permits, which [`acquire`](Self::acquire) takes and [`release`](Self::release) gives.
 pub struct Semaphore {
     word: LockWord,
     queue: UnsafeCell<WaitQueue<()>>,
 }
 
-// SAFETY: the queue is used under the lock in the word.
+// SAFETY: the lock in the word gives the queue to one thread at a time.
 unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
-    /// With so many permits.
+    /// A semaphore with this number of permits.
     pub fn new(permits: u32) -> Self {
         Self {
             word: LockWord::new(u64::from(permits) * ONE),
@@ -34,10 +35,10 @@ impl Semaphore {
         }
     }
 
-    /// Takes a permit, or waits for one, behind those who wait already.
+    /// Takes a permit. If there is none, waits for one, after those who wait already.
     ///
     /// # Panics
-    /// Where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
+    /// In a place where nothing may wait: see [`NoSwitch`](corelay_sync::wait::NoSwitch).
     #[track_caller]
     #[inline(always)]
     pub fn acquire(&self) {
@@ -54,13 +55,13 @@ impl Semaphore {
         }
     }
 
-    /// As [`acquire`](Self::acquire), until `deadline` at most.
+    /// Takes a permit as [`acquire`](Self::acquire) does, and waits until `deadline` at most.
     ///
     /// # Errors
-    /// The time has come, or the fibre has been cancelled; no permit was taken.
+    /// The deadline has passed, or the fibre has been cancelled; no permit was taken.
     ///
     /// # Panics
-    /// As [`acquire`](Self::acquire).
+    /// As for [`acquire`](Self::acquire).
     #[track_caller]
     pub fn acquire_until(&self, deadline: Instant) -> Result<(), Interrupted> {
         if self.try_acquire() {
@@ -74,7 +75,7 @@ impl Semaphore {
         })
     }
 
-    /// Puts a waiter behind the others; gives it back where there is a permit, which is taken.
+    /// Enqueues a waiter. If there is a permit, takes it for the waiter, which is given back.
     #[inline(always)]
     fn enqueue(&self, node: &Node<()>, waiter: Waiter) -> Option<Waiter> {
         let word = self.word.lock();
@@ -83,35 +84,35 @@ impl Semaphore {
             return Some(waiter);
         }
         self.queue.with_mut(|queue| {
-            // SAFETY: locked.
+            // SAFETY: the word is locked, so this thread alone uses the queue.
             let queue = unsafe { &mut *queue };
-            // SAFETY: in no other; who waits keeps it until it has been taken out.
+            // SAFETY: the node is new, and its frame waits until it has been taken out.
             unsafe { queue.push(node, waiter) };
         });
         self.word.unlock(word | WAITED_FOR);
         None
     }
 
-    /// Takes a waiter out, if it is still there.
+    /// Takes a waiter out, if it is still in the queue.
     fn withdraw(&self, node: &Node<()>) -> Option<Waiter> {
         let word = self.word.lock();
         let (waiter, is_empty) = self.queue.with_mut(|queue| {
-            // SAFETY: locked.
+            // SAFETY: the word is locked, so this thread alone uses the queue.
             let queue = unsafe { &mut *queue };
-            // SAFETY: it has been in no other.
+            // SAFETY: this semaphore alone enqueues the node.
             (unsafe { queue.remove(node) }, queue.is_empty())
         });
         self.unlock(word, is_empty);
         waiter
     }
 
-    /// Takes a permit if there is one.
+    /// Takes a permit, if there is one.
     #[inline]
     pub fn try_acquire(&self) -> bool {
         // Relaxed: checked by the exchange.
         let mut word = self.word.word().load(Ordering::Relaxed);
         while word >= ONE && word & LOCKED == 0 {
-            // Acquire: pairs with the Release of who gave the permit.
+            // Acquire: pairs with the Release of the thread that gave the permit.
             match self.word.word().compare_exchange_weak(
                 word,
                 word - ONE,
@@ -125,12 +126,12 @@ impl Semaphore {
         false
     }
 
-    /// Gives a permit: to who has waited longest, if somebody waits.
+    /// Gives a permit: to the fibre or thread that has waited longest, or to the count.
     #[inline]
     pub fn release(&self) {
         // Relaxed: checked by the exchange.
         let word = self.word.word().load(Ordering::Relaxed);
-        // Release: pairs with the Acquire of who takes the permit.
+        // Release: pairs with the Acquire of the thread that takes the permit.
         if word & (LOCKED | WAITED_FOR) == 0
             && self
                 .word
@@ -146,7 +147,7 @@ impl Semaphore {
             return;
         }
         let (first, is_empty) = self.queue.with_mut(|queue| {
-            // SAFETY: locked.
+            // SAFETY: the word is locked, so this thread alone uses the queue.
             let queue = unsafe { &mut *queue };
             (queue.pop(), queue.is_empty())
         });
@@ -156,14 +157,14 @@ impl Semaphore {
         }
     }
 
-    /// Gives so many permits.
+    /// Gives this number of permits.
     pub fn release_many(&self, permits: u32) {
         for _ in 0..permits {
             self.release();
         }
     }
 
-    /// Unlocks the word, which was this; says whether somebody waits still.
+    /// Unlocks the word, whose value was `word`, and notes whether anybody still waits.
     #[inline]
     fn unlock(&self, word: u64, is_empty: bool) {
         let waited_for = if is_empty { 0 } else { WAITED_FOR };

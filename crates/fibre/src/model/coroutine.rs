@@ -1,8 +1,8 @@
-//! Coroutines under a model checker, which knows no switch of stacks: each has a thread of the
-//! checker, which runs while the thread that has resumed it waits.
+//! Coroutines under a model checker, which has no switch of stacks. Each coroutine has a thread of
+//! the checker, and the thread that has resumed it waits while it runs.
 //!
-//! Whoever resumes it must have it to itself, ordered behind the switch before: loom is told so by
-//! a cell that is written when a resumption begins and when it ends.
+//! The thread that resumes a coroutine must have it to itself, ordered after the previous switch.
+//! Loom checks that by a cell that is written when a resumption begins and when it ends.
 
 use crate::processor::{self, Processor};
 use corelay_sync::facade::cell::UnsafeCell;
@@ -12,7 +12,7 @@ use corelay_sync::wait::{Stop, Yielder};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// How a resumption has ended.
+/// The result of a resumption: the coroutine has stopped, or has ended.
 pub(crate) enum CoroutineResult<Yield, Return> {
     Yield(Yield),
     Return(Return),
@@ -30,9 +30,9 @@ struct Baton<Yield> {
     passed: Condvar,
 }
 
-// SAFETY: what lies in it is passed on with the turn.
+// SAFETY: the thread whose turn it is has the contents to itself, by the mutex.
 unsafe impl<Yield> Send for Baton<Yield> {}
-// SAFETY: as above.
+// SAFETY: the thread whose turn it is has the contents to itself, by the mutex.
 unsafe impl<Yield> Sync for Baton<Yield> {}
 
 impl<Yield> Baton<Yield> {
@@ -41,7 +41,7 @@ impl<Yield> Baton<Yield> {
         self.passed.notify_all();
     }
 
-    /// On the coroutine's thread: waits until it is resumed.
+    /// Waits until the coroutine is resumed. Called on its own thread.
     fn await_turn(&self) {
         let mut turn = self.turn.lock().unwrap();
         loop {
@@ -53,7 +53,7 @@ impl<Yield> Baton<Yield> {
         }
     }
 
-    /// On the thread that has resumed it: waits until it has stopped.
+    /// Waits until the coroutine has stopped. Called on the thread that has resumed it.
     fn await_stop(&self) -> Turn<Yield> {
         let mut turn = self.turn.lock().unwrap();
         while matches!(*turn, Turn::Runs(_)) {
@@ -63,10 +63,10 @@ impl<Yield> Baton<Yield> {
     }
 }
 
-/// With the parameters that corosensei's has.
+/// A coroutine, with the type parameters of corosensei's.
 pub(crate) struct Coroutine<Input, Yield, Return, Stack> {
     baton: Arc<Baton<Yield>>,
-    /// Until it is resumed for the first time.
+    /// The body, until the coroutine is resumed for the first time.
     body: Option<Box<dyn FnOnce() + Send>>,
     frames: UnsafeCell<()>,
     types: PhantomData<(Input, Return, Stack)>,
@@ -74,7 +74,8 @@ pub(crate) struct Coroutine<Input, Yield, Return, Stack> {
 
 struct Body<F>(F);
 
-// SAFETY: what runs in a fibre may be sent, and the rest is the builder's.
+// SAFETY: the builder requires `Send` of what a user runs in a fibre; the rest is the builder's
+// own, used by one thread at a time.
 unsafe impl<F> Send for Body<F> {}
 
 impl<F: FnOnce()> Body<F> {
@@ -85,7 +86,7 @@ impl<F: FnOnce()> Body<F> {
 
 impl<Stack> Coroutine<(), Stop, (), Stack> {
     /// # Safety
-    /// None here; corosensei's has some.
+    /// There are no duties here; corosensei's function has some.
     pub(crate) unsafe fn with_stack_unchecked<F>(_: Stack, f: F) -> Self
     where
         F: FnOnce(&Yielder, ()),
@@ -106,7 +107,8 @@ impl<Stack> Coroutine<(), Stop, (), Stack> {
             own.pass(Turn::Ended);
         });
         let body: Box<dyn FnOnce() + Send + '_> = Box::new(|| body.run());
-        // SAFETY: it is run before what it borrows ends, as the caller of the original promises.
+        // SAFETY: the body is run before anything that it borrows ends, which corosensei's function
+        // demands of its caller, too.
         let body = unsafe {
             std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send>>(body)
         };

@@ -1,8 +1,7 @@
-//! What the model checkers' tests see of the crate, beside its public face: the protocols one by
-//! one, and processors without threads of their own.
+//! The parts of the crate that the model checkers' tests see beside its public face: single
+//! protocols, and processors without threads of their own.
 //!
-//! The sources are those that are shipped; only the switch of stacks is another, see
-//! [`coroutine`].
+//! The sources are the shipped ones; only the switch of stacks is another, see [`coroutine`].
 
 pub(crate) mod coroutine;
 
@@ -19,15 +18,15 @@ use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 use std::sync::Arc;
 
-/// What lies in queues: a word to tell it by, and a link.
+/// An item for queues: a value to tell it by, and a link.
 #[derive(Debug)]
 pub struct Item<T> {
-    /// Whatever the test looks at.
+    /// The value that the test looks at.
     pub value: T,
     next: AtomicPtr<Self>,
 }
 
-// SAFETY: `next` serves inboxes alone.
+// SAFETY: only inboxes use `next`, and a test puts an item into one inbox at a time.
 unsafe impl<T> inbox::Item for Item<T> {
     fn next(&self) -> &AtomicPtr<Self> {
         &self.next
@@ -35,16 +34,18 @@ unsafe impl<T> inbox::Item for Item<T> {
 }
 
 impl<T> Item<T> {
-    /// To be freed by [`take_back`](Self::take_back).
+    /// A new item, which [`take_back`](Self::take_back) frees.
     pub fn new(value: T) -> NonNull<Self> {
         let next = AtomicPtr::default();
         NonNull::from(Box::leak(Box::new(Self { value, next })))
     }
 
+    /// Frees an item, and returns its value.
+    ///
     /// # Safety
-    /// From [`new`](Self::new), once.
+    /// The item comes from [`new`](Self::new), and is taken back once.
     pub unsafe fn take_back(item: NonNull<Self>) -> T {
-        // SAFETY: the caller's duty.
+        // SAFETY: `new` leaked the box, and it is taken back once (the caller's duty).
         unsafe { Box::from_raw(item.as_ptr()) }.value
     }
 }
@@ -54,51 +55,53 @@ impl<T> Item<T> {
 pub struct Lane<T>(lane::Lane<T>);
 
 impl<T> Lane<T> {
-    /// Empty.
+    /// An empty lane.
     #[expect(clippy::new_without_default, reason = "as the one inside")]
     pub fn new() -> Self {
         Self(lane::Lane::new())
     }
 
-    /// Adds `item`; false where there is no room.
+    /// Pushes `item`. Returns false if there is no room.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     pub unsafe fn push(&self, item: NonNull<T>) -> bool {
-        // SAFETY: the caller's duty.
+        // SAFETY: this thread is the lane's owner (the caller's duty).
         unsafe { self.0.try_push(item) }
     }
 
-    /// Adds several at once; false where there is no room.
+    /// Pushes several items at once. Returns false if there is no room.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     pub unsafe fn push_all<const N: usize>(&self, items: [NonNull<T>; N]) -> bool {
-        // SAFETY: the caller's duty.
+        // SAFETY: this thread is the lane's owner (the caller's duty).
         if unsafe { self.0.room() } < N {
             return false;
         }
-        // SAFETY: as above.
+        // SAFETY: this thread is the lane's owner (the caller's duty).
         let tail = unsafe { self.0.tail() };
         for (place, item) in (tail..).zip(items) {
-            // SAFETY: as above, and there is room.
+            // SAFETY: this thread is the lane's owner (the caller's duty), and there is room for
+            // `N`, as checked above.
             unsafe { self.0.stage(place, item.as_ptr()) };
         }
-        // SAFETY: as above.
+        // SAFETY: this thread is the lane's owner (the caller's duty), and has staged all `N` items
+        // above.
         unsafe { self.0.push_staged(tail + N as u64) };
         true
     }
 
-    /// Takes the first.
+    /// Pops the first item.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     pub unsafe fn pop(&self) -> Option<NonNull<T>> {
-        // SAFETY: the caller's duty.
+        // SAFETY: this thread is the lane's owner (the caller's duty).
         unsafe { self.0.pop(|| (), |_| ()) }
     }
 
-    /// Takes all, by another.
+    /// Takes all items, as a processor that is not the owner.
     pub fn take(&self, give: impl FnMut(NonNull<T>)) -> bool {
         self.0.take(give)
     }
@@ -109,33 +112,33 @@ impl<T> Lane<T> {
 pub struct Ring<T>(ring::Ring<T>);
 
 impl<T> Ring<T> {
-    /// Empty.
+    /// An empty ring.
     #[expect(clippy::new_without_default, reason = "as the one inside")]
     pub fn new() -> Self {
         Self(ring::Ring::new())
     }
 
-    /// Adds `item`.
+    /// Pushes `item`.
     ///
     /// # Safety
-    /// Only the owner.
+    /// Called by the owner only.
     pub unsafe fn push(&self, item: NonNull<T>) {
-        // SAFETY: the caller's duty.
+        // SAFETY: this thread is the ring's owner (the caller's duty).
         while !unsafe { self.0.try_push(item) } {
-            // SAFETY: as above.
+            // SAFETY: this thread is the ring's owner (the caller's duty).
             unsafe { self.0.make_room() };
         }
     }
 
-    /// Takes up to `most`.
+    /// Takes up to `most` items.
     pub fn take(&self, most: usize, give: impl FnMut(NonNull<T>)) -> usize {
         self.0.take(|there| there.min(most), give)
     }
 }
 
-// SAFETY: as of the one inside; items are passed on whole.
+// SAFETY: the shipped ring argues the same: an item moves whole from its pusher to one taker.
 unsafe impl<T: Send> Send for Ring<T> {}
-// SAFETY: as above.
+// SAFETY: the shipped ring argues the same: an item moves whole from its pusher to one taker.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 /// An inbox of a processor.
@@ -143,22 +146,23 @@ unsafe impl<T: Send> Sync for Ring<T> {}
 pub struct Inbox<T>(inbox::Inbox<Item<T>>);
 
 impl<T> Inbox<T> {
-    /// Empty.
+    /// An empty inbox.
     #[expect(clippy::new_without_default, reason = "as the one inside")]
     pub fn new() -> Self {
         Self(inbox::Inbox::new())
     }
 
-    /// Adds `item`.
+    /// Pushes `item`.
     ///
     /// # Safety
-    /// It is the caller's to give, and lies in no inbox.
+    /// The item lives, lies in no inbox, and is the caller's to give away.
     pub unsafe fn push(&self, item: NonNull<Item<T>>) {
-        // SAFETY: the caller's duty.
+        // SAFETY: the item lives, lies in no inbox, and is the caller's to give (the caller's
+        // duty).
         unsafe { self.0.push(item) };
     }
 
-    /// Takes all.
+    /// Takes all items.
     pub fn take(&self, give: impl FnMut(NonNull<Item<T>>)) {
         self.0.take(give);
     }
@@ -169,61 +173,62 @@ impl<T> Inbox<T> {
 pub struct Ticket(park::Ticket);
 
 impl Ticket {
-    /// Neither parked nor unparked.
+    /// A ticket that is neither parked nor pending.
     #[expect(clippy::new_without_default, reason = "as the one inside")]
     pub fn new() -> Self {
         Self(park::Ticket::new())
     }
 
-    /// By the fibre: true where an unpark has come, which is taken.
+    /// Takes a pending unpark, on the fibre. Returns false if there is none.
     pub fn take(&self) -> bool {
         self.0.take()
     }
 
-    /// By its processor: true where the fibre waits now.
+    /// Parks, on the fibre's processor. Returns false if a pending unpark was consumed instead.
     pub fn park(&self) -> bool {
         self.0.park()
     }
 
-    /// True where the fibre was parked, and is the caller's.
+    /// Unparks. Returns true if the fibre was parked, and is the caller's.
     pub fn unpark(&self) -> bool {
         self.0.unpark()
     }
 
-    /// By who interrupts: true where the fibre was parked, and is the caller's.
+    /// Ends a park without an unpark, as an interrupter. Returns true if the fibre was parked, and
+    /// is the caller's.
     pub fn withdraw(&self) -> bool {
         self.0.withdraw()
     }
 }
 
-/// Processors without threads of their own: the test is what drives each.
+/// Processors without threads of their own: the test drives each.
 #[allow(missing_debug_implementations)]
 #[derive(Clone)]
 pub struct Processors(Arc<Shared>);
 
 impl Processors {
-    /// So many.
+    /// A cluster's state with this number of processors.
     pub fn new(processors: usize) -> Self {
         Self(Shared::new(processors, StackSize::DEFAULT))
     }
 
-    /// As [`Cluster::spawn`](crate::Cluster::spawn), and it may migrate.
+    /// Spawns a fibre, like [`Cluster::spawn`](crate::Cluster::spawn), that may migrate.
     pub fn spawn<T: Send + 'static>(
         &self,
         f: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        // SAFETY: the tests keep nothing of the kind.
+        // SAFETY: the tests' fibres hold nothing over a wait that must stay on its thread.
         let builder = unsafe { crate::Builder::new(&self.0).migrating() };
         builder.spawn(f).expect("a stack")
     }
 
-    /// On the thread that is processor `number` from now on: runs the next fibre until it stops;
-    /// false where nothing is ready.
+    /// Makes this thread processor `number`, and runs the next fibre until it stops. Returns false
+    /// if none is ready.
     pub fn run_one(&self, number: usize) -> bool {
         let processor = &*self.0.processors[number];
         processor::run_here(processor);
         if processor.pops.get() == 0 {
-            // Spares the look around at the first, which adds nothing but schedules.
+            // Skips the first look around, which would only add schedules.
             processor.pops.set(1);
         }
         if processor.is_empty() {
@@ -233,11 +238,12 @@ impl Processors {
         let Some(fibre) = processor.next() else {
             return false;
         };
-        // Relaxed: this thread's.
+        // Relaxed: only this thread uses it.
         processor.running.store(fibre.as_ptr(), Ordering::Relaxed);
-        // SAFETY: on the thread of this processor; the fibre was ready.
+        // SAFETY: this is the processor's thread; the fibre was ready, and the pop took it out of
+        // its queue.
         let ended = unsafe { switch::resume(processor, Runnable::new(fibre)) };
-        // Relaxed: as above.
+        // Relaxed: only this thread uses it.
         processor
             .running
             .store(std::ptr::null_mut(), Ordering::Relaxed);
@@ -247,44 +253,45 @@ impl Processors {
         true
     }
 
-    /// On the same: what a processor does that has nothing to run; returns when something may be.
+    /// Idles as processor `number`, on its thread. Returns when a fibre may be ready; false if the
+    /// cluster closes.
     pub fn idle(&self, number: usize) -> bool {
         self.0.processors[number].idle()
     }
 
-    /// Ends the waits whose time has come, as the monitor does.
+    /// Ends the waits whose deadline has passed, as the monitor does.
     pub fn end_due_waits(&self) {
         self.0.timers.run();
     }
 
-    /// The cluster is to end.
+    /// Closes the cluster.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// The thread of a processor that has found it over.
+    /// Leaves as the thread of processor `number`, which has found the cluster over.
     pub fn leave(&self, number: usize) {
         self.0.processors[number].leave();
     }
 
-    /// From now on this thread is processor `number`, also where it sleeps.
+    /// Makes this thread processor `number`, and the one that sleeps for it.
     pub fn become_one(&self, number: usize) {
         let processor = &*self.0.processors[number];
         processor::run_here(processor);
         processor.become_sleeper();
     }
 
-    /// On the same: true where something is ready there.
+    /// Whether a fibre is ready on processor `number`. Called on its thread.
     pub fn has_work(&self, number: usize) -> bool {
         !self.0.processors[number].is_empty()
     }
 }
 
-/// A wait of a fibre for what the test makes up: `publish` gets a word, `remove` gives it back
-/// where it is still there, else 0.
+/// Waits, as a fibre, for something that the test makes up. `publish` gets a word; `remove` returns
+/// it if it is still there, else 0.
 ///
 /// # Errors
-/// As every wait.
+/// As for every wait.
 pub fn block(
     deadline: Option<std::time::Instant>,
     remove: impl Fn() -> usize,
@@ -292,7 +299,8 @@ pub fn block(
 ) -> Result<(), crate::Interrupted> {
     let remove = |_| {
         let word = remove();
-        // SAFETY: given by `publish`, and taken back.
+        // SAFETY: `publish` got the word of a waiter, and `remove` took it back, so nobody else has
+        // it.
         (word != 0).then(|| unsafe { Waiter::from_word(with_exposed_provenance_mut(word)) })
     };
     let limit = deadline.map_or(wait::Limit::None, wait::Limit::Until);
@@ -302,11 +310,11 @@ pub fn block(
     })
 }
 
-/// Lets who waits go on.
+/// Wakes a waiter.
 ///
 /// # Safety
-/// The word is from [`block`], and nobody else has it.
+/// The word comes from [`block`], and nobody else has it.
 pub unsafe fn wake(word: usize) {
-    // SAFETY: the caller's duty.
+    // SAFETY: the word is a waiter's, and nobody else has it (the caller's duty).
     unsafe { Waiter::from_word(with_exposed_provenance_mut(word)) }.wake();
 }

@@ -4,15 +4,15 @@ use super::size::page_size;
 use std::ptr::NonNull;
 use std::{io, ptr};
 
-/// Bytes for the handler, and for those before it, beside what the kernel saves. Memory is taken
-/// as it is used.
+/// Bytes for our handler and those before it, beside what the kernel saves. Memory is taken as it
+/// is used.
 const FOR_HANDLERS: usize = 64 << 10;
 
-/// While it lives, signals of this thread are taken here, if their handlers ask for that. Of two,
-/// the later goes first.
+/// A stack for this thread's signals, as long as it lives, for handlers that ask for one. Of two on
+/// one thread, the later is dropped first.
 ///
-/// `std` gives its threads such a stack too, but one that may have no room beside the registers
-/// of a large processor.
+/// `std` gives its threads such a stack, too, but it may have too little room for the registers of
+/// a large processor.
 #[derive(Debug)]
 pub(super) struct AlternateStack {
     low: NonNull<u8>,
@@ -21,10 +21,11 @@ pub(super) struct AlternateStack {
 }
 
 impl AlternateStack {
-    /// For the calling thread, which also has to drop it.
+    /// Installs a stack for the calling thread, which also has to drop it.
     pub(super) fn install() -> io::Result<Self> {
         let bytes = (saved_bytes() + FOR_HANDLERS).next_multiple_of(page_size()) + page_size();
-        // SAFETY: a new mapping, where the system likes.
+        // SAFETY: it makes a new mapping at an address of the system's choice, so it covers nothing
+        // that exists.
         let low = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -43,19 +44,19 @@ impl AlternateStack {
             bytes,
             before: disabled(),
         };
-        // A handler that overflows ends the process rather than write over its neighbour.
-        // SAFETY: the page is the mapping's lowest, and nobody uses it.
+        // A handler that overflows ends the process and does not write over its neighbour.
+        // SAFETY: the page is the lowest of the mapping made above, and nobody uses it.
         if unsafe { libc::mprotect(low, page_size(), libc::PROT_NONE) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: in the mapping.
+        // SAFETY: the mapping is larger than one page.
         let usable = unsafe { stack.low.add(page_size()) };
         let new = libc::stack_t {
             ss_sp: usable.as_ptr().cast(),
             ss_flags: 0,
             ss_size: bytes - page_size(),
         };
-        // SAFETY: the mapping is for this alone until `drop` has taken it back.
+        // SAFETY: the mapping is used for this alone until `drop` has taken it back.
         if unsafe { libc::sigaltstack(&raw const new, &raw mut stack.before) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -66,16 +67,16 @@ impl AlternateStack {
 impl Drop for AlternateStack {
     fn drop(&mut self) {
         let mut now = disabled();
-        // SAFETY: it only tells.
+        // SAFETY: with a null first argument the call only writes the current stack into `now`.
         unsafe { libc::sigaltstack(ptr::null(), &raw mut now) };
         let low = self.low.addr().get();
-        // Not where it was never installed.
+        // It is not taken back if it was never installed.
         if (low..low + self.bytes).contains(&now.ss_sp.addr()) {
-            // SAFETY: it was this thread's before, and whoever made it took it to be so still.
+            // SAFETY: `before` was this thread's stack, and whoever installed it expects it back.
             unsafe { libc::sigaltstack(&raw const self.before, ptr::null_mut()) };
         }
-        // SAFETY: the mapping is ours, and no signal comes here any more. Its neighbours have
-        // other protections on one side, so that no hole is cut.
+        // SAFETY: this owns the mapping, and no signal is taken on it any more. Its guard page has
+        // another protection than a neighbouring mapping, so no hole is cut into one.
         unsafe { libc::munmap(self.low.as_ptr().cast(), self.bytes) };
     }
 }
@@ -84,19 +85,20 @@ fn disabled() -> libc::stack_t {
     libc::stack_t {
         ss_sp: ptr::null_mut(),
         ss_flags: libc::SS_DISABLE,
-        // Some systems look at it even so.
+        // Some systems check the size of a disabled stack as well.
         ss_size: libc::SIGSTKSZ,
     }
 }
 
-/// Bytes that the kernel writes when a signal comes.
+/// Bytes that the kernel saves when a signal arrives.
 fn saved_bytes() -> usize {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
-        /// Of `asm/auxvec.h`; libc names it for some systems only.
+        /// The number from `asm/auxvec.h`; libc names it for some systems only.
         const AT_MINSIGSTKSZ: libc::c_ulong = 51;
 
-        // SAFETY: it takes a number; 0 where the kernel does not say.
+        // SAFETY: it takes a number and touches no memory; the result is 0 if the kernel does not
+        // know it.
         let answer = unsafe { libc::getauxval(AT_MINSIGSTKSZ) } as usize;
         answer.max(libc::MINSIGSTKSZ)
     }

@@ -1,14 +1,14 @@
-//! The page below a stack that cannot be touched.
+//! Guards: the page below a stack that cannot be touched.
 //!
-//! One page: rustc's stack probes touch every page of a frame, so that Rust code cannot step over
-//! it. C code can, where a frame is larger than a page and was not built with
-//! `-fstack-clash-protection`; a larger guard would only make that rarer, and each page of it
-//! costs every stack an entry of the page tables.
+//! A guard is one page. rustc's stack probes touch every page of a frame, so Rust code cannot step
+//! over it. C code can, if a frame is larger than a page and was built without
+//! `-fstack-clash-protection`. A larger guard would only make that rarer, and each page of it costs
+//! every stack an entry of the page tables.
 //!
-//! Linux 6.13 and later mark a page of a mapping as a guard and leave the mapping one
-//! (`MADV_GUARD_INSTALL`). Elsewhere the page's protection changes, which splits the mapping:
-//! two of them per stack, and Linux has 65,530 for a process (`vm.max_map_count`), which makes
-//! about 32,750 stacks.
+//! Linux 6.13 and later can mark a page of a mapping as a guard without splitting the mapping
+//! (`MADV_GUARD_INSTALL`). Elsewhere the page's protection is changed, which splits the mapping: a
+//! stack then takes two mappings. Linux allows a process 65,530 of them (`vm.max_map_count`), which
+//! makes about 32,750 stacks.
 
 use super::size::page_size;
 use std::io;
@@ -17,9 +17,10 @@ use std::ptr::NonNull;
 /// Whether a stack must have a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Guards {
-    /// No stack without one.
+    /// Every stack has a guard, or is refused.
     Required,
-    /// One where it can be had. Whoever takes such a stack swears that its frames fit.
+    /// A stack has a guard if the system allows one. Whoever takes such a stack promises that its
+    /// frames fit.
     IfPossible,
 }
 
@@ -33,13 +34,13 @@ pub(crate) fn bytes() -> usize {
 ///
 /// # Safety
 ///
-/// The page is part of a mapping of the caller's that nobody uses.
+/// The page is part of the caller's mapping, and nobody uses it.
 pub(super) unsafe fn install(low: NonNull<u8>) -> io::Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: nobody uses the page, which is the caller's (the caller's duty).
     if unsafe { mark(low) } {
         return Ok(());
     }
-    // SAFETY: the page is the caller's and not in use.
+    // SAFETY: nobody uses the page, which is the caller's (the caller's duty).
     let done = unsafe { libc::mprotect(low.as_ptr().cast(), bytes(), libc::PROT_NONE) };
     if done == 0 {
         Ok(())
@@ -48,37 +49,41 @@ pub(super) unsafe fn install(low: NonNull<u8>) -> io::Result<()> {
     }
 }
 
-/// Marks the page; false where the kernel cannot: it is older, or the mapping is locked.
+/// Marks the page as a guard. Returns false if the kernel cannot: it is older, or the mapping is
+/// locked.
 ///
 /// # Safety
 ///
-/// As [`install`].
+/// As for [`install`].
 #[cfg(any(target_os = "linux", target_os = "android"))]
 unsafe fn mark(low: NonNull<u8>) -> bool {
     use std::sync::OnceLock;
 
-    /// Of `include/uapi/asm-generic/mman-common.h`, Linux 6.13; libc has no name for it yet.
+    /// The number from `include/uapi/asm-generic/mman-common.h`, Linux 6.13; libc has no name for
+    /// it yet.
     const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-    // An escape hatch for trying the fallback, and for where marks go wrong.
+    // An escape hatch, to try the fallback and for systems on which marks go wrong.
     static WANTED: OnceLock<bool> = OnceLock::new();
     if !WANTED.get_or_init(|| std::env::var_os("CORELAY_NO_GUARD_INSTALL").is_none()) {
         return false;
     }
-    // SAFETY: the page is the caller's and not in use; older kernels know no such advice and do
-    // nothing.
+    // SAFETY: nobody uses the page, which is the caller's (the caller's duty). Older kernels do not
+    // know this advice and do nothing.
     unsafe { libc::madvise(low.as_ptr().cast(), bytes(), MADV_GUARD_INSTALL) == 0 }
 }
 
+/// Marks no page: this system has no marks.
+///
 /// # Safety
 ///
-/// As [`install`].
+/// As for [`install`].
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 unsafe fn mark(_low: NonNull<u8>) -> bool {
     false
 }
 
-/// How many mappings a process may have, where that limits guards.
+/// The number of mappings that a process may have, if that limits guards.
 pub(super) fn most_mappings() -> Option<usize> {
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?;
     limit.trim().parse().ok()

@@ -1,7 +1,7 @@
 //! The free stacks of this thread.
 //!
-//! All clusters share their stacks, which do not end with one: a handle to a fibre may outlive its
-//! cluster, and the fibre's record lies on its stack.
+//! All clusters share their stacks, which outlive a cluster: a handle to a fibre may do so, and the
+//! fibre's header lies on its stack.
 
 use super::pool::{LocalStacks, Stacks};
 use super::{Kind, Stack, StackError};
@@ -14,18 +14,20 @@ thread_local! {
     static LOCAL: RefCell<LocalStacks> = RefCell::new(LocalStacks::new(Arc::clone(&STACKS)));
 }
 
-/// Not inlined, as whatever looks at a thread-local on a fibre: see
+/// Runs `f` with this thread's stacks.
+///
+/// Not inlined, like everything that looks at a thread-local on a fibre: see
 /// [`here`](crate::processor::here).
 #[inline(never)]
 fn with_local<R>(f: impl Fn(&mut LocalStacks) -> R) -> R {
     match LOCAL.try_with(|local| f(&mut local.borrow_mut())) {
         Ok(result) => result,
-        // Late in a thread's end.
+        // The thread's own list has been dropped, late in its end.
         Err(_) => f(&mut LocalStacks::new(Arc::clone(&STACKS))),
     }
 }
 
-/// Takes a stack, which is the caller's until it is given back.
+/// Takes a stack, which belongs to the caller until it is given back.
 pub(crate) fn take(kind: Kind) -> Result<Stack, StackError> {
     with_local(|local| local.take(kind))
 }
@@ -33,9 +35,9 @@ pub(crate) fn take(kind: Kind) -> Result<Stack, StackError> {
 /// Gives a stack back.
 ///
 /// # Safety
-/// It was [taken](take), nothing on it will be used again, and nobody gives it a second time.
+/// It was [taken](take), nothing on it is used again, and it is given back once.
 pub(crate) unsafe fn give(stack: Stack) {
-    // SAFETY: the caller's duties.
+    // SAFETY: the stack was taken, is not used again, and is given back once (the caller's duties).
     with_local(|local| unsafe { local.give(stack) });
 }
 
@@ -54,16 +56,15 @@ mod tests {
 
     const FIBRES: usize = 3_000;
 
-    /// More than this many stacks that are in use, or free with memory, are too many: what this thread
-    /// keeps of them, and another two.
+    /// The most stacks with memory that may be left: what this thread keeps, and two others keep.
     const KEPT: usize = 3 * 64;
 
     fn cluster() -> Cluster {
-        // SAFETY: the fibres below use no thread-locals.
+        // SAFETY: the fibres of these tests use no thread-locals.
         unsafe { Cluster::start(2) }.unwrap()
     }
 
-    /// Fibres that have all waited at a time, and have ended.
+    /// Handles to fibres that have all waited at the same time, and have ended.
     fn ended(cluster: &Cluster) -> Vec<Fibre> {
         let door = Arc::new(Semaphore::new(0));
         let fibres: Vec<JoinHandle<()>> = (0..FIBRES)
@@ -81,7 +82,7 @@ mod tests {
         fibres.into_iter().map(end).collect()
     }
 
-    /// In processes of their own, for they count the stacks of all clusters.
+    /// Runs a test in a process of its own, because it counts the stacks of all clusters.
     fn alone(test: &str, body: impl FnOnce()) {
         if role().is_some() {
             return body();
@@ -101,7 +102,7 @@ mod tests {
                 let cluster = cluster();
                 let handles = ended(&cluster);
                 drop(cluster);
-                // Their records lie there.
+                // The handles' headers lie on the stacks.
                 assert!(all().with_memory() >= FIBRES);
                 drop(handles);
                 assert!(all().with_memory() <= KEPT, "{}", all().with_memory());
@@ -142,7 +143,7 @@ mod tests {
         alone("clusters_that_rest_give_stacks_back", || {
             let cluster = cluster();
             drop(ended(&cluster));
-            // Or never, where it does not work.
+            // It hangs if stacks are never given back.
             while all().with_memory() > KEEP + KEPT {
                 std::thread::yield_now();
             }
@@ -168,7 +169,7 @@ mod tests {
                 })
             });
             drop(ended(&cluster));
-            // As above.
+            // It hangs if stacks are never given back.
             while all().with_memory() > KEEP + KEPT {
                 std::thread::yield_now();
             }

@@ -1,4 +1,4 @@
-//! What fibres run on.
+//! The stacks of fibres.
 //!
 //! ```text
 //!   low                                                             high
@@ -6,19 +6,19 @@
 //!          ^ bottom                 ^ top   ^ bottom
 //! ```
 //!
-//! * [`size`]: how large a stack is;
+//! * [`size`]: the size of a stack;
 //! * [`guard`]: the page below it that cannot be touched;
 //! * [`slab`]: many stacks in one mapping;
-//! * [`pool`]: stacks that are free, per kind and thread; [`shelf`]: those that no thread keeps;
-//!   [`local`]: this thread's;
-//! * [`overflow`]: which fibre it was that ran into its guard.
+//! * [`pool`]: free stacks, by kind and thread; [`shelf`]: those that no thread keeps; [`local`]:
+//!   this thread's;
+//! * [`overflow`]: naming the fibre that has run into its guard.
 //!
-//! **What a blocked fibre costs.** The page that its frames and its record share, and its part
-//! of the page tables: 17 entries of 8 bytes with the default of 64 KiB and a guard, 4,232 bytes
-//! with pages of 4 KiB. The test `a_blocked_fibre_costs_one_page` measures it.
+//! **What a blocked fibre costs.** The page that its frames and its header share, and its part of
+//! the page tables: 17 entries of 8 bytes with the default of 64 KiB and a guard, 4,232 bytes with
+//! pages of 4 KiB. The test `a_blocked_fibre_costs_one_page` measures it.
 //!
-//! There is no protocol here but the mutex of the shared pool, so that nothing of it runs under
-//! the model checkers.
+//! The only protocol here is the mutex of the shared pool, so nothing of it runs under the model
+//! checkers.
 
 mod alternate;
 mod guard;
@@ -40,7 +40,7 @@ pub use slab::StackError;
 
 use std::ptr::NonNull;
 
-/// What stacks have in common that can stand for one another.
+/// The properties that stacks have in common if one can replace the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
     size: StackSize,
@@ -61,55 +61,53 @@ impl Kind {
 
     /// Bytes from one stack of a slab to the next.
     ///
-    /// The guard makes it no power of two, so that the tops of many stacks, which are what is
+    /// The guard makes it no power of two. So the tops of many stacks, which are the parts that are
     /// touched, do not fall into the same sets of a cache.
     fn stride(self) -> usize {
         guard::bytes() + self.size.bytes()
     }
 }
 
-/// The place of a stack: two words, that own nothing.
+/// The place of a stack, in two words that own nothing.
 ///
-/// It is its pool that owns the memory, and whoever took it there that may use it until they
-/// give it back.
+/// The pool owns the memory. Whoever has taken the stack there may use it until they give it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stack {
     top: NonNull<u8>,
     kind: Kind,
 }
 
-// SAFETY: a place, through which nothing is read or written without an unsafe block that argues
-// who may.
+// SAFETY: it is an address; each block that reads or writes through it argues who may.
 unsafe impl Send for Stack {}
-// SAFETY: as above.
+// SAFETY: it is an address; each block that reads or writes through it argues who may.
 unsafe impl Sync for Stack {}
 
 impl Stack {
-    /// One past the last byte that can be used. A multiple of the page size.
+    /// The address after the last usable byte. A multiple of the page size.
     #[inline(always)]
     pub(crate) fn top(self) -> NonNull<u8> {
         self.top
     }
 
-    /// The first byte that can be used. A multiple of the page size; the guard ends here.
+    /// The address of the first usable byte. A multiple of the page size; the guard ends here.
     #[inline(always)]
     pub(crate) fn bottom(self) -> usize {
         self.top.addr().get() - self.kind.size.bytes()
     }
 
-    /// The first byte that can be used, and how many there are.
+    /// The address of the first usable byte, and the number of usable bytes.
     #[inline(always)]
     pub(crate) fn extent(self) -> (usize, usize) {
         (self.bottom(), self.kind.size.bytes())
     }
 
-    /// The first byte of the guard below.
+    /// The address of the guard's first byte, below the stack.
     #[inline(always)]
     pub(crate) fn limit(self) -> usize {
         self.bottom() - guard::bytes()
     }
 
-    /// Which stacks can stand for it.
+    /// The kind of the stack.
     #[inline(always)]
     pub(crate) fn kind(self) -> Kind {
         self.kind
@@ -131,7 +129,7 @@ mod tests {
         let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
         let stack = local.take(kind(StackSize::DEFAULT.bytes())).unwrap();
-        // SAFETY: in the top page.
+        // SAFETY: 256 bytes below the top lie in the top page of a stack that the test has taken.
         let record = unsafe { stack.top().sub(256) };
         let record_bytes = record.addr().get()..stack.top().addr().get();
         record_bytes.clone().for_each(|byte| write(byte, 5));
@@ -150,7 +148,7 @@ mod tests {
         assert!(matches!(fibre.resume(0), CoroutineResult::Return(2)));
         assert!({ record_bytes }.all(|byte| read(byte) == 5));
         drop(fibre);
-        // SAFETY: the coroutine has ended.
+        // SAFETY: the test took the stack, and the coroutine on it has ended.
         unsafe { local.give(stack) };
     }
 
@@ -171,7 +169,7 @@ mod tests {
         fn blocked_fibres_cost_a_page_each() {
             let (stacks, bytes) = cost("blocked_fibres_cost_a_page_each", 10_000);
             println!("{bytes} bytes for each of {stacks} stacks");
-            // The smaller count bears the process's own pages, too.
+            // The smaller number of stacks shares the cost of the process's own pages, too.
             assert!(bytes <= page_size() + page_size() / 8, "{bytes}");
         }
 
@@ -183,8 +181,8 @@ mod tests {
             assert!(bytes <= page_size() + 204, "{bytes}");
         }
 
-        /// Bytes per stack of which the top is touched, page tables included, and how many there
-        /// were: `wanted`, or as many as can be guarded.
+        /// Bytes for each stack whose top is touched, page tables included, and the number of
+        /// stacks: `wanted`, or as many as can be guarded.
         fn cost(test: &str, wanted: usize) -> (usize, usize) {
             if role().is_none() {
                 let output = child(module_path!(), test, "count", &[]);
@@ -201,7 +199,7 @@ mod tests {
             let stacks = stacks();
             let mut local = LocalStacks::new(stacks.clone());
             let kind = kind(DEFAULT);
-            // What the process needs to measure at all.
+            // Measuring needs some memory itself, which is taken before.
             memory();
             let before = memory();
             let mut taken = 0;
@@ -216,7 +214,7 @@ mod tests {
             (taken, (memory() - before).div_ceil(taken))
         }
 
-        /// Bytes that this process has: memory and page tables.
+        /// Bytes that this process takes: memory and page tables.
         fn memory() -> usize {
             field("/proc/self/smaps_rollup", "Rss:") + field("/proc/self/status", "VmPTE:")
         }

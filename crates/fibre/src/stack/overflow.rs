@@ -1,12 +1,12 @@
-//! Which fibre it was that ran into its guard.
+//! Naming the fibre whose stack has overflowed.
 //!
 //! A fault in a guard is a signal, which the processor's thread takes on a stack of its own. The
-//! handler finds the fibre by the word in which its processor says whom it runs, writes its name
-//! and ends the process. It calls nothing but `write`, `sigaction`, `raise` and `abort`, and
-//! allocates and locks nothing: a fault can happen anywhere.
+//! handler finds the fibre through the word in which its processor says which fibre it runs. It
+//! writes the fibre's name and ends the process. It calls nothing but `write`, `sigaction`, `raise`
+//! and `abort`, and neither allocates nor locks: a fault can happen anywhere.
 //!
-//! Every other fault goes to the handler that was there before, `std`'s among them, which names
-//! a thread that has overflowed its stack.
+//! Every other fault goes to the handler that was installed before. One of these is `std`'s, which
+//! names a thread that has overflowed its stack.
 
 use super::Stack;
 use super::alternate::AlternateStack;
@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::{io, ptr, slice};
 
-/// What the handler says of a fibre. It lies in the fibre's record.
+/// The facts about a fibre that the handler reports. It lies in the fibre's header.
 #[derive(Debug)]
 pub(crate) struct Label {
     guard: Range<usize>,
@@ -28,14 +28,16 @@ pub(crate) struct Label {
     name_len: usize,
 }
 
-// SAFETY: what it points to is only read, by the handler on the thread that runs the fibre.
+// SAFETY: the name is only read, by the handler on the thread that runs the fibre, and lives as
+// long as the label.
 unsafe impl Send for Label {}
-// SAFETY: as above.
+// SAFETY: the name is only read, by the handler on the thread that runs the fibre, and lives as
+// long as the label.
 unsafe impl Sync for Label {}
 
 impl Label {
-    /// Of the fibre on `stack`; without a name if that is empty. The name stays where it is as
-    /// long as the label is in use: see [`OverflowGuard::install`].
+    /// The label of the fibre on `stack`, which has no name if `name` is empty. The name stays in
+    /// place as long as the label is in use: see [`OverflowGuard::install`].
     pub(crate) fn new(stack: Stack, name: &str) -> Self {
         Self {
             guard: stack.limit()..stack.bottom(),
@@ -46,29 +48,30 @@ impl Label {
     }
 }
 
-/// What has a label: a fibre's record.
+/// A type that has a label: the header of a fibre.
 pub(crate) trait Labelled {
     fn label(&self) -> &Label;
 }
 
-/// Where it is said who runs, and how its label is found there.
+/// The word that says which fibre runs, and the function that finds its label.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     running: *const (),
-    /// Null where nobody runs.
+    /// Reads the label of the fibre that runs; null if none runs.
     label: unsafe fn(*const ()) -> *const Label,
 }
 
 impl Watched {
     fn new<T: Labelled>(running: &AtomicPtr<T>) -> Self {
         /// # Safety
-        /// `running` is a word of this type: null, or the address of one that lives.
+        /// `running` points to an `AtomicPtr<T>`, which is null or has the address of a `T` that
+        /// lives.
         unsafe fn label<T: Labelled>(running: *const ()) -> *const Label {
-            // SAFETY: the caller's duty.
+            // SAFETY: `running` points to such a word (the caller's duty).
             let running = unsafe { &*running.cast::<AtomicPtr<T>>() };
-            // Relaxed: written by this thread.
+            // Relaxed: this thread wrote it.
             let running = running.load(Ordering::Relaxed);
-            // SAFETY: the caller's duty.
+            // SAFETY: the word is null, or has the address of a `T` that lives (the caller's duty).
             unsafe { running.as_ref() }.map_or(ptr::null(), |running| running.label())
         }
         Self {
@@ -79,29 +82,29 @@ impl Watched {
 }
 
 thread_local! {
-    /// What the guard of this thread watches.
+    /// The word that this thread's guard watches.
     ///
-    /// Constant and without a destructor, so that a signal handler may read it. In a shared
-    /// library the first access may allocate, and [`OverflowGuard::install`] makes it.
+    /// It is constant and has no destructor, so a signal handler may read it. In a shared library
+    /// the first access may allocate; [`OverflowGuard::install`] makes it.
     static WATCHED: Cell<Option<Watched>> = const { Cell::new(None) };
 }
 
-/// While it lives, a fibre that overflows its stack on this thread is named. Of two on one thread,
-/// the later goes first.
+/// A guard that names a fibre which overflows its stack on this thread, as long as the guard lives.
+/// Of two guards on one thread, the later is dropped first.
 ///
-/// The process's handlers are installed by the first guard and stay.
+/// The first guard installs the process's handlers, which stay.
 #[derive(Debug)]
 pub(crate) struct OverflowGuard {
-    /// What the thread watched before.
+    /// The word that the thread watched before.
     before: Option<Watched>,
-    /// Last: the thread needs it as long as it watches.
+    /// Dropped last: the thread needs it as long as it watches.
     _alternate: Option<AlternateStack>,
-    /// It is this thread's alternate stack and cell: neither `Send` nor `Sync`.
+    /// The stack and the cell are this thread's, so a guard is neither `Send` nor `Sync`.
     thread: PhantomData<*const ()>,
 }
 
 impl OverflowGuard {
-    /// Watches this thread. It names who `running` says runs; null: nobody.
+    /// Watches this thread: names the fibre that `running` points to. Null means that none runs.
     ///
     /// # Errors
     ///
@@ -109,10 +112,10 @@ impl OverflowGuard {
     ///
     /// # Safety
     ///
-    /// While this guard lives, the word stays where it is, this thread alone writes it, and what it
-    /// says lives, with the name that its label was made of.
+    /// While the guard lives, the word stays where it is and this thread alone writes it. What it
+    /// points to lives, and so does the name that its label was made with.
     pub(crate) unsafe fn install<T: Labelled>(running: &AtomicPtr<T>) -> io::Result<Self> {
-        // The checkers run all their threads on one, and each on a stack of its own already.
+        // The checkers run all their threads on one, each on a stack of its own already.
         let alternate = if MODEL {
             None
         } else {
@@ -134,21 +137,21 @@ impl Drop for OverflowGuard {
     }
 }
 
-/// The signals that a touched guard may be, by system.
+/// The signals that touching a guard raises, by system.
 const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// The handlers before ours, as [`SIGNALS`]. Written before ours can run.
+/// The handlers before this one, in the order of [`SIGNALS`]. Written before this handler can run.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
 type SimpleHandler = extern "C" fn(libc::c_int);
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Once in a process.
+/// Installs the handlers, once in a process.
 fn install_handlers() -> io::Result<()> {
     static DONE: OnceLock<Result<(), i32>> = OnceLock::new();
     let done = DONE.get_or_init(|| {
         let install = || {
-            // Looked up first: a fault may come as soon as our handler is there.
+            // Looked up first: a fault may come as soon as the handler is installed.
             let before = [sigaction(SIGNALS[0], None)?, sigaction(SIGNALS[1], None)?];
             BEFORE.get_or_init(|| before);
             for signal in SIGNALS {
@@ -169,7 +172,8 @@ fn our_action() -> libc::sigaction {
 }
 
 fn default_action() -> libc::sigaction {
-    // SAFETY: SIG_DFL is 0, an empty set of signals and no flags are zeros too.
+    // SAFETY: all fields may be zero: SIG_DFL is 0, and so are an empty set of signals and no
+    // flags.
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
@@ -177,8 +181,8 @@ fn default_action() -> libc::sigaction {
 fn sigaction(signal: libc::c_int, new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let new = new.map_or(ptr::null(), ptr::from_ref);
     let mut old = default_action();
-    // SAFETY: both are actions or null, and outlive the call; the one handler that is installed
-    // by it is made for signals.
+    // SAFETY: both pointers are null or point to actions that outlive the call; the only handler
+    // that this installs, `on_fault`, is safe in a signal.
     let done = unsafe { libc::sigaction(signal, new, &raw mut old) };
     if done == 0 {
         Ok(old)
@@ -192,35 +196,36 @@ extern "C" fn on_fault(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // SAFETY: the kernel passes what happened.
+    // SAFETY: the kernel passes a valid `siginfo_t`.
     let code = unsafe { (*info).si_code };
-    // Codes up to 0 are signals that somebody sent, and have no address.
+    // Codes up to 0 are signals that a process sent, and have no address.
     let sent = code <= 0;
     if !sent {
-        // SAFETY: as above.
+        // SAFETY: the kernel passes a valid `siginfo_t`.
         let info = unsafe { &*info };
-        // SAFETY: a fault has an address.
+        // SAFETY: a fault, which was not sent, has an address.
         let address = unsafe { info.si_addr() }.addr();
         if let Some(label) = label_of(address) {
             report(label);
-            // SAFETY: it only ends the process.
+            // SAFETY: ending the process touches no memory of ours.
             unsafe { libc::abort() };
         }
     }
     hand_on(signal, info, context, sent);
 }
 
-/// The label of the fibre that runs here, if `address` is in its guard.
+/// The label of the fibre that runs here, if `address` lies in its guard.
 fn label_of<'a>(address: usize) -> Option<&'a Label> {
     let watched = WATCHED.get()?;
-    // SAFETY: by `install`, whose guard takes it back when it goes; this is that fibre's thread.
+    // SAFETY: `install`'s caller keeps the word valid, the guard takes it out of WATCHED when it
+    // goes, and this is the guard's thread.
     let label = unsafe { (watched.label)(watched.running) };
-    // SAFETY: null, or of a fibre that runs here.
+    // SAFETY: it is null, or the label of the fibre that runs here, which lives.
     let label = unsafe { label.as_ref() }?;
     label.guard.contains(&address).then_some(label)
 }
 
-/// Lets the handler before ours have the signal.
+/// Passes the signal on to the handler that was installed before.
 fn hand_on(
     signal: libc::c_int,
     info: *mut libc::siginfo_t,
@@ -235,30 +240,32 @@ fn hand_on(
     }
     // The kernel does not let a fault be ignored either.
     if action == libc::SIG_DFL || action == libc::SIG_IGN {
-        // What fails here fails in the same way again, and nothing better is left.
+        // If this fails, the fault fails in the same way again, and nothing better is left.
         let _ = sigaction(signal, Some(&default_action()));
         if sent {
-            // SAFETY: it only sends a signal, which comes when this handler returns. A fault
-            // comes again by itself, with its own address.
+            // SAFETY: it only sends a signal, which arrives when this handler returns. (A fault
+            // arrives again by itself, with its own address.)
             unsafe { libc::raise(signal) };
         }
         return;
     }
     if before.is_some_and(|before| before.sa_flags & libc::SA_SIGINFO != 0) {
-        // SAFETY: neither of the two numbers, so a function, and with this flag of this type.
+        // SAFETY: the action is neither SIG_DFL nor SIG_IGN, so it is a function, and SA_SIGINFO
+        // says it has this type.
         let handler = unsafe { std::mem::transmute::<libc::sighandler_t, Handler>(action) };
         handler(signal, info, context);
     } else {
-        // SAFETY: a function, and without the flag of this type.
+        // SAFETY: the action is neither SIG_DFL nor SIG_IGN, so it is a function, and without
+        // SA_SIGINFO it has this type.
         let handler = unsafe { std::mem::transmute::<libc::sighandler_t, SimpleHandler>(action) };
         handler(signal);
     }
 }
 
-/// Writes who it was to the standard error, as one line in one call.
+/// Reports the fibre on the standard error, as one line in one call.
 fn report(label: &Label) {
     let mut message = MessageText::default();
-    // SAFETY: the name is valid while the label is: see `OverflowGuard::install`.
+    // SAFETY: the name lives as long as the label, by the duties of `OverflowGuard::install`.
     let name = unsafe { slice::from_raw_parts(label.name, label.name_len) };
     if name.is_empty() {
         message.push(b"corelay: a fibre without a name");
@@ -271,11 +278,11 @@ fn report(label: &Label) {
     message.push_number(label.kib);
     message.push(b" KiB; give it a larger one by Builder::stack_size\n");
     let text = message.text();
-    // SAFETY: the text is ours. Where it cannot be written, nobody can be told.
+    // SAFETY: the text is a live slice of ours. If it cannot be written, nobody can be told.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }
 
-/// At most 256 bytes of a name, cut between characters.
+/// The first 256 bytes of a name at most, cut between characters.
 fn shortened(name: &[u8]) -> &[u8] {
     const MAX_NAME_BYTES: usize = 256;
     let Some(next) = name.get(MAX_NAME_BYTES) else {
@@ -283,7 +290,7 @@ fn shortened(name: &[u8]) -> &[u8] {
     };
     let mut end = MAX_NAME_BYTES;
     let mut byte = *next;
-    // A byte 10xxxxxx goes on with the character before it.
+    // A byte 10xxxxxx continues the character before it.
     while byte & 0xC0 == 0x80 && end > 0 {
         end -= 1;
         byte = name[end];
@@ -291,7 +298,7 @@ fn shortened(name: &[u8]) -> &[u8] {
     &name[..end]
 }
 
-/// A line of text that needs no memory but its own.
+/// A line of text in a fixed buffer, which needs no allocation.
 struct MessageText {
     bytes: [u8; 512],
     len: usize,
@@ -359,7 +366,7 @@ mod tests {
         );
     }
 
-    /// Uses `deep * 512` bytes of stack and more.
+    /// Uses `deep * 512` bytes of stack or more.
     #[inline(never)]
     fn dive(deep: usize) -> usize {
         let frame = black_box([deep; 64]);
@@ -369,7 +376,7 @@ mod tests {
         }
     }
 
-    /// A frame that is larger than stack and guard together.
+    /// Has a frame that is larger than stack and guard together.
     #[inline(never)]
     fn leap() -> usize {
         let frame = black_box([1_usize; 1 << 20]);
@@ -415,7 +422,7 @@ mod tests {
             Some("dive") => return run_fibre("diver", || dive(1 << 20)),
             Some("leap") => return run_fibre("leaper", leap),
             Some("nameless") => return run_fibre("", || dive(1 << 20)),
-            // On another thread than the first, with room enough, then without.
+            // On a thread other than the first, once with room enough and once without.
             Some(_) => {
                 let main = || {
                     run_fibre("modest", || dive(8));
@@ -460,9 +467,9 @@ mod tests {
     )]
     fn other_faults_go_to_the_handler_before() {
         extern "C" fn mine(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-            // SAFETY: the kernel passes what happened.
+            // SAFETY: the kernel passes a valid `siginfo_t`.
             let info = unsafe { &*info };
-            // SAFETY: it was a fault.
+            // SAFETY: the test's signal is a fault, which has an address.
             let address = unsafe { info.si_addr() }.addr();
             // SAFETY: it ends the process at once.
             unsafe { libc::_exit(if address == 16 { 77 } else { 78 }) };
@@ -471,7 +478,7 @@ mod tests {
         let fault = || write(16, 1);
         match role().as_deref() {
             None => {}
-            // std's handler does not know the place, and leaves it to the kernel.
+            // std's handler does not know the address, and leaves the fault to the kernel.
             Some("std") => return run_fibre("faulty", fault),
             Some("default") => {
                 // SAFETY: the process has no other use for the signal.
@@ -479,27 +486,27 @@ mod tests {
                 return run_fibre("faulty", fault);
             }
             Some("mine") => {
-                // SAFETY: all zeros but the handler and its flag.
+                // SAFETY: all fields may be zero; the handler and its flag are set below.
                 let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
                 action.sa_sigaction = mine as extern "C" fn(_, _, _) as libc::sighandler_t;
                 action.sa_flags = libc::SA_SIGINFO;
-                // SAFETY: the handler is made for signals.
+                // SAFETY: the handler only ends the process, which is safe in a signal.
                 unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()) };
                 return run_fibre("faulty", fault);
             }
             Some("sent") => {
-                // SAFETY: as above.
+                // SAFETY: the process has no other use for the signal.
                 unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
                 return run_fibre("faulty", || {
-                    // SAFETY: it sends a signal to this thread.
+                    // SAFETY: it sends a signal to this thread, whose handler is the default one.
                     unsafe { libc::raise(libc::SIGSEGV) };
                 });
             }
-            // A thread's own stack, which std watches.
+            // An overflow of a thread's own stack, which std watches.
             Some("thread") => {
                 let main = || {
                     let nobody = AtomicPtr::<Label>::default();
-                    // SAFETY: it says nothing.
+                    // SAFETY: the word outlives the guard, and stays null.
                     let _guard = unsafe { OverflowGuard::install(&nobody) }.unwrap();
                     dive(1 << 20)
                 };
@@ -512,11 +519,11 @@ mod tests {
                     .unwrap();
                 return;
             }
-            // And std watches again when ours has gone.
+            // std watches again after our guard has gone.
             Some(_) => {
                 let main = || {
                     let nobody = AtomicPtr::<Label>::default();
-                    // SAFETY: as above.
+                    // SAFETY: the word outlives the guard, and stays null.
                     drop(unsafe { OverflowGuard::install(&nobody) }.unwrap());
                     dive(1 << 20)
                 };

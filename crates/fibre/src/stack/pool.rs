@@ -1,18 +1,18 @@
-//! Stacks that are free, per kind and thread.
+//! The pool of free stacks, by kind and thread.
 //!
-//! A thread takes from and gives to lists of its own, without an atomic; batches go between those
-//! and the [shelves](super::shelf) that all share, behind a mutex. The stack that was given last is
-//! taken first: its top is in the cache.
+//! A thread takes stacks from lists of its own and gives them back there, without an atomic
+//! operation. Batches move between those lists and the [shelves](super::shelf), which all threads
+//! share behind a mutex. The stack that was given last is taken first: its top is in the cache.
 //!
-//! **What goes back to the system.** Free stacks on the shelves: their memory and, where a whole slab
-//! of them is free, their addresses. When the last cluster has ended, all of them. When another one
-//! has, all beyond [`KEEP`] of a kind. While clusters run, those beyond as many as are in use, and
-//! [`KEEP`], are looked after by a cluster's [monitor](crate::monitor), some hundred each few
-//! milliseconds: so that fibres which come in bursts find stacks of the last one. Taking and giving
-//! waits for none of that while there is a cluster. What threads keep in lists of their own stays
-//! until they end, [`MOST_KEPT`] of a kind at most.
+//! **What goes back to the system.** Free stacks on the shelves: their memory, and their addresses
+//! if a whole slab is free. When the last cluster has ended, all of them go back. When another
+//! cluster has ended, all beyond [`KEEP`] of a kind do. While clusters run, a cluster's
+//! [monitor](crate::monitor) gives back those beyond [`KEEP`] and beyond as many as are in use,
+//! some hundred each few milliseconds; so fibres that come in bursts find the stacks of the last
+//! burst. While there is a cluster, taking and giving never waits for that. The stacks in a
+//! thread's own lists stay until it ends, [`MOST_KEPT`] of a kind at most.
 //!
-//! **What a stack's memory holds** when it is taken is unspecified.
+//! **The contents** of a stack that is taken are unspecified.
 
 use super::shelf::Shelf;
 use super::slab::{self, Slab, StackError};
@@ -21,16 +21,16 @@ use corelay_sync::wait::Sleeper;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Stacks that go at once between a thread and the shelves.
+/// Stacks that move at once between a thread and the shelves.
 const BATCH: usize = 32;
 
-/// Free stacks of a kind that a thread keeps, at most.
+/// The most free stacks of a kind that a thread keeps.
 const MOST_KEPT: usize = 2 * BATCH;
 
-/// Free stacks of a kind that the shelves keep while there are clusters, at least.
+/// The fewest free stacks of a kind that the shelves keep while there are clusters.
 pub(super) const KEEP: usize = 1024;
 
-/// Stacks that one step of trimming gives back, so that it is over in some 100 µs.
+/// Stacks that one step of trimming gives back, so that the step takes some 100 µs.
 const STEP: usize = 256;
 
 /// The stacks of all clusters.
@@ -44,41 +44,41 @@ struct Shared {
     shelves: BTreeMap<Kind, Shelf>,
     /// Clusters that have not ended.
     clusters: usize,
-    /// To be woken when there are stacks to spare.
+    /// Sleepers to be woken when there are stacks to spare.
     watchers: Vec<Arc<Sleeper>>,
 }
 
 impl Stacks {
-    /// No stacks yet.
+    /// A pool without stacks.
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
     #[cfg(test)]
-    /// How many stacks exist: those in use, and those that are free.
+    /// Number of stacks that exist, in use or free.
     pub(crate) fn made(&self) -> usize {
         self.lock().shelves.values().map(Shelf::made).sum()
     }
 
     #[cfg(test)]
-    /// How many stacks lie on the shelves.
+    /// Number of stacks on the shelves.
     pub(crate) fn free(&self) -> usize {
         self.lock().shelves.values().map(Shelf::free).sum()
     }
 
     #[cfg(test)]
-    /// How many stacks are in use, or free and not given back.
+    /// Number of stacks that are in use, or free with memory.
     pub(crate) fn with_memory(&self) -> usize {
         let shelves = &self.lock().shelves;
         shelves.values().map(|s| s.in_use() + s.warm()).sum()
     }
 
-    /// A cluster begins, which will want stacks.
+    /// Counts a cluster that begins, and will want stacks.
     pub(crate) fn begin_cluster(&self) {
         self.lock().clusters += 1;
     }
 
-    /// A cluster that began has ended: gives free stacks back to the system.
+    /// Uncounts a cluster that has ended, and gives free stacks back to the system.
     pub(crate) fn end_cluster(&self) {
         self.lock().clusters -= 1;
         self.trim_at_end();
@@ -94,12 +94,12 @@ impl Stacks {
         self.lock().shelves.values().any(Shelf::has_spare)
     }
 
-    /// Gives some of them back to the system.
+    /// Gives some of the spare stacks back to the system.
     pub(crate) fn trim_some(&self) {
         self.trim(STEP, Shelf::to_stay);
     }
 
-    /// Has `sleeper` woken when there are [stacks to spare](Self::has_spare), until what comes back is
+    /// Has `sleeper` woken when there are [stacks to spare](Self::has_spare), until the result is
     /// dropped.
     pub(crate) fn watch(&self, sleeper: &Arc<Sleeper>) -> impl Drop {
         struct Watch<'a>(&'a Stacks, Arc<Sleeper>);
@@ -114,8 +114,8 @@ impl Stacks {
     }
 
     /// Gives stacks of each kind back to the system, those first that have lain longest: all but
-    /// `keep`, and `most` at once. A system call for a slab of them, or for each. False where there
-    /// was nothing to do.
+    /// `keep`, and at most `most` at once. Takes one system call for a slab, or for a single stack.
+    /// Returns false if there was nothing to do.
     fn trim(&self, most: usize, keep: impl Fn(&Shelf) -> usize) -> bool {
         let mut lists = self.lock();
         let mut slabs = Vec::new();
@@ -124,10 +124,11 @@ impl Stacks {
             shelf.take_unwanted(keep(shelf), most, &mut slabs, &mut stacks);
         }
         drop(lists);
-        // Without holding the others up.
+        // The system calls are made without the lock, so that nobody waits for them.
         let some = !(slabs.is_empty() && stacks.is_empty());
         for stack in &stacks {
-            // SAFETY: off its shelf, so we alone have it; its slab has stacks off the shelf, so it stays.
+            // SAFETY: the stack is off its shelf and in this list alone; a slab stays while a stack
+            // of it is off the shelf.
             unsafe { slab::release(*stack) };
         }
         if !stacks.is_empty() {
@@ -139,7 +140,7 @@ impl Stacks {
         some
     }
 
-    /// Puts stacks on their shelf, and back to the system where there is no cluster any more.
+    /// Puts stacks on their shelf, and gives them back to the system if no cluster is left.
     fn put(&self, kind: Kind, stacks: impl Iterator<Item = Stack>) {
         let mut shared = self.lock();
         let shelf = shared.shelf(kind);
@@ -159,8 +160,8 @@ impl Stacks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        // Stacks move from list to list by calls that either happen or do not: a panic in
-        // between, for want of memory, leaves lists that are true.
+        // Each call moves a stack as a whole or not at all: a panic in between, for want of memory,
+        // leaves consistent lists.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -174,13 +175,13 @@ impl Shared {
 /// The free stacks of one thread.
 #[derive(Debug)]
 pub(crate) struct LocalStacks {
-    /// The kind that was asked for last is in front.
+    /// The lists by kind; the kind that was asked for last is in front.
     kept: Vec<(Kind, Vec<Stack>)>,
     shared: Arc<Stacks>,
 }
 
 impl LocalStacks {
-    /// None yet; they come from `shared`, and go back there when this is dropped.
+    /// No stacks; they come from `shared`, and go back there when this is dropped.
     pub(crate) fn new(shared: Arc<Stacks>) -> Self {
         Self {
             kept: Vec::new(),
@@ -188,10 +189,9 @@ impl LocalStacks {
         }
     }
 
-    /// Takes a stack, which is the caller's until it is given back, to any processor of the same
-    /// cluster.
+    /// Takes a stack, which belongs to the caller until it is given back, on any thread.
     ///
-    /// Its memory is there as long as the [`Stacks`] are.
+    /// Its memory exists as long as the [`Stacks`] do.
     #[inline]
     pub(crate) fn take(&mut self, kind: Kind) -> Result<Stack, StackError> {
         if let Some((front, list)) = self.kept.first_mut()
@@ -207,8 +207,8 @@ impl LocalStacks {
     ///
     /// # Safety
     ///
-    /// It was taken from the same [`Stacks`], nothing on it will be used again, and nobody gives
-    /// it a second time.
+    /// It was taken from the same [`Stacks`], nothing on it is used again, and it is given back
+    /// once.
     #[inline]
     pub(crate) unsafe fn give(&mut self, stack: Stack) {
         if let Some((front, list)) = self.kept.first_mut()
@@ -236,17 +236,17 @@ impl LocalStacks {
         let shared = Arc::clone(&self.shared);
         let list = self.front(stack.kind());
         if list.len() >= MOST_KEPT {
-            // Those that were given first.
+            // The stacks that were given first go.
             shared.put(stack.kind(), list.drain(..BATCH));
         }
         list.push(stack);
     }
 
-    /// The list of a kind, moved to the front.
+    /// Finds the list of a kind, and moves it to the front.
     fn front(&mut self, kind: Kind) -> &mut Vec<Stack> {
         let found = self.kept.iter().position(|(kept, _)| *kept == kind);
         let index = found.unwrap_or_else(|| {
-            // Once, so that giving does not allocate.
+            // Allocated once, so that giving does not allocate.
             self.kept.push((kind, Vec::with_capacity(MOST_KEPT)));
             self.kept.len() - 1
         });
@@ -301,7 +301,7 @@ mod tests {
             }
         }
         for stack in taken {
-            // SAFETY: taken above, and nothing runs there.
+            // SAFETY: the stack was taken above, and nothing runs on it.
             unsafe { local.give(stack) };
         }
     }
@@ -313,7 +313,7 @@ mod tests {
         let kinds = [DEFAULT, 16 << 10, 1 << 20].map(kind);
         for kind in kinds {
             let stack = local.take(kind).unwrap();
-            // SAFETY: just taken.
+            // SAFETY: the stack was taken above, and nothing runs on it.
             unsafe { local.give(stack) };
         }
         let made = stacks.made();
@@ -323,12 +323,12 @@ mod tests {
             assert_ne!(first, second);
             assert_eq!(first.kind(), kind);
             for stack in [first, second] {
-                // SAFETY: just taken.
+                // SAFETY: the stack was taken above, and nothing runs on it.
                 unsafe { local.give(stack) };
             }
             let last = local.take(kind).unwrap();
             assert_eq!(last, second);
-            // SAFETY: just taken.
+            // SAFETY: the stack was taken above, and nothing runs on it.
             unsafe { local.give(last) };
         }
         // A second stack of each kind.
@@ -348,7 +348,7 @@ mod tests {
             }
         }
         assert_eq!(made, [1, 2, 4, 8, 16, 32, 64, 128, 192, 256]);
-        // As many as 4 MiB hold, and one where they hold none.
+        // As many stacks as 4 MiB hold, and one if they hold none.
         assert!((1..64).contains(&slab::Slab::most(kind(1 << 20))));
         assert_eq!(slab::Slab::most(kind(1 << 30)), 1);
         let large = local.take(kind(1 << 30)).unwrap();
@@ -383,15 +383,16 @@ mod tests {
                         let next = taker.lock().unwrap().recv();
                         let Ok((stack, thread)) = next else { break };
                         assert_eq!(read(stack.top().addr().get() - 1), thread);
-                        // SAFETY: taken by another thread, which has handed it over.
+                        // SAFETY: another thread took the stack and handed it over, and nothing
+                        // runs on it.
                         unsafe { local.give(stack) };
                     }
                 });
             }
-            // So that those who give learn of those who fail.
+            // The givers learn thereby if the takers fail.
             drop(taker);
         });
-        // All are back, each once.
+        // All stacks are back, each once.
         assert_eq!(stacks.free(), stacks.made());
         let mut local = LocalStacks::new(stacks.clone());
         let mut places = BTreeSet::new();
@@ -412,7 +413,8 @@ mod tests {
         ignore = "an emulator keeps memory and processes otherwise"
     )]
     fn trimming_gives_memory_and_whole_slabs_back() {
-        // By itself, so that nothing else is mapped in a place that has become free.
+        // In a process of its own, so that nothing else is mapped at an address that has become
+        // free.
         if role().is_none() {
             let test = "trimming_gives_memory_and_whole_slabs_back";
             let output = child(module_path!(), test, "alone", &[]);
@@ -431,30 +433,30 @@ mod tests {
         assert_eq!((stacks.made(), with_memory()), (64 + 3 * most, 200));
         let (last, others) = taken.split_last().unwrap();
         for stack in others {
-            // SAFETY: taken above.
+            // SAFETY: the stack was taken above, and nothing runs on it.
             unsafe { local.give(*stack) };
         }
         drop(local);
-        // The last that were given stay, wherever they lie.
+        // The stacks that were given last stay, in whichever slab they lie.
         assert!(stacks.trim(usize::MAX, |_| 10));
         assert!((1..=11).contains(&with_memory()));
         assert!(!stacks.trim(usize::MAX, |_| 10), "nothing is left to do");
-        // Now but one slab, for the sake of the stack that is in use.
+        // One slab stays, because a stack of it is in use.
         assert!(stacks.trim(usize::MAX, |_| 0));
         assert_eq!((stacks.made(), stacks.free()), (most, most - 1));
         assert_eq!(with_memory(), 1);
         assert!(whole(last).all(|page| read(page) == 7));
         assert!(!is_readable(last.limit()) && !is_readable(last.top().addr().get()));
-        // Cold ones serve again, and are guarded.
+        // Cold stacks are used again, and have guards.
         let mut local = LocalStacks::new(stacks.clone());
         for _ in 0..most - 1 {
             let stack = local.take(kind(DEFAULT)).unwrap();
             assert_eq!(read(stack.bottom()), 0);
             assert!(!is_readable(stack.bottom() - 1));
-            // SAFETY: taken above.
+            // SAFETY: the stack was taken above, and nothing runs on it.
             unsafe { local.give(stack) };
         }
-        // SAFETY: taken above.
+        // SAFETY: the stack was taken above, and nothing runs on it.
         unsafe { local.give(*last) };
         drop(local);
         assert_eq!(stacks.made(), most);
@@ -462,7 +464,7 @@ mod tests {
         assert_eq!((stacks.made(), with_memory()), (0, 0));
     }
 
-    /// Threads that take and give while others trim find stacks that no other thread has.
+    /// Threads that take and give stacks while others trim find stacks that no other thread has.
     #[test]
     fn stacks_are_taken_and_given_while_others_trim() {
         let stacks = stacks();
@@ -481,7 +483,7 @@ mod tests {
                         }
                         for stack in taken {
                             assert_eq!(read(stack.top().addr().get() - 1), thread);
-                            // SAFETY: taken above.
+                            // SAFETY: the stack was taken above, and nothing runs on it.
                             unsafe { local.give(stack) };
                         }
                     }
@@ -511,7 +513,8 @@ mod tests {
         ignore = "an emulator keeps memory and processes otherwise"
     )]
     fn a_pool_unmaps_what_is_back_and_only_that() {
-        // By itself, so that nothing else is mapped in a place that has become free.
+        // In a process of its own, so that nothing else is mapped at an address that has become
+        // free.
         if role().is_none() {
             let test = "a_pool_unmaps_what_is_back_and_only_that";
             let output = child(module_path!(), test, "alone", &[]);
@@ -522,7 +525,7 @@ mod tests {
         let mut local = LocalStacks::new(stacks.clone());
         let [lost, back] = [DEFAULT, 16 << 10].map(|bytes| local.take(kind(bytes)).unwrap());
         write(lost.top().addr().get() - 1, 9);
-        // SAFETY: just taken.
+        // SAFETY: the stack was taken above, and nothing runs on it.
         unsafe { local.give(back) };
         drop(local);
         assert!(is_readable(back.bottom()));

@@ -1,8 +1,8 @@
-//! All stacks of one kind, of which those lie here that are free and that no thread keeps.
+//! A shelf: all stacks of one kind, and where those lie that are free and kept by no thread.
 //!
 //! A free stack is *warm*, with whatever memory its owners have touched, or *cold*, without any.
-//! Warm ones lie in a list, cold ones are bits of their slab. A slab all of whose stacks are cold
-//! goes back to the system.
+//! Warm ones are in a list; cold ones are bits of their slab. A slab whose stacks are all cold goes
+//! back to the system.
 
 use super::pool::KEEP;
 use super::slab::{Slab, StackError};
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    /// By the lowest address of each.
+    /// All slabs, by their lowest address.
     slabs: BTreeMap<usize, Shelved>,
-    /// Slabs that have cold stacks.
+    /// Addresses of the slabs that have cold stacks.
     colds: BTreeSet<usize>,
-    /// Stacks, those given first in front.
+    /// The warm stacks; those given first are in front.
     warm: VecDeque<Stack>,
     /// Stacks of all slabs, whoever has them.
     made: usize,
@@ -25,56 +25,56 @@ pub(super) struct Shelf {
 #[derive(Debug)]
 struct Shelved {
     slab: Slab,
-    /// A bit for each stack, from the lowest.
+    /// A bit for each cold stack; bit 0 is the lowest stack.
     cold: u64,
 }
 
 impl Shelved {
-    /// Whether nobody has one of its stacks, if these many more are free.
+    /// Whether all its stacks are back, counting `more` warm ones.
     fn is_whole(&self, more: usize) -> bool {
         self.cold.count_ones() as usize + more == self.slab.len()
     }
 }
 
 impl Shelf {
-    /// How many stacks exist.
+    /// Number of stacks that exist.
     #[cfg(test)]
     pub(super) fn made(&self) -> usize {
         self.made
     }
 
-    /// How many lie here.
+    /// Number of free stacks on the shelf.
     pub(super) fn free(&self) -> usize {
         self.warm.len() + self.cold
     }
 
-    /// How many lie here with memory.
+    /// Number of free stacks with memory.
     #[cfg(test)]
     pub(super) fn warm(&self) -> usize {
         self.warm.len()
     }
 
-    /// How many fibres and threads have.
+    /// Number of stacks that fibres and threads have.
     pub(super) fn in_use(&self) -> usize {
         self.made - self.free()
     }
 
-    /// How many are to stay with their memory while there are clusters: as many as are in use.
+    /// Number of warm stacks that are to stay while there are clusters: as many as are in use.
     pub(super) fn to_stay(&self) -> usize {
         self.in_use().max(KEEP)
     }
 
-    /// Whether there are more.
+    /// Whether more warm stacks lie here than are to stay.
     pub(super) fn has_spare(&self) -> bool {
         self.warm.len() > self.to_stay()
     }
 
-    /// Puts stacks here, with the memory that they have.
+    /// Puts stacks on the shelf, with the memory that they have.
     pub(super) fn put(&mut self, stacks: impl Iterator<Item = Stack>) {
         self.warm.extend(stacks);
     }
 
-    /// Moves some free stacks to `list`, `most` of them, and makes some where there are none.
+    /// Moves up to `most` free stacks to `list`, and makes some if there are none.
     pub(super) fn fill(
         &mut self,
         kind: Kind,
@@ -84,15 +84,16 @@ impl Shelf {
         if self.free() == 0 {
             self.grow(kind)?;
         }
-        // `list` is taken from at its end: those that have memory go first, the last given first.
+        // `list` is taken from at its end, so warm stacks are used first, and of these the last
+        // given first.
         let warm = self.warm.len().min(most);
         self.take_cold(most - warm, list);
         list.extend(self.warm.drain(self.warm.len() - warm..));
         Ok(())
     }
 
-    /// Another slab, as large as all before: 1, 1, 2, 4 … stacks, so that a few fibres do not
-    /// have many stacks, and many fibres few system calls.
+    /// Makes another slab, as large as all before together: 1, 1, 2, 4 … stacks. So a few fibres do
+    /// not have many stacks, and many fibres do not need many system calls.
     fn grow(&mut self, kind: Kind) -> Result<(), StackError> {
         let slab = Slab::map(kind, self.made.clamp(1, Slab::most(kind)))?;
         let low = slab.addresses().start;
@@ -117,8 +118,8 @@ impl Shelf {
         }
     }
 
-    /// Takes warm stacks away that have lain longest, `most` of them, and leaves `keep`. Where they
-    /// are all that its slab has out, the slab comes in their place.
+    /// Takes the warm stacks away that have lain longest: up to `most` of them, leaving `keep`. If
+    /// these are all that a slab has out, the slab itself is taken.
     pub(super) fn take_unwanted(
         &mut self,
         keep: usize,
@@ -142,13 +143,14 @@ impl Shelf {
             }
             taken = rest;
         }
-        // Of a hundred thousand it takes megabytes itself.
+        // After a hundred thousand stacks the list itself takes megabytes.
         if self.warm.capacity() > 4 * self.warm.len().max(keep) {
             self.warm.shrink_to(2 * self.warm.len());
         }
     }
 
-    /// Puts a stack here that has no memory any more. Its slab comes back where nobody has one of it.
+    /// Puts a stack back whose memory has been given back. Returns its slab if all of its stacks
+    /// are back.
     pub(super) fn put_cold(&mut self, stack: Stack) -> Option<Slab> {
         let low = self.home(stack);
         let shelved = self.slabs.get_mut(&low).expect("the slab of a stack stays");
@@ -174,7 +176,7 @@ impl Shelf {
 }
 
 impl Drop for Shelf {
-    /// Unmaps the slabs of which all stacks are back. Others are lost, with whatever still runs
+    /// Unmaps the slabs whose stacks are all back. The others are leaked, with whatever still runs
     /// there.
     fn drop(&mut self) {
         while let Some(stack) = self.warm.pop_front() {

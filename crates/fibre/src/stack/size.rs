@@ -1,12 +1,11 @@
-//! How large a stack is.
+//! The size of a stack.
 
 use std::fmt;
 use std::sync::OnceLock;
 
 /// Bytes of a page of memory.
 ///
-/// Unlike what is below a stack, this is no choice of ours: 4 KiB on x86-64; 4, 16 or 64 KiB
-/// on aarch64.
+/// The system determines it: 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64.
 #[inline]
 pub(crate) fn page_size() -> usize {
     static PAGE: OnceLock<usize> = OnceLock::new();
@@ -17,11 +16,11 @@ pub(crate) fn page_size() -> usize {
     })
 }
 
-/// How large the stack of a fibre is: bytes, `8 KiB ..= 1 GiB`, rounded up to whole pages.
+/// The size of a fibre's stack: bytes, `8 KiB ..= 1 GiB`, rounded up to whole pages.
 ///
-/// It is address space; memory is taken page by page when it is first touched, so that a
-/// large stack that is not used costs its page tables only. The guard below it comes on top.
-/// A panic with a backtrace wants some tens of KiB.
+/// The size is address space. Memory is taken page by page when it is first touched, so a large
+/// stack that is not used costs only its page tables. The guard below it is not included. A panic
+/// with a backtrace needs some tens of KiB.
 ///
 /// ```
 /// use corelay_fibre::StackSize;
@@ -35,20 +34,20 @@ pub(crate) fn page_size() -> usize {
 /// );
 /// # Ok::<(), corelay_fibre::StackSizeError>(())
 /// ```
-// 32 bits hold the largest, so that a stack's address and kind are two words.
+// 32 bits hold the largest size, so a stack's address and kind are two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackSize(u32);
 
 impl StackSize {
-    /// The smallest: 8 KiB. A fibre's own record is at the top, and corosensei asks for
-    /// 4 KiB below it.
+    /// The smallest size: 8 KiB. A fibre's header is at the top, and corosensei asks for 4 KiB
+    /// below it.
     pub const MIN: Self = Self(8 << 10);
-    /// The largest: 1 GiB.
+    /// The largest size: 1 GiB.
     pub const MAX: Self = Self(1 << 30);
-    /// What a fibre has if nothing is said: 64 KiB.
+    /// The size of a fibre's stack by default: 64 KiB.
     pub const DEFAULT: Self = Self(64 << 10);
 
-    /// A size of at least `bytes`: `8 KiB ..= 1 GiB`.
+    /// A stack size of at least `bytes`: `8 KiB ..= 1 GiB`.
     ///
     /// # Errors
     ///
@@ -60,15 +59,16 @@ impl StackSize {
         }
     }
 
-    /// Bytes that can be used, without the guard.
+    /// Number of usable bytes, without the guard.
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
 
-    /// Whole pages. The constants are, with pages of 4 KiB; [`new`](Self::new) always is.
+    /// This size in whole pages. The constants are such with pages of 4 KiB; [`new`](Self::new)
+    /// always rounds.
     pub(crate) fn in_pages(self) -> Self {
         let rounded = self.bytes().next_multiple_of(page_size());
-        // A page is a power of two and not above 1 GiB, so that the rounding stays in range.
+        // A page is a power of two and at most 1 GiB, so the rounded size stays in range.
         Self(rounded as u32)
     }
 }

@@ -1,7 +1,7 @@
-//! Many stacks in one mapping.
+//! Slabs: many stacks in one mapping.
 //!
-//! A mapping per stack would be a system call and an entry of the kernel's list of mappings for
-//! each. Slabs that lie side by side become one mapping in the kernel, too, as long as their
+//! A mapping for each stack would cost a system call, and an entry of the kernel's list of
+//! mappings. Slabs that lie side by side become one mapping in the kernel, too, as long as their
 //! guards are marks.
 
 use super::guard::{self, Guards};
@@ -11,30 +11,31 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::{fmt, io};
 
-/// Bytes that a slab is not made larger than, except for a single stack.
+/// The most bytes of a slab, unless it has a single stack.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Stacks that a slab is not made larger than: as many as a word has bits.
+/// The most stacks of a slab: as many as a word has bits.
 const MOST_STACKS: usize = 64;
 
-/// Why there is no stack.
+/// The reason why there is no stack.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StackError {
-    /// The system has no memory, or no address space, for it.
+    /// The system has no memory, or no address space, for the stack.
     Map {
-        /// How large the stack was to be.
+        /// The size that was asked for.
         size: StackSize,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The stack can be had, the guard below it cannot.
+    /// The stack is available, but the guard below it is not.
     Guard {
-        /// How large the stack was to be.
+        /// The size that was asked for.
         size: StackSize,
-        /// `vm.max_map_count`, where the system has it: two mappings per guarded stack.
+        /// The value of `vm.max_map_count`, if the system has it: a guarded stack takes two
+        /// mappings.
         most_mappings: Option<usize>,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -72,7 +73,7 @@ impl std::error::Error for StackError {
     }
 }
 
-/// Owns a mapping of stacks of one kind.
+/// A mapping of stacks of one kind, which it owns.
 #[derive(Debug)]
 pub(super) struct Slab {
     low: NonNull<u8>,
@@ -80,17 +81,17 @@ pub(super) struct Slab {
     kind: Kind,
 }
 
-// SAFETY: the mapping belongs to the process, not to the thread that made it.
+// SAFETY: the mapping belongs to the process, and only the slab's owner uses it.
 unsafe impl Send for Slab {}
 
 impl Slab {
-    /// How many stacks a slab of this kind has at most.
+    /// The most stacks of a slab of this kind.
     pub(super) fn most(kind: Kind) -> usize {
         (MOST_BYTES / kind.stride()).clamp(1, MOST_STACKS)
     }
 
-    /// Maps stacks and guards them: all of them or none, so that a process at its limit of
-    /// mappings keeps some for other things.
+    /// Maps stacks and guards them: all of them or none, so that a process at its limit of mappings
+    /// keeps some for other things.
     pub(super) fn map(kind: Kind, stacks: usize) -> Result<Self, StackError> {
         let slab = Self::reserve(kind, stacks)?;
         match slab.guard() {
@@ -118,17 +119,18 @@ impl Slab {
     fn guard(&self) -> io::Result<()> {
         (0..self.stacks).try_for_each(|index| {
             let low = self.at(index * self.kind.stride());
-            // SAFETY: the page below a stack that nobody has yet.
+            // SAFETY: the page lies below a stack in this new mapping, and nobody has that stack
+            // yet.
             unsafe { guard::install(low) }
         })
     }
 
-    /// How many stacks it has.
+    /// Number of its stacks.
     pub(super) fn len(&self) -> usize {
         self.stacks
     }
 
-    /// One of its stacks; the lowest is 0.
+    /// One of its stacks; number 0 is the lowest.
     pub(super) fn stack(&self, index: usize) -> Stack {
         Stack {
             top: self.at((index + 1) * self.kind.stride()),
@@ -136,12 +138,12 @@ impl Slab {
         }
     }
 
-    /// Which of its stacks this one is.
+    /// The number of one of its stacks.
     pub(super) fn index_of(&self, stack: Stack) -> usize {
         (stack.bottom() - self.addresses().start) / self.kind.stride()
     }
 
-    /// Where it lies, guards and stacks.
+    /// The addresses of the mapping, guards and stacks.
     pub(super) fn addresses(&self) -> Range<usize> {
         let low = self.low.addr().get();
         low..low + self.bytes()
@@ -153,47 +155,51 @@ impl Slab {
 
     fn at(&self, offset: usize) -> NonNull<u8> {
         debug_assert!(offset <= self.bytes());
-        // SAFETY: in the mapping, or one past its end.
+        // SAFETY: `offset` lies in the mapping or one past its end, as asserted above.
         unsafe { self.low.add(offset) }
     }
 }
 
 impl Drop for Slab {
-    /// Whoever drops a slab has all of its stacks.
+    /// Unmaps the slab. Whoever drops it has all of its stacks.
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody has a stack of it: see above.
+        // SAFETY: the slab owns the mapping, and the shelf drops a slab only when all of its stacks
+        // are back.
         let done = unsafe { libc::munmap(self.low.as_ptr().cast(), self.bytes()) };
-        // It fails where cutting a hole into a larger mapping would make one too many. Then
-        // address space is lost; the memory is not.
+        // It fails if cutting a hole into a larger mapping would make one mapping too many. Then
+        // address space is lost, but not memory.
         if done != 0 {
-            // SAFETY: as above.
+            // SAFETY: the slab owns the mapping, and the shelf drops a slab only when all of its
+            // stacks are back.
             unsafe { libc::madvise(self.low.as_ptr().cast(), self.bytes(), libc::MADV_DONTNEED) };
         }
     }
 }
 
-/// Address space of `bytes`, without memory yet.
+/// Reserves address space of `bytes`, without memory yet.
 fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
-    // Not reserved: most stacks use a page of theirs, and the promise of all would be refused.
+    // Without MAP_NORESERVE the system might refuse to promise memory for all of it, of which most
+    // stacks use one page.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let kind = libc::MAP_NORESERVE | libc::MAP_STACK;
-    // It runs on nothing else.
+    // OpenBSD runs threads on no other memory.
     #[cfg(target_os = "openbsd")]
     let kind = libc::MAP_STACK;
-    // FreeBSD's MAP_STACK is memory that grows downwards.
+    // FreeBSD's MAP_STACK would be memory that grows downwards.
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "openbsd")))]
     let kind = 0;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | kind;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping, where the system likes; it covers nothing that exists.
+    // SAFETY: it makes a new mapping at an address of the system's choice, so it covers nothing
+    // that exists.
     let low = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
     if low == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // A huge page would be given to thirty stacks of which one is touched. Newer kernels take
-    // MAP_STACK for that; one without huge pages refuses, and means the same.
+    // A huge page would be given to thirty stacks of which one is touched. Newer kernels understand
+    // MAP_STACK as this advice; a kernel without huge pages refuses it, which means the same.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    // SAFETY: the mapping is ours; the advice does not change what it holds.
+    // SAFETY: this call made the mapping above; the advice does not change its contents.
     unsafe {
         libc::madvise(low, bytes, libc::MADV_NOHUGEPAGE)
     };
@@ -207,11 +213,11 @@ fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
 /// Nobody uses the stack, and its slab is mapped.
 pub(super) unsafe fn release(stack: Stack) {
     let bytes = stack.kind().size().bytes();
-    // SAFETY: the stack is `bytes` long.
+    // SAFETY: the stack has `bytes` usable bytes below its top.
     let bottom = unsafe { stack.top().sub(bytes) };
-    // SAFETY: the range is part of a private mapping of ours, and what it holds is not needed.
+    // SAFETY: the range lies in a mapped slab, and nobody needs its contents (the caller's duties).
     let done = unsafe { libc::madvise(bottom.as_ptr().cast(), bytes, libc::MADV_DONTNEED) };
-    // Locked memory cannot be given back, and then it stays.
+    // Locked memory cannot be given back; then it stays.
     debug_assert!(done == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL));
 }
 
@@ -246,7 +252,7 @@ mod tests {
             rlim_cur: 4 << 30,
             rlim_max: 4 << 30,
         };
-        // SAFETY: it reads the limit.
+        // SAFETY: `setrlimit` reads the limit, which outlives the call.
         unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const most) };
         let stacks = stacks();
         let mut local = LocalStacks::new(stacks.clone());
@@ -265,9 +271,9 @@ mod tests {
             "{text}"
         );
         assert!((1..4).contains(&taken.len()));
-        // What is there serves on.
+        // The stacks that exist can still be used.
         local.take(kind(DEFAULT)).unwrap();
-        // SAFETY: taken above.
+        // SAFETY: the stack was taken above, and nothing runs on it.
         unsafe { local.give(taken.pop().unwrap()) };
         local.take(large).unwrap();
     }
@@ -284,7 +290,7 @@ mod tests {
     )]
     fn where_mappings_are_scarce_the_limit_is_named() {
         let limit = guard::most_mappings().unwrap();
-        // Half as many stacks, of 12 KiB of address space each; 65,530 is usual.
+        // Half as many stacks, each with 12 KiB of address space; 65,530 is usual.
         if limit > 200_000 {
             println!("vm.max_map_count is {limit}, too many to be used up in a test");
             return;
@@ -308,7 +314,7 @@ mod tests {
         assert!(matches!(error, StackError::Guard { .. }), "{error:?}");
         assert!(error.to_string().contains(&limit.to_string()), "{error}");
         assert!((limit / 2 - 200..=limit / 2).contains(&count), "{count}");
-        // Who does not insist on guards still gets stacks.
+        // A taker that does not insist on guards still gets stacks.
         let size = StackSize::new(smallest).unwrap();
         let unguarded = Kind::new(size, Guards::IfPossible);
         for _ in 0..1_000 {

@@ -1,4 +1,4 @@
-//! What the tests of stacks have in common. What ends a process, or measures one, has a process of
+//! Helpers for the tests of stacks. A test that ends a process, or measures one, has a process of
 //! its own.
 
 use super::pool::Stacks;
@@ -8,7 +8,7 @@ use corosensei::stack::StackPointer;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-/// No stacks yet, and a cluster that keeps those that are given.
+/// A pool without stacks, and a cluster, so that stacks given back are kept.
 pub(super) fn stacks() -> Arc<Stacks> {
     let stacks = Stacks::new();
     stacks.begin_cluster();
@@ -32,7 +32,7 @@ impl Frames {
     }
 }
 
-// SAFETY: the tests take aligned places in stacks of their own; a guard lies below.
+// SAFETY: the tests take aligned places in stacks of their own, with a guard below.
 unsafe impl corosensei::stack::Stack for Frames {
     fn base(&self) -> StackPointer {
         self.base
@@ -48,28 +48,28 @@ pub(super) const DEFAULT: usize = 64 << 10;
 /// Writes to a stack as its owner.
 pub(super) fn write(address: usize, value: u8) {
     let place = std::ptr::with_exposed_provenance_mut::<u8>(address);
-    // SAFETY: the tests use stacks that they have taken; a fault on purpose ends the process.
+    // SAFETY: the tests write to stacks that they have taken; a fault on purpose ends the process.
     unsafe { place.write_volatile(value) };
 }
 
 /// Reads from a stack as its owner.
 pub(super) fn read(address: usize) -> u8 {
     let place = std::ptr::with_exposed_provenance::<u8>(address);
-    // SAFETY: as above.
+    // SAFETY: the tests read from stacks that they have taken; a fault on purpose ends the process.
     unsafe { place.read_volatile() }
 }
 
-/// Whether memory can be read, asked without a fault: the kernel reads it, or refuses.
+/// Whether memory can be read. Asks the kernel to read it, so there is no fault.
 pub(super) fn is_readable(address: usize) -> bool {
     let mut ends = [0; 2];
-    // SAFETY: room for two numbers.
+    // SAFETY: the array has room for the two numbers.
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
     let place = std::ptr::without_provenance::<libc::c_void>(address);
     // SAFETY: the kernel checks the address.
     let read = unsafe { libc::write(ends[1], place, 1) };
     let error = io_error();
     for end in ends {
-        // SAFETY: the pipe is ours.
+        // SAFETY: this function made the pipe, and nobody else has its ends.
         unsafe { libc::close(end) };
     }
     assert!(read == 1 || error == Some(libc::EFAULT), "{error:?}");
@@ -80,12 +80,12 @@ pub(super) fn io_error() -> Option<i32> {
     std::io::Error::last_os_error().raw_os_error()
 }
 
-/// Bytes of a stack that have memory: none where it is not there any more.
+/// Bytes of a stack that have memory: 0 if the stack is no longer mapped.
 pub(super) fn resident(stack: Stack) -> usize {
     let bytes = stack.kind().size().bytes();
     let mut pages = vec![0_u8; bytes / page_size()];
     let bottom = std::ptr::without_provenance_mut(stack.bottom());
-    // SAFETY: a byte for each page of a mapping.
+    // SAFETY: `pages` has a byte for each page; the kernel checks the addresses.
     let done = unsafe { libc::mincore(bottom, bytes, pages.as_mut_ptr().cast()) };
     assert!(done == 0 || io_error() == Some(libc::ENOMEM));
     pages.iter().filter(|page| **page & 1 == 1).count() * page_size()
@@ -108,14 +108,14 @@ pub(super) fn child(module: &str, test: &str, role: &str, environment: &[(&str, 
     output
 }
 
-/// Which role this process has; it leaves no core file.
+/// The role that this process has as a child. It leaves no core file.
 pub(super) fn role() -> Option<String> {
     let role = std::env::var(CHILD).ok()?;
     let none = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: it reads the limit.
+    // SAFETY: `setrlimit` reads the limit, which outlives the call.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
     Some(role)
 }
@@ -124,5 +124,5 @@ pub(super) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// For guards by protection.
+/// The environment in which guards are made by protection.
 pub(super) const HATCH: (&str, &str) = ("CORELAY_NO_GUARD_INSTALL", "1");

@@ -1,14 +1,14 @@
 //! A shared library with fibres that migrate: `cargo test` loads it.
 //!
-//! In a shared library the address of a thread-local is the result of a call, which a compiler keeps
-//! where it can; on a fibre that has gone on on another thread it is the wrong one. So corelay looks
-//! at none of its own across a wait.
+//! In a shared library the address of a thread-local is the result of a call, which a compiler
+//! keeps if it can. On a fibre that has moved to another thread that address is the wrong one. So
+//! corelay uses none of its own across a wait.
 
 use corelay_fibre::{BinarySemaphore, Cluster, current, processor, yield_now};
 use std::sync::Arc;
 
-/// Passes tokens around a ring of fibres that migrate, and yields; how many passes there were, or
-/// 0 where something did not fit.
+/// Passes tokens around a ring of fibres that migrate, and yields. Returns the number of passes, or
+/// 0 if something went wrong.
 #[unsafe(no_mangle)]
 pub extern "C" fn corelay_fibre_rings(fibres: usize, rounds: usize) -> usize {
     // SAFETY: nothing here waits inside a thread-local's initialiser or scope.
@@ -19,7 +19,7 @@ pub extern "C" fn corelay_fibre_rings(fibres: usize, rounds: usize) -> usize {
     let seats = Arc::new(seats);
     let spawn = |i: usize| {
         let seats = Arc::clone(&seats);
-        // SAFETY: nothing that stays on a thread is held over a wait.
+        // SAFETY: nothing that must stay on a thread is held over a wait.
         let builder = unsafe { cluster.fibre().migrating() };
         builder.spawn(move || {
             let own = current().map(|fibre| fibre.id());
@@ -37,7 +37,8 @@ pub extern "C" fn corelay_fibre_rings(fibres: usize, rounds: usize) -> usize {
     };
     let fibres: Result<Vec<_>, _> = (0..fibres).map(spawn).collect();
     let Ok(fibres) = fibres else { return 0 };
-    // Posts that find one are dropped, so some may wait for ever: the last round is let go.
+    // A post that finds a post is dropped, so some fibres may wait for ever: the last round wakes
+    // them.
     while !fibres.iter().all(|fibre| fibre.is_finished()) {
         seats.iter().for_each(BinarySemaphore::post);
         std::thread::yield_now();

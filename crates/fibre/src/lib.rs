@@ -1,8 +1,8 @@
-//! Fibres: threads of the user's own, many on few processors, whose waits are cheap.
+//! Fibres: user-level threads, many of them on a few processors, that wait cheaply.
 //!
-//! A fibre has a stack and runs any code; where it waits, another runs on the same thread, some ten
-//! nanoseconds later. So code that waits a lot (for a semaphore, for another fibre, for an answer of a
-//! trustee) is written as if it had a thread to itself.
+//! A fibre has a stack and runs any code. While it waits, another fibre runs on the same thread,
+//! some ten nanoseconds later. So code that waits a lot (for a semaphore, for another fibre, for
+//! the answer of a trustee) is written as if it had a thread to itself.
 //!
 //! ```
 //! use corelay_fibre::{Cluster, Semaphore, yield_now};
@@ -28,67 +28,71 @@
 //! ```
 //!
 //! # When not to use it
-//! Code that computes and hardly waits: threads do that, and the system interrupts them. Code that
-//! blocks in system calls or in locks of other libraries: it blocks its processor, and all fibres
-//! that stay there. Code that is written as futures already.
+//! * Code that computes and hardly waits: threads do that, and the system interrupts them.
+//! * Code that blocks in system calls or in locks of other libraries: it blocks its processor, and
+//!   all fibres that stay there.
+//! * Code that is written as futures already.
 //!
 //! # Guarantees
-//! * **Soundness.** Fibres of a processor share the thread-locals of its thread. Whoever
+//! * **Soundness.** The fibres of a processor share the thread-locals of its thread. Whoever
 //!   [starts a cluster](Cluster::start) or takes a [`host`] promises, by one `unsafe`, that nothing
-//!   waits inside a thread-local's initialiser or destructor, or inside a call scoped by one;
-//!   everything beyond that is safe. A fibre of [`Cluster::spawn`] may be taken by any processor until
-//!   it first runs, and stays on that thread then, with its `Rc`s, guards and references to
-//!   thread-locals. [`Builder::migrating`] lets a fibre go on elsewhere after each wait; it is a second,
-//!   larger promise.
-//! * **Fairness.** Fibres are not interrupted. Those that are ready on a processor run in order; of
-//!   its two kinds, those that stay and those that may go, one of each in turn. A fibre that may run
-//!   elsewhere (it is `migrating`, or has not begun) does not wait for a processor that is stuck in
-//!   another fibre: the others take it, after microseconds where one of them has nothing to do, after
-//!   some milliseconds otherwise. Where *all* processors are stuck, nothing else runs.
-//! * **Waiting.** A permit goes to who has waited longest, directly. All of it works on plain threads
-//!   too, which block. Where nothing may wait, inside a delegated closure, a wait is a panic that names
-//!   it. Under [`on_thread`](corelay_sync::wait::on_thread), in a callback, it blocks the processor,
-//!   which dumps say.
-//! * **Destructors** of a fibre that unwinds may wait. Calls that can say so return at once
-//!   ([`Interrupted::Unwinding`]); the others let other fibres run, and no cancellation ends them. A
-//!   panic hook must not wait.
-//! * **Panic.** A panic ends its fibre, and reaches who [joins](JoinHandle::join) it.
-//! * **Cancellation** is asked for: [`Fibre::cancel`] ends the wait that the fibre is in, and every
-//!   later one; the fibre unwinds, or gets [`Interrupted`] from calls that can say so. A fibre is never
-//!   dropped in the middle.
-//! * **Memory.** A stack of 64 KiB of addresses ([`Builder::stack_size`]), of which a fibre that waits
-//!   near its root has touched one page: 4,241 bytes a fibre at 100,000 of them, page tables included
-//!   (measured on Linux 6.18, x86-64). Below each stack lies a guard; who runs into it is named
-//!   before the process ends. Stacks of fibres that have ended serve again. The memory of those that
-//!   nobody needs goes back to the system: all of it when the last cluster has ended and the last
-//!   handle to one of its fibres is gone, but for up to 64 stacks that a thread keeps until it ends;
-//!   while clusters run, what is more than is in use, and more than 1,024 stacks of a size, within some
-//!   seconds.
+//!   waits inside a thread-local's initialiser or destructor, or inside a call scoped by one.
+//!   Everything beyond that is safe. Any processor may take a fibre of [`Cluster::spawn`] until it
+//!   first runs; then it stays on that thread, with its `Rc`s, guards and references to
+//!   thread-locals. [`Builder::migrating`] lets a fibre continue elsewhere after each wait; it is a
+//!   second, larger promise.
+//! * **Fairness.** Fibres are not interrupted. Those that are ready on a processor run in order. Of
+//!   its two kinds, those that stay and those that may run elsewhere, one of each runs in turn. A
+//!   fibre that may run elsewhere (it is `migrating`, or has not begun) does not wait for a
+//!   processor that is stuck in another fibre: other processors take it, after microseconds if one
+//!   of them is idle, after some milliseconds otherwise. If *all* processors are stuck, nothing
+//!   else runs.
+//! * **Waiting.** A permit goes directly to the waiter that has waited longest. All of it works on
+//!   plain threads, too, which block. In a place where nothing may wait, such as a delegated
+//!   closure, a wait is a panic that names the place. Under
+//!   [`on_thread`](corelay_sync::wait::on_thread), as in a callback, a wait blocks the processor,
+//!   and dumps say so.
+//! * **Destructors** of a fibre that unwinds may wait. Calls that have an error for it return at
+//!   once ([`Interrupted::Unwinding`]); the others let other fibres run, and no cancellation ends
+//!   them. A panic hook must not wait.
+//! * **Panic.** A panic ends its fibre, and reaches whoever [joins](JoinHandle::join) it.
+//! * **Cancellation** is a request: [`Fibre::cancel`] ends the wait that the fibre is in, and every
+//!   later one. The fibre unwinds, or gets [`Interrupted`] from calls that have an error for it. A
+//!   fibre is never dropped in the middle.
+//! * **Memory.** A stack takes 64 KiB of addresses ([`Builder::stack_size`]), of which a fibre that
+//!   waits near its root has touched one page: 4,241 bytes a fibre at 100,000 of them, page tables
+//!   included (measured on Linux 6.18, x86-64). Below each stack lies a guard; a fibre that runs
+//!   into it is named before the process ends. Stacks of fibres that have ended are used again.
+//!   Memory that nobody needs goes back to the system. All of it does when the last cluster has
+//!   ended and the last handle to one of its fibres is gone, except up to 64 stacks that a thread
+//!   keeps until it ends. While clusters run, free stacks beyond as many as are in use, and beyond
+//!   1,024 of a size, go back within some seconds.
 //! * **Idle cost.** None: processors without work sleep.
 //!
 //! # How it works
-//! A switch goes from a fibre to its processor's own stack and from there to the next. What is to be
-//! done with the one that has stopped, such as putting it into a semaphore's list, is done *after* the
-//! switch, on the processor's stack: so whoever wakes it can run it at once.
+//! A switch goes from a fibre to its processor's own stack, and from there to the next fibre.
+//! Whatever is to be done with the fibre that has stopped, such as enqueuing it at a semaphore, is
+//! done *after* the switch, on the processor's stack. So the thread that wakes the fibre can run it
+//! at once.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `switch` | stop, and say what is to be done then |
+//! | `switch` | stopping a fibre, and what is done with it then |
 //! | `wait`, `waiter` | a wait that can be interrupted, and be looked at |
-//! | `header` | a fibre's record, at the top of its stack |
-//! | `processor` | a thread that runs fibres: where they lie ready, who is next |
-//! | `ready` | lane, ring, pinned and inbox: the places where they lie |
-//! | `help`, `idle`, `monitor` | taking from the stuck; sleeping; who looks after it |
+//! | `header` | everything about a fibre but its frames, at the top of its stack |
+//! | `processor` | a thread that runs fibres: which are ready, and which is next |
+//! | `ready` | lane, ring, pinned and inbox: the queues of ready fibres |
+//! | `help`, `idle`, `monitor` | taking from stuck processors; sleeping; the thread that looks after both |
 //! | `timers` | deadlines |
-//! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what can be waited for |
-//! | `wait_queue`, `spin` | who waits in what, first come first served; the lock around it |
-//! | `host` | a processor that lends itself to a trustee's thread |
+//! | `park`, `join`, `semaphore`, `mutex`, `condition`, `barrier`, `channel` | what fibres can wait for |
+//! | `wait_queue`, `spin` | the queue of waiters, first come, first served; the lock around it |
+//! | `host` | a processor on the thread of its caller, a trustee's |
 //! | `scope`, `local` | fibres that borrow; values of each fibre |
-//! | `registry`, `dump` | what all fibres do |
+//! | `registry`, `dump` | all fibres, and what each is doing |
 //! | `stack` | stacks, guards, overflows |
 //!
-//! Source: the micro-benchmarks of the C∀ scheduler (`docs/sources.md`, C1 to C8), and what its two
-//! lanes and helping are for; the lane that only stuck processors lose is ours
+//! Sources: the micro-benchmarks of the C∀ scheduler (`docs/sources.md`, C1 to C8), and the purpose
+//! of its two lanes and of its helping. The lane that only stuck processors lose is our own
 //! (`docs/design/0007-fibres.md`).
 
 mod barrier;

@@ -29,12 +29,12 @@ fn waiters(kind: Kind, cluster: &Cluster, permits: &Arc<Semaphore>) -> Vec<JoinH
         kind.spawn(cluster, || {
             assert_eq!(sleep(LONG), Err(Interrupted::Cancelled));
             assert!(is_cancelled());
-            // Every wait from now on.
+            // The cancellation ends every wait from now on.
             assert_eq!(sleep(LONG), Err(Interrupted::Cancelled));
             park();
         }),
         kind.spawn(cluster, move || {
-            // One that waits for another; which is let go.
+            // This one waits for another fibre, which is woken then.
             struct Cancel(corelay_fibre::Fibre);
             impl Drop for Cancel {
                 fn drop(&mut self) {
@@ -55,7 +55,7 @@ fn a_wait_of_any_kind_ends() {
         for round in 0..100 {
             let waiters = waiters(kind, &cluster, &permits);
             for waiter in &waiters {
-                // At once, while they begin, or when they wait.
+                // Cancelled at once, while they begin, or when they wait.
                 if round % 2 == 0 {
                     std::thread::yield_now();
                 }
@@ -71,7 +71,7 @@ fn a_wait_of_any_kind_ends() {
     }
 }
 
-/// A time that no clock can say is waited for, too.
+/// A sleep until a time that no clock can express can be cancelled, too.
 #[test]
 fn a_sleep_without_an_end() {
     let cluster = promise::cluster(1);
@@ -96,12 +96,12 @@ fn one_that_does_not_wait_goes_on() {
     });
     let fibre = busy.fibre().clone();
     assert_eq!(busy.join().unwrap(), 7);
-    // After its end it is nothing.
+    // After the fibre's end a cancellation does nothing.
     fibre.cancel();
     fibre.unpark();
 }
 
-/// A notified fibre waits for its mutex again and has it then, also if it is cancelled meanwhile.
+/// A notified fibre waits for its mutex again, and gets it even if it is cancelled meanwhile.
 #[test]
 fn a_condition_that_is_cancelled_as_it_locks_again_has_the_mutex() {
     let cluster = promise::cluster(1);
@@ -123,7 +123,7 @@ fn a_condition_that_is_cancelled_as_it_locks_again_has_the_mutex() {
     waits_in("Condition::wait_until");
     let mut guard = shared.0.lock();
     shared.1.notify_one();
-    // It goes on, finds the mutex held, and waits for that, which is not told apart from here.
+    // It goes on, finds the mutex held, and waits for it, which cannot be told apart from here.
     for _ in 0..100 {
         let before = cluster.counters().switches;
         drop(cluster.spawn(|| ()).join());
@@ -151,7 +151,7 @@ fn many_are_cancelled_at_once() {
             if round % 2 == 0 {
                 std::thread::yield_now();
             }
-            // Some of them twice.
+            // Some of them are cancelled twice.
             let all = sitters.iter().chain(&sitters[..10]);
             Fibre::cancel_all(all.map(|sitter| sitter.fibre()));
             for sitter in sitters {

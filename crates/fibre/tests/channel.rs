@@ -74,8 +74,8 @@ fn each_value_once_and_in_order() {
     });
 }
 
-/// Closed, cancelled, timed out and dropped at once: what was sent is received or dropped once, and
-/// what was not comes back.
+/// Closing, cancelling, timing out and dropping at once: a value that was sent is received or
+/// dropped once, and one that was not sent comes back.
 #[test]
 fn everything_at_once() {
     everywhere(|cluster, crew| {
@@ -163,7 +163,7 @@ fn everything_at_once() {
     });
 }
 
-/// Receivers that wait, and those that come later, are told.
+/// Receivers that wait, and those that come later, learn that the channel is closed.
 #[test]
 fn the_last_sender_closes() {
     everywhere(|cluster, crew| {
@@ -210,7 +210,8 @@ fn the_last_receiver_closes() {
     });
 }
 
-/// What is there when it is closed can be received; a sender that waits then has not sent.
+/// A value that is in the channel when it closes can be received; a sender that waits then has not
+/// sent.
 #[test]
 fn closed_by_hand() {
     everywhere(|cluster, crew| {
@@ -227,7 +228,7 @@ fn closed_by_hand() {
     });
 }
 
-/// Without room a value goes from hand to hand.
+/// Without a buffer a value goes from hand to hand.
 #[test]
 fn rendezvous() {
     everywhere(|cluster, crew| {

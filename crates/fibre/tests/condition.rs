@@ -43,13 +43,13 @@ fn no_notification_is_lost() {
     });
 }
 
-/// A notification goes to somebody who uses it, however many are cancelled or run out of time
-/// meanwhile: while somebody waits, no ticket is left.
+/// A notification goes to a waiter that uses it, however many others are cancelled or time out
+/// meanwhile: while anybody waits, no ticket is left.
 #[test]
 fn a_notification_is_not_lost_with_its_waiter() {
     everywhere(|cluster, crew| {
         for round in 0..rounds(40) {
-            // How many tickets are left, and whether there will be more.
+            // The number of tickets that are left, and whether there will be more.
             let tickets = Arc::new((Mutex::new((0, true)), Condition::new()));
             let got = Arc::new(AtomicUsize::new(0));
             let running: Vec<_> = (0..9)
@@ -149,7 +149,7 @@ fn in_order_of_arrival() {
     assert_eq!(order.join().unwrap(), [0, 1, 2, 3, 4]);
 }
 
-/// Cancelled while it waits: the plain form unwinds without the mutex, the other one has it again.
+/// After a cancellation the plain wait unwinds without the mutex; the other form has it again.
 #[test]
 fn cancelled() {
     let cluster = promise::cluster(2);
@@ -167,7 +167,7 @@ fn cancelled() {
                     if let Some(guard) = shared.0.try_lock() {
                         break guard;
                     }
-                    // Who has it may be behind this one.
+                    // The fibre that holds it may be enqueued after this one.
                     yield_now();
                 };
                 let (mut guard, end) = shared.1.wait_until(guard, late());
@@ -206,7 +206,7 @@ fn a_barrier_keeps_all_together() {
     });
 }
 
-/// Who leaves a barrier early has not come.
+/// A fibre that leaves a barrier early has not arrived.
 #[test]
 fn a_barrier_waits_for_another_one() {
     everywhere(|cluster, crew| {

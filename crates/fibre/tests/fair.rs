@@ -9,7 +9,7 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// One that never yields keeps its processor; what lies ready there runs on the other one.
+/// A fibre that never yields keeps its processor; fibres that are ready there run on the other one.
 #[test]
 fn those_behind_one_that_never_yields_run() {
     let cluster = promise::cluster(2);
@@ -105,7 +105,7 @@ fn a_dump_says_what_each_waits_for() {
     assert_eq!(state, ("park", file!()));
     sitter.fibre().unpark();
     sitter.join().unwrap();
-    // Who has been joined may have its last steps to do.
+    // A fibre that has been joined may still have its last steps to do.
     while !cluster.dump().fibres.is_empty() {
         std::thread::yield_now();
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[test]
 fn results_and_panics_reach_who_joins() {
     for kind in KINDS {
-        // A backtrace wants some tens of KiB, and more under a sanitizer.
+        // A backtrace needs some tens of KiB, and more under a sanitizer.
         let size = StackSize::new(1 << 20).unwrap();
         let cluster = promise::start(Cluster::builder().stack_size(size)).unwrap();
         let doubled: Vec<_> = (0..100)
@@ -112,7 +112,7 @@ fn a_cluster_dropped_by_its_own_fibre_ends_later() {
     told.recv().unwrap();
 }
 
-/// Whatever a closure's size and alignment are: about as much as goes to the stack, too.
+/// Closures of any size and alignment run, up to and beyond what goes to the stack.
 #[test]
 fn closures_of_every_size() {
     #[repr(align(128))]

@@ -24,7 +24,7 @@ fibre_local! {
     static LAST: Cell<usize> = const { Cell::new(0) }
 }
 
-/// Each fibre and each thread has its own, over waits, wherever it goes on.
+/// Each fibre and each thread has its own value, over waits, wherever it continues.
 #[test]
 fn of_ones_own() {
     everywhere(|cluster, crew| {
@@ -44,7 +44,7 @@ fn of_ones_own() {
     });
 }
 
-/// Dropped at the end, before a join returns.
+/// Values are dropped at the end, before a join returns.
 #[test]
 fn dropped_at_the_end() {
     everywhere(|cluster, crew| {
@@ -72,7 +72,7 @@ struct AtTheEnd;
 
 impl Drop for AtTheEnd {
     fn drop(&mut self) {
-        // Waits work here, others begin anew, and this one is gone.
+        // Waits work here, other values are initialised anew, and this one is gone.
         yield_now();
         LAST.with(|last| last.set(last.get() + 1));
         assert!(LATE.try_with(|_| ()).is_err());
@@ -81,7 +81,7 @@ impl Drop for AtTheEnd {
     }
 }
 
-/// A drop may use others, and its panic is the fibre's.
+/// The drop of a value may use others, and its panic counts as the fibre's.
 #[test]
 fn drops_may_wait_and_panic() {
     let cluster = promise::cluster(2);

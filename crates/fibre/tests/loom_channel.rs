@@ -9,7 +9,7 @@ use corelay_fibre::{Receiver, SendUntilError, channel};
 use loom::thread;
 use std::time::Instant;
 
-/// A value in a cell of loom's: a receiver that does not see what its sender did is a race.
+/// A value in a loom cell: a receiver that does not see what its sender did is a race.
 type Value = Box<loom::cell::Cell<usize>>;
 
 fn value(n: usize) -> Value {
@@ -20,7 +20,7 @@ fn drain(receiver: &Receiver<Value>) -> Vec<usize> {
     receiver.iter().map(|value| value.get()).collect()
 }
 
-/// A sender sends and goes; the receiver gets all and is told.
+/// A sender sends and goes away; the receiver gets everything and learns of the end.
 fn sent_and_closed(capacity: usize, values: usize) {
     loom::model(move || {
         let (sender, receiver) = channel(capacity);
@@ -70,7 +70,8 @@ fn two_senders() {
     });
 }
 
-/// The receiver closes while a sender sends: what has been sent is received, what has not comes back.
+/// The receiver closes while a sender sends: a value that was sent is received, any other comes
+/// back.
 #[test]
 fn closed_while_sending() {
     loom::model(|| {
@@ -86,7 +87,7 @@ fn closed_while_sending() {
     });
 }
 
-/// The last receiver goes while a sender waits: loom reports a value that is leaked.
+/// The last receiver goes away while a sender waits: loom reports a value that is leaked.
 #[test]
 fn the_last_receiver_goes() {
     loom::model(|| {
@@ -98,7 +99,7 @@ fn the_last_receiver_goes() {
     });
 }
 
-/// A sender whose time has come: the value is at one place.
+/// A sender times out: its value is in one place.
 #[test]
 fn timed_out() {
     loom::model(|| {

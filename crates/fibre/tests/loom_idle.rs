@@ -1,11 +1,11 @@
-//! Processors that have nothing to do, under loom: nothing that should wake one is missed.
+//! Idle processors under loom: no push that should wake one is missed.
 
 #![cfg(corelay_loom)]
 
 use corelay_fibre::model::Processors;
 use loom::thread;
 
-/// A fibre that comes from a thread finds its processor asleep, or is found by it.
+/// A fibre that comes from a thread finds its processor asleep, or the processor finds the fibre.
 #[test]
 fn one_comes_from_a_thread() {
     loom::model(|| {
@@ -22,7 +22,7 @@ fn one_comes_from_a_thread() {
     });
 }
 
-/// Where two can be taken, a processor that has nothing to do comes for one.
+/// An idle processor takes one of two fibres that are ready elsewhere.
 #[test]
 fn two_are_pushed_by_another_processor() {
     loom::model(|| {
@@ -32,7 +32,7 @@ fn two_are_pushed_by_another_processor() {
             let processors = processors.clone();
             move || {
                 processors.become_one(0);
-                // Two lie in the lane where nobody was idle yet.
+                // Two lie in the lane from the time when nobody was idle.
                 for _ in 0..4 {
                     drop(processors.spawn(|| ()));
                 }
@@ -44,7 +44,7 @@ fn two_are_pushed_by_another_processor() {
     });
 }
 
-/// Whoever runs the last fibre of a cluster that is to end ends it for those that sleep.
+/// The processor that runs the last fibre of a closing cluster wakes those that sleep.
 #[test]
 fn the_last_one_tells_the_others() {
     loom::model(|| {

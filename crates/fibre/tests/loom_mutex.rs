@@ -12,8 +12,8 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Instant;
 
-/// The value, the wait queue and its nodes are loom's cells: an entry that is not ordered after the last
-/// leaving is reported as a race.
+/// The value, the wait queue and its nodes are loom cells: an entry that is not ordered after the
+/// last leaving is reported as a race.
 fn count(threads: usize, times: usize) {
     loom::model(move || {
         let mutex = Arc::new(Mutex::new(0));
@@ -53,8 +53,8 @@ fn three_threads() {
     count(3, 1);
 }
 
-/// A waiter whose time has come leaves while the mutex is left: it has it, or has not, and the
-/// mutex is free in the end.
+/// A waiter times out while the mutex is left: it has the mutex or has not, and the mutex is free
+/// in the end.
 #[test]
 fn timed_out() {
     loom::model(|| {
@@ -73,7 +73,7 @@ fn timed_out() {
     });
 }
 
-/// Who waits is notified, whenever it begins to wait.
+/// A waiter is notified whenever it begins to wait.
 #[test]
 fn no_notification_is_lost() {
     loom::model(|| {
@@ -92,7 +92,7 @@ fn no_notification_is_lost() {
     });
 }
 
-/// One whose time has come meanwhile has been notified, or leaves the notification to others.
+/// A waiter that times out has been notified, or leaves the notification to others.
 #[test]
 fn notified_or_timed_out() {
     loom::model(|| {
@@ -105,7 +105,7 @@ fn notified_or_timed_out() {
             }
         });
         let (mut guard, end) = shared.1.wait_until(shared.0.lock(), Instant::now());
-        // A notification comes after the other's step.
+        // This notification comes after the waiter's own step.
         assert!(end.is_err() || *guard == 1);
         *guard += 1;
         drop(guard);
@@ -114,7 +114,7 @@ fn notified_or_timed_out() {
     });
 }
 
-/// Two rounds: the first is over before anybody comes to the second.
+/// Two rounds: the first is over before anybody arrives for the second.
 #[test]
 fn a_barrier_twice() {
     loom::model(|| {

@@ -1,11 +1,11 @@
-//! The places of ready fibres under loom: every interleaving of the shipped source (up to the
+//! The queues of ready fibres under loom: every interleaving of the shipped source (up to the
 //! preemption bound) with every permitted stale read.
 //!
 //! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-fibre
 //! --profile model --test loom_ready`
 //!
-//! An item is a cell of loom's, written by who pushes it and by who gets it: so one that is not
-//! handed over in order is a race, and one that two get has been counted twice.
+//! An item is a loom cell, written by its pusher and by its taker. So an item that is not handed
+//! over in order is a race, and one that two takers get has been counted twice.
 
 #![cfg(corelay_loom)]
 
@@ -18,29 +18,29 @@ use std::ptr::NonNull;
 
 type Cell = UnsafeCell<u32>;
 
-/// So many items, each got 0 times.
+/// This number of items, none of which has been taken yet.
 fn items<const N: usize>() -> Arc<[Cell; N]> {
     Arc::new(std::array::from_fn(|_| UnsafeCell::new(0)))
 }
 
 fn written(item: &Cell) -> NonNull<Cell> {
     item.with_mut(|n| {
-        // SAFETY: loom has checked that nobody else uses it.
+        // SAFETY: loom checks that no other thread uses the cell.
         unsafe { *n = 0 };
     });
     NonNull::from(item)
 }
 
 fn got(item: NonNull<Cell>) {
-    // SAFETY: items outlive the model's threads.
+    // SAFETY: the test's items outlive the model's threads.
     unsafe { item.as_ref() }.with_mut(|n| {
-        // SAFETY: as above.
+        // SAFETY: loom checks that no other thread uses the cell.
         unsafe { *n += 1 };
     });
 }
 
 fn times(item: &Cell) -> u32 {
-    // SAFETY: as above.
+    // SAFETY: loom checks that no other thread uses the cell.
     item.with(|n| unsafe { *n })
 }
 
@@ -49,7 +49,7 @@ fn each_once(items: &[Cell]) {
 }
 
 struct Owned<T>(Arc<T>);
-// SAFETY: the models are what checks it.
+// SAFETY: the model checks that the contents are shared soundly.
 unsafe impl<T> Send for Owned<T> {}
 impl<T> Owned<T> {
     fn get(&self) -> &T {
@@ -59,7 +59,7 @@ impl<T> Owned<T> {
 
 fn beside<T: 'static>(of: &Arc<T>, f: impl Fn(&T) + 'static) -> thread::JoinHandle<()> {
     struct Sent<F>(F);
-    // SAFETY: as above.
+    // SAFETY: the model checks that the contents are shared soundly.
     unsafe impl<F> Send for Sent<F> {}
     impl<F: Fn()> Sent<F> {
         fn run(&self) {
@@ -71,11 +71,11 @@ fn beside<T: 'static>(of: &Arc<T>, f: impl Fn(&T) + 'static) -> thread::JoinHand
     thread::spawn(move || run.run())
 }
 
-/// The owner's last pops: one may find its item taken, and yet something behind.
+/// The owner's last pops: one may find its item taken, and yet another item after it.
 fn drain(lane: &Lane<Cell>) {
     let mut empty = 0;
     while empty < 2 {
-        // SAFETY: by the owner.
+        // SAFETY: the owner's thread calls this.
         match unsafe { lane.pop() } {
             Some(item) => got(item),
             None => empty += 1,
@@ -83,14 +83,14 @@ fn drain(lane: &Lane<Cell>) {
     }
 }
 
-/// Pushes two, pops two, and one more behind that, while so many others take what lies there.
+/// Pushes two items, pops two, and pushes one more, while `takers` others take what lies there.
 fn lane(takers: usize, again: bool) {
     loom::model(move || {
         let lane = Arc::new(Lane::new());
         let items = items::<3>();
         // SAFETY: this thread is the owner.
         let push = |item: &Cell| unsafe { lane.push(written(item)) };
-        // SAFETY: as above.
+        // SAFETY: this thread is the owner.
         let pop = || unsafe { lane.pop() };
         assert!(push(&items[0]));
         let threads: Vec<_> = (0..takers)
@@ -100,7 +100,7 @@ fn lane(takers: usize, again: bool) {
                 })
             })
             .collect();
-        // Refused where it is closed: its owner goes on with the ring then.
+        // A closed lane refuses it; its owner uses the ring then.
         let mut pushed = 1 + usize::from(push(&items[1]));
         for _ in 0..2 {
             if let Some(item) = pop() {
@@ -124,7 +124,7 @@ fn lane_owner_and_taker() {
     lane(1, false);
 }
 
-/// What comes from the ring is written first, and pushed by one store.
+/// Items from the ring are staged first, and pushed by one store.
 #[test]
 fn lane_gets_several_at_once() {
     loom::model(|| {
@@ -138,20 +138,20 @@ fn lane_gets_several_at_once() {
         let pushed = unsafe { lane.push_all(both) };
         taker.join().unwrap();
         drain(&lane);
-        // Refused where it is closed.
+        // A closed lane refuses them.
         if pushed {
             each_once(&*items);
         }
     });
 }
 
-/// The owner opens it again, and writes slots that have been taken.
+/// The owner opens the lane again, and writes slots that have been taken.
 #[test]
 fn lane_is_opened_again() {
     lane(1, true);
 }
 
-/// What has been taken is extended by another one, before the owner comes back.
+/// A second taker extends what the first has taken, before the owner comes back.
 #[test]
 fn lane_is_taken_twice() {
     lane(2, false);
@@ -171,19 +171,18 @@ fn lane_is_not_left_closed() {
             let took = Arc::clone(&took);
             move |lane: &Lane<Cell>| took.store(lane.take(got), Ordering::Relaxed)
         });
-        // SAFETY: as above.
+        // SAFETY: this thread is the owner.
         if let Some(item) = unsafe { lane.pop() } {
             got(item);
         }
         taker.join().unwrap();
-        // SAFETY: as above.
+        // SAFETY: this thread is the owner.
         let pushed = unsafe { lane.push(written(&items[1])) };
         assert!(pushed || took.load(Ordering::Relaxed));
     });
 }
 
-/// A taker hands what it has got to the next owner of the slot: reads of slots come before their
-/// reuse.
+/// A taker hands its slots to their next owner: reads of slots come before their reuse.
 #[test]
 fn lane_slots_are_used_again() {
     loom::model(|| {
@@ -191,7 +190,7 @@ fn lane_slots_are_used_again() {
         let items = items::<4>();
         // SAFETY: this thread is the owner.
         let push = |item: &Cell| unsafe { lane.push(written(item)) };
-        // SAFETY: as above.
+        // SAFETY: this thread is the owner.
         let pop = || unsafe { lane.pop() };
         assert!(push(&items[0]) && push(&items[1]));
         let taker = beside(&lane, |lane: &Lane<Cell>| {
@@ -212,7 +211,7 @@ fn lane_slots_are_used_again() {
     });
 }
 
-/// The owner pushes so many, of which the ring holds two at first, and takes; so do others.
+/// The owner pushes items, of which the ring has room for two at first, and takes; so do others.
 fn ring<const N: usize>(takers: usize, most: usize) {
     loom::model(move || {
         let ring = Arc::new(Ring::new());
@@ -235,7 +234,7 @@ fn ring<const N: usize>(takers: usize, most: usize) {
     });
 }
 
-/// It doubles while another one takes.
+/// The ring doubles while another thread takes.
 #[test]
 fn ring_grows() {
     ring::<3>(1, 2);
@@ -246,7 +245,7 @@ fn ring_two_takers() {
     ring::<2>(2, 1);
 }
 
-/// A slot is written again behind the reads of who took it.
+/// A slot is written again after its taker has read it.
 #[test]
 fn ring_slots_are_used_again() {
     loom::model(|| {
@@ -269,7 +268,7 @@ fn ring_slots_are_used_again() {
     });
 }
 
-/// Two push while one takes: what is got has been handed over, and each comes once.
+/// Two threads push while one takes: each item is handed over, and taken once.
 #[test]
 fn inbox_two_push() {
     loom::model(|| {
@@ -277,7 +276,7 @@ fn inbox_two_push() {
         let seen = Arc::new(items::<2>());
         let take = |inbox: &Inbox<(usize, Cell)>, seen: &[Cell]| {
             inbox.take(|item| {
-                // SAFETY: from `new`, and taken out.
+                // SAFETY: `Item::new` made the item, and `take` gave it to this thread alone.
                 let (who, cell) = unsafe { Item::take_back(item) };
                 got(NonNull::from(&cell));
                 got(NonNull::from(&seen[who]));
@@ -285,9 +284,9 @@ fn inbox_two_push() {
         };
         let push = |inbox: &Inbox<(usize, Cell)>, who: usize| {
             let item = Item::new((who, UnsafeCell::new(0)));
-            // SAFETY: it lies nowhere, and lives.
+            // SAFETY: the item is new, so it lives and lies in no inbox.
             written(&unsafe { item.as_ref() }.value.1);
-            // SAFETY: as above.
+            // SAFETY: the item is new, so it lives and lies in no inbox.
             unsafe { inbox.push(item) };
         };
         let pusher = beside(&inbox, move |inbox| push(inbox, 0));
@@ -303,21 +302,21 @@ fn inbox_two_push() {
     });
 }
 
-/// They come in the order in which one has pushed them.
+/// Items come in the order in which a thread has pushed them.
 #[test]
 fn inbox_keeps_the_order() {
     loom::model(|| {
         let inbox: Arc<Inbox<u32>> = Arc::new(Inbox::new());
         let pusher = beside(&inbox, |inbox: &Inbox<u32>| {
             for n in 0..3 {
-                // SAFETY: it lies nowhere.
+                // SAFETY: the item is new, so it lies in no inbox.
                 unsafe { inbox.push(Item::new(n)) };
             }
         });
         let mut next = 0;
         let mut take = || {
             inbox.take(|item| {
-                // SAFETY: from `new`, and taken out.
+                // SAFETY: `Item::new` made the item, and `take` gave it to this thread alone.
                 assert_eq!(unsafe { Item::take_back(item) }, next);
                 next += 1;
             });

@@ -11,11 +11,11 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Instant;
 
-/// A value that loom watches: whoever may use it has it to itself.
+/// A value that loom watches: a thread that uses it must have it to itself.
 struct Watched(UnsafeCell<u32>);
-// SAFETY: loom checks it.
+// SAFETY: loom checks each access.
 unsafe impl Send for Watched {}
-// SAFETY: as above.
+// SAFETY: loom checks each access.
 unsafe impl Sync for Watched {}
 
 impl Watched {
@@ -25,7 +25,7 @@ impl Watched {
 
     fn add(&self) -> u32 {
         self.0.with_mut(|n| {
-            // SAFETY: loom has checked that nobody else uses it.
+            // SAFETY: loom checks that no other thread uses the cell.
             unsafe {
                 *n += 1;
                 *n
@@ -34,7 +34,7 @@ impl Watched {
     }
 }
 
-/// A fibre's frames: written while it runs, and by whoever lets it go on.
+/// A fibre's frames: written while the fibre runs, and by the thread that wakes it.
 struct Stopping {
     ticket: Ticket,
     frames: Watched,
@@ -52,7 +52,7 @@ impl Stopping {
         })
     }
 
-    /// The fibre parks, and its processor publishes that behind the switch.
+    /// Parks the fibre: its processor publishes that after the switch.
     fn park(&self) {
         self.frames.add();
         if self.ticket.take() {
@@ -74,7 +74,7 @@ impl Stopping {
     }
 }
 
-/// What was done before the unpark is seen behind the park, and the stopped fibre is whole.
+/// What was done before the unpark is seen after the park, and the stopped fibre is whole.
 #[test]
 fn ticket_one_unparks() {
     loom::model(|| {
@@ -95,7 +95,7 @@ fn ticket_one_unparks() {
     });
 }
 
-/// Of two unparks one wakes it; the other is kept for the next park, or has been merged.
+/// One of two unparks wakes the fibre; the other is kept for the next park, or has been merged.
 #[test]
 fn ticket_two_unpark() {
     loom::model(|| {
@@ -112,7 +112,7 @@ fn ticket_two_unpark() {
         });
         fibre.park();
         others.into_iter().for_each(|t| t.join().unwrap());
-        // Joined, so it is there if it has not been merged.
+        // The unpark is joined, so the ticket is there unless it has been merged.
         fibre.ticket.take();
         assert!(!fibre.ticket.take());
         data.iter().for_each(|data| assert_eq!(data.add(), 2));
@@ -131,7 +131,7 @@ fn ticket_merges_what_came_before() {
             thread::spawn(move || {
                 data.add();
                 assert!(!ticket.unpark());
-                // Relaxed: what the ticket shows is what is looked at.
+                // Relaxed: the test looks at what the ticket shows.
                 done.fetch_add(1, Ordering::Relaxed);
             })
         });
@@ -142,7 +142,7 @@ fn ticket_merges_what_came_before() {
     });
 }
 
-/// Who interrupts takes the fibre out, or the unpark does: not both.
+/// Either the interrupter takes the fibre out or the unpark does, not both.
 #[test]
 fn ticket_is_withdrawn() {
     loom::model(|| {
@@ -168,7 +168,7 @@ fn ticket_is_withdrawn() {
     });
 }
 
-/// One fibre waits as another posts, on two processors: each behind the other's turn.
+/// One fibre waits while another posts, on two processors, in both directions.
 #[test]
 fn binary_hands_over() {
     loom::model(|| {
@@ -192,7 +192,7 @@ fn binary_hands_over() {
     });
 }
 
-/// Two post at once: what either did before is seen behind the wait that took both.
+/// Two threads post at once: what either did before is seen after the wait that took both.
 #[test]
 fn binary_merges_posts() {
     loom::model(|| {
@@ -204,7 +204,7 @@ fn binary_merges_posts() {
             thread::spawn(move || {
                 data.add();
                 way.post();
-                // Relaxed: what the post shows is what is looked at.
+                // Relaxed: the test looks at what the post shows.
                 done.fetch_add(1, Ordering::Relaxed);
             })
         });
@@ -215,8 +215,8 @@ fn binary_merges_posts() {
     });
 }
 
-/// One permit for two fibres on two processors: each has the value to itself, and whoever waits
-/// goes on where it was released.
+/// One permit for two fibres on two processors: each has the value to itself, and a waiter goes on
+/// where the permit was released.
 #[test]
 fn counting_two_fibres() {
     loom::model(|| {
@@ -264,7 +264,7 @@ fn on_two_processors(
     second: impl FnOnce() + Send + 'static,
 ) {
     let processors = Processors::new(2);
-    // They begin in turn: the one with number 1 on processor 1.
+    // They begin in turn: the fibre with number 1 on processor 1.
     let second = processors.spawn(second);
     let first = processors.spawn(first);
     let other = thread::spawn({
@@ -275,15 +275,15 @@ fn on_two_processors(
     assert!(first.is_finished() && second.is_finished());
 }
 
-/// Processor 0 runs what is ready, beside the other thread and behind its end.
+/// Runs what is ready on processor 0, beside the other thread and after its end.
 fn drive(processors: &Processors, other: thread::JoinHandle<()>) {
     while processors.run_one(0) {}
     other.join().unwrap();
     while processors.run_one(0) {}
 }
 
-/// A fibre is cancelled before its wait, in its midst, or behind it: the wait ends, the permit is
-/// there still, and the fibre goes on once.
+/// A fibre is cancelled before its wait, during it, or after it: the wait ends, the permit is still
+/// there, and the fibre goes on once.
 #[test]
 fn interrupted_in_a_semaphore() {
     loom::model(|| {
@@ -302,7 +302,7 @@ fn interrupted_in_a_semaphore() {
     });
 }
 
-/// A release and a cancellation meet: the permit is the fibre's, or is there.
+/// A release meets a cancellation: the permit is the fibre's, or is there.
 #[test]
 fn interrupted_or_released() {
     loom::model(|| {
@@ -325,8 +325,8 @@ fn interrupted_or_released() {
     });
 }
 
-/// A deadline comes before a wait is published, or while it waits: the wait ends once, the permit is
-/// there still.
+/// A deadline passes before a wait is published, or during it: the wait ends once, and the permit
+/// is still there.
 #[test]
 fn timed_out_in_a_semaphore() {
     loom::model(|| {
@@ -349,8 +349,8 @@ fn timed_out_in_a_semaphore() {
     });
 }
 
-/// A deadline, a release and the fibre that goes on meet: the permit is the fibre's, or is there; and
-/// nobody looks at what the fibre has left.
+/// A deadline meets a release and the fibre that goes on: the permit is the fibre's, or is there;
+/// and nobody uses the record after the fibre has left it.
 #[test]
 fn timed_out_or_released() {
     loom::model(|| {
@@ -360,7 +360,7 @@ fn timed_out_or_released() {
             let semaphore = std::sync::Arc::clone(&semaphore);
             move || semaphore.acquire_until(Instant::now())
         });
-        // It waits.
+        // The fibre waits.
         assert!(processors.run_one(0));
         let other = thread::spawn({
             let processors = processors.clone();
@@ -372,14 +372,14 @@ fn timed_out_or_released() {
     });
 }
 
-/// A deadline and a cancellation meet: one of them ends the wait, and the fibre goes on once.
+/// A deadline meets a cancellation: one of them ends the wait, and the fibre goes on once.
 #[test]
 fn timed_out_or_cancelled() {
     loom::model(|| {
         let processors = Processors::new(1);
         let handle = processors.spawn(|| Semaphore::new(0).acquire_until(Instant::now()));
         let fibre = handle.fibre().clone();
-        // It waits.
+        // The fibre waits.
         assert!(processors.run_one(0));
         let other = thread::spawn({
             let processors = processors.clone();
@@ -395,13 +395,13 @@ fn timed_out_or_cancelled() {
     });
 }
 
-/// Two fibres are cancelled for one barrier, one of which waits.
+/// Two fibres, one of which waits, are cancelled with one barrier.
 #[test]
 fn cancelled_together() {
     loom::model(|| {
         let processors = Processors::new(1);
         let fibres = [0, 1].map(|_| processors.spawn(|| BinarySemaphore::new(false).wait()));
-        // One waits.
+        // One of them waits.
         assert!(processors.run_one(0));
         let both = [0, 1].map(|i: usize| fibres[i].fibre().clone());
         let other = thread::spawn(move || Fibre::cancel_all(&both));
@@ -412,8 +412,8 @@ fn cancelled_together() {
     });
 }
 
-/// The target of a record is used by whoever ends the wait in time, and again by the fibre when it has
-/// left.
+/// The thread that times a wait out uses what its record points to; the fibre uses it again only
+/// after it has left.
 #[test]
 fn record_is_left_behind_the_timers() {
     loom::model(|| {
@@ -427,7 +427,7 @@ fn record_is_left_behind_the_timers() {
                 ended
             }
         });
-        // It waits.
+        // The fibre waits.
         assert!(processors.run_one(0));
         let other = thread::spawn({
             let processors = processors.clone();
@@ -439,7 +439,7 @@ fn record_is_left_behind_the_timers() {
     });
 }
 
-/// The fibre ends while it is cancelled: nobody looks at what was.
+/// The fibre ends while it is cancelled: nobody uses what is gone.
 #[test]
 fn cancelled_at_its_end() {
     loom::model(|| {
@@ -452,7 +452,7 @@ fn cancelled_at_its_end() {
     });
 }
 
-/// A wait that has ended by itself leaves its record while it is looked at.
+/// A wait that has ended by itself leaves its record while an interrupter looks at it.
 #[test]
 fn interrupted_while_it_goes_on() {
     loom::model(|| {
@@ -463,12 +463,12 @@ fn interrupted_while_it_goes_on() {
             move || way.wait()
         });
         let fibre = handle.fibre().clone();
-        // It waits.
+        // The fibre waits.
         assert!(processors.run_one(0));
         let other = thread::spawn(move || fibre.cancel());
         way.post();
         drive(&processors, other);
-        // The post was its own, or is there still.
+        // The fibre took the post itself, or the post is still there.
         assert_ne!(handle.join().is_ok(), way.try_wait());
     });
 }
@@ -484,7 +484,7 @@ fn joined_by_a_fibre() {
             move || data.add()
         });
         let joiner = processors.spawn(move || {
-            // Kept: the last reference would acquire what the result has to bring.
+            // Kept, because the last reference would acquire what the result has to bring.
             let fibre = handle.fibre().clone();
             assert_eq!(handle.join().unwrap(), 1);
             assert_eq!(data.add(), 2);
@@ -499,7 +499,7 @@ fn joined_by_a_fibre() {
     });
 }
 
-/// The handle goes away while the fibre ends: its result is dropped by one of them.
+/// The handle is dropped while the fibre ends: one of the two drops the result.
 #[test]
 fn detached_at_its_end() {
     loom::model(|| {
@@ -525,7 +525,7 @@ fn detached_at_its_end() {
     });
 }
 
-/// A fibre parks; a thread unparks it, before or behind.
+/// A fibre parks, and a thread unparks it before or after.
 #[test]
 fn parked_and_unparked() {
     loom::model(|| {
@@ -549,7 +549,7 @@ fn parked_and_unparked() {
     });
 }
 
-/// The last handle frees the header behind what all others did with it.
+/// The last handle frees the header after everything that the others did with it.
 #[test]
 fn header_goes_with_the_last_handle() {
     loom::model(|| {
@@ -578,7 +578,7 @@ fn two_interrupters_in_turn() {
             move || way.wait()
         });
         let (one, two) = (handle.fibre().clone(), handle.fibre().clone());
-        // It waits.
+        // The fibre waits.
         assert!(processors.run_one(0));
         let other = thread::spawn(move || one.cancel());
         two.cancel();
@@ -587,7 +587,7 @@ fn two_interrupters_in_turn() {
     });
 }
 
-/// The interrupter uses what a record points to; the fibre uses it again only after the interrupter is done.
+/// The interrupter uses what a record points to; the fibre uses it again only after that.
 #[test]
 fn record_outlives_its_interrupter() {
     loom::model(|| {
@@ -602,7 +602,7 @@ fn record_outlives_its_interrupter() {
             }
         });
         let fibre = handle.fibre().clone();
-        // It waits.
+        // The fibre waits.
         assert!(processors.run_one(0));
         let other = thread::spawn(move || fibre.cancel());
         place.post();
@@ -611,7 +611,7 @@ fn record_outlives_its_interrupter() {
     });
 }
 
-/// One that waits, and something that only the fibre and who interrupts it use.
+/// A wait of one fibre, and a value that only the fibre and its interrupter use.
 struct InterruptibleWait {
     waiter: AtomicUsize,
     record: Watched,
@@ -638,7 +638,7 @@ impl InterruptibleWait {
             deadline,
             || {
                 self.record.add();
-                // Relaxed: what orders it is to be shown by the wait.
+                // Relaxed: the wait is to show what orders it.
                 self.waiter.swap(0, Ordering::Relaxed)
             },
             // Release: hands the stopped fibre over.
@@ -650,13 +650,13 @@ impl InterruptibleWait {
         // Acquire: pairs with the Release above.
         let waiter = self.waiter.swap(0, Ordering::Acquire);
         if waiter != 0 {
-            // SAFETY: taken out.
+            // SAFETY: the swap took the word out, so nobody else has it.
             unsafe { corelay_fibre::model::wake(waiter) };
         }
     }
 }
 
-/// An unpark that comes as another one keeps the fibre from parking: what either did before is seen,
+/// An unpark comes while another one keeps the fibre from parking: what either did before is seen,
 /// or the next park returns at once.
 #[test]
 fn ticket_merges_as_it_does_not_park() {

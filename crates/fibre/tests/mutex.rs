@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use waiters::{Dice, everywhere, late, rounds, run, soon, spawn};
 
-/// Held over a switch, and still one at a time.
+/// A guard may be held over a switch, and one fibre at a time is inside.
 #[test]
 fn one_at_a_time() {
     everywhere(|cluster, crew| {
@@ -33,8 +33,8 @@ fn one_at_a_time() {
     });
 }
 
-/// Locks, tries, times out and is cancelled, at once: the mutex is free in the end, and those who
-/// were let in are those who have counted.
+/// Locking, trying, timing out and being cancelled at once: the mutex is free in the end, and
+/// exactly those that entered have counted.
 #[test]
 fn interrupted() {
     everywhere(|cluster, crew| {
@@ -92,7 +92,7 @@ fn a_deadline_ends_the_wait() {
     });
 }
 
-/// One that waits is cancelled; the one behind it gets the mutex.
+/// A waiter is cancelled; the one after it gets the mutex.
 #[test]
 fn a_cancelled_one_leaves_the_line() {
     let cluster = promise::cluster(2);
@@ -123,8 +123,8 @@ fn a_cancelled_one_leaves_the_line() {
     }
 }
 
-/// One that hardly ever leaves it to others does not keep a waiter out: it gets in after the third
-/// leaving, whatever the one inside does.
+/// A holder that hardly ever leaves the mutex to others does not starve a waiter: the waiter enters
+/// after the third leaving, whatever the holder does.
 #[test]
 fn a_waiter_is_overtaken_seldom() {
     let cluster = promise::cluster(1);
@@ -153,7 +153,7 @@ fn a_waiter_is_overtaken_seldom() {
     assert!(greedy.join().unwrap() <= 3);
 }
 
-/// A panic leaves it, and does not poison it.
+/// A panic leaves the mutex, and does not poison it.
 #[test]
 fn a_panic_leaves_it() {
     everywhere(|cluster, crew| {

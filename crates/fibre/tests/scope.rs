@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Says when it is dropped.
+/// A value that counts its drop.
 struct Bell<'a>(&'a AtomicUsize);
 
 impl Drop for Bell<'_> {
@@ -43,7 +43,7 @@ fn borrows_from_a_thread_and_from_a_fibre() {
             scope(|s| {
                 for part in &parts {
                     s.spawn(move || {
-                        // From within, too.
+                        // Spawns from within the scope's fibres, too.
                         s.spawn(|| part.fetch_add(1, Ordering::Relaxed));
                     });
                 }
@@ -75,7 +75,7 @@ fn results_end_with_the_scope() {
     }
 }
 
-/// It waits for all also where it unwinds.
+/// A scope waits for all its fibres even if it unwinds.
 #[test]
 fn a_panic_waits() {
     let cluster = promise::cluster(2);
@@ -97,7 +97,7 @@ fn a_panic_waits() {
     assert_eq!(ended.into_inner(), 10);
 }
 
-/// A fibre's panic is the scope's, unless somebody has joined it.
+/// A fibre's panic becomes the scope's, unless somebody has joined the fibre.
 #[test]
 fn a_panic_of_a_fibre() {
     let cluster = promise::cluster(2);
@@ -113,13 +113,13 @@ fn a_panic_of_a_fibre() {
             let boom = s.spawn(|| std::panic::resume_unwind(Box::new("boom")));
             let end: Result<(), _> = boom.join();
             assert_eq!(text(&*end.unwrap_err()), "boom");
-            // Nor is a cancellation a panic.
+            // A cancellation does not count as a panic.
             s.spawn(|| Semaphore::new(0).acquire()).fibre().cancel();
         });
     }
 }
 
-/// A cancellation of the owner waits for its fibres, and is delivered then.
+/// A cancellation of the owner is delivered after its fibres have ended.
 #[test]
 fn cancelled() {
     for processors in [1, 2] {
@@ -142,7 +142,7 @@ fn cancelled() {
                     after.fetch_add(1, Ordering::Relaxed);
                 });
                 owner.fibre().cancel();
-                // One whose fibres have ended before it looks does not wait.
+                // An owner whose fibres have ended before it looks does not wait.
                 let at_the_end =
                     |f: &DumpedFibre| matches!(f.state, State::Waiting { call: "scope", .. });
                 while !cluster.dump().fibres.iter().any(at_the_end) {
@@ -157,7 +157,7 @@ fn cancelled() {
     }
 }
 
-/// A scope that has fibres must not be left before they end, not even by a panic: they borrow.
+/// A scope must not be left before its fibres end, not even by a panic: they borrow.
 #[test]
 #[cfg_attr(
     corelay_emulated,
@@ -166,7 +166,7 @@ fn cancelled() {
 fn a_scope_that_cannot_wait_for_its_fibres_ends_the_process() {
     const CHILD: &str = "CORELAY_FIBRE_SCOPE";
     let test = "a_scope_that_cannot_wait_for_its_fibres_ends_the_process";
-    // Leaves something behind that forbids waits, while a fibre of the scope runs.
+    // The body leaves a guard behind that forbids waits, while a fibre of the scope runs.
     let body = |cluster: &Cluster| {
         let door = Semaphore::new(0);
         let text = String::from("borrowed");
@@ -175,7 +175,7 @@ fn a_scope_that_cannot_wait_for_its_fibres_ends_the_process() {
                 door.acquire();
                 text.len()
             });
-            // SAFETY: dropped by the end of the body, and the name is a static.
+            // SAFETY: the guard is dropped at the end of the body, and the name is a static.
             unsafe { NoSwitch::enter(&"a section", |name| name) }
         });
     };

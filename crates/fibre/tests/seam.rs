@@ -1,5 +1,5 @@
-//! Code of other crates that waits by a token waits as a fibre here, and leaves the fibre's own
-//! affairs alone.
+//! Code of other crates that waits by a token waits here as a fibre does, and does not disturb the
+//! fibre's own ticket.
 
 mod common;
 mod promise;
@@ -26,7 +26,7 @@ fn a_cancellation_does_not_end_it_nor_block_the_thread() {
             wait(&theirs);
             assert!(theirs.is_set() && is_cancelled());
         });
-        // On the same processor, so that it hangs where the wait blocks the thread.
+        // On the same processor, so that it hangs if the wait blocks the thread.
         let notifier = kind.spawn(&cluster, move || {
             for _ in 0..10 {
                 yield_now();
@@ -48,7 +48,7 @@ fn an_unpark_that_comes_meanwhile_is_kept() {
         let waiter = kind.spawn(&cluster, move || {
             begins.store(true, Ordering::Release);
             wait(&theirs);
-            // Returns at once.
+            // This returns at once.
             park();
         });
         let fibre = waiter.fibre().clone();
@@ -78,7 +78,7 @@ fn the_dump_says_that_it_waits() {
     waiter.join().unwrap();
 }
 
-/// What a processor polls between its fibres waits as on a thread.
+/// A source that a processor polls between its fibres waits as on a thread.
 #[test]
 fn between_fibres_a_wait_blocks_the_thread() {
     struct Polled {
@@ -88,7 +88,7 @@ fn between_fibres_a_wait_blocks_the_thread() {
     }
     impl Source for Polled {
         fn poll(&self) -> bool {
-            // Once: the wait polls, too.
+            // Only once, for the wait polls, too.
             if !self.has_begun.replace(true) {
                 self.bread.acquire();
                 self.eaten.release();

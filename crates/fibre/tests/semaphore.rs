@@ -23,7 +23,7 @@ fn a_token_goes_around_a_ring() {
                 kind.spawn(&cluster, move || {
                     for round in 0..ROUNDS {
                         seats[i].wait();
-                        // In turn.
+                        // The two take turns.
                         assert_eq!(passed.fetch_add(1, Ordering::Relaxed), round * SEATS + i);
                         seats[(i + 1) % SEATS].post();
                     }
@@ -56,7 +56,7 @@ fn so_many_are_inside_and_no_more() {
         let fibres: Vec<_> = (0..64)
             .map(|_| kind.spawn(&cluster, visit.clone()))
             .collect();
-        // Threads wait too.
+        // Threads wait, too.
         std::thread::scope(|s| {
             s.spawn(visit.clone());
             s.spawn(visit);

@@ -12,8 +12,8 @@ fn library() -> PathBuf {
     profile.join(format!("examples/{prefix}shared{suffix}"))
 }
 
-/// `cargo test -p corelay-fibre` has built it; a test that is run alone finds one that was built before,
-/// or says so.
+/// The library's path. `cargo test -p corelay-fibre` has built it; a test that is run alone finds
+/// one that was built before, or says so.
 #[test]
 #[cfg_attr(
     any(corelay_tsan, corelay_asan),
@@ -31,19 +31,19 @@ fn fibres_migrate_in_a_shared_library() {
         "{shown} is made by `cargo build -p corelay-fibre --example shared`"
     );
     let path = CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: a name; the library's own constructors are Rust's.
+    // SAFETY: the path is a C string, and the library's constructors are Rust's own.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
     if handle.is_null() {
-        // SAFETY: no duties.
+        // SAFETY: the call has no duties.
         let why = unsafe { libc::dlerror() };
-        // SAFETY: behind a failure it is a text.
+        // SAFETY: after a failure `dlerror` returns a C string, which nobody replaces meanwhile.
         let why = unsafe { CStr::from_ptr(why) };
         panic!("{}", why.to_string_lossy());
     }
-    // SAFETY: a handle that is open.
+    // SAFETY: the handle was opened above.
     let symbol = unsafe { libc::dlsym(handle, c"corelay_fibre_rings".as_ptr()) };
     assert!(!symbol.is_null());
-    // SAFETY: the function has this signature.
+    // SAFETY: the example defines the function with this signature.
     let rings = unsafe {
         std::mem::transmute::<*mut libc::c_void, extern "C" fn(usize, usize) -> usize>(symbol)
     };

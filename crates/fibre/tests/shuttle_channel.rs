@@ -48,7 +48,7 @@ fn one_at_a_time() {
     });
 }
 
-/// Turns go around: each notification reaches the one it is for.
+/// Turns go around: each notification reaches the waiter that it is for.
 #[test]
 fn turns() {
     schedules::model(SCHEDULES, || {

@@ -1,6 +1,6 @@
-//! Whole clusters under shuttle: processors, the monitor, fibres and threads in random schedules.
-//! A fibre has a thread of the checker's; everything else is what is shipped. Time stands still:
-//! what the monitor does for stuck processors is not seen here, see `stress.rs`.
+//! Whole clusters under shuttle: processors, the monitor, fibres and threads in random schedules. A
+//! fibre has a thread of the checker's; everything else is what is shipped. Time stands still, so
+//! what the monitor does for stuck processors is not seen here: see `stress.rs`.
 //!
 //! `RUSTFLAGS="--cfg corelay_shuttle" cargo test -p corelay-fibre --profile model --test
 //! shuttle_fibres`
@@ -43,7 +43,7 @@ fn both(model: impl Fn(bool) + Send + Sync + Copy + 'static) {
     }
 }
 
-/// Fibres that yield and spawn others: all end, and the cluster does.
+/// Fibres that yield and spawn others all end, and so does the cluster.
 #[test]
 fn spawned_by_fibres() {
     both(|migrating| {
@@ -62,7 +62,7 @@ fn spawned_by_fibres() {
     });
 }
 
-/// A ring of semaphores with one token, three times around.
+/// A token goes three times around a ring of semaphores.
 #[test]
 fn handed_around() {
     both(|migrating| {
@@ -115,7 +115,7 @@ fn permits_are_kept() {
     });
 }
 
-/// Some are cancelled while permits come: each permit is a fibre's, or is there.
+/// Some waiters are cancelled while permits come: each permit is a fibre's, or is there.
 #[test]
 fn cancelled_while_permits_come() {
     both(|migrating| {
@@ -137,7 +137,7 @@ fn cancelled_while_permits_come() {
     });
 }
 
-/// Each unpark is behind its predecessor's park: none is lost.
+/// Each unpark comes after its predecessor's park: none is lost.
 #[test]
 fn parked_again_and_again() {
     both(|migrating| {

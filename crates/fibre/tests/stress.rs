@@ -1,5 +1,5 @@
-//! Storms of fibres on hardware: millions with `CORELAY_STRESS=100 cargo test …`, which runs a
-//! hundred times as many.
+//! Storms of fibres on hardware. `CORELAY_STRESS=100 cargo test …` runs a hundred times as many:
+//! millions.
 
 mod promise;
 
@@ -46,7 +46,7 @@ fn start<T: Send + 'static>(
     }
 }
 
-/// Panics that the tests raise are not printed.
+/// Silences the panics that the tests raise.
 fn silence() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -59,7 +59,7 @@ fn silence() {
     });
 }
 
-/// Counts how many live.
+/// A value that counts how many of its kind live.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -75,7 +75,7 @@ impl Drop for Alive {
     }
 }
 
-/// Fibres end in each way there is, interrupted or not, joined or not; what they held is dropped.
+/// Fibres end in every way there is, interrupted or not, joined or not; what they held is dropped.
 #[test]
 fn each_end() {
     silence();
@@ -114,8 +114,8 @@ fn each_end() {
         if cancelled {
             fibre.cancel();
         }
-        // What is unparked too late or for nothing does no harm, also when the stack has had
-        // other owners.
+        // An unpark that is late or useless does no harm, even if the stack has had other owners
+        // since.
         for stale in old.iter().rev().step_by(7) {
             stale.unpark();
         }
@@ -139,8 +139,8 @@ fn each_end() {
     assert_eq!(alive.load(Ordering::Relaxed), 0);
 }
 
-/// As many permits come as are waited for or more, and some who wait are cancelled or time out:
-/// each permit is one's, or is there.
+/// At least as many permits come as are waited for, and some waiters are cancelled or time out:
+/// each permit is taken by one, or is there.
 #[test]
 fn permits_are_kept() {
     let cluster = promise::cluster(3);
@@ -182,7 +182,7 @@ fn permits_are_kept() {
 }
 
 /// A processor is stuck in a fibre that pushes others and does not stop: they are taken from all
-/// its places while it goes on pushing, and each runs once.
+/// its queues while it goes on pushing, and each runs once.
 #[test]
 fn taken_from_one_that_pushes() {
     let cluster = promise::cluster(2);
@@ -205,7 +205,7 @@ fn taken_from_one_that_pushes() {
                         std::hint::spin_loop();
                     }
                 }
-                // Here they are popped by their own processor, in the midst of being taken.
+                // Here their own processor pops them while they are being taken.
                 for n in 0..400 {
                     let ran = Arc::clone(&ran);
                     inner.push(spawn(move || {
@@ -224,8 +224,8 @@ fn taken_from_one_that_pushes() {
     }
 }
 
-/// Lanes are taken away all the time from processors that are not stuck but slow, and no fibre is
-/// lost or runs twice at once.
+/// Lanes are taken away all the time from processors that are not stuck but slow: no fibre is lost,
+/// and none runs twice at once.
 #[test]
 fn taken_from_one_that_pops() {
     let cluster = promise::cluster(3);
@@ -258,7 +258,8 @@ fn taken_from_one_that_pops() {
     assert_eq!(own, turns.load(Ordering::Relaxed));
 }
 
-/// Two of each kind on one processor: between two steps of any, each other makes about as many.
+/// Two fibres of each kind on one processor: between two steps of any, each other makes about as
+/// many.
 #[test]
 fn both_kinds_take_turns() {
     const STEPS: usize = 1_000;
@@ -275,7 +276,8 @@ fn both_kinds_take_turns() {
                 for step in 0..STEPS {
                     steps[n].store(step, Ordering::Relaxed);
                     for other in &*steps {
-                        // Not by time: by how far the others are, while they still run.
+                        // The end depends not on time but on how far the others are, while they
+                        // still run.
                         let other = other.load(Ordering::Relaxed);
                         assert!(
                             step <= other + 8 || other == 0,
@@ -292,7 +294,7 @@ fn both_kinds_take_turns() {
     handles.into_iter().for_each(|h| h.join().unwrap());
 }
 
-/// Behind fibres that never stop on all processors but one, the rest gets its turns.
+/// Fibres that never stop occupy all processors but one: the rest get their turns.
 #[test]
 fn one_that_never_yields() {
     let cluster = promise::cluster(2);
@@ -321,7 +323,7 @@ fn one_that_never_yields() {
     }
 }
 
-/// Two clusters and a thread hand a token around: each wake-up comes from outside.
+/// Two clusters and a thread pass a token around: each wake-up comes from outside.
 #[test]
 fn across_clusters() {
     let clusters = [promise::cluster(1), promise::cluster(2)];
@@ -345,8 +347,8 @@ fn across_clusters() {
     handles.into_iter().for_each(|h| h.join().unwrap());
 }
 
-/// One fibre's stack after the other's is the same, and who unparks the first does not let the
-/// second go on.
+/// Two fibres use the same stack, one after the other: an unpark of the first does not wake the
+/// second.
 #[test]
 fn a_stale_handle_wakes_nobody() {
     let cluster = promise::cluster(1);

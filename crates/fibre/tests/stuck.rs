@@ -1,4 +1,4 @@
-//! Where every fibre waits, and nobody is left to wake one, that is said.
+//! A cluster reports that every one of its fibres waits, and nothing is left to wake one.
 
 mod promise;
 
@@ -19,8 +19,8 @@ fn later() {
     std::thread::sleep(Duration::from_millis(100));
 }
 
-/// In a child: its one test sets a cluster of so many processors up and drops it. Otherwise the lines
-/// that such a child says.
+/// In a child process: its one test sets up a cluster with `processors` processors and drops it. In
+/// the parent: the lines that such a child reports.
 fn said_by_a_child(
     test: &str,
     processors: usize,
@@ -30,7 +30,7 @@ fn said_by_a_child(
     if std::env::var_os(CHILD).is_some_and(|n| n == *processors.to_string()) {
         let cluster = promise::cluster(processors);
         set_up(&cluster);
-        // Waits for ever; whoever has started this process ends it.
+        // Waits for ever; the parent process ends it.
         drop(cluster);
     }
     if std::env::var_os(CHILD).is_some() {
@@ -51,7 +51,7 @@ fn said_by_a_child(
 }
 
 fn assert_told(told: &[String], what: &str) {
-    // A child has none.
+    // This is a child, which has none.
     if std::env::var_os(CHILD).is_none() {
         assert!(
             told.iter().any(|line| line.contains(what)),
@@ -87,7 +87,7 @@ fn a_cluster_that_cannot_end_names_its_fibres() {
     }
 }
 
-/// Locks a mutex as it is dropped.
+/// A value that locks a mutex when it is dropped.
 struct Locks(Arc<Mutex<()>>);
 
 impl Drop for Locks {
@@ -133,7 +133,7 @@ fn a_destructor_that_waits_for_ever_is_named() {
     }
 }
 
-/// A wait that must not let others run, as in a callback.
+/// A wait that must not let others run, like one in a callback.
 fn blocks() {
     let _guard = corelay_sync::wait::on_thread();
     Semaphore::new(0).acquire();

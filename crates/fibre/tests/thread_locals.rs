@@ -1,19 +1,21 @@
-//! Fibres of a processor share its thread's thread-locals: why starting a cluster is a promise.
+//! Fibres of a processor share its thread's thread-locals: this is why starting a cluster is a
+//! promise.
 
 use corelay_fibre::{Barrier, Cluster};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The results of two fibres of one processor that run `f`.
+/// The results of two fibres that run `f` on one processor.
 fn two<T: Send + 'static>(f: fn() -> T) -> [T; 2] {
-    // SAFETY: the first test breaks the promise, where it does no harm: it says why.
+    // SAFETY: the first test breaks the promise, but borrows nothing over the wait, so it does no
+    // harm there.
     let cluster = unsafe { Cluster::start(1) }.unwrap();
     let fibres = [0, 1].map(|_| cluster.spawn(f));
     fibres.map(|fibre| fibre.join().unwrap())
 }
 
-/// The later value takes the place of the earlier one, which is dropped. Here that does no harm: it is
+/// The later value replaces the earlier one, which is dropped. Here that does no harm: the value is
 /// a number, and no fibre waits while it borrows it. Were it a connection that the other fibre
 /// borrows, this would be a use after free in code without `unsafe`.
 #[test]
@@ -33,7 +35,7 @@ fn two_fibres_that_wait_in_an_initialiser_both_run_it() {
     assert_eq!(ENTERED.load(Ordering::Relaxed), 2, "of one thread");
 }
 
-/// The same, as it should be: the thread-local begins empty, and is filled after the wait.
+/// The same, done right: the thread-local begins empty, and is filled after the wait.
 #[test]
 fn a_value_that_is_made_outside_the_initialiser_is_there_once() {
     static INSIDE: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(2));
@@ -48,7 +50,7 @@ fn a_value_that_is_made_outside_the_initialiser_is_there_once() {
         NUMBER.with(|number| {
             if number.get().is_none() {
                 let made = connect();
-                // The other fibre may have been quicker: its value stays.
+                // The other fibre may have been quicker; then its value stays.
                 let _ = number.set(made);
             }
             let first = number.get().expect("just set");
@@ -58,7 +60,7 @@ fn a_value_that_is_made_outside_the_initialiser_is_there_once() {
     assert_eq!(places[0], places[1]);
 }
 
-/// Safe, and to be known: a borrow that is kept over a wait is found by the other fibre.
+/// Safe, but worth knowing: a borrow that is kept over a wait is seen by the other fibre.
 #[test]
 fn a_borrow_kept_over_a_wait_is_refused_to_the_other_fibre() {
     static FIRST: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(2));

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::panicking;
 use std::time::{Duration, Instant};
 
-/// How a fibre ends.
+/// The ways in which a fibre ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Panic,
@@ -25,7 +25,7 @@ enum End {
 
 const ENDS: [End; 2] = [End::Panic, End::Cancellation];
 
-/// Runs its closure as it is dropped.
+/// A value that runs its closure when it is dropped.
 struct InDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for InDrop<F> {
@@ -34,7 +34,7 @@ impl<F: FnMut()> Drop for InDrop<F> {
     }
 }
 
-/// Ends the fibre that runs here, in the way that is asked for.
+/// Ends the fibre that runs here, in the given way.
 fn unwind(end: End) -> ! {
     match end {
         End::Panic => resume_unwind(Box::new(7)),
@@ -54,7 +54,7 @@ fn assert_ended(fibre: JoinHandle<()>, end: End) {
     }
 }
 
-/// A processor of its own on which a destructor waits, until another fibre there has let it go on.
+/// A processor on which a destructor waits, until another fibre there wakes it.
 fn attack(
     begin: impl Fn() + Send + Clone + 'static,
     in_drop: impl Fn() + Send + Clone + 'static,
@@ -77,7 +77,7 @@ fn attack(
                     while !unwinds.load(Ordering::Acquire) {
                         yield_now();
                     }
-                    // The one that unwinds has stopped, or is about to.
+                    // The fibre that unwinds has stopped, or is about to.
                     for _ in 0..10 {
                         yield_now();
                     }
@@ -112,7 +112,7 @@ fn attack(
                 goes_on.load(Ordering::Acquire),
                 "{kind:?} {end:?} {processors}"
             );
-            // Nothing of the panic is left with any processor.
+            // No processor keeps anything of the panic.
             for _ in 0..2 * processors {
                 kind.spawn(&cluster, || assert!(!panicking()))
                     .join()
@@ -253,7 +253,7 @@ fn a_token_of_the_seam() {
     );
 }
 
-/// A call that can say so does not wait.
+/// A call that has an error for unwinding does not wait.
 #[test]
 fn calls_with_an_error_return_it() {
     for kind in KINDS {
@@ -295,8 +295,8 @@ fn calls_with_an_error_return_it() {
     }
 }
 
-/// Other fibres of the thread see no panic meanwhile: no lock is poisoned that nobody
-/// has panicked under, and a panic is.
+/// Other fibres of the thread see no panic meanwhile: a lock that nobody has panicked under is not
+/// poisoned, and one that somebody has panicked under is.
 #[test]
 fn others_do_not_see_the_panic() {
     let cluster = promise::cluster(1);
@@ -323,7 +323,7 @@ fn others_do_not_see_the_panic() {
     assert_eq!(fibre.join().unwrap_err().downcast_ref(), Some(&7));
 }
 
-/// Many destructors wait at the same time, and fibres that may migrate go on anywhere.
+/// Many destructors wait at the same time, and fibres that may migrate continue anywhere.
 #[test]
 fn many_at_once() {
     for kind in KINDS {
@@ -355,7 +355,7 @@ fn many_at_once() {
     }
 }
 
-/// A cancellation does not end the wait of a destructor: that would be a second panic.
+/// A cancellation does not end the wait of a destructor: it would be a second panic.
 #[test]
 fn a_cancellation_meanwhile_changes_nothing() {
     let cluster = promise::cluster(1);

@@ -1,17 +1,17 @@
-//! Fibres of either kind.
+//! The two kinds of fibres.
 
 use corelay_fibre::{Cluster, JoinHandle};
 
-/// May a fibre go on on another processor than before?
+/// Whether a fibre may continue on another processor than before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// It stays where it first runs.
+    /// The fibre stays where it first runs.
     Staying,
-    /// It may.
+    /// The fibre may migrate.
     Migrating,
 }
 
-/// Both.
+/// Both kinds.
 pub(crate) const KINDS: [Kind; 2] = [Kind::Staying, Kind::Migrating];
 
 impl Kind {

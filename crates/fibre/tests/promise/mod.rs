@@ -4,12 +4,12 @@
 
 use corelay_fibre::{Cluster, ClusterBuilder, StartError};
 
-/// A cluster of so many processors.
+/// A cluster with this number of processors.
 pub(crate) fn cluster(processors: usize) -> Cluster {
     start(Cluster::builder().processors(processors)).expect("there are threads")
 }
 
-/// Starts a cluster as `builder` says.
+/// Starts a cluster with the settings of `builder`.
 pub(crate) fn start(builder: ClusterBuilder) -> Result<Cluster, StartError> {
     // SAFETY: the tests wait nowhere inside a thread-local's initialiser, destructor or scope.
     unsafe { builder.start() }

@@ -1,4 +1,5 @@
-//! Where code waits: on fibres that stay, on fibres that migrate, on threads, or on all of them.
+//! The kinds of waiters that tests run with: fibres that stay, fibres that migrate, threads, or all
+//! of them.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -14,7 +15,7 @@ pub enum WaiterKind {
     Thread,
 }
 
-/// One that runs somewhere.
+/// A waiter that runs.
 pub enum Running<T> {
     Fibre(JoinHandle<T>),
     Thread(thread::JoinHandle<T>),
@@ -59,7 +60,7 @@ pub fn spawn<T: Send + 'static>(
     }
 }
 
-/// The crews that a test runs with: where the `i`-th is.
+/// The crews that a test runs with: the kind of the `i`-th waiter.
 pub const CREWS: [fn(usize) -> WaiterKind; 4] = [
     |_| WaiterKind::Staying,
     |_| WaiterKind::Migrating,
@@ -83,7 +84,7 @@ pub fn everywhere(test: impl Fn(&Cluster, fn(usize) -> WaiterKind)) {
     }
 }
 
-/// Runs `n` of them, and returns what they do.
+/// Runs `f` on `n` waiters, and returns their results.
 pub fn run<T: Send + 'static>(
     cluster: &Cluster,
     crew: fn(usize) -> WaiterKind,
@@ -99,7 +100,7 @@ pub fn run<T: Send + 'static>(
     running.into_iter().map(|r| r.join().unwrap()).collect()
 }
 
-/// Rounds of a stress test.
+/// The number of rounds of a stress test.
 pub fn rounds(usual: usize) -> usize {
     let factor = std::env::var("CORELAY_STRESS")
         .ok()
@@ -107,17 +108,17 @@ pub fn rounds(usual: usize) -> usize {
     usual * factor.unwrap_or(1)
 }
 
-/// So soon that some waits end by it and others do not.
+/// A deadline so soon that it ends some waits and not others.
 pub fn soon(i: usize) -> Instant {
     Instant::now() + Duration::from_micros(20 * (i % 8) as u64)
 }
 
-/// Never, for a test.
+/// A deadline that a test never reaches.
 pub fn late() -> Instant {
     Instant::now() + Duration::from_secs(1000)
 }
 
-/// A random number.
+/// A stream of random numbers.
 pub struct Dice(u64);
 
 impl Dice {

@@ -1,8 +1,8 @@
-//! The pool beside `Box`, whose allocator is that of the system: nanoseconds for each node, the least
+//! The pool beside `Box`, which uses the system's allocator: nanoseconds for each node, the least
 //! of many rounds.
 //!
-//! `cargo run --release -p corelay-structures --example speed` runs all. With the name of a case and
-//! `pool` or `box`, and a number of nodes, it runs that once: for callgrind.
+//! `cargo run --release -p corelay-structures --example speed` runs all cases. With the name of a
+//! case, `pool` or `box`, and a number of nodes, it runs that one once, for callgrind.
 
 use corelay_structures::pool::{Pool, Pooled, Session};
 use std::hint::black_box;
@@ -17,7 +17,7 @@ type Node = [usize; 3];
 const NODES: usize = 100_000;
 const ROUNDS: usize = 200;
 
-/// Where nodes come from.
+/// A source of nodes.
 trait Source: Send {
     type Owned: Send;
     fn make(&self, value: Node) -> Self::Owned;
@@ -36,7 +36,7 @@ impl Source for Session<Node> {
         Session::free(self, node);
     }
     fn other(&self) -> Self {
-        // Nodes find their way back to whichever pool they came from.
+        // Nodes find their way back to the pool that they came from.
         Pool::new().session()
     }
 }
@@ -47,7 +47,7 @@ impl Source for System {
     type Owned = Box<Node>;
     #[inline(always)]
     fn make(&self, value: Node) -> Box<Node> {
-        // As an opaque call, or the compiler leaves out pairs of allocation and release.
+        // As an opaque call, or the compiler would leave out pairs of allocation and release.
         black_box(Box::new(value))
     }
     #[inline(always)]
@@ -59,7 +59,7 @@ impl Source for System {
     }
 }
 
-/// Nodes are made, one after the other; what it takes to free them is not in the time.
+/// Makes nodes one after the other. Freeing them is not part of the time.
 #[inline(never)]
 fn fill<S: Source>(source: &S, nodes: usize) -> f64 {
     let mut list = Vec::with_capacity(nodes);
@@ -74,7 +74,7 @@ fn fill<S: Source>(source: &S, nodes: usize) -> f64 {
     time.as_nanos() as f64 / nodes as f64
 }
 
-/// A node is made and freed, and so on.
+/// Makes a node and frees it, again and again.
 #[inline(never)]
 fn pair<S: Source>(source: &S, nodes: usize) -> f64 {
     let begun = Instant::now();
@@ -85,7 +85,7 @@ fn pair<S: Source>(source: &S, nodes: usize) -> f64 {
     begun.elapsed().as_nanos() as f64 / nodes as f64
 }
 
-/// Nodes are freed in an order that has nothing to do with where they lie.
+/// Frees nodes in an order that is unrelated to their addresses.
 #[inline(never)]
 fn scattered<S: Source>(source: &S, nodes: usize) -> f64 {
     let mut list: Vec<_> = (0..nodes).map(|n| source.make([n, 0, 0])).collect();
@@ -103,12 +103,12 @@ fn scattered<S: Source>(source: &S, nodes: usize) -> f64 {
     begun.elapsed().as_nanos() as f64 / nodes as f64
 }
 
-/// One thread makes nodes, another frees them; blocks of 1,000 go over.
+/// Makes nodes on one thread and frees them on another, in blocks of 1,000.
 #[inline(never)]
 fn across<S: Source>(source: &S, nodes: usize) -> f64 {
     let begun = Instant::now();
     let other = source.other();
-    // What carries the blocks comes back, so that only nodes are allocated.
+    // The vectors that carry the blocks come back, so that only nodes are allocated.
     let spare = Mutex::new(Vec::<Vec<S::Owned>>::new());
     thread::scope(|s| {
         let (give, given) = sync_channel::<Vec<S::Owned>>(8);
@@ -133,7 +133,7 @@ fn across<S: Source>(source: &S, nodes: usize) -> f64 {
     begun.elapsed().as_nanos() as f64 / nodes as f64
 }
 
-/// A machine with one CPU has all on that.
+/// Pins this thread. A machine with one CPU has all threads on that.
 fn pin(cpu: usize) {
     if let Err(why) = corelay_topology::pin_current_thread(cpu) {
         eprintln!("not pinned: {why}");
@@ -173,7 +173,7 @@ fn main() {
     for case in ["fill", "pair", "scattered", "across"] {
         let session = pool.session();
         let mut times = [const { Vec::new() }; 2];
-        // In turns: what else the machine does hits both.
+        // The two take turns, so whatever else the machine does affects both.
         for _ in 0..ROUNDS {
             times[0].push(run(case, &session, NODES));
             times[1].push(run(case, &System, NODES));

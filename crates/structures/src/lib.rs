@@ -26,6 +26,6 @@
 //! assert_eq!(sum, 3);
 //! ```
 //!
-//! When not to use a structure, what it guarantees and how it works stand on the page of its module.
+//! The page of each module says when not to use the structure, what it guarantees and how it works.
 
 pub mod pool;

@@ -7,8 +7,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::thread;
 
-/// Counts the blocks that are aligned as chunks are, and those that are as heaps, of which the test makes no
-/// others.
+/// Counts the blocks that are aligned like chunks, and those that are aligned like heaps; the test
+/// makes no others of the kind.
 struct Counting;
 
 static CHUNKS: AtomicIsize = AtomicIsize::new(0);
@@ -22,17 +22,18 @@ fn count(layout: Layout, sign: isize) {
     };
 }
 
-// SAFETY: hands everything to the system's allocator.
+// SAFETY: it passes every call on to the system's allocator, which keeps the duties of a
+// `GlobalAlloc`.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout, 1);
-        // SAFETY: our caller's word.
+        // SAFETY: the caller keeps the duties of `alloc`, which are the system allocator's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(layout, -1);
-        // SAFETY: our caller's word.
+        // SAFETY: the caller keeps the duties of `dealloc`, which are the system allocator's.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -48,7 +49,7 @@ fn heaps() -> isize {
     HEAPS.load(Ordering::SeqCst)
 }
 
-/// One test: the counts are of the process.
+/// There is one test in this file, because the counts are those of the process.
 #[test]
 fn nothing_is_left() {
     // The test harness has a channel, which stays.
@@ -64,7 +65,7 @@ fn nothing_is_left() {
     drop((session, pool));
     assert_eq!((chunks(), heaps()), (0, 0));
 
-    // Nodes outlive it: each heap goes with the last of its own.
+    // Nodes outlive the pool: each heap goes with the last of its own.
     let pool = Pool::with_chunk(1);
     let (one, other) = (pool.session(), pool.session());
     let mut mine: Vec<_> = (0..3).map(|n| one.alloc(n)).collect();
@@ -78,7 +79,7 @@ fn nothing_is_left() {
     drop(mine);
     assert_eq!(chunks(), 0);
 
-    // A batch of another pool's waits longer than that.
+    // A batch of another pool's nodes waits even longer.
     let (pool, others) = (Pool::new(), Pool::<u8>::new());
     let session = others.session();
     session.free(pool.session().alloc(1));
@@ -88,7 +89,7 @@ fn nothing_is_left() {
     assert_eq!(chunks(), 0);
     drop((session, others));
 
-    // Dropped by four threads at once, while the pool ends, many times.
+    // Four threads drop nodes at once, while the pool ends, many times.
     for _ in 0..200 {
         let pool = Pool::with_chunk(3);
         let session = pool.session();

@@ -4,9 +4,9 @@
 //! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-structures
 //! --profile model --test loom_pool`
 //!
-//! loom sees values and links as cells, and chunks as allocations: an access that is not ordered
-//! with the one before fails, as does a chunk that is not freed, or freed twice. Whoever frees a chunk
-//! says that it writes all of its slots.
+//! loom sees values and links as cells, and chunks as allocations. It reports an access that is not
+//! ordered with the one before, and a chunk that is not freed, or freed twice. The thread that
+//! frees a chunk declares that it writes all of its slots.
 
 #![cfg(corelay_loom)]
 
@@ -15,8 +15,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-/// Another thread may run here. loom branches off where threads write to one word, and an owner that
-/// only looks whether something has come back would not make it.
+/// A point at which another thread may run. loom branches where threads write to one word, and an
+/// owner that only looks whether something has come back would not make it branch.
 #[derive(Clone, Default)]
 struct Between(Arc<AtomicUsize>);
 
@@ -27,7 +27,7 @@ impl Between {
     }
 }
 
-/// Frees of another thread come back while the owner allocates.
+/// Nodes that another thread frees come back while the owner allocates.
 #[test]
 fn freed_elsewhere_is_used_again() {
     loom::model(|| {
@@ -53,12 +53,12 @@ fn freed_elsewhere_is_used_again() {
         assert_eq!((*again, *third), (3, 4));
         mine.free(again);
         mine.free(third);
-        // The second or the third has found the first one's place.
+        // The second or the third node has found the first one's place.
         assert!(pool.stats().chunks == 2, "{:?}", pool.stats());
     });
 }
 
-/// A batch of two, and a plain drop, by two threads, while the owner collects.
+/// Two threads give back, one a batch of two and one a plain drop, while the owner collects.
 #[test]
 fn a_batch_and_a_drop() {
     loom::model(|| {
@@ -90,7 +90,7 @@ fn a_batch_and_a_drop() {
     });
 }
 
-/// Two threads give back, none of them the owner, who collects in between and at the end.
+/// Two threads that are not the owner give back; the owner collects in between and at the end.
 #[test]
 fn two_drop_while_the_owner_collects() {
     loom::model(|| {
@@ -112,13 +112,13 @@ fn two_drop_while_the_owner_collects() {
         assert_eq!(sum, 3);
         let late = [4, 5, 6].map(|n| mine.alloc(n));
         assert_eq!(*early + late.iter().map(|node| **node).sum::<usize>(), 18);
-        // Four at one time, of two in a chunk; loom says if one is given out twice.
+        // Four nodes at one time, with two in a chunk; loom reports one that is given out twice.
         assert_eq!(pool.stats().chunks, 2);
     });
 }
 
-/// The last handle goes while another thread drops the last node. Whoever comes last frees what the
-/// other has used.
+/// The last handle goes while another thread drops the last node. Whichever comes last frees what
+/// the other has used.
 #[test]
 fn the_pool_ends_beside_a_drop() {
     loom::model(|| {
@@ -132,7 +132,7 @@ fn the_pool_ends_beside_a_drop() {
     });
 }
 
-/// The last handle goes while two threads drop the last nodes: one of them frees the heap.
+/// The last handle goes while two threads drop the last nodes: one of the three frees the heap.
 #[test]
 fn the_pool_ends_beside_two_drops() {
     loom::model(|| {
@@ -150,7 +150,7 @@ fn the_pool_ends_beside_two_drops() {
     });
 }
 
-/// A node waits in the session of another pool, for more of its kind, while its heap ends.
+/// A node waits in the session of another pool, to go back with others, while its heap ends.
 #[test]
 fn a_batch_outlives_the_pool() {
     loom::model(|| {
@@ -194,7 +194,8 @@ fn a_heap_is_taken_over() {
     });
 }
 
-/// A node is handed on through the user's own word, written again by who got it, and dropped there.
+/// A node is passed on through a word of the user's, written again by its next owner, and dropped
+/// there.
 #[test]
 fn a_node_is_handed_on() {
     loom::model(|| {
@@ -207,7 +208,7 @@ fn a_node_is_handed_on() {
                 // Acquire: pairs with the Release below.
                 let raw = place.load(Ordering::Acquire);
                 if let Some(value) = std::ptr::NonNull::new(raw as *mut usize) {
-                    // SAFETY: given up below, and taken once.
+                    // SAFETY: the pointer was given up below, and this exchange took it out, once.
                     let mut node = unsafe { Pooled::from_raw(value) };
                     *node += 1;
                     assert_eq!(*node, 2);
@@ -221,7 +222,7 @@ fn a_node_is_handed_on() {
         place.store(raw.as_ptr() as usize, Ordering::Release);
         let next = mine.alloc(5);
         if !other.join().unwrap() {
-            // SAFETY: nobody has taken it.
+            // SAFETY: nobody has taken the pointer, as the exchange shows.
             drop(unsafe { Pooled::from_raw(raw) });
         }
         assert_eq!(*next, 5);

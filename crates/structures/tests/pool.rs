@@ -67,7 +67,7 @@ fn any_type_has_a_node() {
     assert_eq!((x[24], y[0]), (3, 2));
 }
 
-/// A value is moved in, so it takes stack, and more than once where nothing is optimised.
+/// A value is moved in, so it takes stack, and more than once if nothing is optimised.
 #[test]
 fn a_large_type_has_a_node() {
     let body = || {
@@ -116,7 +116,7 @@ fn a_panic_of_a_drop_frees_the_node() {
     assert_eq!(pool.stats().slots, 1);
 }
 
-/// Dropping a value frees others by the same session, or ends it.
+/// Dropping a value frees others by the same session, or ends the session.
 #[test]
 fn a_drop_may_free() {
     struct Tail(Rc<Session<Tail>>, Option<Pooled<Tail>>);
@@ -137,7 +137,7 @@ fn a_drop_may_free() {
     session.free(list(10).unwrap());
     let again = list(10).unwrap();
     assert_eq!(pool.stats().chunks, 1);
-    // Each node has the session too, the last one alone; with it the pool ends.
+    // Each node also has a handle to the session, the last one alone; with it the pool ends.
     drop((session, pool));
     drop(again);
 }
@@ -164,7 +164,7 @@ fn batches_go_when_they_are_full_or_others_come() {
     assert_eq!(batched(), (4, 35));
 }
 
-/// What others gave back is used before another chunk is made.
+/// Slots that others gave back are used before another chunk is made.
 #[test]
 fn what_comes_back_is_used() {
     let pool = Pool::with_chunk(8);
@@ -219,7 +219,7 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 proptest! {
-    /// No address is given out while it is live, and no value changes but by its node.
+    /// No address is given out while it is in use, and no value changes except through its node.
     #[test]
     fn no_address_is_given_out_twice(
         slots in 1..9_usize,
@@ -253,13 +253,14 @@ proptest! {
                 },
                 Call::Raw(at) => if let Some((value, node)) = pick(&mut live, at) {
                     let raw = Pooled::into_raw(node);
-                    // SAFETY: from `into_raw`, and used once.
+                    // SAFETY: the pointer comes from `into_raw`, and is used once.
                     let node = unsafe { Pooled::from_raw(raw) };
                     live.insert(place(&node), (value, node));
                 },
                 Call::Flush => sessions[who].flush(),
                 Call::Renew => {
-                    // The old one is still there: another heap is taken or made, then it ends.
+                    // The old session is still there, so another heap is taken or made before it
+                    // ends.
                     sessions[who] = pool.session();
                 }
             }
@@ -295,7 +296,7 @@ impl Drop for Canary {
         for (at, word) in self.words.iter().enumerate() {
             assert_eq!(*word, self.words[0].wrapping_mul(at + 1), "two in one slot");
         }
-        // Relaxed: as above.
+        // Relaxed: read when all threads have been joined.
         LIVE.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -312,8 +313,8 @@ impl Random {
     }
 }
 
-/// Three producers, three consumers, and two that pass nodes on; sessions come and go; the pool ends
-/// while nodes are out.
+/// Three producers, three consumers, and two threads that pass nodes on. Sessions come and go, and
+/// the pool ends while nodes are out.
 #[test]
 fn nodes_of_many_threads() {
     let times = std::env::var("CORELAY_STRESS").map_or(1, |times| times.parse().unwrap());
@@ -388,7 +389,7 @@ fn nodes_of_many_threads() {
         let left = basket.into_inner().unwrap();
         assert_eq!(LIVE.load(Ordering::Relaxed), left.len());
         drop(pool);
-        // Two threads drop what has outlived the pool.
+        // Two threads drop the nodes that have outlived the pool.
         let (mut left, mut right) = (left, Vec::new());
         right.extend(left.drain(left.len() / 2..));
         thread::scope(|s| {

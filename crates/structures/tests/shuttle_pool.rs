@@ -17,7 +17,7 @@ use shuttle::thread;
 
 const SCHEDULES: usize = 2_000;
 
-/// A value that knows how many there are, and whether it is whole.
+/// A value that counts how many of its kind live, and can tell whether it is whole.
 struct Counted {
     live: Arc<AtomicUsize>,
     number: usize,
@@ -42,8 +42,8 @@ impl Drop for Counted {
     }
 }
 
-/// Five threads put nodes into one basket and take others' out, free or drop them, end their session
-/// and begin another; the pool ends before the last nodes.
+/// Five threads put nodes into a basket and take others' out, free or drop them, end their session
+/// and begin another. The pool ends before the last nodes.
 #[test]
 fn nodes_go_round() {
     schedules::model(SCHEDULES, || {

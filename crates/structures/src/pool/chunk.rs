@@ -6,9 +6,9 @@
 //!  0                            128 FIRST
 //! ```
 //!
-//! `ALIGN` is a constant of the value's type, whatever the size of a pool's chunks: so a slot's address
-//! alone, cut down to a multiple of it, is the header's. The header never changes once it is written,
-//! and has its lines for itself, because every thread that gives back a slot reads it.
+//! `ALIGN` is a constant of the value's type, whatever the size of a pool's chunks. So a slot's
+//! address, rounded down to a multiple of it, is the header's. The header never changes once it is
+//! written. It has its lines for itself, because every thread that gives back a slot reads it.
 
 use super::heap::Heap;
 use super::slot::{Slot, Vacant};
@@ -17,37 +17,37 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
-// loom's follow what is allocated and freed.
+// loom's versions check what is allocated and freed.
 #[cfg(corelay_loom)]
 use corelay_sync::facade::checker::alloc::{alloc, dealloc};
 #[cfg(not(corelay_loom))]
 use std::alloc::{alloc, dealloc};
 
-/// What a chunk is to take if its slots are small, in bytes.
+/// The size of a chunk, in bytes, unless its slots are large.
 const DEFAULT_BYTES: usize = 64 << 10;
 
-/// Slots that there is room for in a chunk, however large they are.
+/// The number of slots that a chunk has room for, however large they are.
 const MIN_SLOTS: usize = 8;
 
-/// Left free before the next multiple of `ALIGN`, in bytes, so that an allocator that puts a header of
-/// its own before each block (glibc: 16 bytes) can lay chunks side by side.
+/// Bytes left free before the next multiple of `ALIGN`. So an allocator that puts a header of its
+/// own before each block (glibc: 16 bytes) can lay chunks side by side.
 const MARGIN: usize = 64;
 
-/// In bytes; what is touched to have a page there.
+/// Bytes of a page: the distance at which memory is touched to have its pages mapped.
 const PAGE: usize = 4096;
 
 /// The header of a chunk.
 pub(super) struct Chunk<T> {
     heap: NonNull<Heap<T>>,
-    /// The next one of the same heap.
+    /// The next chunk of the same heap.
     next: Option<NonNull<Chunk<T>>>,
 }
 
 impl<T> Chunk<T> {
-    /// Where slot 0 begins.
+    /// The offset of slot 0.
     const FIRST: usize = size_of::<CachePadded<Chunk<T>>>().next_multiple_of(align_of::<Slot<T>>());
 
-    /// Of the chunk's address.
+    /// The alignment of a chunk's address.
     const ALIGN: usize = {
         let bytes = MIN_SLOTS * size_of::<Slot<T>>() + Self::FIRST + MARGIN;
         let align = bytes.next_power_of_two();
@@ -58,10 +58,10 @@ impl<T> Chunk<T> {
         }
     };
 
-    /// The slots that a chunk can have at most.
+    /// The most slots that a chunk can have.
     pub(super) const MAX_SLOTS: usize = (Self::ALIGN - MARGIN - Self::FIRST) / size_of::<Slot<T>>();
 
-    /// The slots that it has where nothing else is asked for.
+    /// The number of slots of a chunk by default.
     pub(super) const DEFAULT: usize = {
         let usual = DEFAULT_BYTES.saturating_sub(MARGIN + Self::FIRST) / size_of::<Slot<T>>();
         if usual > MIN_SLOTS { usual } else { MIN_SLOTS }
@@ -73,9 +73,10 @@ impl<T> Chunk<T> {
             .expect("corelay: no chunk can hold nodes as large as these")
     }
 
-    /// A chunk of `slots` slots, at most [`MAX_SLOTS`](Self::MAX_SLOTS); with `touch`, its pages are there.
+    /// A chunk of `slots` slots, at most [`MAX_SLOTS`](Self::MAX_SLOTS). With `touch`, its pages
+    /// are mapped.
     ///
-    /// Where memory is out this ends the process, as a `Box` does.
+    /// If memory runs out, the process ends, as with a `Box`.
     pub(super) fn new(
         heap: NonNull<Heap<T>>,
         next: Option<NonNull<Self>>,
@@ -84,49 +85,52 @@ impl<T> Chunk<T> {
     ) -> NonNull<Self> {
         assert!((1..=Self::MAX_SLOTS).contains(&slots));
         let layout = Self::layout(slots);
-        // SAFETY: the layout has a size: a slot has one.
+        // SAFETY: the layout's size is not 0, for a slot has a size and `slots` is at least 1.
         let block = unsafe { alloc(layout) };
         let Some(block) = NonNull::new(block) else {
             handle_alloc_error(layout)
         };
         if touch {
             for at in (0..layout.size()).step_by(PAGE) {
-                // SAFETY: inside the block.
+                // SAFETY: `at` is less than the block's size.
                 let place = unsafe { block.add(at) };
-                // SAFETY: nobody knows the block yet. Volatile, or it would be left out.
+                // SAFETY: this function has just allocated the block, and nobody else knows it.
+                // (Volatile, or the compiler would leave it out.)
                 unsafe { place.write_volatile(0) };
             }
         }
         let chunk = block.cast::<Self>();
-        // SAFETY: the block begins with room for the header, aligned more than enough.
+        // SAFETY: the block begins with room for the header, and is aligned more strictly than it.
         unsafe { chunk.write(Self { heap, next }) };
         if cfg!(corelay_loom) {
             for index in 0..slots {
-                // SAFETY: one of the slots.
+                // SAFETY: the chunk has `slots` slots, and `index` is less.
                 let slot = unsafe { Self::slot(chunk, index) };
-                // SAFETY: inside the block, which nobody knows yet.
+                // SAFETY: the slot lies in the block, which nobody else knows yet.
                 unsafe { slot.write(Slot::new()) };
             }
         }
         chunk
     }
 
-    /// Frees the chunk; what is the next one of its heap?
+    /// Frees the chunk, and returns the next one of its heap.
     ///
     /// # Safety
-    /// It was made with as many `slots`, and nobody uses one of them, or the chunk, any more.
+    /// The chunk was made with this number of `slots`, and nobody uses it or one of its slots any
+    /// more.
     pub(super) unsafe fn free(chunk: NonNull<Self>, slots: usize) -> Option<NonNull<Self>> {
         if cfg!(corelay_loom) {
             for index in 0..slots {
-                // SAFETY: one of its slots.
+                // SAFETY: the chunk has `slots` slots (the caller's duty), and `index` is less.
                 let slot = unsafe { Self::slot(chunk, index) };
-                // SAFETY: made by `new`.
+                // SAFETY: under loom `new` has initialised every slot.
                 unsafe { slot.as_ref() }.ends();
             }
         }
-        // SAFETY: the chunk lives until the next line.
+        // SAFETY: the chunk lives until `dealloc` below, and nobody else uses it.
         let next = unsafe { chunk.as_ref() }.next;
-        // SAFETY: made with this layout, and nobody uses it any more.
+        // SAFETY: `new` allocated it with this layout, and nobody uses it any more (the caller's
+        // duty).
         unsafe { dealloc(chunk.as_ptr().cast(), Self::layout(slots)) };
         next
     }
@@ -136,31 +140,33 @@ impl<T> Chunk<T> {
     /// # Safety
     /// The chunk has at least `index` slots.
     unsafe fn slot(chunk: NonNull<Self>, index: usize) -> NonNull<Slot<T>> {
-        // SAFETY: inside the block, or at its end.
+        // SAFETY: FIRST lies inside the block of every chunk.
         let first = unsafe { chunk.byte_add(Self::FIRST) }.cast::<Slot<T>>();
-        // SAFETY: our caller's word.
+        // SAFETY: the chunk has at least `index` slots (the caller's duty), so this lies in the
+        // block or at its end.
         unsafe { first.add(index) }
     }
 
     /// The chunk of a slot.
     #[inline(always)]
     fn of(slot: NonNull<Slot<T>>) -> *const Self {
-        // The pointer to a slot is good for its whole block: it comes from `slot` above.
+        // A slot's pointer is valid for its whole block: it comes from `slot` above.
         slot.as_ptr()
             .map_addr(|address| address & !(Self::ALIGN - 1))
             .cast()
     }
 
-    /// The slot that the value lies in.
+    /// The slot in which a value lies.
     ///
     /// # Safety
-    /// The pointer came from a slot's value, and is good for its whole block.
+    /// The pointer came from a slot's value, and is valid for its whole block.
     pub(super) unsafe fn slot_of_value(value: NonNull<T>) -> NonNull<Slot<T>> {
         let place = value.cast::<Slot<T>>();
         if cfg!(corelay_loom) {
-            // loom's cells have something before their content.
+            // loom's cells have a prefix before their content.
             let within = (place.addr().get() & (Self::ALIGN - 1)) - Self::FIRST;
-            // SAFETY: back to where the slot begins.
+            // SAFETY: this goes back to where the slot begins, within the block that the pointer is
+            // valid for.
             unsafe { place.byte_sub(within % size_of::<Slot<T>>()) }
         } else {
             place
@@ -169,7 +175,7 @@ impl<T> Chunk<T> {
 }
 
 impl<T> Vacant<T> {
-    /// The heap that it belongs to, which lives at least until the slot is given back.
+    /// The slot's heap, which lives at least until the slot is given back.
     #[inline(always)]
     pub(super) fn heap(&self) -> NonNull<Heap<T>> {
         // SAFETY: the slot lies in a living chunk, whose header was written before any of its slots
@@ -192,15 +198,16 @@ impl<T> Fresh<T> {
         }
     }
 
-    /// All slots of another chunk.
+    /// Takes over all slots of another chunk.
     ///
     /// # Safety
-    /// The chunk has `slots` slots, and none of them was ever handed out, nor will be but from here.
+    /// The chunk has `slots` slots. None of them was ever handed out, and only this region will do
+    /// so.
     pub(super) unsafe fn set(&self, chunk: NonNull<Chunk<T>>, slots: usize) {
         debug_assert_eq!(self.count(), 0, "slots would be lost");
-        // SAFETY: the first of them.
+        // SAFETY: every chunk has a slot 0.
         self.at.set(unsafe { Chunk::slot(chunk, 0) }.as_ptr());
-        // SAFETY: their end.
+        // SAFETY: the chunk has `slots` slots (the caller's duty), so this is their end.
         self.end.set(unsafe { Chunk::slot(chunk, slots) }.as_ptr());
     }
 
@@ -210,11 +217,12 @@ impl<T> Fresh<T> {
         if at == self.end.get() {
             return None;
         }
-        // SAFETY: before the end.
+        // SAFETY: `at` lies before the end of the chunk's slots.
         self.at.set(unsafe { at.add(1) });
-        // SAFETY: null is only the end, and of nothing.
+        // SAFETY: only an empty region has null as `at`, and then as its end, too.
         let slot = unsafe { NonNull::new_unchecked(at) };
-        // SAFETY: the chunk lives as long as its heap is held, and each slot comes out of here once.
+        // SAFETY: the chunk lives as long as its heap is held, and each slot comes out of the
+        // region once.
         Some(unsafe { Vacant::new(slot) })
     }
 

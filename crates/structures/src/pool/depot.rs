@@ -1,4 +1,4 @@
-//! Where heaps lie that no session holds.
+//! The depot: the heaps of a pool that no session holds.
 
 #![forbid(unsafe_code)]
 
@@ -7,16 +7,17 @@ use super::stats::{Counters, Stats};
 use corelay_sync::facade::sync::{Arc, Mutex, MutexGuard};
 use std::sync::PoisonError;
 
-/// What all handles of a pool share. Ends with the last of them: then no session holds a heap.
+/// The state that all handles of a pool share. It ends with the last of them: then no session holds
+/// a heap.
 pub(super) struct Depot<T> {
     inner: Mutex<Inner<T>>,
-    /// In each chunk.
+    /// Number of slots in each chunk.
     slots: usize,
 }
 
 struct Inner<T> {
     held_by_none: Vec<Hold<T>>,
-    /// Of every heap.
+    /// The counters of all heaps of the pool.
     counters: Vec<Arc<Counters>>,
     adopted: u64,
 }
@@ -35,11 +36,11 @@ impl<T> Depot<T> {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<T>> {
-        // Nothing that can panic leaves it half changed.
+        // A panic cannot leave it half changed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The heap that was put here last, or a new one.
+    /// Takes the heap that was put here last, or makes a new one.
     pub(super) fn take(&self) -> Hold<T> {
         let mut inner = self.inner();
         if let Some(hold) = inner.held_by_none.pop() {

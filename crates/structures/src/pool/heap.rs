@@ -1,7 +1,7 @@
 //! A heap: chunks, and the inbox through which their slots come back.
 //!
-//! [`Hold`] is the right to a heap: one session has it, or the pool's depot. What is in a `Hold` is its
-//! holder's alone; what is in a [`Heap`] is reached by everybody who has one of its slots.
+//! [`Hold`] is the right to a heap: a session has it, or the pool's depot. Only the holder reaches
+//! the fields of a `Hold`; everybody who has a slot of the heap reaches the fields of [`Heap`].
 
 use super::chunk::{Chunk, Fresh};
 use super::inbox::Inbox;
@@ -11,22 +11,23 @@ use corelay_sync::facade::Shadow;
 use corelay_sync::facade::cell::UnsafeCell;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::{CachePadded, prefetch_write};
-// Not the facade's: no other thread ever reaches these cells.
+// std's cells, not the facade's: no other thread ever reaches them.
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
-/// Nodes of one other heap that a session gathers before it gives them back: one exchange on a line
-/// that others write too is then shared by so many.
+/// Nodes of one other heap that a session gathers before it gives them back. They share one
+/// exchange on a line that other threads write, too.
 pub(super) const BATCH: usize = if corelay_sync::facade::MODEL { 2 } else { 32 };
 
-/// What everybody reaches who has a slot of it.
+/// The part of a heap that everybody reaches who has a slot of it.
 pub(super) struct Heap<T> {
     inbox: CachePadded<Inbox<T>>,
-    /// Written by the holder; read by who frees them.
+    /// The heap's chunks: written by the holder, read by the thread that frees them.
     chunks: UnsafeCell<Option<NonNull<Chunk<T>>>>,
-    /// In each chunk.
+    /// Number of slots in each chunk.
     slots: usize,
-    /// For the model checkers: who comes from outside reads it, who frees the heap writes it.
+    /// For the model checkers: threads that put slots back read it, and the one that frees the heap
+    /// writes it.
     lives: Shadow,
 }
 
@@ -34,23 +35,25 @@ impl<T> Heap<T> {
     /// Frees the heap with its chunks.
     ///
     /// # Safety
-    /// None of its slots is out, and nobody holds it.
+    /// No slot of the heap is out, and nobody holds it.
     unsafe fn free(heap: NonNull<Self>) {
-        // SAFETY: made by `Hold::new`, and nobody else's any more.
+        // SAFETY: `Hold::new` leaked the box, and nobody else uses it any more (the caller's duty).
         let heap = unsafe { Box::from_raw(heap.as_ptr()) };
         heap.lives.write(0, 1);
-        // SAFETY: as above.
+        // SAFETY: the holder wrote it before it closed the heap, and nobody else uses it any more.
         let mut chunks = heap.chunks.with(|chunks| unsafe { *chunks });
         while let Some(chunk) = chunks {
-            // SAFETY: no slot of it is out.
+            // SAFETY: no slot of the heap is out (the caller's duty), and all its chunks have this
+            // many.
             chunks = unsafe { Chunk::free(chunk, heap.slots) };
         }
     }
 
-    /// Gives back slots of the heap; frees it where they were the last ones out of a closed one.
+    /// Gives back slots of the heap. Frees the heap if it is closed and these were the last slots
+    /// out.
     ///
     /// # Safety
-    /// As [`Inbox::put`].
+    /// As for [`Inbox::put`].
     #[inline(always)]
     unsafe fn put(
         heap: NonNull<Self>,
@@ -59,49 +62,50 @@ impl<T> Heap<T> {
         count: usize,
     ) {
         let was_last = {
-            // SAFETY: slots of it are out, so it lives until they are in.
+            // SAFETY: slots of the heap are out, so it lives until they are in.
             let heap = unsafe { heap.as_ref() };
             heap.lives.read(0, 1);
-            // SAFETY: our caller's word.
+            // SAFETY: the slots are this heap's, vacant, linked so, and given up by the caller (the
+            // caller's duties).
             unsafe { heap.inbox.put(first, last, count) }
         };
         if was_last {
-            // SAFETY: the heap is closed, and these were the last.
+            // SAFETY: `put` says that the heap is closed, and that these were the last slots out.
             unsafe { Self::free(heap) };
         }
     }
 }
 
-/// Gives back one slot, from anywhere.
+/// Gives back one slot, on any thread.
 #[inline(never)]
 pub(super) fn give_back<T>(slot: Vacant<T>) {
     let (heap, slot) = (slot.heap(), slot.slot());
-    // SAFETY: the right to it was handed over, and it is its own first and last.
+    // SAFETY: the `Vacant` was the right to the slot, which goes back as a list of one.
     unsafe { Heap::put(heap, slot, slot, 1) };
 }
 
-/// The right to a heap, and what only its holder reaches.
+/// The right to a heap, with the fields that only its holder reaches.
 ///
-/// Not dropped but [closed](Self::close); a lost one is memory that is never freed.
+/// It is not dropped but [closed](Self::close); a lost one is memory that is never freed.
 pub(super) struct Hold<T> {
-    /// What was freed here.
+    /// The slots that this heap's holder has freed.
     vacant: Chain<T>,
-    /// What was never handed out, of one chunk.
+    /// The slots of one chunk that were never handed out.
     fresh: Fresh<T>,
     heap: NonNull<Heap<T>>,
     /// Slots of one other heap, on their way back.
     away: Away<T>,
-    /// Chunks of which nothing was handed out.
+    /// Chunks of which no slot was ever handed out.
     spare: RefCell<Vec<NonNull<Chunk<T>>>>,
     counters: Arc<Counters>,
 }
 
-// SAFETY: the right to a heap may go to another thread as a whole. No value is in it; slots that hold
-// one are not the heap's to touch. Slots in its inbox come from other threads anyway.
+// SAFETY: the right to a heap moves to another thread as a whole. It has no values: a slot with a
+// value is not the heap's to touch. Slots in its inbox come from other threads anyway.
 unsafe impl<T: Send> Send for Hold<T> {}
 
 impl<T> Hold<T> {
-    /// A new heap, of chunks with `slots` slots each, 1 to [`Chunk::MAX_SLOTS`].
+    /// A new heap. Its chunks have `slots` slots each, 1 to [`Chunk::MAX_SLOTS`].
     pub(super) fn new(slots: usize) -> Self {
         let heap = Box::new(Heap {
             inbox: CachePadded::new(Inbox::new()),
@@ -124,11 +128,11 @@ impl<T> Hold<T> {
     }
 
     fn heap(&self) -> &Heap<T> {
-        // SAFETY: a heap that is held lives.
+        // SAFETY: a heap lives as long as it is held, and this is its hold.
         unsafe { self.heap.as_ref() }
     }
 
-    /// A vacant slot.
+    /// Takes a vacant slot.
     #[inline(always)]
     pub(super) fn pop(&self) -> Vacant<T> {
         if let Some(slot) = self.vacant.pop() {
@@ -150,11 +154,11 @@ impl<T> Hold<T> {
         }
     }
 
-    /// Both of its own are used up.
+    /// Finds a slot when the chain and the region are used up.
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Vacant<T> {
-        // SAFETY: we hold the heap.
+        // SAFETY: this is the heap's only hold, so no other thread takes from the inbox.
         if let Some(chain) = unsafe { self.heap().inbox.take() } {
             self.counters.collected.add(1);
             self.vacant.replace_empty(chain);
@@ -164,7 +168,8 @@ impl<T> Hold<T> {
         }
         let spare = self.spare.borrow_mut().pop();
         let chunk = spare.unwrap_or_else(|| self.add_chunk(false));
-        // SAFETY: with as many slots as the heap's chunks have, new or kept aside since it was.
+        // SAFETY: the chunk has as many slots as all of the heap's, and none was handed out: it is
+        // new or from `spare`.
         unsafe { self.fresh.set(chunk, self.heap().slots) };
         let slot = self.fresh.pop();
         slot.expect("a chunk has a slot at least")
@@ -173,10 +178,10 @@ impl<T> Hold<T> {
     fn add_chunk(&self, touch: bool) -> NonNull<Chunk<T>> {
         let heap = self.heap();
         let chunk = heap.chunks.with_mut(|chunks| {
-            // SAFETY: only the holder reaches it while the heap is held.
+            // SAFETY: only the holder uses the list while the heap is held.
             let next = unsafe { *chunks };
             let chunk = Chunk::new(self.heap, next, heap.slots, touch);
-            // SAFETY: as above.
+            // SAFETY: only the holder uses the list while the heap is held.
             unsafe { *chunks = Some(chunk) };
             chunk
         });
@@ -196,10 +201,10 @@ impl<T> Hold<T> {
         }
     }
 
-    /// Another heap's slot: it goes with the others of that heap.
+    /// Gathers a slot of another heap, to go back with others of that heap.
     #[inline(never)]
     fn send(&self, slot: Vacant<T>) {
-        // Stores that miss are done one after the other; fetches overlap.
+        // Stores that miss are done one after the other; prefetches overlap.
         prefetch_write(slot.slot().as_ptr());
         if !self.away.is_to(&slot) {
             self.flush();
@@ -209,7 +214,7 @@ impl<T> Hold<T> {
         }
     }
 
-    /// Gives back what was gathered of another heap.
+    /// Gives back the gathered slots of another heap.
     pub(super) fn flush(&self) {
         let count = self.away.give_back();
         if count > 0 {
@@ -218,15 +223,15 @@ impl<T> Hold<T> {
         }
     }
 
-    /// The heap will be held no more: it ends when all of its slots are back. Its holder has given back
-    /// what was gathered of others.
+    /// Gives the heap up: it ends when all of its slots are back. The holder has given back what it
+    /// gathered of other heaps.
     pub(super) fn close(self) {
         let heap = self.heap();
         let chunks = self.counters.chunks.get() as usize - self.spare.borrow().len();
         let handed_out = chunks * heap.slots - self.fresh.count();
         let mut back = self.vacant.count();
         loop {
-            // SAFETY: we hold the heap.
+            // SAFETY: this is the heap's only hold, so no other thread takes from the inbox.
             if let Some(chain) = unsafe { heap.inbox.take() } {
                 back += chain.count();
             }
@@ -238,12 +243,12 @@ impl<T> Hold<T> {
                 return;
             }
         }
-        // SAFETY: none is out, and this was the hold.
+        // SAFETY: no slot is out, as counted above, and this was the only hold.
         unsafe { Heap::free(self.heap) };
     }
 }
 
-/// Slots of one heap, linked from `first` to `last`.
+/// A batch: slots of one heap, linked from `first` to `last`.
 struct Away<T> {
     heap: Cell<Option<NonNull<Heap<T>>>>,
     first: Cell<Link<T>>,
@@ -261,13 +266,14 @@ impl<T> Away<T> {
         }
     }
 
-    /// Whether there are others of the slot's heap.
+    /// Whether the batch has slots, of the same heap as `slot`.
     #[inline(always)]
     fn is_to(&self, slot: &Vacant<T>) -> bool {
         self.heap.get() == Some(slot.heap())
     }
 
-    /// Adds a slot of the same heap, or of any where there is none; how many are there now?
+    /// Adds a slot of the batch's heap, or of any heap if the batch is empty. Returns the number of
+    /// slots in it.
     #[inline(always)]
     fn push(&self, slot: Vacant<T>) -> usize {
         let first = self.first.get();
@@ -275,7 +281,7 @@ impl<T> Away<T> {
             self.heap.set(Some(slot.heap()));
             self.last.set(Some(slot.slot()));
         }
-        // SAFETY: the right to it is in our hands.
+        // SAFETY: the `Vacant` is the right to the slot, which nobody else uses.
         unsafe { Slot::set_next(slot.slot(), first) };
         self.first.set(Some(slot.slot()));
         let count = self.count.get() + 1;
@@ -283,7 +289,7 @@ impl<T> Away<T> {
         count
     }
 
-    /// Gives all back; how many were there?
+    /// Gives all slots back. Returns how many there were.
     fn give_back(&self) -> usize {
         let (Some(heap), Some(first), Some(last)) =
             (self.heap.take(), self.first.take(), self.last.take())
@@ -291,7 +297,8 @@ impl<T> Away<T> {
             return 0;
         };
         let count = self.count.take();
-        // SAFETY: `push` was handed the rights to them, all of this heap, and has linked them.
+        // SAFETY: `push` was given the rights to these slots, all of this heap, and has linked
+        // them.
         unsafe { Heap::put(heap, first, last, count) };
         count
     }

@@ -1,4 +1,4 @@
-//! Where slots come back to their heap from outside: one word.
+//! The inbox, one word: the place where other threads give a heap's slots back.
 //!
 //! [The table of its states and the proof](super#how-it-works) are in the module above.
 
@@ -6,12 +6,12 @@ use super::slot::{Chain, Link, Slot};
 use corelay_sync::facade::atomic::{AtomicPtr, Ordering};
 use std::ptr::{self, NonNull};
 
-/// What an inbox's word says.
+/// The meaning of an inbox's word.
 #[derive(Debug)]
 enum State<T> {
-    /// The heap is held: the slots that have come back, linked.
+    /// The heap is held; the slots that have come back are linked here.
     Open(Link<T>),
-    /// It will be held no more: how many slots are still out.
+    /// The heap is held no more; this number of slots is still out.
     Closed(usize),
 }
 
@@ -22,7 +22,8 @@ impl<T> Clone for State<T> {
 }
 impl<T> Copy for State<T> {}
 
-/// Slots are aligned to a link at least: the lowest bit of their addresses is free.
+/// The bit that marks a closed inbox. Slots are at least as aligned as a link, so it is 0 in their
+/// addresses.
 const CLOSED: usize = 1;
 
 impl<T> State<T> {
@@ -44,7 +45,7 @@ impl<T> State<T> {
     }
 }
 
-/// Slots that have come back, or the count of those that are out.
+/// The slots that have come back, or the number of those that are out.
 pub(super) struct Inbox<T>(AtomicPtr<Slot<T>>);
 
 impl<T> Inbox<T> {
@@ -52,13 +53,14 @@ impl<T> Inbox<T> {
         Self(AtomicPtr::new(State::Open(None).word()))
     }
 
-    /// Puts back `count` slots, linked from `first` to `last`. True where they were the last ones that
-    /// were out of a closed heap: it is the caller's to free.
+    /// Puts back `count` slots, linked from `first` to `last`. Returns true if the heap is closed
+    /// and they were the last ones out: then the caller has to free the heap.
     ///
-    /// The heap may be gone when this returns, but for that caller.
+    /// If it returns false, the heap may be gone already.
     ///
     /// # Safety
-    /// They are slots of this heap, vacant, linked like that, and the caller's, who gives them up.
+    /// They are `count` vacant slots of this heap, linked in that way, and the caller gives them
+    /// up.
     #[inline(always)]
     pub(super) unsafe fn put(
         &self,
@@ -72,11 +74,11 @@ impl<T> Inbox<T> {
             let State::Open(others) = State::of(word) else {
                 return self.put_closed(word, count);
             };
-            // SAFETY: the caller's.
+            // SAFETY: the slot is vacant, and the caller has the right to it (the caller's duty).
             unsafe { Slot::set_next(last, others) };
             let new = State::Open(Some(first)).word();
-            // Release: pairs with the Acquire in `take`, also through the exchanges that follow, for
-            // they are read-modify-writes; carries the links and the end of every use of the slots.
+            // Release: pairs with the Acquire in `take`, even across later exchanges, for they are
+            // read-modify-writes; carries the links and the end of every use of the slots.
             match (self.0).compare_exchange_weak(word, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return false,
                 Err(now) => word = now,
@@ -93,8 +95,9 @@ impl<T> Inbox<T> {
             };
             debug_assert!(out >= count, "more slots come back than were out");
             let new = State::<T>::Closed(out - count).word();
-            // Release: carries the end of every use of the slots to whoever puts back the last one.
-            // Acquire: that is here, with all that `close` and the others have released before.
+            // Release: carries the end of every use of the slots to the thread that puts back the
+            // last one. Acquire: this may be that thread; it sees what `close` and the other puts
+            // have released.
             match (self.0).compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return out == count,
                 Err(now) => word = now,
@@ -102,12 +105,12 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Takes all that has come back.
+    /// Takes all slots that have come back.
     ///
     /// # Safety
-    /// The caller holds the heap, and no other thread does.
+    /// The caller holds the heap, so no other thread does.
     pub(super) unsafe fn take(&self) -> Option<Chain<T>> {
-        // Relaxed: where it says that there is something, the exchange looks again.
+        // Relaxed: if it is not null, the exchange looks again.
         if self.0.load(Ordering::Relaxed).is_null() {
             return None;
         }
@@ -116,15 +119,17 @@ impl<T> Inbox<T> {
         let State::Open(first) = State::of(word) else {
             unreachable!("a heap that is held is open");
         };
-        // SAFETY: what is put in was given up, and only the holder takes it out.
+        // SAFETY: the puts gave up the right to these slots, and only the holder takes them out.
         Some(unsafe { Chain::from_link(first) })
     }
 
-    /// Closes an empty inbox, with `out` slots still to come, at least one; false where it is not empty.
+    /// Closes an empty inbox with `out` slots still to come, at least one. Returns false if it is
+    /// not empty.
     pub(super) fn close(&self, out: usize) -> bool {
         let open = State::Open(None).word();
         let closed = State::<T>::Closed(out).word();
-        // Release: carries what the holder has done with the heap to whoever puts back the last slot.
+        // Release: carries what the holder has done with the heap to the thread that puts back the
+        // last slot.
         self.0
             .compare_exchange(open, closed, Ordering::Release, Ordering::Relaxed)
             .is_ok()

@@ -1,8 +1,8 @@
 //! A pool of nodes of one type, for many threads.
 //!
-//! Each thread makes nodes through a [`Session`] of its own and any thread frees them. Why it is built
-//! so, what else was weighed, and figures are in
-//! [the design note](https://github.com/corelay/corelay/blob/main/docs/design/0012-pool.md).
+//! Each thread allocates nodes through a [`Session`] of its own, and any thread frees them. [The
+//! design note](https://github.com/corelay/corelay/blob/main/docs/design/0012-pool.md) has the
+//! reasons, the alternatives and the figures.
 //!
 //! ```
 //! use corelay_structures::pool::{Pool, Pooled};
@@ -25,40 +25,46 @@
 //!
 //! # When not to use it
 //! * A few long-lived nodes: a chunk is about 64 KiB for each session that allocates.
-//! * Values of many types or sizes: one pool is for one type. That is a general allocator's work, of
-//!   which mimalloc and snmalloc are good ones.
-//! * Memory that must shrink: chunks are kept until the pool ends. A burst's are used again, not given
-//!   back.
-//! * Nodes that must be readable after they were freed, as some lock-free structures want: a freed node's
-//!   first word is a link, and the next value may be there at once. Defer the free by an epoch.
-//! * A session for each short task: it takes a mutex. Keep one for each thread.
+//! * Values of many types or sizes: a pool is for one type. For the rest use a general allocator;
+//!   mimalloc and snmalloc are good ones.
+//! * Memory that must shrink: chunks are kept until the pool ends. The chunks of a burst are used
+//!   again, not given back.
+//! * Nodes that must be readable after they were freed, as some lock-free structures demand: the
+//!   first word of a freed node is a link, and the next value may be there at once. Defer the free
+//!   by an epoch.
+//! * A session for each short task: making one takes a mutex. Keep one for each thread.
 //!
 //! # Guarantees
-//! * **Sharing of lines.** A chunk belongs to one heap for ever, and its nodes are given out by one
-//!   session at a time: two threads that allocate do not get neighbours, unless one's session took over
-//!   the heap of the other's that had ended. A node that is handed on lies beside those that stay.
-//! * **Order.** Within a session the node that was freed last comes first. Between threads nothing is
-//!   ordered but what goes through a node: whoever gets it sees what was done before it was freed.
-//! * **Progress.** [`Session::alloc`] and [`Session::free`] never wait for another thread, but in the
-//!   system's allocator when a chunk is made. A plain drop is one compare-exchange, repeated where
-//!   others drop nodes of the same heap at that moment. [`Pool::session`], the end of a session and
-//!   [`Pool::stats`] take the pool's mutex.
+//! * **Sharing of lines.** A chunk belongs to one heap for ever, and one session at a time gives
+//!   out its nodes. So two threads that allocate do not get neighbouring nodes, unless one's
+//!   session took over the heap of the other's, which had ended. A node that is passed to another
+//!   thread still lies beside those that stay.
+//! * **Order.** Within a session the node that was freed last is given out first. Between threads
+//!   nothing is ordered except through a node: its next owner sees everything that was done before
+//!   it was freed.
+//! * **Progress.** [`Session::alloc`] and [`Session::free`] never wait for another thread, except
+//!   in the system's allocator when a chunk is made. A plain drop is one compare-exchange, repeated
+//!   if others drop nodes of the same heap at that moment. [`Pool::session`], the end of a session
+//!   and [`Pool::stats`] take the pool's mutex.
 //! * **Panic.** If dropping a value panics, its node is free all the same.
 //! * **Nesting.** Dropping a value may allocate and free by the same session, or end it.
-//! * **Memory.** As much as was in use at one time, by whole chunks, for each heap; there are as many
-//!   heaps as there were sessions at one time. A session keeps up to 31 nodes of one other heap until it
-//!   [flushes](Session::flush) or ends. A heap that nobody holds ends with the last of its nodes; one
-//!   node keeps all of its heap's chunks. Leaked sessions and nodes leak their heap, nothing worse.
-//! * **End of the pool.** Nodes may outlive it. Values are dropped by their nodes, never by the pool. The
-//!   end looks at each free node once, to count them: at most once for each free there was.
+//! * **Memory.** Each heap keeps, in whole chunks, as much as was in use at one time; there are as
+//!   many heaps as there were sessions at one time. A session keeps up to 31 nodes of one other
+//!   heap until it [flushes](Session::flush) or ends. A heap that nobody holds ends with the last
+//!   of its nodes; one node keeps all of its heap's chunks. Leaked sessions and nodes leak their
+//!   heap, nothing worse.
+//! * **End of the pool.** Nodes may outlive the pool. Nodes drop their values; the pool never does.
+//!   The end of the pool looks at each free node once, to count them: at most once for each free
+//!   that there was.
 //! * **Idle cost.** None.
 //!
 //! # How it works
-//! A *heap* has chunks, a chain of vacant slots, a region of slots that were never given out, and an
-//! inbox. A session holds one; a session that ends puts it into the pool's depot, where the next one
-//! finds it. A slot has the size of its value and at least that of a link, for a vacant one is a link
-//! of a chain. A chunk's address is a multiple of a constant of the type, and in its first line lies the
-//! name of its heap: so a slot's address alone says where it goes.
+//! A *heap* has chunks, a chain of vacant slots, a region of slots that were never given out, and
+//! an inbox. A session holds one heap. A session that ends puts its heap into the pool's depot,
+//! where the next session finds it. A slot has the size of its value, and at least that of a link:
+//! a vacant slot is a link of a chain. A chunk's address is a multiple of a constant of the type,
+//! and its first line has the address of its heap. So a slot's address alone says where the slot
+//! goes.
 //!
 //! ```text
 //!  session.alloc   chain → fresh region → all of the inbox → a reserved chunk → a new chunk
@@ -71,38 +77,40 @@
 //! | word | means | who changes it | to |
 //! |---|---|---|---|
 //! | 0 | open, empty | anybody, with slots in hand | address of the first of them |
-//! | | | who closes, when slots are out | closed |
+//! | | | the closing thread, when slots are out | closed |
 //! | address | open: slots that came back, linked | anybody, with slots in hand | address of the first of them, linked before the others |
 //! | | | the holder | 0: all are the holder's |
-//! | count × 2 + 1 | closed: so many are still out | anybody, with slots in hand | count less |
-//! | 1 | closed, all are back | nobody | who has made it so frees the heap |
+//! | count × 2 + 1 | closed: this many slots are still out | anybody, with slots in hand | the count minus these |
+//! | 1 | closed, all slots are back | nobody | the thread that made it 1 frees the heap |
 //!
 //! # Proof sketch
-//! *A slot has one owner*: a [`Pooled`], the chain or the region of the heap's hold, a batch, or the inbox.
-//! Rights are moved, never copied (`slot.rs`), and only exchanges of the word move them between threads.
-//! Putting links the old word behind the slots and exchanges it for them: if it has changed and come back
-//! meanwhile, the link is right all the same, for it says what the word says. Only the holder takes, and
-//! takes all. So there is no ABA.
+//! *A slot has one owner*: a [`Pooled`], the chain or the region of the heap's hold, a batch, or
+//! the inbox. Rights are moved, never copied (`slot.rs`), and only exchanges of the word move them
+//! between threads. A put links the word's old value after its slots, and exchanges it for them. If
+//! the word has changed and come back meanwhile, the link is right all the same, for it says what
+//! the word says. Only the holder takes, and it takes everything. So there is no ABA problem.
 //!
-//! *What was done with a slot is seen by who gets it next.* Through the chain it is the same thread, or
-//! one that got the heap through the depot's mutex. Through the inbox: put releases, take acquires; if
-//! others have put theirs in between, their read-modify-writes continue the release sequence.
+//! *The next owner of a slot sees what was done with it.* Through the chain, the next owner is the
+//! same thread, or one that got the heap through the depot's mutex. Through the inbox, a put
+//! releases and a take acquires; if other puts come in between, their read-modify-writes continue
+//! the release sequence.
 //!
-//! *A heap lives while it is held or a slot is out.* When the last handle of the pool goes, all heaps are
-//! in the depot: each session had a handle, and gave its batch away before it went. Whoever closes has
-//! counted the slots out: those given out of the region, less the chain's and those that came through
-//! the inbox. What comes back while that is done changes the word from 0, the exchange fails, and it is
-//! counted too. From then on each put takes its slots off the count, so exactly one makes it 0; slots
-//! out at that moment there are none, so nobody else reaches the heap, nor does whoever has put his
-//! before: the exchange is the last that a put does with it. Puts release and acquire: all that was
-//! done with slots and heap is done before the heap is freed. Where the count is 0 before closing, there
-//! is nobody to exchange with.
+//! *A heap lives while it is held or a slot is out.* When the pool's last handle goes, all heaps
+//! are in the depot: each session had a handle, and gave its batch away before it went. The closing
+//! thread has counted the slots that are out: those given out of the region, minus the chain's and
+//! those that came through the inbox. A slot that comes back meanwhile changes the word from 0, so
+//! the closing exchange fails and the slot is counted, too. From then on each put subtracts its
+//! slots from the count, so exactly one put makes it 0. At that moment no slots are out, so no
+//! other thread can reach the heap. Threads that have put slots back before cannot either: the
+//! exchange is the last thing that a put does with the heap. Puts release and acquire, so
+//! everything that was done with slots and heap is done before the heap is freed. If the count is 0
+//! before closing, nobody is left to exchange with, and the heap is freed at once.
 //!
-//! *Batches* hold slots that are out. So the heap that a batch is for lives, also where its pool has ended,
-//! and its address is no other's.
+//! *Batches* hold slots that are out. So the heap that a batch is for lives, even if its pool has
+//! ended, and no other heap has its address.
 //!
-//! A slot's pointer is good for its whole chunk, since it is made of the chunk's; masking keeps that
-//! (`map_addr`), and no reference to a value is ever made into a slot's pointer again.
+//! A slot's pointer is valid for its whole chunk, since it is derived from the chunk's; masking
+//! keeps that (`map_addr`). No reference to a value is ever made into a slot's pointer again.
 
 mod chunk;
 mod depot;
@@ -122,7 +130,8 @@ use corelay_sync::facade::sync::Arc;
 use depot::Depot;
 use std::fmt;
 
-/// Nodes for values of one type; a handle that is cloned and sent around.
+/// A pool of nodes for values of one type. It is a handle, which can be cloned and sent to other
+/// threads.
 ///
 /// ```
 /// use corelay_structures::pool::Pool;
@@ -144,10 +153,11 @@ pub struct Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// The most slots that a chunk can have: what fits into 64 KiB, or into as little as holds 8 of them.
+    /// The most slots that a chunk can have: as many as fit into 64 KiB, or into the next power of
+    /// two that holds 8 of them.
     pub const MAX_CHUNK: usize = Chunk::<T>::MAX_SLOTS;
 
-    /// A pool with chunks of about 64 KiB, or of 8 slots where those take more.
+    /// A pool with chunks of about 64 KiB, or of 8 slots if those take more.
     ///
     /// ```
     /// let pool = corelay_structures::pool::Pool::new();
@@ -158,10 +168,10 @@ impl<T> Pool<T> {
         Self::with_chunk(Chunk::<T>::DEFAULT)
     }
 
-    /// A pool with chunks of so many slots, 1..=[`MAX_CHUNK`](Self::MAX_CHUNK).
+    /// A pool with chunks of `slots` slots, 1..=[`MAX_CHUNK`](Self::MAX_CHUNK).
     ///
     /// # Panics
-    /// Where `slots` is out of that range.
+    /// If `slots` is out of that range.
     ///
     /// ```
     /// use corelay_structures::pool::Pool;
@@ -183,8 +193,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// This thread's way to nodes. It takes over the heap of a session that has ended, if there is one:
-    /// make one for each thread, not for each node.
+    /// Opens a session for this thread. It takes over the heap of a session that has ended, if
+    /// there is one. Open one for each thread, not for each node.
     ///
     /// ```
     /// use corelay_structures::pool::Pool;
@@ -199,7 +209,8 @@ impl<T> Pool<T> {
         Session::new(Arc::clone(&self.depot))
     }
 
-    /// What the pool has done so far. Sessions that work meanwhile may be some counts ahead.
+    /// Counts of what the pool has done so far. Sessions that work meanwhile may be a few counts
+    /// ahead.
     ///
     /// ```
     /// let pool = corelay_structures::pool::Pool::<u64>::new();

@@ -9,14 +9,14 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A value in a node of a [`Pool`](super::Pool), as a `Box` owns one on the heap.
+/// An owned value in a node of a [`Pool`](super::Pool), like a `Box`.
 ///
-/// It has the size of a pointer, has no lifetime, may go to other threads, and may outlive its pool. A
-/// plain drop, by any thread, costs one exchange on a line of the heap it came from;
+/// It has the size of a pointer and no lifetime. It may go to other threads, and may outlive its
+/// pool. A plain drop, by any thread, costs one exchange on a line of the heap that it came from;
 /// [`Session::free`](super::Session::free) costs less.
 ///
-/// What is said of a node is said by functions, not methods, as those of `Box`: they are not in the way
-/// of the value's.
+/// Its own operations are functions, not methods, like those of `Box`, so they do not hide the
+/// value's methods.
 ///
 /// ```
 /// use corelay_structures::pool::{Pool, Pooled};
@@ -28,19 +28,20 @@ use std::ptr::NonNull;
 /// assert_eq!(Pooled::into_inner(node).len(), 8);
 /// ```
 pub struct Pooled<T> {
-    /// A filled slot. Its type is left out: that of a cell would forbid `Pooled<&'static str>` to stand
-    /// for a `Pooled<&'a str>`.
+    /// The filled slot. The pointer has no type: that of a cell would forbid using a
+    /// `Pooled<&'static str>` as a `Pooled<&'a str>`.
     slot: NonNull<()>,
     owns: PhantomData<T>,
 }
 
-// SAFETY: it owns the value and nothing else; its slot goes back through an inbox, from any thread.
+// SAFETY: a node owns its value and nothing else, and its slot can go back through an inbox from
+// any thread.
 unsafe impl<T: Send> Send for Pooled<T> {}
 // SAFETY: a shared node gives shared references to the value, and nothing else.
 unsafe impl<T: Sync> Sync for Pooled<T> {}
 
 impl<T> Pooled<T> {
-    /// The node of a slot that was just filled.
+    /// Fills a slot, and makes it a node.
     #[inline(always)]
     pub(super) fn fill(slot: Vacant<T>, value: T) -> Self {
         Self {
@@ -54,23 +55,23 @@ impl<T> Pooled<T> {
         self.slot.cast()
     }
 
-    /// Drops the value and hands on its slot, also where the drop panics.
+    /// Drops the value and passes its slot to `then`, even if the drop panics.
     #[inline(always)]
     pub(super) fn empty(node: Self, then: impl FnOnce(Vacant<T>)) {
         let node = ManuallyDrop::new(node);
-        // SAFETY: a node's slot is filled and its own; the node ends here.
+        // SAFETY: a node owns its slot, which is filled; the node is consumed.
         unsafe { slot::empty(node.slot(), then) };
     }
 
-    /// Moves the value out; with it comes its slot.
+    /// Moves the value out, and returns it with its slot.
     #[inline(always)]
     pub(super) fn take(node: Self) -> (T, Vacant<T>) {
         let node = ManuallyDrop::new(node);
-        // SAFETY: a node's slot is filled and its own; the node ends here.
+        // SAFETY: a node owns its slot, which is filled; the node is consumed.
         unsafe { slot::take(node.slot()) }
     }
 
-    /// Moves the value out; the node goes back as by a plain drop.
+    /// Moves the value out and frees the node like a plain drop.
     /// [`Session::take`](super::Session::take) costs less.
     ///
     /// ```
@@ -86,10 +87,10 @@ impl<T> Pooled<T> {
         value
     }
 
-    /// Gives the node up for a pointer to its value, for structures whose nodes point at each other.
+    /// Turns the node into a pointer to its value, for structures whose nodes point at each other.
     ///
-    /// Until [`from_raw`](Self::from_raw) makes a node of it again, the value is not dropped, and the
-    /// memory of its heap is kept.
+    /// Until [`from_raw`](Self::from_raw) makes a node of it again, the value is not dropped and
+    /// the heap's memory is kept.
     ///
     /// ```
     /// use corelay_structures::pool::{Pool, Pooled};
@@ -105,28 +106,30 @@ impl<T> Pooled<T> {
     pub fn into_raw(node: Self) -> NonNull<T> {
         let node = ManuallyDrop::new(node);
         if cfg!(corelay_loom) {
-            // loom's cells have something before their content.
-            // SAFETY: a node's slot is filled and its own.
+            // loom's cells have a prefix before their content.
+            // SAFETY: a node owns its slot, which is filled.
             let value = unsafe { Slot::value_mut(node.slot()) };
-            // SAFETY: a slot is not at null.
+            // SAFETY: a value in a slot does not lie at address 0.
             unsafe { NonNull::new_unchecked(value) }
         } else {
-            // Not by way of a reference: the pointer stays good for the whole chunk.
+            // No reference is made in between, so the pointer stays valid for the whole chunk.
             node.slot.cast()
         }
     }
 
-    /// The node whose value is there.
+    /// Turns a pointer from [`into_raw`](Self::into_raw) into the node again.
     ///
     /// # Safety
-    /// * `value` came from [`into_raw`](Self::into_raw) of a node of this type, itself or a copy of it:
-    ///   a pointer that was made from a reference to the value does not reach the node around it.
-    /// * It is used for this once, and neither it nor a reference is used from then on but through the
+    /// * `value` is the result of [`into_raw`](Self::into_raw) for a node of this type, or a copy
+    ///   of it: a pointer made from a reference to the value does not reach the node around it.
+    /// * It is used for this once. From then on, the value is used only through the node, not
+    ///   through the pointer or a reference.
     ///   node.
     #[inline(always)]
     pub unsafe fn from_raw(value: NonNull<T>) -> Self {
         Self {
-            // SAFETY: our caller's word.
+            // SAFETY: `into_raw` made the pointer of a slot's value, valid for its whole block (the
+            // caller's duty).
             slot: unsafe { Chunk::slot_of_value(value) }.cast(),
             owns: PhantomData,
         }
@@ -136,7 +139,7 @@ impl<T> Pooled<T> {
 impl<T> Drop for Pooled<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: a node's slot is filled and its own; the node ends here.
+        // SAFETY: a node owns its slot, which is filled; the node ends here.
         unsafe { slot::empty(self.slot(), heap::give_back) };
     }
 }
@@ -146,9 +149,9 @@ impl<T> Deref for Pooled<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: a node's slot is filled, and who writes it has the node for himself.
+        // SAFETY: a node's slot is filled, and `&self` excludes whoever could write or empty it.
         let value = unsafe { Slot::value(self.slot()) };
-        // SAFETY: as above.
+        // SAFETY: a node's slot is filled, and `&self` excludes whoever could write or empty it.
         unsafe { &*value }
     }
 }
@@ -156,9 +159,9 @@ impl<T> Deref for Pooled<T> {
 impl<T> DerefMut for Pooled<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: a node's slot is filled, and we have the node for ourselves.
+        // SAFETY: a node's slot is filled, and `&mut self` excludes every other use.
         let value = unsafe { Slot::value_mut(self.slot()) };
-        // SAFETY: as above.
+        // SAFETY: a node's slot is filled, and `&mut self` excludes every other use.
         unsafe { &mut *value }
     }
 }

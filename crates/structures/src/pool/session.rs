@@ -1,4 +1,4 @@
-//! One thread's way to nodes.
+//! Sessions: the handles by which threads allocate and free.
 
 use super::depot::Depot;
 use super::heap::Hold;
@@ -7,10 +7,10 @@ use corelay_sync::facade::sync::Arc;
 use std::fmt;
 use std::mem::ManuallyDrop;
 
-/// One thread's own handle of a [`Pool`](super::Pool): it makes nodes, and takes them back.
+/// A thread's own handle to a [`Pool`](super::Pool): it allocates nodes, and frees them.
 ///
 /// It can be sent to another thread, but not shared: each thread has its own, from
-/// [`Pool::session`](super::Pool::session). Where it ends, the next session takes over what it leaves.
+/// [`Pool::session`](super::Pool::session). When it ends, the next session takes over its heap.
 ///
 /// ```
 /// use corelay_structures::pool::Pool;
@@ -37,9 +37,9 @@ impl<T> Session<T> {
         }
     }
 
-    /// A node with `value`.
+    /// Allocates a node with `value`.
     ///
-    /// Where memory is out this ends the process, as `Box::new` does.
+    /// If memory runs out, the process ends, as with `Box::new`.
     ///
     /// ```
     /// let session = corelay_structures::pool::Pool::new().session();
@@ -50,14 +50,14 @@ impl<T> Session<T> {
         Pooled::fill(self.hold.pop(), value)
     }
 
-    /// Drops the node, of this session or another, of this pool or another.
+    /// Drops the value and frees the node, of this session or another, of this pool or another.
     ///
-    /// One of this session's costs no atomic operation. Those of another heap are gathered while they
-    /// are all of the same, and go back 32 at a time: call [`flush`](Self::flush) where a session that
-    /// frees little then does something else for long.
+    /// Freeing a node of this session's heap takes no atomic operation. Nodes of another heap are
+    /// gathered as long as they are all of the same heap, and go back 32 at a time. Call
+    /// [`flush`](Self::flush) if a session frees little and then does something else for long.
     ///
     /// # Panics
-    /// Where dropping the value panics; the node is free all the same.
+    /// If dropping the value panics; the node is free all the same.
     ///
     /// ```
     /// use corelay_structures::pool::Pool;
@@ -74,7 +74,7 @@ impl<T> Session<T> {
         Pooled::empty(node, |slot| self.hold.push(slot));
     }
 
-    /// Moves the value out of a node, which is then free as by [`free`](Self::free).
+    /// Moves the value out of a node, and frees the node as [`free`](Self::free) does.
     ///
     /// ```
     /// let session = corelay_structures::pool::Pool::new().session();
@@ -88,10 +88,10 @@ impl<T> Session<T> {
         value
     }
 
-    /// Has memory for `nodes` more nodes at hand, and its pages in place: the next so many
-    /// [`alloc`](Self::alloc)s ask nobody for memory.
+    /// Makes sure that the next `nodes` calls of [`alloc`](Self::alloc) need no memory from the
+    /// system: allocates it, and has its pages mapped.
     ///
-    /// Where there is less memory than that, this ends the process.
+    /// If there is less memory than that, the process ends.
     ///
     /// ```
     /// use corelay_structures::pool::Pool;
@@ -107,8 +107,8 @@ impl<T> Session<T> {
         self.hold.reserve(nodes);
     }
 
-    /// Gives back the nodes of another heap that were freed here and wait for more of their kind.
-    /// Dropping the session does it too.
+    /// Gives back the freed nodes of another heap that are being gathered. Dropping the session
+    /// does so, too.
     ///
     /// ```
     /// use corelay_structures::pool::Pool;
@@ -126,7 +126,7 @@ impl<T> Session<T> {
 
 impl<T> Drop for Session<T> {
     fn drop(&mut self) {
-        // SAFETY: once, and the session ends.
+        // SAFETY: `drop` runs once, and the field is not used afterwards.
         let hold = unsafe { ManuallyDrop::take(&mut self.hold) };
         hold.flush();
         self.depot.put(hold);

@@ -1,8 +1,8 @@
-//! Locks behind one face, a file each.
+//! Locks behind one interface, one file for each.
 //!
-//! Six ways to let one thread at a time at a value. All offer
-//! [`Shared`](corelay_sync::Shared) and [`Session`](corelay_sync::Session), so a program
-//! swaps one for another, or for delegation, without touching the callers:
+//! There are six ways to give one thread at a time access to a value. All offer
+//! [`Shared`](corelay_sync::Shared) and [`Session`](corelay_sync::Session), so a program swaps one
+//! for another, or for delegation, without touching the callers:
 //!
 //! ```
 //! use corelay_locks::Mcs;
@@ -32,23 +32,22 @@
 //! | [`Clh`] | reading a word of its predecessor's | arrival | Craig 1993; Magnusson, Landin and Hagersten 1994 |
 //!
 //! # When not to use it
-//! The four spin locks never sleep: a waiter pauses for a few microseconds and then
-//! yields, again and again. With more runnable threads than CPUs, or long sections, use
-//! [`StdMutex`] or `ParkingLot`; the locks that enter by arrival suffer most, because
-//! the one whose turn it is may not be running. One hot value that many cores hammer
-//! is the case for delegation.
+//! The four spin locks never sleep: a waiter pauses for a few microseconds and then yields, again
+//! and again. With more runnable threads than CPUs, or with long sections, use [`StdMutex`] or
+//! `ParkingLot`. The locks that enter by arrival suffer most, because the thread whose turn it is
+//! may not be running. For one hot value that many cores use all the time, use delegation.
 //!
 //! # Guarantees
-//! * **Order.** As in the table. Whoever enters sees all that those before it did.
-//! * **Panic.** A panic of the closure reaches the caller of `apply`; the lock is
-//!   released on the way and *not* poisoned, for all six alike: the next `apply` sees the
-//!   value as the panic left it. (`std::sync::Mutex` would poison; [`StdMutex`] steps
-//!   over that mark, so that swapping methods does not change what a program does.)
+//! * **Order.** As in the table. A thread that enters sees everything that those before it did.
+//! * **Panic.** A panic of the closure reaches the caller of `apply`. The lock is released on the
+//!   way and *not* poisoned, for all six alike: the next `apply` sees the value as the panic left
+//!   it. (`std::sync::Mutex` would poison; [`StdMutex`] ignores that mark, so that swapping methods
+//!   does not change what a program does.)
 //! * **Nesting.** Nesting in one session is refused at compile time. Two sessions of one
 //!   thread on *one* lock, one inside the other, deadlock as any lock does. Sessions on
 //!   different locks nest freely.
-//! * **Where nothing may wait** (inside a delegated closure) a free lock is entered; for a
-//!   taken one `apply` panics before it has joined the queue, naming its place and what
+//! * **In a place where nothing may wait** (inside a delegated closure) a free lock is entered. If
+//!   it is taken, `apply` panics before it joins the queue, and names the call's place and what
 //!   runs. See [`NoSwitch`](corelay_sync::wait::NoSwitch).
 //! * **Memory.** A lock and a value of up to 56 bytes share one 64-byte line; see
 //!   [`Lock`]. A session is one pointer and costs nothing to open, so that a thread can
@@ -57,9 +56,9 @@
 //! * **Idle cost.** None: no lock owns a thread, a registration or heap memory.
 //!
 //! # How it works
-//! [`Lock`] pairs a lock word with a value and has the only code that touches the value;
-//! an [`Algorithm`] decides who enters. Each algorithm is a file, and each ordering in it
-//! is listed in `mutants.toml` with the model that fails when it is weakened.
+//! [`Lock`] pairs a lock word with a value and has the only code that touches the value. An
+//! [`Algorithm`] decides who enters. Each algorithm is a file, and each of its orderings is listed
+//! in `mutants.toml` with the model that fails if it is weakened.
 
 mod clh;
 mod lock;

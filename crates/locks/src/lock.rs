@@ -1,4 +1,4 @@
-//! A lock word, a value, and the only code that touches the value.
+//! The lock: a lock word, a value, and the only code that touches the value.
 
 use crate::session::sealed::Sealed;
 use crate::session::{Exclusive, LockSession};
@@ -13,34 +13,34 @@ use std::fmt;
 /// * From the return of [`acquire`](Self::acquire) to the call of
 ///   [`release`](Self::release) no other `acquire` of the same lock word returns.
 /// * Everything before a `release` happens before everything after the next `acquire`.
-/// * An algorithm does not touch a acquisition after its `release` has returned.
+/// * An algorithm does not touch an acquisition after its `release` has returned.
 pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
-    /// What a thread brings along: it lies in the frame of `apply` and stays there from
-    /// before `acquire` to after `release`.
+    /// The state of one acquisition: an MCS node, a ticket. It lies in the frame of `apply` from
+    /// before `acquire` until after `release`.
     #[doc(hidden)]
     type Acquisition: Default;
 
-    /// What is refused where nothing may wait.
+    /// The name of the wait, for the panic in a place where nothing may wait.
     #[doc(hidden)]
     const WAIT: &'static str;
 
     /// Waits until the caller may enter.
     ///
     /// # Safety
-    /// `acquisition` is fresh from `Default`, and stays where it is, untouched by the caller,
-    /// until `release(acquisition)` has returned.
+    /// `acquisition` is fresh from `Default`. It stays where it is, untouched by the caller, until
+    /// `release(acquisition)` has returned.
     #[doc(hidden)]
     unsafe fn acquire(&self, acquisition: &Self::Acquisition);
 
-    /// Enters if nobody is inside or waits to be. If not, returns false without having
-    /// joined the queue.
+    /// Enters if no thread is inside or waits. Otherwise returns false without having joined the
+    /// queue.
     ///
     /// # Safety
-    /// As [`acquire`](Self::acquire). Where it returns false, `acquisition` is still fresh.
+    /// As for [`acquire`](Self::acquire). If it returns false, `acquisition` is still fresh.
     #[doc(hidden)]
     unsafe fn try_acquire(&self, acquisition: &Self::Acquisition) -> bool;
 
-    /// Lets the next one enter.
+    /// Lets the next thread enter.
     ///
     /// # Safety
     /// The caller entered by `acquire(acquisition)` on this same lock word and has not released
@@ -61,9 +61,9 @@ pub unsafe trait Algorithm: Default + Send + Sync + Sealed {
 ///      | word   | padding                                             |
 ///      | value of 64 bytes, aligned to 64                             |  two lines
 /// ```
-/// So a million locks around counters take 64 MB and each operation on a cold one takes
-/// one miss. Neighbours in an array do not share a line. To part word and value (long
-/// sections with many waiters at the word) make the value `CachePadded`.
+/// So a million locks around counters take 64 MB, and each operation on a cold one takes one miss.
+/// Neighbours in an array do not share a line. To separate word and value (for long sections with
+/// many waiters at the word), make the value `CachePadded`.
 ///
 /// ```
 /// use corelay_locks::{Clh, Mcs, Ticket, Ttas};
@@ -83,8 +83,8 @@ pub struct Lock<A, T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by one thread at a time (`Algorithm`'s first duty), which
-// may be any thread, so it has to be `Send` and need not be `Sync`.
+// SAFETY: one thread at a time reaches the value (`Algorithm`'s first duty). It may be any thread,
+// so the value has to be `Send` and need not be `Sync`.
 unsafe impl<A: Algorithm, T: Send> Sync for Lock<A, T> {}
 
 impl<A: Algorithm, T> Lock<A, T> {
@@ -105,7 +105,7 @@ impl<A: Algorithm, T> Lock<A, T> {
         self.value.into_inner()
     }
 
-    /// The value, without locking: `&mut self` says that nobody else has the lock.
+    /// The value, without locking: `&mut self` proves that nobody else has the lock.
     ///
     /// ```
     /// let mut lock = corelay_locks::Clh::new(1);
@@ -120,7 +120,7 @@ impl<A: Algorithm, T> Lock<A, T> {
     }
 }
 
-/// The lock is held while this lives, so it is released by return and by unwinding alike.
+/// A guard that holds the lock, so that return and unwinding alike release it.
 struct Hold<'a, A: Algorithm> {
     algorithm: &'a A,
     acquisition: &'a A::Acquisition,
@@ -132,18 +132,19 @@ impl<'a, A: Algorithm> Hold<'a, A> {
     #[inline(always)]
     #[track_caller]
     unsafe fn new(algorithm: &'a A, acquisition: &'a A::Acquisition) -> Self {
-        // Asked before joining: who stands in a queue cannot leave it any more.
+        // Checked before joining the queue, for a thread cannot leave the queue any more.
         let mut entered = false;
         if NoSwitch::is_active() {
-            // SAFETY: as below.
+            // SAFETY: the acquisition is fresh (the caller's duty), and borrowed as long as this
+            // hold lives, whose end releases it.
             entered = unsafe { algorithm.try_acquire(acquisition) };
             if !entered {
                 NoSwitch::refuse(A::WAIT);
             }
         }
         if !entered {
-            // SAFETY: the acquisition is fresh (our caller), borrowed and thereby left in peace as
-            // long as this hold lives, and the hold's end releases it.
+            // SAFETY: the acquisition is fresh (the caller's duty, and a failed `try_acquire`
+            // leaves it so), and borrowed as long as this hold lives, whose end releases it.
             unsafe { algorithm.acquire(acquisition) };
         }
         Self {
@@ -156,7 +157,7 @@ impl<'a, A: Algorithm> Hold<'a, A> {
 impl<A: Algorithm> Drop for Hold<'_, A> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: `new` acquired this word with this acquisition, and this runs once.
+        // SAFETY: `new` acquired this lock word with this acquisition, and `drop` runs once.
         unsafe { self.algorithm.release(self.acquisition) };
     }
 }
@@ -170,7 +171,8 @@ impl<A: Algorithm, T> Exclusive for Lock<A, T> {
     #[track_caller]
     fn exclusively<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let acquisition = A::Acquisition::default();
-        // SAFETY: the acquisition is fresh; the hold is dropped below, before the acquisition is.
+        // SAFETY: the acquisition is fresh, and the hold is dropped below, before the acquisition
+        // is.
         let hold = unsafe { Hold::new(&self.algorithm, &acquisition) };
         let result = self.value.with_mut(|value| {
             // SAFETY: the lock is held, so this is the only reference to the value; `f`

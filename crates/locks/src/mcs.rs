@@ -1,8 +1,8 @@
 //! The queue lock of Mellor-Crummey and Scott (TOCS 1991, section 2.4, algorithm 5).
 //!
-//! The lock is the tail of a list of waiters. A thread appends its node with one exchange
-//! and, if somebody was there, links itself behind and reads a word in *its own* node
-//! until the predecessor clears it: a hand-over moves one line, however many wait.
+//! The lock is the tail of a list of waiters. A thread appends its node with one exchange. If
+//! another node was there, the thread links its own behind that one, and reads a word in *its own*
+//! node until the predecessor clears it. So a hand-over moves one line, however many threads wait.
 //!
 //! ```text
 //!  tail ────────────────────────────────┐
@@ -15,18 +15,18 @@
 //! |---|---|---|
 //! | null | true | fresh; or last in the queue |
 //! | null | true, and the tail has moved on | a successor is about to link itself |
-//! | set | true | waits, with a successor; or entered an empty queue |
+//! | set | true | waits, with a successor; or has entered an empty queue |
 //! | any | false | the predecessor has let it in |
 //!
 //! # Proof sketch
-//! *One at a time.* An exchange that returns null found the queue empty: the last holder
-//! put null there when it left. Otherwise the thread enters only when its `waiting` is
-//! cleared, which only its one predecessor does, when leaving.
-//! *No node dies early.* A node lies in the frame of `apply` and is known to two others:
-//! its predecessor, which writes `waiting` last and never again looks at it, and its
-//! successor, which writes `next` once. A leaving thread either proves that there is no
-//! successor (its exchange of the tail to null succeeds, so nobody got its node from the
-//! tail) or waits until `next` is set. After that neither of them touches the node.
+//! *One at a time.* An exchange that returns null found the queue empty: the last holder put null
+//! there when it left. Otherwise the thread enters only when its `waiting` is cleared, and only its
+//! one predecessor does that, when leaving.
+//! *No node dies early.* A node lies in the frame of `apply`, and two other threads know it. Its
+//! predecessor writes `waiting` last and never looks at it again. Its successor writes `next` once.
+//! A leaving thread either proves that there is no successor (its exchange of the tail to null
+//! succeeds, so nobody got its node from the tail) or waits until `next` is set. After that neither
+//! of them touches the node.
 
 use crate::lock::{Algorithm, Lock};
 use crate::session::sealed::Sealed;
@@ -46,13 +46,13 @@ use std::ptr;
 /// ```
 pub type Mcs<T> = Lock<McsWord, T>;
 
-/// The lock word of [`Mcs`]: the last in the queue, or null where the lock is free.
+/// The lock word of [`Mcs`]: the last node in the queue, or null if the lock is free.
 #[derive(Debug, Default)]
 pub struct McsWord {
     tail: AtomicPtr<McsNode>,
 }
 
-/// A place in the queue of an [`Mcs`], in the frame of `apply`.
+/// A node in the queue of an [`Mcs`], in the frame of `apply`.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct McsNode {
@@ -80,7 +80,8 @@ unsafe impl Algorithm for McsWord {
 
     #[inline(always)]
     unsafe fn acquire(&self, node: &McsNode) {
-        // It has just been made, in a frame where others may have known the one before.
+        // For the made-up machine: the frame that this node is in may have had another one, which
+        // others knew.
         memory::write(ptr::from_ref(node), 1);
         // Acquire: pairs with the Release of the exchange to null in `release` (this
         // thread sees what the last holder did) and with the Release of the predecessor's
@@ -91,8 +92,8 @@ unsafe impl Algorithm for McsWord {
             .tail
             .swap(ptr::from_ref(node).cast_mut(), Ordering::AcqRel);
         if !before.is_null() {
-            // SAFETY: the tail named this node, so its owner, who finds the tail moved,
-            // does not leave before we have linked ourselves behind it.
+            // SAFETY: the tail named this node, so its owner finds the tail moved, and does not
+            // leave before this thread has linked itself behind it.
             let before = unsafe { &*before };
             node.follow(before);
         }
@@ -101,7 +102,7 @@ unsafe impl Algorithm for McsWord {
     #[inline]
     unsafe fn try_acquire(&self, node: &McsNode) -> bool {
         let this = ptr::from_ref(node).cast_mut();
-        // AcqRel: as the exchange in `acquire`, where that finds the queue empty.
+        // AcqRel: like the exchange in `acquire` when it finds the queue empty.
         // Relaxed: on failure nothing is read.
         self.tail
             .compare_exchange(ptr::null_mut(), this, Ordering::AcqRel, Ordering::Relaxed)
@@ -135,7 +136,7 @@ unsafe impl Algorithm for McsWord {
 }
 
 impl McsNode {
-    /// Links this node behind `before` and waits to be let in.
+    /// Links this node behind `before`, and waits to be let in.
     #[cold]
     #[inline(never)]
     fn follow(&self, before: &McsNode) {

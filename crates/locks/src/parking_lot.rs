@@ -1,7 +1,7 @@
-//! `parking_lot::Mutex`.
+//! The lock of the crate `parking_lot`.
 //!
-//! One byte beside the value; waiters spin briefly, then sleep in a table shared by the
-//! whole process. A panic releases it without a mark, as all locks of this crate do.
+//! It takes one byte beside the value. Waiters spin briefly, then sleep in a table shared by the
+//! whole process. A panic releases it without a mark, as with all locks of this crate.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +40,7 @@ impl<T> ParkingLot<T> {
         self.mutex.into_inner()
     }
 
-    /// The value, without locking: `&mut self` says that nobody else has the lock.
+    /// The value, without locking: `&mut self` proves that nobody else has the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.mutex.get_mut()
     }
@@ -56,7 +56,7 @@ impl<T> ParkingLot<T> {
         self.mutex.lock()
     }
 
-    /// Nothing may wait here: locks if it need not, and is refused otherwise.
+    /// Locks, in a place where nothing may wait, if the lock is free. Otherwise panics.
     #[cold]
     #[track_caller]
     fn lock_or_refuse(&self) -> MutexGuard<'_, T> {

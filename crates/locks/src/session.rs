@@ -1,8 +1,8 @@
 //! One session type for all locks.
 //!
-//! A lock's session has nothing to remember but the lock: what a waiter needs (an MCS
-//! node, a ticket) lives in the frame of `apply` or in a pool of its thread. So opening
-//! a session is free, however many locks there are.
+//! A lock's session remembers nothing but the lock: whatever a waiter needs (an MCS node, a ticket)
+//! lies in the frame of `apply` or in a pool of its thread. So opening a session is free, however
+//! many locks there are.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use corelay_sync::Session;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What the locks of this crate have in common: a value that one closure at a time gets.
+/// The interface that the locks of this crate share: a value that one closure at a time gets.
 ///
 /// Callers use [`Shared`](corelay_sync::Shared) and [`Session`]; this trait is only how
 /// [`LockSession`] reaches its lock, and cannot be implemented elsewhere.
@@ -18,8 +18,8 @@ pub trait Exclusive: sealed::Sealed {
     /// The shared value.
     type Value;
 
-    /// Runs `f` with the lock held; releases the lock when `f` returns or panics. Panics,
-    /// without having waited, where it would have to wait and nothing may.
+    /// Runs `f` with the lock held; releases the lock when `f` returns or panics. In a place where
+    /// nothing may wait, panics instead of waiting.
     #[doc(hidden)]
     fn exclusively<R>(&self, f: impl FnOnce(&mut Self::Value) -> R) -> R;
 }
@@ -29,8 +29,8 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// A thread's way to the value of a lock. It stays on the thread that opened it, as all
-/// sessions do, though a lock's keeps nothing of that thread.
+/// A session of a thread with a lock. It stays on the thread that opened it, like all sessions,
+/// though a lock's keeps nothing of that thread.
 ///
 /// Nesting in one session does not compile:
 /// ```compile_fail,E0499
@@ -86,8 +86,8 @@ impl<L: Exclusive> Session for LockSession<'_, L> {
     type Value = L::Value;
 
     /// # Panics
-    /// With the panic of `f`. Where the lock is taken and nothing may wait (inside a
-    /// delegated closure): the refusal names this call's place and what runs.
+    /// With the panic of `f`. In a place where nothing may wait (inside a delegated closure), if
+    /// the lock is taken: the message names this call's place and what runs.
     #[inline]
     #[track_caller]
     fn apply<R: Send, F: FnOnce(&mut L::Value) -> R + Send>(&mut self, f: F) -> R {

@@ -1,9 +1,9 @@
-//! `std::sync::Mutex`.
+//! The lock of the standard library, `std::sync::Mutex`.
 //!
-//! A closure that panics poisons a `std` mutex. Here the mark is stepped over: the next
-//! `apply` goes on with the value as the panic left it, as with every other lock of this
-//! crate, so that swapping locks does not change what a program does. Who wants the mark
-//! uses `std::sync::Mutex` itself.
+//! A closure that panics poisons a `std` mutex. Here the mark is ignored: the next `apply` gets the
+//! value as the panic left it. So it is with every other lock of this crate, and swapping locks
+//! does not change what a program does. A program that wants the mark uses `std::sync::Mutex`
+//! itself.
 
 #![forbid(unsafe_code)]
 
@@ -46,7 +46,7 @@ impl<T> StdMutex<T> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value, without locking: `&mut self` says that nobody else has the lock.
+    /// The value, without locking: `&mut self` proves that nobody else has the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +62,7 @@ impl<T> StdMutex<T> {
         self.mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing may wait here: locks if it need not, and is refused otherwise.
+    /// Locks, in a place where nothing may wait, if the lock is free. Otherwise panics.
     #[cold]
     #[track_caller]
     fn lock_or_refuse(&self) -> MutexGuard<'_, T> {

@@ -1,12 +1,11 @@
-//! Ticket lock.
+//! The ticket lock.
 //!
-//! As at a counter in a shop: draw a number, wait until it is served. Entry is in order
-//! of arrival and takes one read-modify-write (Reed and Kanodia, CACM 1979; as a spin
-//! lock with proportional back-off: Mellor-Crummey and Scott, TOCS 1991, section 2.2).
+//! A thread draws a number, as at a counter in a shop, and waits until it is served. Entry is in
+//! order of arrival and takes one read-modify-write (Reed and Kanodia, CACM 1979; as a spin lock
+//! with proportional back-off: Mellor-Crummey and Scott, TOCS 1991, section 2.2).
 //!
-//! All waiters read the one word `serving`, so each hand-over invalidates every waiter's
-//! copy. A waiter knows how many are ahead of it and looks the less often the more they
-//! are.
+//! All waiters read the one word `serving`, so each hand-over invalidates every waiter's copy. A
+//! waiter knows how many are ahead of it; the more they are, the less often it looks.
 //!
 //! Both counters wrap. That is harmless as long as fewer than 2^32 threads wait at once.
 
@@ -37,11 +36,11 @@ pub struct TicketWord {
 
 impl Sealed for TicketWord {}
 
-// SAFETY: tickets are unique (up to 2^32 waiters), only the owner of the ticket served
-// enters, and only it advances `serving`, by one; the load that lets it in is an Acquire
-// and pairs with the Release that advanced.
+// SAFETY: tickets are unique (up to 2^32 waiters). Only the owner of the ticket that is served
+// enters, and only it advances `serving`, by one. The load that lets it in is an Acquire and pairs
+// with the Release that advanced `serving`.
 unsafe impl Algorithm for TicketWord {
-    /// The ticket drawn.
+    /// The ticket that was drawn.
     type Acquisition = Cell<u32>;
 
     const WAIT: &'static str = "waiting for a `Ticket` lock";
@@ -60,9 +59,9 @@ unsafe impl Algorithm for TicketWord {
 
     #[inline]
     unsafe fn try_acquire(&self, acquisition: &Cell<u32>) -> bool {
-        // Relaxed: only a hint at the ticket that would be served at once.
+        // Relaxed: a hint at the ticket that would be served at once.
         let ticket = self.serving.load(Ordering::Relaxed);
-        // Relaxed: as in `acquire`; `wait` acquires.
+        // Relaxed: the ticket only has to be unique; `wait` acquires.
         let drawn = self.next.compare_exchange(
             ticket,
             ticket.wrapping_add(1),
@@ -91,7 +90,8 @@ impl TicketWord {
     fn wait(&self, ticket: u32) {
         let mut turn = Turn::new();
         loop {
-            // Acquire: pairs with the Release in `release`, as the first look does.
+            // Acquire: pairs with the Release in `release`; this thread sees what the holder before
+            // it did.
             let ahead = ticket.wrapping_sub(self.serving.load(Ordering::Acquire));
             if ahead == 0 {
                 return;

@@ -1,17 +1,18 @@
-//! Test-and-test-and-set with back-off.
+//! The test-and-test-and-set lock with back-off.
 //!
-//! One byte: held or not. A thread that wants in exchanges "free" for "held"; if it was
-//! held already, the thread only *reads* it (its copy stays in its own cache, no line
-//! moves) until it looks free, and then tries again. The test before the test-and-set is
-//! Rudolph and Segall's (ISCA 1984); that losers back off, so that a release is not
-//! answered by all waiters at once, is Anderson's (IEEE TPDS 1990, section III).
+//! The lock word is one byte: held or not. A thread exchanges "free" for "held". If it was held
+//! already, the thread only *reads* it until it looks free, and then tries again. (While it reads,
+//! its copy stays in its own cache, and no line moves.) The test before the test-and-set is Rudolph
+//! and Segall's (ISCA 1984). The back-off of losers, which keeps them from all answering a release
+//! at once, is Anderson's (IEEE TPDS 1990, section III).
 //!
-//! Where we depart: the very first try does not read first. On a line that is not in this
-//! core's cache a read would fetch it shared, and the exchange would then ask for it
-//! again, exclusively; a free lock would cost two misses. And it is a compare-and-exchange
-//! where the papers swap, so that a loser stores nothing.
+//! We depart from the papers in two ways. The very first try does not read first: if the line is
+//! not in this core's cache, a read would fetch it shared, and the exchange would then ask for it
+//! again, exclusively, so a free lock would cost two misses. And it is a compare-and-exchange
+//! instead of a swap, so a loser stores nothing.
 //!
-//! Nothing is fair about it: the thread that released the lock has its line and often
+//! The lock is not fair: the thread that released it has its line and often wins it again. That is
+//! why it is fast, and why a waiter may starve.
 //! wins it again. That is why it is fast, and why a waiter may starve.
 
 use crate::lock::{Algorithm, Lock};
@@ -38,8 +39,8 @@ pub struct TtasWord {
 
 impl Sealed for TtasWord {}
 
-// SAFETY: only an exchange that finds `false` enters, and it leaves `true` until the
-// release; the exchange's Acquire pairs with the release's Release.
+// SAFETY: only an exchange that finds `false` enters, and it leaves `true` until the release. The
+// exchange's Acquire pairs with the release's Release.
 unsafe impl Algorithm for TtasWord {
     type Acquisition = ();
 

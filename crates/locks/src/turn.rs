@@ -1,20 +1,20 @@
-//! How a thread waits for its turn in a queue.
+//! The wait of a thread for its turn in a queue.
 
 #![forbid(unsafe_code)]
 
 use corelay_sync::Backoff;
 use corelay_sync::facade::hint;
 
-/// Polls in a row at an even pace, before the wait grows and then yields.
+/// Polls at an even pace before the wait grows and then yields.
 ///
-/// Where turns are handed from one to the next, nobody enters until the one whose turn it
-/// is has looked; so growing pauses, good among rivals for one word, only add to every
-/// hand-over here (Mellor-Crummey and Scott 1991, section 2.2). Polling at an even pace
-/// lasts as long as [`Backoff`]'s own growing pauses (127 in sum).
+/// In a queue nobody enters until the thread whose turn it is has looked. So growing pauses, which
+/// are good among rivals for one word, would only add to every hand-over here (Mellor-Crummey and
+/// Scott 1991, section 2.2). The even pace lasts as long as [`Backoff`]'s own growing pauses (127
+/// in sum).
 const EVEN_POLLS: u32 = 127;
 
-/// The wait loop of a queue lock: an even pace at first, then as [`Backoff`] does. Where
-/// spinning cannot help (one CPU) it yields at once.
+/// The wait loop of a queue lock: an even pace at first, then like [`Backoff`]. If spinning cannot
+/// help (one CPU) it yields at once.
 pub(crate) struct Turn {
     polls: u32,
     backoff: Backoff,

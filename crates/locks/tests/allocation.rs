@@ -1,4 +1,4 @@
-//! No lock allocates while it is used by a thread that has used one before.
+//! No lock allocates when it is used by a thread that has used one before.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -16,16 +16,17 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything to the system's allocator.
+// SAFETY: it passes every call on to the system's allocator, which keeps the duties of a
+// `GlobalAlloc`.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: our caller's word.
+        // SAFETY: the caller keeps the duties of `alloc`, which are the system allocator's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: our caller's word.
+        // SAFETY: the caller keeps the duties of `dealloc`, which are the system allocator's.
         unsafe { System.dealloc(at, layout) }
     }
 }

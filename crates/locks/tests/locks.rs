@@ -1,4 +1,4 @@
-//! One test body over all locks.
+//! The test bodies, each for all locks.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -29,7 +29,7 @@ for_all_locks!({
     a_refused_wait_leaves_the_queue_as_it_was: u64,
 });
 
-/// `threads` threads add one `times` each; every answer is given once.
+/// Each of `threads` threads adds one `times` times; every answer is given once.
 fn add<L: Lock<u64>>(threads: usize, times: usize) {
     let lock = L::make(0);
     let start = Barrier::new(threads);
@@ -108,7 +108,7 @@ fn panic_releases<L: Lock<Vec<u32>>>() {
     assert_eq!(lock.unmake(), [1, 2, 3]);
 }
 
-/// Every third closure panics, while others wait for the lock it holds.
+/// Every third closure panics while others wait for the lock that it holds.
 fn panic_lets_waiters_in<L: Lock<u64>>() {
     const TIMES: u64 = 300;
     let lock = L::make(0);
@@ -122,7 +122,7 @@ fn panic_lets_waiters_in<L: Lock<u64>>() {
                         session.apply(|n| {
                             *n += 1;
                             if turn % 3 == 0 {
-                                // Without the hook: nothing is printed.
+                                // It unwinds without the panic hook, so nothing is printed.
                                 std::panic::resume_unwind(Box::new(()));
                             }
                         });
@@ -136,7 +136,7 @@ fn panic_lets_waiters_in<L: Lock<u64>>() {
     assert_eq!(lock.unmake(), 3 * TIMES);
 }
 
-/// Counts its drops.
+/// A value that counts its drops.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -185,13 +185,13 @@ fn many_locks_in_one_thread<L: Lock<[u64; 7]>>() {
         for stride in [1, 7, 333] {
             let locks = &locks;
             s.spawn(move || {
-                // A session per visit, as a thread with random access would.
+                // A session for each visit, as a thread with random access would have.
                 for i in 0..10 * locks.len() {
                     locks[i * stride % locks.len()]
                         .session()
                         .apply(|a| a[6] += 1);
                 }
-                // And all of them open at once.
+                // All of them are open at once, too.
                 let mut sessions: Vec<_> = locks.iter().map(Shared::session).collect();
                 for session in &mut sessions {
                     session.apply(|a| a[0] += 1);
@@ -218,7 +218,7 @@ fn nests_on_different_locks<L: Lock<u64>>() {
             });
         }
     }
-    // Deeper than any per-thread store of nodes.
+    // Deeper than any store of nodes that a thread has.
     let locks: Vec<L> = (0..100).map(|_| L::make(0)).collect();
     thread::scope(|s| {
         for _ in 0..3 {
@@ -246,8 +246,8 @@ fn value_of_wide_alignment<L: Lock<Wide>>() {
     assert_eq!(lock.unmake().0, 2);
 }
 
-/// Locks are taken in destructors of thread-locals that were made before and after the
-/// thread's first lock, whatever order they run in.
+/// Locks are taken in destructors of thread-locals that were made before and after the thread's
+/// first lock, whatever order they run in.
 fn works_in_late_destructors<L: Lock<u64> + 'static>() {
     struct AtExit(Box<dyn FnMut()>);
     impl Drop for AtExit {
@@ -288,8 +288,8 @@ fn works_in_late_destructors<L: Lock<u64> + 'static>() {
     assert_eq!((outer.unmake(), inner.unmake()), (60, 60));
 }
 
-/// Threads come and go while the lock stays: a round's last holder has left it free, and
-/// nothing of the threads that are gone is still looked at.
+/// Threads come and go while the lock stays: a round's last holder leaves it free, and nothing of
+/// the threads that are gone is used any more.
 fn waiters_are_served_across_rounds<L: Lock<(usize, u64)>>() {
     let lock = L::make((0, 0));
     for round in 1..=100 {
@@ -310,7 +310,7 @@ fn waiters_are_served_across_rounds<L: Lock<(usize, u64)>>() {
     }
 }
 
-/// The text of the panic with which `apply` on a taken lock is refused, and its line.
+/// The text of the panic with which `apply` on a taken lock is refused, and the call's line.
 fn refusal<L: Lock<u64>>(lock: &L) -> (String, u32) {
     let mut session = lock.session();
     let mut line = 0;
@@ -351,8 +351,8 @@ fn a_wait_is_refused_where_nothing_may_wait<L: Lock<u64>>() {
     assert_eq!(lock.unmake(), 4);
 }
 
-/// Somebody who may not wait comes and goes between those who queue: they are served as if
-/// a refused call had never been made.
+/// A thread that may not wait comes and goes between those that queue: they are served as if the
+/// refused call had never been made.
 fn a_refused_wait_leaves_the_queue_as_it_was<L: Lock<u64>>() {
     const TIMES: u64 = 500;
     let lock = L::make(0);

@@ -33,7 +33,7 @@ fn add<L: Lock<u64>>(lock: &L) -> u64 {
     })
 }
 
-/// Adds one `times` in each of `threads`, of which this is one; every answer is given once.
+/// Adds one `times` times in each of `threads`, of which this is one; every answer is given once.
 fn model<L: Lock<u64> + 'static>(threads: usize, times: usize) {
     loom::model(move || {
         let lock = Arc::new(L::make(0));
@@ -49,12 +49,12 @@ fn model<L: Lock<u64> + 'static>(threads: usize, times: usize) {
         seen.sort_unstable();
         let total = (threads * times) as u64;
         assert!(seen.into_iter().eq(1..=total));
-        // And the lock is free again.
+        // The lock is free again.
         assert_eq!(add(&*lock), total + 1);
     });
 }
 
-/// A thread comes back to a lock: nodes are used again, tickets count on.
+/// A thread comes back to a lock: nodes are used again, and tickets count on.
 fn two_threads_twice<L: Lock<u64> + 'static>() {
     model::<L>(2, 2);
 }
@@ -64,7 +64,7 @@ fn three_threads<L: Lock<u64> + 'static>() {
     model::<L>(3, 1);
 }
 
-/// A queue of holder, waiter and waiter, and they come back to it.
+/// A queue of holder, waiter and waiter, which all come back to it.
 fn three_threads_twice<L: Lock<u64> + 'static>() {
     model::<L>(3, 2);
 }
@@ -92,7 +92,7 @@ fn two_locks_nested<L: Lock<u64> + 'static>() {
     });
 }
 
-/// Of two threads one may not wait: it enters a free lock, and is refused by a taken one.
+/// One of two threads may not wait: it enters a free lock, and a taken one refuses it.
 fn one_may_not_wait<L: Lock<u64> + 'static>() {
     silence_refusals();
     loom::model(|| {
@@ -112,7 +112,7 @@ fn one_may_not_wait<L: Lock<u64> + 'static>() {
     });
 }
 
-/// There are thousands, in as many executions.
+/// Silences the panics of these refusals, of which there are thousands, in as many executions.
 fn silence_refusals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

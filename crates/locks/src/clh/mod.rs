@@ -1,10 +1,10 @@
 //! The queue lock of Craig (1993) and of Magnusson, Landin and Hagersten (IPPS 1994).
 //!
-//! The lock is the tail of a queue whose links run backwards and are kept by the waiters:
-//! a thread exchanges its node for the tail, and reads a word in its *predecessor's* node
-//! until the predecessor clears it. The predecessor's node is then the thread's own: that
-//! is what it will bring to its next lock. No link has to be written, so nobody ever waits
-//! for a link, as a leaving MCS holder may.
+//! The lock is the tail of a queue whose links run backwards and are kept by the waiters. A thread
+//! exchanges its node for the tail, and reads a word in its *predecessor's* node until the
+//! predecessor clears it. The predecessor's node then belongs to the thread, which brings it to its
+//! next lock. No link has to be written, so nobody ever waits for a link, as a leaving MCS holder
+//! may.
 //!
 //! ```text
 //!  tail ──────────────────────────────────────┐
@@ -13,11 +13,11 @@
 //!        [node of waiter 1] <──reads── waiter 2
 //! ```
 //!
-//! Where we depart: the original leaves its last node at the tail of a free lock, and so
-//! needs a node per lock for ever. Here a free lock is a null tail: a leaving holder that
-//! finds its own node at the tail exchanges it for null and keeps the node. That costs a
-//! free lock a second read-modify-write, and saves a million idle locks a line each, and
-//! each acquisition of one a miss on that line.
+//! We depart from the papers in one way. The original leaves its last node at the tail of a free
+//! lock, and so needs a node for each lock for ever. Here a free lock has a null tail: a leaving
+//! holder that finds its own node at the tail exchanges it for null and keeps the node. That costs
+//! a free lock a second read-modify-write. It saves a million idle locks a line each, and each
+//! acquisition of one a miss on that line.
 //!
 //! # Who owns a node
 //! | the node is | owner | `held` |
@@ -28,14 +28,13 @@
 //! | kept by a release, without one | the releasing thread: back to its pool | true |
 //!
 //! # Proof sketch
-//! *One at a time.* An exchange that returns null found the lock free. Otherwise the
-//! thread enters when its predecessor's `held` is false, which the predecessor writes
-//! when leaving; and each node has at most one successor, since an exchange hands out each
-//! tail once.
-//! *Hand-over.* A release either removes its node from the tail (then nobody ever got its
-//! address) or finds the tail moved: then there is exactly one successor, and the store of
-//! `held = false` is this thread's last access. The tail cannot come back to a node that
-//! is still in the queue, so the comparison is not fooled.
+//! *One at a time.* An exchange that returns null found the lock free. Otherwise the thread enters
+//! when its predecessor's `held` is false, which the predecessor writes when leaving. Each node has
+//! at most one successor, since an exchange hands out each tail once.
+//! *Hand-over.* A release either removes its node from the tail (then nobody ever got its address)
+//! or finds the tail moved. Then there is exactly one successor, and the store of `held = false` is
+//! this thread's last access. The tail cannot come back to a node that is still in the queue, so
+//! the comparison is not fooled.
 
 mod pool;
 
@@ -47,8 +46,7 @@ use corelay_sync::facade::atomic::{AtomicBool, AtomicPtr, Ordering};
 use corelay_sync::facade::cell::Cell;
 use std::ptr::{self, NonNull};
 
-/// A value behind a CLH queue lock: entry by arrival, each waiter reads its predecessor's
-/// word.
+/// A value behind a CLH queue lock: entry by arrival, each waiter reads its predecessor's word.
 ///
 /// ```
 /// use corelay_sync::{Session, Shared};
@@ -59,13 +57,13 @@ use std::ptr::{self, NonNull};
 /// ```
 pub type Clh<T> = Lock<ClhWord, T>;
 
-/// The lock word of [`Clh`]: the last in the queue, or null where the lock is free.
+/// The lock word of [`Clh`]: the last node in the queue, or null if the lock is free.
 #[derive(Debug, Default)]
 pub struct ClhWord {
     tail: AtomicPtr<ClhNode>,
 }
 
-/// A place in the queue of some [`Clh`]; lines of its own, for a waiter reads it.
+/// A node in the queue of some [`Clh`]. It has lines of its own, for another thread reads it.
 #[derive(Debug)]
 struct ClhNode {
     held: CachePadded<AtomicBool>,
@@ -79,7 +77,7 @@ impl ClhNode {
     }
 }
 
-/// The node that a thread brought, while it waits and holds.
+/// The node that a thread has brought, while it waits and holds.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct ClhAcquisition(Cell<Option<NonNull<ClhNode>>>);
@@ -103,7 +101,8 @@ unsafe impl Algorithm for ClhWord {
         // initialised, and `held` reads true.
         let before = self.tail.swap(node.as_ptr(), Ordering::AcqRel);
         if let Some(before) = NonNull::new(before) {
-            // SAFETY: the tail handed this node to us alone; its owner leaves it to us.
+            // SAFETY: the exchange gave the tail's node to this thread alone, and its owner leaves
+            // it to us.
             unsafe { follow(before) };
         }
     }
@@ -120,8 +119,7 @@ unsafe impl Algorithm for ClhWord {
         let Some(node) = acquisition.0.get() else {
             unreachable!("released without having acquired");
         };
-        // Relaxed: only a hint; a queue that has moved on need not be disturbed by an
-        // exchange that fails.
+        // Relaxed: a hint; if the queue has moved on, no exchange that would fail disturbs it.
         if self.tail.load(Ordering::Relaxed) == node.as_ptr() {
             // Release: pairs with the Acquire of the next one's exchange; publishes the
             // section. Relaxed: on failure nothing is read.
@@ -132,7 +130,8 @@ unsafe impl Algorithm for ClhWord {
                 Ordering::Relaxed,
             );
             if left.is_ok() {
-                // SAFETY: the node has left the tail before anybody got it from there.
+                // SAFETY: the node has left the tail before any other thread got it from there, so
+                // nobody knows it.
                 unsafe { pool::put(node) };
                 return;
             }
@@ -160,7 +159,7 @@ impl ClhWord {
             Ordering::Relaxed,
         );
         if entered.is_err() {
-            // SAFETY: taken above, and no tail has had it.
+            // SAFETY: `take` gave the node to this thread above, and no tail has had it.
             unsafe { pool::put(node) };
             return None;
         }
@@ -171,7 +170,7 @@ impl ClhWord {
 /// Waits until `before` is released, and keeps it for this thread.
 ///
 /// # Safety
-/// `before` was the tail's, and the caller's exchange got it.
+/// `before` was the tail's node, and the caller's exchange got it.
 #[cold]
 #[inline(never)]
 unsafe fn follow(before: NonNull<ClhNode>) {
@@ -185,6 +184,7 @@ unsafe fn follow(before: NonNull<ClhNode>) {
     }
     // Relaxed: the node is this thread's; the exchange that brings it to a lock publishes.
     node.held.store(true, Ordering::Relaxed);
-    // SAFETY: the predecessor's store of false was its last access.
+    // SAFETY: the predecessor's store of false was its last access, so the node is this thread's
+    // alone.
     unsafe { pool::put(before) };
 }

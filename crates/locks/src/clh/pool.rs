@@ -1,32 +1,33 @@
-//! Where a thread keeps its CLH nodes between locks.
+//! Pools: where a thread keeps its CLH nodes between locks.
 //!
-//! A hand-over leaves the releaser one node short and the successor with one too many, so
-//! nodes wander from the threads that come first to those that come last. Each thread has
-//! a small stack of nodes; when it overflows, half of it goes to a depot of the process,
-//! from where a thread with none takes as many (the magazines of Bonwick and Adams, USENIX
-//! 2001, section 3). So a lock is taken without allocating, whichever way nodes wander;
-//! in all there are never more than the threads' stacks hold and the queues use.
+//! A hand-over leaves the releasing thread one node short and the successor with one too many. So
+//! nodes wander from the threads that come first to those that come last. Each thread has a small
+//! stack of nodes. When it overflows, half of it goes to a depot of the process, from which a
+//! thread without nodes takes as many (the magazines of Bonwick and Adams, USENIX 2001, section 3).
+//! So a lock is taken without allocating, whichever way nodes wander, and there are never more
+//! nodes than the threads' stacks hold and the queues use.
 //!
-//! Nodes in a pool are nobody else's and have `held == true`.
+//! Nobody else knows a node in a pool, and its `held` is true.
 
 use super::ClhNode;
 use corelay_sync::facade::MODEL;
-// Not the facade's: no other thread ever reaches these cells.
+// std's cells, not the facade's: no other thread ever reaches them.
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// Nodes a thread keeps: enough for locks nested this deep and for an even hand-over.
+/// Nodes that a thread keeps: enough for locks nested this deep and for an even hand-over.
 const STACK: usize = 16;
 
-/// Nodes moved to or from the depot at once: half a stack, so that a thread at either end
-/// has as far to the other.
+/// Nodes moved to or from the depot at once: half a stack, so that the stack is then as far from
+/// full as from empty.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 const BATCH: usize = STACK / 2;
 
 struct Pool {
     /// The first `len` are this thread's nodes.
     nodes: [Cell<NonNull<ClhNode>>; STACK],
-    /// More than [`STACK`] once the thread has ended: nothing goes in or out any more.
+    /// Number of nodes; [`CLOSED`] once the thread has ended, and then nothing goes in or out any
+    /// more.
     len: Cell<usize>,
 }
 
@@ -34,9 +35,9 @@ const CLOSED: usize = usize::MAX;
 
 /// Empties the thread's pool when the thread ends.
 ///
-/// It is apart from the pool so that the pool itself needs no destructor, and no look at
-/// whether the destructor is registered on each access. [`refill`] makes one, and a thread
-/// has no node before its first `refill`.
+/// It is separate from the pool so that the pool itself needs no destructor, and no check on each
+/// access whether the destructor is registered. [`refill`] makes one, and a thread has no node
+/// before its first `refill`.
 struct Owner;
 
 #[cfg(not(any(corelay_loom, corelay_shuttle, corelay_lines)))]
@@ -51,7 +52,7 @@ corelay_sync::facade::thread_local! {
     static OWNER: Owner = Owner;
 }
 
-/// A node of the calling thread's.
+/// Takes a node for the calling thread.
 #[inline(always)]
 pub(super) fn take() -> NonNull<ClhNode> {
     match POOL.with(Pool::pop) {
@@ -63,12 +64,12 @@ pub(super) fn take() -> NonNull<ClhNode> {
 /// Keeps `node` for the calling thread's next lock.
 ///
 /// # Safety
-/// `node` came from [`take`], on whatever thread, is known to nobody else any more, and
-/// has `held == true`. The calling thread has called `take` before.
+/// `node` came from [`take`], on any thread. Nobody else knows it any more, and its `held` is true.
+/// The calling thread has called `take` before.
 #[inline(always)]
 pub(super) unsafe fn put(node: NonNull<ClhNode>) {
     if !POOL.with(|pool| pool.push(node)) {
-        // SAFETY: our caller's word.
+        // SAFETY: nobody else knows the node, and its `held` is true (the caller's duties).
         unsafe { overflow(node) };
     }
 }
@@ -84,13 +85,13 @@ impl Pool {
     #[inline(always)]
     fn pop(&self) -> Option<NonNull<ClhNode>> {
         let top = self.len.get().wrapping_sub(1);
-        // None where the pool is empty (`top` has wrapped) or closed.
+        // `get` returns none if the pool is empty (`top` has wrapped) or closed.
         let node = self.nodes.get(top)?.get();
         self.len.set(top);
         Some(node)
     }
 
-    /// False where the pool is full or closed.
+    /// Puts a node in. Returns false if the pool is full or closed.
     #[inline(always)]
     fn push(&self, node: NonNull<ClhNode>) -> bool {
         let len = self.len.get();
@@ -109,10 +110,10 @@ impl Drop for Owner {
             // A model that has failed has taken the pool away.
             return;
         }
-        // Without a destructor the pool is still there; only a model destroys it anyway.
+        // Without a destructor the pool is still there; only a model destroys it before.
         let _ = POOL.try_with(|pool| {
             while let Some(node) = pool.pop() {
-                // SAFETY: nodes in a pool are nobody else's.
+                // SAFETY: nobody else knows a node in a pool.
                 unsafe { free(node) };
             }
             pool.len.set(CLOSED);
@@ -120,12 +121,12 @@ impl Drop for Owner {
     }
 }
 
-/// A node for a thread that has none at hand, and as many more as go at once.
+/// Gets a node for a thread that has none at hand, and as many more as move at once.
 #[cold]
 #[inline(never)]
 fn refill() -> NonNull<ClhNode> {
-    // The first use has `Owner` dropped when the thread ends. If it is dropped already, a
-    // destructor of another thread-local takes a lock, and the pool stays closed.
+    // The first use registers `Owner` to be dropped when the thread ends. If it has been dropped
+    // already, the destructor of another thread-local takes a lock, and the pool stays closed.
     let open = OWNER.try_with(|_| ()).is_ok();
     if open && let Some(node) = POOL.with(depot::take_batch) {
         node
@@ -134,10 +135,10 @@ fn refill() -> NonNull<ClhNode> {
     }
 }
 
-/// Finds another place for `node`, which the pool has no room for.
+/// Finds another place for `node`, for which the pool has no room.
 ///
 /// # Safety
-/// As [`put`].
+/// As for [`put`].
 #[cold]
 #[inline(never)]
 unsafe fn overflow(node: NonNull<ClhNode>) {
@@ -145,7 +146,7 @@ unsafe fn overflow(node: NonNull<ClhNode>) {
     if open && POOL.with(depot::give_batch) {
         POOL.with(|pool| pool.push(node));
     } else {
-        // SAFETY: our caller's word.
+        // SAFETY: nobody else knows the node (the caller's duty), which came from `allocate`.
         unsafe { free(node) };
     }
 }
@@ -156,35 +157,38 @@ fn allocate() -> NonNull<ClhNode> {
     NonNull::from(Box::leak(Box::new(ClhNode::new())))
 }
 
+/// Frees a node.
+///
 /// # Safety
-/// `node` came from [`allocate`] and is known to nobody else.
+/// `node` came from [`allocate`], and nobody else knows it.
 unsafe fn free(node: NonNull<ClhNode>) {
     #[cfg(test)]
     tests::count(-1);
-    // SAFETY: it was a box, and is nobody else's (our caller's word).
+    // SAFETY: `allocate` leaked the box, and nobody else knows it (the caller's duties).
     drop(unsafe { Box::from_raw(node.as_ptr()) });
 }
 
-/// Nodes of the process that no thread keeps.
+/// The nodes of the process that no thread keeps.
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 mod depot {
     use super::{BATCH, ClhNode, NonNull, Pool};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// A node that is nobody's.
+    /// A node that no thread has.
     struct Spare(NonNull<ClhNode>);
 
-    // SAFETY: a node holds one atomic, and a spare one belongs to whoever has it.
+    // SAFETY: a node is one atomic, and a spare one belongs to the thread that takes it out.
     unsafe impl Send for Spare {}
 
     static DEPOT: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
 
     fn depot() -> MutexGuard<'static, Vec<Spare>> {
-        // Nothing that can panic leaves the list half changed.
+        // A panic cannot leave the list half changed.
         DEPOT.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A node and, into the empty `pool`, up to `BATCH - 1` more; none where there is none.
+    /// Takes a node and, into the empty `pool`, up to `BATCH - 1` more. Returns none if the depot
+    /// is empty.
     pub(super) fn take_batch(pool: &Pool) -> Option<NonNull<ClhNode>> {
         let mut depot = depot();
         let Spare(node) = depot.pop()?;
@@ -195,14 +199,14 @@ mod depot {
         Some(node)
     }
 
-    /// Takes `BATCH` nodes out of the full `pool`; true, for there is room now.
+    /// Moves `BATCH` nodes out of the full `pool`. Returns true: there is room now.
     pub(super) fn give_batch(pool: &Pool) -> bool {
         depot().extend(std::iter::from_fn(|| pool.pop()).take(BATCH).map(Spare));
         true
     }
 }
 
-/// No depot: the statics of a model do not outlive one execution.
+/// Under a model there is no depot: its statics do not outlive one execution.
 #[cfg(any(corelay_loom, corelay_shuttle))]
 mod depot {
     use super::{ClhNode, NonNull, Pool};
@@ -236,10 +240,10 @@ mod tests {
 
     struct Given(NonNull<ClhNode>);
 
-    // SAFETY: a node holds one atomic, and a given one belongs to the receiver.
+    // SAFETY: a node is one atomic, and a given one belongs to the receiver.
     unsafe impl Send for Given {}
 
-    /// One thread always comes first and loses a node each time, the other gains it.
+    /// One thread always comes first and loses a node each time, and the other gains it.
     #[test]
     fn nodes_that_wander_one_way_come_back() {
         let (give, given) = sync_channel::<Given>(0);
@@ -249,22 +253,22 @@ mod tests {
                 LIVE.get()
             });
             s.spawn(move || {
-                // A thread that puts has taken before.
+                // A thread that puts a node must have taken one before.
                 let own = take();
                 for Given(node) in given {
-                    // SAFETY: the sender has only passed it on.
+                    // SAFETY: the sender took the node and passed it on, so nobody else knows it.
                     unsafe { put(node) };
                 }
-                // SAFETY: nobody else knows it.
+                // SAFETY: this thread took the node, and nobody else knows it.
                 unsafe { put(own) };
             });
             first.join().unwrap()
         });
-        // What the other keeps, and two batches on the way.
+        // The nodes that the other thread keeps, and two batches on the way.
         assert!(allocated <= (2 * STACK) as isize, "allocated {allocated}");
     }
 
-    /// Nodes used by destructors that run after the pool's own are freed too.
+    /// Nodes used by destructors that run after the pool's own are freed, too.
     #[test]
     fn an_ended_thread_keeps_no_node() {
         struct AtExit(Arc<AtomicIsize>);
@@ -272,10 +276,10 @@ mod tests {
             fn drop(&mut self) {
                 let nodes = [take(), take()];
                 for node in nodes {
-                    // SAFETY: nobody else knows it.
+                    // SAFETY: this thread took the node, and nobody else knows it.
                     unsafe { put(node) };
                 }
-                // Relaxed: read after the thread has been joined. The last one stays.
+                // Relaxed: read after the thread has been joined. The last store stays.
                 self.0.store(LIVE.get(), Ordering::Relaxed);
             }
         }
@@ -288,7 +292,7 @@ mod tests {
         thread::spawn(move || {
             let [early, late] = at_exit;
             EARLY.set(Some(early));
-            // SAFETY: nobody else knows it.
+            // SAFETY: this thread took the node, and nobody else knows it.
             unsafe { put(take()) };
             LATE.set(Some(late));
         })

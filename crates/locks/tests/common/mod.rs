@@ -1,4 +1,4 @@
-//! What the test bodies need from a lock beyond `Shared`, and the list of all locks.
+//! The interface of the test bodies to a lock, beyond `Shared`, and the list of all locks.
 
 use corelay_sync::Shared;
 use corelay_sync::wait::NoSwitch;
@@ -11,11 +11,11 @@ pub(crate) trait Lock<T>: Shared<Value = T> + Send + Sync {
     fn value_mut(&mut self) -> &mut T;
 }
 
-/// What stands for a delegated closure: nothing may wait inside.
+/// A substitute for a delegated closure: nothing may wait inside.
 #[allow(dead_code, reason = "not every test file needs all of it")]
 pub(crate) fn where_nothing_may_wait<R>(f: impl FnOnce() -> R) -> R {
     let name = "a test";
-    // SAFETY: dropped at the end of this frame, also by a panic, before `name`.
+    // SAFETY: the guard is dropped at the end of this frame, even by a panic, and before `name`.
     let _guard = unsafe { NoSwitch::enter(&name, |name| name) };
     f()
 }
@@ -44,7 +44,7 @@ make!(Ticket);
 make!(Mcs);
 make!(Clh);
 
-/// For each lock a module with one `#[test]` per body; `body: Value` names a function
+/// Makes a module for each lock, with one `#[test]` for each body; `body: Value` names a function
 /// `fn body<L: Lock<Value>>()` beside the call.
 macro_rules! for_all_locks {
     ($bodies:tt) => {

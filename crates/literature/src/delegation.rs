@@ -1,4 +1,4 @@
-//! Objects behind a protocol: the safe face of all of them.
+//! Objects behind a protocol: the safe interface of all protocols.
 
 use crate::footprint::Footprint;
 use crate::objects::Objects;
@@ -19,12 +19,13 @@ pub(crate) mod sealed {
 ///
 /// # Safety
 /// * A request is executed inside [`pass`](Self::pass), and once.
-/// * What its client did before it asked happens before the execution, which happens before
-///   what the client does once it has the answer.
-/// * Where [`is_quiet`](Self::is_quiet) is true, every execution happens before what its caller
+/// * Whatever its client did before it asked happens before the execution. The execution happens
+///   before whatever the client does once it has the answer.
+/// * If [`is_quiet`](Self::is_quiet) is true, every execution happens before what its caller does
+///   next.
 ///   does next.
 pub unsafe trait Protocol: Send + Sync + Sized + sealed::Sealed {
-    /// What can be set.
+    /// The parameters of the protocol.
     #[doc(hidden)]
     type Setting: Copy + Default;
 
@@ -36,7 +37,7 @@ pub unsafe trait Protocol: Send + Sync + Sized + sealed::Sealed {
     #[doc(hidden)]
     type Client;
 
-    /// Lines for so many clients.
+    /// Lines for this number of clients.
     #[doc(hidden)]
     fn new(setting: Self::Setting, clients: usize) -> Self;
 
@@ -44,37 +45,37 @@ pub unsafe trait Protocol: Send + Sync + Sized + sealed::Sealed {
     #[doc(hidden)]
     fn server(&self) -> Self::Server;
 
-    /// The state of client `index`, whoever it was before.
+    /// The state of client `index`, which another thread may have been before.
     ///
     /// # Safety
-    /// Nobody else is client `index` of these lines until this state is dropped, and what the
-    /// one before did happens before this call.
+    /// Until this state is dropped, no other thread is client `index` of these lines. Whatever the
+    /// previous client `index` did happens before this call.
     #[doc(hidden)]
     unsafe fn client(&self, index: usize) -> Self::Client;
 
-    /// The client is about to go: brings what it has asked for to an end.
+    /// Completes what the client has asked for, before the client goes.
     ///
     /// # Safety
     /// `client` was made for these lines, and is not used afterwards.
     #[doc(hidden)]
     unsafe fn leave(&self, _client: &mut Self::Client) {}
 
-    /// Looks at every request line once and executes what it finds.
+    /// Looks at every request line once, and executes the requests it finds.
     ///
     /// # Safety
-    /// `server` is the only state that was made for these lines, and the objects that the
-    /// requests are about are alive and touched by nobody else meanwhile.
+    /// `server` is the only state that was made for these lines. The objects of the requests are
+    /// alive, and nobody else touches them meanwhile.
     #[doc(hidden)]
     unsafe fn pass(&self, server: &mut Self::Server) -> Work;
 
-    /// True where no request of any client is on its way.
+    /// Whether no request of any client is on its way.
     ///
     /// # Safety
-    /// Nobody is a client of these lines, and what clients did happens before this call.
+    /// Nobody is a client of these lines, and whatever clients did happens before this call.
     #[doc(hidden)]
     unsafe fn is_quiet(&self) -> bool;
 
-    /// What these lines and the states of both sides take.
+    /// The bytes that these lines and the states of both sides take.
     #[doc(hidden)]
     fn footprint(&self) -> Footprint;
 }
@@ -87,7 +88,8 @@ pub unsafe trait Blocking: Protocol {
     /// Asks, waits, and returns the answer.
     ///
     /// # Safety
-    /// `client` was made for these lines, whose server alone executes requests about `object`.
+    /// `client` was made for these lines, and requests about `object` are executed by their server
+    /// alone.
     #[doc(hidden)]
     unsafe fn call<T, O>(
         &self,
@@ -99,7 +101,7 @@ pub unsafe trait Blocking: Protocol {
         O: FnOnce(&mut T) -> u64 + Send;
 }
 
-/// What a pass has found.
+/// The counts of one pass.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
@@ -107,46 +109,46 @@ pub struct Work {
     pub(crate) batches: u64,
 }
 
-/// What a server has counted.
+/// The counts of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Requests executed.
     pub requests: u64,
-    /// Times that answers were written: each is a hand-over of the lines they lie on.
+    /// Times that answers were written; each time the lines that they lie on are handed over.
     pub batches: u64,
     /// Passes over all request lines.
     pub passes: u64,
-    /// Passes that found a request; the share of them is the server's saturation.
+    /// Passes that found a request; their share of all passes is the server's saturation.
     pub passes_with_work: u64,
 }
 
 /// Objects that are shared by protocol `P`: see [`Ffwd`](crate::Ffwd).
 ///
-/// The number of servers and clients is fixed. Whoever makes a delegation gets the servers to
-/// run them on threads of its own; clients come and go.
+/// The numbers of servers and clients are fixed. Whoever makes a delegation gets the servers, to
+/// run them on threads of its own. Clients come and go.
 pub struct Delegation<P: Protocol, T> {
     inner: Arc<Inner<P, T>>,
 }
 
 struct Inner<P: Protocol, T> {
-    /// Of each server.
+    /// The lines of each server.
     lines: Box<[P]>,
     objects: Objects<T>,
     seats: Seats,
 }
 
-// SAFETY: an object is touched by requests, which the one server of its lines executes one
-// after the other (`Server` is not shared, and there is one), or by `inspect`, while there are
-// none. Either may be on any thread, so it has to be `Send` and need not be `Sync`.
+// SAFETY: only requests touch an object, which the one server of its lines executes one after the
+// other (`Server` is not shared, and there is one); or `inspect` does, while there are no requests.
+// Either may run on any thread, so the object has to be `Send` and need not be `Sync`.
 unsafe impl<P: Protocol, T: Send> Sync for Inner<P, T> {}
 
 impl<P: Protocol, T> Delegation<P, T> {
-    /// Gives `objects` to so many servers in turn, with lines for so many clients.
+    /// Gives `objects` to this number of servers in turn, with lines for this number of clients.
     ///
     /// The servers do nothing until they are [run](Server::run).
     ///
     /// # Panics
-    /// Where there is no server.
+    /// If `servers` is 0.
     pub fn new(
         servers: usize,
         clients: usize,
@@ -155,7 +157,7 @@ impl<P: Protocol, T> Delegation<P, T> {
         Self::with(P::Setting::default(), servers, clients, objects)
     }
 
-    /// The same, with a protocol that is set.
+    /// Makes a delegation as `new` does, with parameters for the protocol.
     pub(crate) fn with(
         setting: P::Setting,
         servers: usize,
@@ -178,14 +180,14 @@ impl<P: Protocol, T> Delegation<P, T> {
         (Self { inner }, servers)
     }
 
-    /// Client `index`, from 0; `None` while somebody else is.
+    /// Makes client `index`, counted from 0. `None` while another client has this index.
     ///
     /// # Panics
-    /// Where there are no lines for a client of that number.
+    /// If there are no lines for a client of that number.
     pub fn client(&self, index: usize) -> Option<Client<P, T>> {
         self.inner.seats.take(index).then(|| {
-            // SAFETY: we have the seat, which is given back when the state is gone; whoever
-            // had it before released it to us.
+            // SAFETY: we have the seat, which is given back when the state is gone; its previous
+            // owner released it to us.
             let state = |lines: &P| CachePadded::new(unsafe { lines.client(index) });
             Client {
                 states: self.inner.lines.iter().map(state).collect(),
@@ -203,8 +205,8 @@ impl<P: Protocol, T> Delegation<P, T> {
         &self.inner.lines[server]
     }
 
-    /// What each server and all its clients keep for one another: lines and their own state, but
-    /// not the objects.
+    /// The bytes that each server and all its clients keep for one another: lines and their own
+    /// state, but not the objects.
     ///
     /// ```
     /// use corelay_literature::Ffwd;
@@ -218,14 +220,15 @@ impl<P: Protocol, T> Delegation<P, T> {
         self.inner.lines[0].footprint()
     }
 
-    /// Looks at every object, in the order in which they were given. There must be no client
-    /// and no request on its way.
+    /// Looks at every object, in the order in which they were given. There must be no client, and
+    /// no request on its way.
     ///
     /// # Errors
-    /// [`Busy`] where there is.
+    /// [`Busy`] if there is a client or a request.
     pub fn inspect(&self, look: impl FnMut(&T)) -> Result<(), Busy> {
         let _seats = self.inner.seats.take_all().ok_or(Busy)?;
-        // SAFETY: we have all seats.
+        // SAFETY: we have all seats, so nobody is a client, and taking them acquired what clients
+        // did.
         let is_quiet = |lines: &P| unsafe { lines.is_quiet() };
         if !self.inner.lines.iter().all(is_quiet) {
             return Err(Busy);
@@ -234,7 +237,7 @@ impl<P: Protocol, T> Delegation<P, T> {
         for object in self.inner.objects.all() {
             object.with(|object| {
                 // SAFETY: no request is on its way, and nobody can make one while we have the
-                // seats; what was executed happened before.
+                // seats; whatever was executed happened before.
                 look(unsafe { &*object });
             });
         }
@@ -242,7 +245,8 @@ impl<P: Protocol, T> Delegation<P, T> {
     }
 }
 
-/// A client exists, or has gone with requests on their way: see [`Delegation::inspect`].
+/// The error of [`Delegation::inspect`]: a client exists, or has gone while requests were on their
+/// way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -254,7 +258,7 @@ impl fmt::Display for Busy {
 
 impl std::error::Error for Busy {}
 
-/// The server's half: whoever has it is the thread that owns its objects.
+/// The server's half of a delegation: the thread that has it owns the server's objects.
 pub struct Server<P: Protocol, T> {
     state: P::Server,
     served: Served,
@@ -263,10 +267,10 @@ pub struct Server<P: Protocol, T> {
 }
 
 impl<P: Protocol, T: Send> Server<P, T> {
-    /// Looks at every request line once and executes what it finds; returns how many.
+    /// Looks at every request line once, and executes the requests it finds. Returns their number.
     pub fn pass(&mut self) -> u64 {
-        // SAFETY: there is one `Server` for each of the lines, and we have it; requests about
-        // its row of objects come by its lines only, and the objects live as long as we do.
+        // SAFETY: there is one `Server` for each of the lines, and this is it. Requests about its
+        // row of objects come by its lines only, and the objects live as long as it does.
         let work = unsafe { self.inner.lines[self.index].pass(&mut self.state) };
         self.served.requests += work.requests;
         self.served.batches += work.batches;
@@ -275,14 +279,14 @@ impl<P: Protocol, T: Send> Server<P, T> {
         work.requests
     }
 
-    /// Serves until `stop` is true and all that was asked for before has been executed.
+    /// Serves until `stop` is true and everything that was asked for before has been executed.
     ///
-    /// A client that asks after that waits for ever: stop when they are gone.
+    /// A client that asks after that waits for ever, so stop when all clients are gone.
     pub fn run(&mut self, stop: &AtomicBool) {
         let mut wait = Wait::new();
         loop {
-            // Acquire: pairs with the Release of whoever stops us; what was asked for before
-            // that is seen by the pass below.
+            // Acquire: pairs with the Release of the thread that sets it; the pass below sees what
+            // was asked for before that.
             let is_last = stop.load(Ordering::Acquire);
             if self.pass() > 0 {
                 wait = Wait::new();
@@ -294,7 +298,7 @@ impl<P: Protocol, T: Send> Server<P, T> {
         }
     }
 
-    /// What it has counted so far.
+    /// The counts of what it has done so far.
     pub fn served(&self) -> Served {
         self.served
     }
@@ -303,16 +307,16 @@ impl<P: Protocol, T: Send> Server<P, T> {
 /// A client's state with each server.
 type States<P> = [CachePadded<<P as Protocol>::Client>];
 
-/// A thread's way to the objects. It may go from thread to thread, and is one client.
+/// A thread's access to the objects, as one client. It may be sent from thread to thread.
 pub struct Client<P: Protocol, T> {
-    /// For each server; gone before the seat is free. Written at every call: in lines that
-    /// nobody else has anything in.
+    /// The state for each server, dropped before the seat is free. It is written at every call, in
+    /// lines that nothing else shares.
     states: Box<States<P>>,
     seat: TakenSeat<P, T>,
 }
 
 impl<P: Protocol, T> Client<P, T> {
-    /// Lines and state by server, and the objects.
+    /// The lines and the states by server, and the objects.
     #[inline(always)]
     pub(crate) fn parts(&mut self) -> (&[P], &mut States<P>, &Objects<T>) {
         let Inner { lines, objects, .. } = &*self.seat.inner;
@@ -324,7 +328,7 @@ impl<P: Protocol, T> Drop for Client<P, T> {
     fn drop(&mut self) {
         let (lines, states, _) = self.parts();
         for (lines, state) in lines.iter().zip(states) {
-            // SAFETY: it was made for these lines, and goes now.
+            // SAFETY: `client` made the state for these lines, and it is dropped now.
             unsafe { lines.leave(state) };
         }
     }
@@ -342,12 +346,12 @@ impl<P: Protocol, T> Drop for TakenSeat<P, T> {
 }
 
 impl<P: Blocking, T> Client<P, T> {
-    /// Has the server of object `var` do `operation` on it, and waits for the answer.
+    /// Has the server of object `var` run `operation` on it, and waits for the answer.
     ///
     /// It waits as long as that server does not [run](Server::run).
     ///
     /// # Panics
-    /// Where there is no object of that number. A panic of the operation aborts the process.
+    /// If there is no object of that number. A panic of the operation aborts the process.
     #[inline]
     pub fn apply<O>(&mut self, var: usize, operation: O) -> u64
     where
@@ -355,7 +359,7 @@ impl<P: Blocking, T> Client<P, T> {
     {
         let (lines, states, objects) = self.parts();
         let (server, object) = objects.at(var);
-        // SAFETY: the state was made for these lines, and the object is in their server's row.
+        // SAFETY: `client` made the state for these lines, and the object is in their server's row.
         unsafe { lines[server].call(&mut states[server], object, operation) }
     }
 }

@@ -9,21 +9,21 @@
 //! response lines       | 15     | 15 answers                           |   the server's
 //!                      | toggles|  (two lines for a group of clients)  |
 //! ```
-//! The server looks at the groups in turn. It executes what a group asks for, keeps the
-//! answers and the turned toggles in a buffer of its own, and then copies the buffer to the
-//! group's response lines: two lines are modified for up to 15 answers. Between two batches
-//! all copies of these lines are shared.
+//! The server looks at the groups in turn. It executes a group's requests, keeps the answers and
+//! the turned toggles in a buffer of its own, and then copies the buffer to the group's response
+//! lines. So two lines are modified for up to 15 answers. Between two batches all copies of these
+//! lines are shared.
 //!
 //! # Proof sketch
-//! *The request line has one owner* by its toggle and the client's bit in the response: see
-//! [the line](crate::line).
-//! *An answer is the right one.* A copy writes every answer of the group again, also those
-//! that clients are reading. Such a client's toggles are equal, so it has asked for nothing
-//! since, and the buffer still has the same answer. Answers are therefore atomic words, and
-//! the toggles are written behind them.
+//! *The request line has one owner*, by its toggle and the client's bit in the response: see [the
+//! line](crate::line).
+//! *Each client gets its own answer.* A copy writes every answer of the group again, even those
+//! that clients are reading. Such a client's toggles are equal, so it has asked for nothing since,
+//! and the buffer still has the same answer. That is why answers are atomic words, and why the
+//! toggles are written after them.
 //!
-//! Departures: every word of a request is loaded, however many the function takes; a copy is
-//! as long as the group has clients.
+//! We depart from the paper in two ways: every word of a request is loaded, however many the
+//! function takes; and a copy is as long as the group has clients.
 
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Blocking, Delegation, Protocol, Work};
@@ -52,20 +52,20 @@ const GROUP: usize = 15;
 /// ```
 pub type Ffwd<T> = Delegation<FfwdLines, T>;
 
-/// The lines between a server and its clients, as ffwd has them.
+/// The lines between a server and its clients, in the layout of ffwd.
 #[derive(Debug)]
 pub struct FfwdLines {
-    /// One for each client, one behind the other, as a prefetcher likes it.
+    /// One line for each client, side by side for the prefetcher.
     requests: Box<[RequestLine]>,
-    /// One for each group of clients.
+    /// The response lines of each group of clients.
     responses: Box<[ResponseLines]>,
 }
 
-/// Written by the server.
+/// The answers to a group of clients, written by the server.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct ResponseLines {
-    /// Bit `i` is that of the group's client `i`.
+    /// Bit `i` is the toggle of the group's client `i`.
     toggles: AtomicU64,
     answers: [AtomicU64; GROUP],
 }
@@ -74,7 +74,7 @@ struct ResponseLines {
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 const _: () = assert!(size_of::<ResponseLines>() == 128 && align_of::<ResponseLines>() == 128);
 
-/// What the server is going to answer a group.
+/// The answers that the server is going to copy to a group.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Buffer {
@@ -87,7 +87,7 @@ pub struct Buffer {
 #[derive(Debug)]
 pub struct FfwdClient {
     index: usize,
-    /// As in its request line.
+    /// The toggle of its request line.
     toggle: u64,
 }
 
@@ -130,10 +130,11 @@ unsafe impl Protocol for FfwdLines {
             let asked = work.requests;
             for (client, line) in requests.iter().enumerate() {
                 let answered = (buffer.toggles >> client) & 1;
-                // SAFETY: we are the server (our caller); `copy` turns what the buffer has.
+                // SAFETY: this is the server (the caller's duty), and the buffered toggle is what
+                // `copy` writes.
                 if let Some(request) = unsafe { line.look(answered) } {
-                    // SAFETY: the object is ours (our caller); the buffered toggle is turned
-                    // below, so this request is not found again.
+                    // SAFETY: the object is the server's (the caller's duty); the buffered toggle
+                    // is turned below, so this request is not found again.
                     buffer.answers[client] = unsafe { request.run() };
                     buffer.toggles ^= 1 << client;
                     work.requests += 1;
@@ -148,7 +149,7 @@ unsafe impl Protocol for FfwdLines {
     }
 
     unsafe fn is_quiet(&self) -> bool {
-        // Clients wait for their answers: where there is none, there is no request.
+        // Clients wait for their answers, so without a client there is no request.
         true
     }
 
@@ -170,14 +171,14 @@ impl ResponseLines {
             // Relaxed: published by the toggles below.
             answer.store(*value, Ordering::Relaxed);
         }
-        // Release: pairs with the Acquire in `call`; the answers are there, and the lines of
-        // their requests are their clients' again.
+        // Release: pairs with the Acquire in `call`; the answers are there, and the request lines
+        // belong to their clients again.
         self.toggles.store(buffer.toggles, Ordering::Release);
     }
 }
 
-// SAFETY: `call` returns when the toggles are equal again, which the server makes them behind
-// the execution.
+// SAFETY: `call` returns when the toggles are equal again, and the server makes them so after the
+// execution.
 unsafe impl Blocking for FfwdLines {
     #[inline]
     unsafe fn call<T, O>(
@@ -191,18 +192,19 @@ unsafe impl Blocking for FfwdLines {
     {
         let line = &self.requests[client.index];
         client.toggle ^= 1;
-        // SAFETY: we are the client (our caller); between calls the toggles are equal.
+        // SAFETY: this is the line's client (the caller's duty), and between calls the toggles are
+        // equal.
         unsafe { line.ask(Request::new(object, operation), client.toggle) };
 
         let (group, client_bit) = (client.index / GROUP, client.index % GROUP);
         let responses = &self.responses[group];
         let mut wait = None;
-        // Acquire: pairs with the Release in `copy`; the answer is there, what the server did
-        // is seen, and the line is ours again.
+        // Acquire: pairs with the Release in `copy`; the answer is there, what the server did is
+        // seen, and the line is the client's again.
         while (responses.toggles.load(Ordering::Acquire) >> client_bit) & 1 != client.toggle {
             wait.get_or_insert_with(Wait::new).again();
         }
-        // Relaxed: the toggles published it; it stays until we ask again.
+        // Relaxed: the toggles published it; it stays until this client asks again.
         responses.answers[client_bit].load(Ordering::Relaxed)
     }
 }
@@ -213,8 +215,8 @@ mod tests {
     use crate::Served;
     use std::thread;
 
-    /// Each of so many clients asks once, and all have asked before the server's one pass,
-    /// which is returned with the answers.
+    /// Has each of `clients` clients ask once, all before the server's one pass. Returns the counts
+    /// of that pass and the answers.
     fn one_pass(clients: usize) -> (Work, Vec<u64>) {
         let (hits, mut servers) = Ffwd::new(1, clients, [0_u64]);
         let (server, lines) = (&mut servers[0], hits.lines(0));

@@ -1,17 +1,17 @@
-//! What a protocol keeps in the caches of both sides.
+//! The footprint of a protocol: the memory that both sides keep in their caches.
 
 #![forbid(unsafe_code)]
 
-/// Bytes of a server and all its clients, by the sizes of what is there: see
+/// The bytes that a server and all its clients take: see
 /// [`Delegation::footprint`](crate::Delegation::footprint).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Request lines of all clients: both sides have them in their caches.
     pub requests: usize,
-    /// Response lines for all clients: as above.
+    /// Response lines for all clients: both sides have them in their caches.
     pub responses: usize,
-    /// What the server keeps for itself.
+    /// The server's own state.
     pub server: usize,
-    /// What all clients keep for themselves.
+    /// The own states of all clients.
     pub clients: usize,
 }

@@ -1,7 +1,7 @@
-//! Delegation as the literature has it, so that corelay's own channel is always measured
-//! beside it.
+//! The delegation protocols of the literature, so that corelay's own channel is always measured
+//! beside them.
 //!
-//! A *server* is the thread that owns objects, a *client* asks it for operations on them. The
+//! A *server* is the thread that owns objects; a *client* asks it for operations on them. The
 //! papers differ in the lines by which requests and answers travel:
 //!
 //! | type | request | answer | source |
@@ -37,26 +37,25 @@
 //! ```
 //!
 //! # When not to use it
-//! In programs: use `corelay`. These protocols are kept as small as the papers have them, to
-//! be measured. A server never sleeps, the number of clients is fixed, an answer is one word,
-//! and the limits of the sources hold: no delegation from inside a delegated operation, no
-//! blocking there.
+//! In programs: use `corelay`. These protocols are kept as small as the papers have them, to be
+//! measured. A server never sleeps, the number of clients is fixed, and an answer is one word. The
+//! limits of the sources hold, too: a delegated operation neither delegates nor blocks.
 //!
 //! # Guarantees
-//! * **Requests.** What a client has asked for runs once, on the server of its object, as long
-//!   as that server runs. An operation and its captures are a function pointer and five words
-//!   ([`Rcl`] leaves them in the client's frame, whatever their size).
-//! * **Order.** A client that waits has its own. [`AsyncLines`] keeps a client's order, per server,
-//!   with one line and breaks it with more.
-//! * **Panic.** The papers have no word for it: an operation that panics aborts the process.
-//! * **Memory.** Sizes and alignment of lines are the papers', checked when this is compiled.
-//!   Nothing is placed by memory node.
+//! * **Requests.** Each request of a client runs once, on the server of its object, as long as that
+//!   server runs. An operation and its captures take a function pointer and five words ([`Rcl`]
+//!   leaves them in the client's frame, whatever their size).
+//! * **Order.** The requests of a client that waits run in its order. [`AsyncLines`] keeps a
+//!   client's order, for each server, with one line, and breaks it with more.
+//! * **Panic.** The papers do not mention panics: an operation that panics aborts the process.
+//! * **Memory.** Sizes and alignment of lines are the papers', checked at compile time. Nothing is
+//!   placed by memory node.
 //! * **Cost.** No atomic read-modify-write for any request; one when a client comes.
 //!
 //! # How it works
-//! A protocol is a file: its lines, the server's pass over them, the client's half.
-//! [`Delegation`] puts objects behind it, and is the safe face of them all. Each ordering is
-//! listed in `mutants.toml` with the model that fails when it is weakened.
+//! Each protocol is a file: its lines, the server's pass over them, the client's half.
+//! [`Delegation`] puts objects behind a protocol, and is the safe interface of all of them. Each
+//! ordering is listed in `mutants.toml` with the model that fails if it is weakened.
 
 mod delegation;
 mod ffwd;

@@ -4,29 +4,29 @@
 //! byte 0        8                                       64
 //!      | toggle | function and six words               |
 //! ```
-//! The answer has a toggle too, which the server writes.
+//! The answer has a toggle, too, which the server writes.
 //!
 //! | the two toggles | meaning | who may touch the rest of the line |
 //! |---|---|---|
-//! | equal | nothing is asked for, or the answer is there | the client |
+//! | equal | no request, or the answer is there | the client |
 //! | different | a request, not yet answered | the server |
 //!
-//! The client turns its toggle when the two are equal, the server turns its own when they
-//! differ, and each only after it has done with the line: so the line has one owner. The
-//! Release of one turn and the Acquire of the look that finds it order these accesses.
+//! The client turns its toggle when the two are equal, the server turns its own when they differ,
+//! and each only when it has finished with the line. So the line has one owner. The Release of one
+//! turn and the Acquire of the look that finds it order these accesses.
 
 use crate::request::Request;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering, load_own};
 use corelay_sync::facade::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
-/// Written by its client, read by the server.
+/// A request line, written by its client and read by the server.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct RequestLine {
     /// 0 or 1.
     toggle: AtomicU64,
-    /// Whose it is say the toggles.
+    /// The request; the toggles decide who may touch it.
     request: UnsafeCell<MaybeUninit<Request>>,
 }
 
@@ -34,10 +34,11 @@ pub(crate) struct RequestLine {
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 const _: () = assert!(size_of::<RequestLine>() == 64 && align_of::<RequestLine>() == 64);
 
-// SAFETY: the request belongs to one side at a time (the module's table). What it carries is
+// SAFETY: the request belongs to one side at a time (the module's table), and what it carries is
 // `Send` (`Request::new`).
 unsafe impl Sync for RequestLine {}
-// SAFETY: as above.
+// SAFETY: the request belongs to one side at a time, and what it carries is `Send`
+// (`Request::new`).
 unsafe impl Send for RequestLine {}
 
 impl RequestLine {
@@ -48,13 +49,13 @@ impl RequestLine {
         }
     }
 
-    /// The toggle, for the line's client.
+    /// The toggle, as the line's client sees it.
     #[inline(always)]
     pub(crate) fn own_toggle(&self) -> u64 {
         load_own(&self.toggle)
     }
 
-    /// Asks: the toggle becomes `toggle`.
+    /// Writes a request and sets the toggle to `toggle`.
     ///
     /// # Safety
     /// The caller is the line's client and has seen the toggles equal.
@@ -68,14 +69,14 @@ impl RequestLine {
         self.toggle.store(toggle, Ordering::Release);
     }
 
-    /// The request, where the toggle differs from that of the answer.
+    /// Takes the request, if the line's toggle differs from `answered`, the answer's toggle.
     ///
     /// # Safety
-    /// The caller is the line's server, and `answered` the toggle that it will turn.
+    /// The caller is the line's server, and `answered` is the toggle that it will turn.
     #[inline(always)]
     pub(crate) unsafe fn look(&self, answered: u64) -> Option<Request> {
-        // Acquire: pairs with the Release in `ask`; the line is the server's, and its request
-        // is there.
+        // Acquire: pairs with the Release in `ask`; the line is the server's, and its request is
+        // there.
         let toggle = self.toggle.load(Ordering::Acquire);
         (toggle != answered).then(|| {
             self.request.with(|line| {
@@ -86,10 +87,10 @@ impl RequestLine {
         })
     }
 
-    /// True where the client has asked at least once, and an odd number of times.
+    /// Whether the client has asked an odd number of times.
     #[cfg(test)]
     pub(crate) fn is_turned(&self) -> bool {
-        // Relaxed: nothing is read behind it.
+        // Relaxed: nothing is read after it.
         self.toggle.load(Ordering::Relaxed) == 1
     }
 }

@@ -1,22 +1,22 @@
-//! The objects, by server: each begins a line of its own.
+//! The objects, by server. Each begins on a cache line of its own.
 
 #![forbid(unsafe_code)]
 
 use corelay_sync::facade::cell::UnsafeCell;
 
-/// An object that begins on a line of its own.
+/// An object that begins on a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Aligned<T>(UnsafeCell<T>);
 
-/// Where an object is.
+/// The position of an object: its server, and its index in the server's row.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     server: u32,
     index: u32,
 }
 
-/// Every server's objects lie in a row: the two-dimensional array of the thesis.
+/// The objects of every server, in a row each: the two-dimensional array of the thesis.
 #[derive(Debug)]
 pub(crate) struct Objects<T> {
     rows: Box<[Box<[Aligned<T>]>]>,
@@ -42,10 +42,10 @@ impl<T> Objects<T> {
         }
     }
 
-    /// The server of an object, and where the object is.
+    /// The server of an object, and the object.
     ///
     /// # Panics
-    /// Where there is no object of that number.
+    /// If there is no object of that number.
     #[inline(always)]
     pub(crate) fn at(&self, var: usize) -> (usize, &UnsafeCell<T>) {
         let position = self.positions[var];
@@ -53,7 +53,7 @@ impl<T> Objects<T> {
         (server, &self.rows[server][position.index as usize].0)
     }
 
-    /// All objects, in the order in which they came.
+    /// All objects, in the order in which they were given.
     pub(crate) fn all(&self) -> impl Iterator<Item = &UnsafeCell<T>> {
         (0..self.positions.len()).map(|var| self.at(var).1)
     }

@@ -1,6 +1,6 @@
 //! Remote core locking (Lozi, David, Thomas, Lawall and Muller, "Remote Core Locking: Migrating
 //! Critical-Section Execution to Improve the Performance of Multithreaded Applications", USENIX
-//! ATC 2012): a line per client, which is the answer's too.
+//! ATC 2012): one line for each client, which carries the answer, too.
 //!
 //! ```text
 //! byte 0      8         16                                          64
@@ -8,24 +8,24 @@
 //!                 │
 //!                 └──► the client's frame: the section's variables, and its result
 //! ```
-//! A client writes which lock its critical section is under, where the section's variables are,
-//! and last which function the section has become; the server looks at all lines in turn, runs
-//! what it finds and clears the function, for which the client waits.
+//! A client writes the lock of its critical section, the address of the section's variables, and
+//! last the function that the section has become. The server looks at all lines in turn, runs the
+//! sections it finds and clears their functions, for which the clients wait.
 //!
 //! | function | meaning | who may touch line and context |
 //! |---|---|---|
-//! | null | nothing is asked for, or the section has been executed | the client |
+//! | null | no request, or the section has been executed | the client |
 //! | set | a section to be executed | the server |
 //!
 //! # Proof sketch
-//! *One owner.* The client sets the function where it is null, the server clears it where it is
-//! set, and each only after it has done with line and context. The Release of one store and the
-//! Acquire of the look that finds it order these accesses. *The frame stays*: the client does
-//! not return before the function is null.
+//! *One owner.* The client sets the function when it is null, the server clears it when it is set,
+//! and each only when it has finished with line and context. The Release of one store and the
+//! Acquire of the look that finds it order these accesses.
+//! *The frame stays*: the client does not return before the function is null.
 //!
-//! Departures: a server has one servicing thread, so that a lock, which is the address of its
-//! object, is never found taken and keeps no state; the paper's further threads, for sections
-//! that block or lock again, and its profiler are not here.
+//! We depart from the paper in this: a server has one servicing thread, so a lock, which is the
+//! address of its object, is never found taken and keeps no state. The paper's further threads, for
+//! sections that block or lock again, and its profiler are not here.
 
 use crate::delegation::sealed::Sealed;
 use crate::delegation::{Blocking, Delegation, Protocol, Work};
@@ -52,19 +52,20 @@ use std::ptr;
 /// ```
 pub type Rcl<T> = Delegation<RclLines, T>;
 
-/// The lines between a server and its clients, as remote core locking has them.
+/// The lines between a server and its clients, in the layout of remote core locking.
 #[derive(Debug)]
 pub struct RclLines(Box<[SectionLine]>);
 
-/// A section as a function of lock and context; nothing unwinds out of it (a panic aborts the
+/// A section as a function of lock and context. Nothing unwinds out of it (a panic aborts the
 /// process).
 type Function = unsafe extern "C" fn(*const (), *const ());
 
-/// Written by its client, and, where a section has been executed, by the server.
+/// The line of one client, which the client writes, and which the server writes after it has
+/// executed a section.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct SectionLine {
-    /// Lock and context: whose they are says the function.
+    /// Lock and context; the function decides who may touch them.
     section: UnsafeCell<[*const (); 2]>,
     /// A [`Function`], or null.
     function: AtomicPtr<()>,
@@ -74,13 +75,14 @@ struct SectionLine {
 #[cfg(not(any(corelay_loom, corelay_shuttle)))]
 const _: () = assert!(size_of::<SectionLine>() == 64 && align_of::<SectionLine>() == 64);
 
-// SAFETY: lock and context belong to one side at a time (the module's table); what they point to
-// is `Send` (`Blocking::call`), and alive as long as the function is set.
+// SAFETY: lock and context belong to one side at a time (the module's table). What they point to is
+// `Send` (`Blocking::call`), and alive as long as the function is set.
 unsafe impl Sync for SectionLine {}
-// SAFETY: as above.
+// SAFETY: lock and context belong to one side at a time; what they point to is `Send`, and alive as
+// long as the function is set.
 unsafe impl Send for SectionLine {}
 
-/// What a section shares with the frame it was taken out of.
+/// The variables that a section shares with the frame from which it was taken.
 struct Context<O> {
     operation: UnsafeCell<ManuallyDrop<O>>,
     answer: UnsafeCell<u64>,
@@ -92,7 +94,7 @@ impl Sealed for RclLines {}
 unsafe impl Protocol for RclLines {
     type Setting = ();
     type Server = ();
-    /// Its number.
+    /// The client's number.
     type Client = usize;
 
     fn new((): (), clients: usize) -> Self {
@@ -113,23 +115,25 @@ unsafe impl Protocol for RclLines {
     unsafe fn pass(&self, (): &mut ()) -> Work {
         let mut work = Work::default();
         for line in &self.0 {
-            // SAFETY: we are the server, and the objects are ours (our caller).
+            // SAFETY: this is the server, and the sections' objects are its own (the caller's
+            // duties).
             work.requests += u64::from(unsafe { line.serve() });
         }
-        // Each is answered on its own line.
+        // Each section is answered on its own line.
         work.batches = work.requests;
         work
     }
 
     unsafe fn is_quiet(&self) -> bool {
-        // Clients wait for their sections: where there is none, there is no request.
+        // Clients wait for their sections, so without a client there is no request.
         true
     }
 
     fn footprint(&self) -> Footprint {
         Footprint {
             requests: size_of_val(&*self.0),
-            // The same lines; a context lies in its client's frame, and only as long as it waits.
+            // The answers use the request lines; a context lies in its client's frame, and only
+            // while it waits.
             responses: 0,
             server: 0,
             clients: size_of::<CachePadded<usize>>() * self.0.len(),
@@ -138,25 +142,26 @@ unsafe impl Protocol for RclLines {
 }
 
 impl SectionLine {
-    /// Executes the section, where there is one.
+    /// Executes the section, if there is one. Returns whether there was.
     ///
     /// # Safety
     /// The caller is the server, and the section's object is its own.
     #[inline(always)]
     unsafe fn serve(&self) -> bool {
-        // Acquire: pairs with the Release in `call`; lock, context and the client's frame are
-        // ours, and the section is there.
+        // Acquire: pairs with the Release in `call`; the section is there, and lock, context and
+        // the client's frame are the server's.
         let function = self.function.load(Ordering::Acquire);
         if function.is_null() {
             return false;
         }
         let [lock, context] = self.section.with(|section| {
-            // SAFETY: the function is set: the client leaves the line alone.
+            // SAFETY: the function is set, so the client leaves the line alone.
             unsafe { *section }
         });
-        // SAFETY: what is not null is the function that `call` stored.
+        // SAFETY: the pointer is not null, so `call` stored it, and made it of a `Function`.
         let function = unsafe { std::mem::transmute::<*mut (), Function>(function) };
-        // SAFETY: lock and context are those that were stored with it, and the object is ours.
+        // SAFETY: `call` stored lock and context with this function, and the object is the server's
+        // (the caller's duty).
         unsafe { function(lock, context) };
         // Release: pairs with the Acquire in `call`; the section has been executed, and line and
         // frame are the client's again.
@@ -165,36 +170,37 @@ impl SectionLine {
     }
 }
 
-/// The section that does an `O` on a `T`.
+/// Runs an operation of type `O` on an object of type `T`.
 ///
 /// # Safety
-/// `lock` is the object's and nobody else touches it; `context` is a [`Context`] of `O`, which
-/// is ours until this returns, and whose operation is still there.
+/// `lock` is the address of the object, which nobody else touches. `context` is a [`Context`] of
+/// `O`, which belongs to the server until this returns, and whose operation has not been taken.
 unsafe extern "C" fn section<T, O>(lock: *const (), context: *const ())
 where
     O: FnOnce(&mut T) -> u64 + Send,
 {
-    // SAFETY: it lies in the frame of a client that waits (our caller).
+    // SAFETY: the context lies in the frame of a client that waits (the caller's duty).
     let context = unsafe { &*context.cast::<Context<O>>() };
     let operation = context.operation.with_mut(|operation| {
-        // SAFETY: it is ours, and taken once.
+        // SAFETY: the context is the server's now, and its operation is taken once (the caller's
+        // duties).
         unsafe { operation.read() }
     });
     let operation = ManuallyDrop::into_inner(operation);
-    // SAFETY: it is the object's (our caller).
+    // SAFETY: `lock` is the address of the object, which lives (the caller's duty).
     let object = unsafe { &*lock.cast::<UnsafeCell<T>>() };
     let answer = object.with_mut(|object| {
-        // SAFETY: nobody else touches it (our caller), and the operation cannot keep it, for it
-        // must accept any lifetime.
+        // SAFETY: nobody else touches the object (the caller's duty). The operation cannot keep the
+        // reference, for it must accept any lifetime.
         operation(unsafe { &mut *object })
     });
     context.answer.with_mut(|place| {
-        // SAFETY: the context is ours.
+        // SAFETY: the context belongs to the server until this returns (the caller's duty).
         unsafe { *place = answer };
     });
 }
 
-// SAFETY: `call` returns when the function is null again, which the server makes it behind the
+// SAFETY: `call` returns when the function is null again, and the server makes it so after the
 // execution.
 unsafe impl Blocking for RclLines {
     #[inline]
@@ -210,7 +216,7 @@ unsafe impl Blocking for RclLines {
         memory::write(&raw const context, 1);
         line.section.with_mut(|place| {
             let lock = ptr::from_ref(object).cast();
-            // SAFETY: between calls the function is null, so the line is ours.
+            // SAFETY: between calls the function is null, so the line is the client's.
             unsafe { *place = [lock, ptr::from_ref(&context).cast()] };
         });
         let function: Function = section::<T, O>;
@@ -219,12 +225,12 @@ unsafe impl Blocking for RclLines {
 
         let mut wait = None;
         // Acquire: pairs with the Release in `serve`; what the server did is seen, and line and
-        // frame are ours again.
+        // frame are the client's again.
         while !line.function.load(Ordering::Acquire).is_null() {
             wait.get_or_insert_with(Wait::new).again();
         }
         context.answer.with(|answer| {
-            // SAFETY: the section has been executed, so the frame is ours.
+            // SAFETY: the section has been executed, so the frame is the client's.
             unsafe { *answer }
         })
     }

@@ -1,28 +1,29 @@
-//! What a request carries: a function pointer and six words.
+//! A request: a function pointer and six words.
 //!
 //! ```text
 //! byte 0          8          16                                      56
 //!      | function | object   | the operation and its captures, 5 words |
 //! ```
-//! The sources delegate C functions of up to six words. An operation in Rust is a type with
-//! code and captures; here the code becomes a function, made for the pair of object and
-//! operation, and the captures become words.
+//! The sources delegate C functions of up to six words. An operation in Rust is a type with code
+//! and captures. Here the code becomes a function, made for the pair of object and operation, and
+//! the captures become words.
 
 use corelay_sync::facade::cell::UnsafeCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// A word that travels: what an operation does not fill stays as it is.
+/// A word that travels. A word that an operation does not fill stays uninitialised.
 pub(crate) type Word = MaybeUninit<u64>;
 
-/// A delegated function. The six words arrive in registers, as the sources have it; nothing
-/// unwinds out of it (a panic aborts the process).
+/// A delegated function. The six words arrive in registers, as the sources have it. Nothing unwinds
+/// out of it (a panic aborts the process).
 ///
 /// # Safety
-/// To be called with the arguments of the request that names it, once, by whoever may touch
+/// It is called once, with the arguments of the request that names it, by a thread that may touch
+/// the object.
 /// the object.
 type Function = unsafe extern "C" fn(Word, Word, Word, Word, Word, Word) -> u64;
 
-/// A function and what it is called with.
+/// A function and its arguments.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Request {
@@ -31,7 +32,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Asks for `operation` on `object`.
+    /// Makes a request for `operation` on `object`.
     #[inline(always)]
     pub(crate) fn new<T, O>(object: &UnsafeCell<T>, operation: O) -> Self
     where
@@ -46,7 +47,7 @@ impl Request {
         let mut arguments = [Word::uninit(); 6];
         let [first, captures @ ..] = &mut arguments;
         first.write(std::ptr::from_ref(object).expose_provenance() as u64);
-        // SAFETY: five words are room enough for an `O`, and aligned for it.
+        // SAFETY: five words have room for an `O`, and are aligned for it, as asserted above.
         unsafe { captures.as_mut_ptr().cast::<O>().write(operation) };
         Self {
             function: run::<T, O>,
@@ -54,20 +55,21 @@ impl Request {
         }
     }
 
-    /// Does what is asked for.
+    /// Executes the request.
     ///
     /// # Safety
-    /// The object is alive, nobody else touches it meanwhile, and no copy of this request
-    /// runs, or has run.
+    /// The object is alive, nobody else touches it meanwhile, and no copy of this request runs or
+    /// has run.
     #[inline(always)]
     pub(crate) unsafe fn run(self) -> u64 {
         let [object, a, b, c, d, e] = self.arguments;
-        // SAFETY: `new` put them together; the rest is our caller's duty.
+        // SAFETY: `new` combined the function and its arguments; the object is alive and untouched,
+        // and the call is the only one (the caller's duties).
         unsafe { (self.function)(object, a, b, c, d, e) }
     }
 }
 
-/// A request that no server knows of: it owns its operation.
+/// A request that no server knows of yet. It owns its operation.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     request: Request,
@@ -88,7 +90,7 @@ impl Unsent {
         }
     }
 
-    /// The request, for a line: whoever runs it takes the operation.
+    /// Gives the request up for a line. Whoever runs it takes the operation.
     #[inline(always)]
     pub(crate) fn send(self) -> Request {
         ManuallyDrop::new(self).request
@@ -98,7 +100,8 @@ impl Unsent {
 impl Drop for Unsent {
     fn drop(&mut self) {
         let [_, captures @ ..] = &mut self.request.arguments;
-        // SAFETY: `new` put them together, and nobody has had the request.
+        // SAFETY: `new` combined function and captures, and nobody has had the request, so its
+        // operation is still there.
         unsafe { (self.discard)(captures) };
     }
 }
@@ -106,31 +109,31 @@ impl Drop for Unsent {
 /// Drops the operation of a request.
 ///
 /// # Safety
-/// There is an `O` in `captures`, which nobody uses afterwards.
+/// `captures` has an `O`, which nobody uses afterwards.
 unsafe fn discard<O>(captures: &mut [Word; 5]) {
-    // SAFETY: the caller's duty.
+    // SAFETY: `captures` has an `O`, which nobody uses afterwards (the caller's duty).
     unsafe { captures.as_mut_ptr().cast::<O>().drop_in_place() };
 }
 
-/// The function of a request for an `O` on a `T`.
+/// The function of a request for an operation of type `O` on an object of type `T`.
 ///
 /// # Safety
-/// See [`Function`].
+/// As for [`Function`].
 unsafe extern "C" fn run<T, O>(object: Word, a: Word, b: Word, c: Word, d: Word, e: Word) -> u64
 where
     O: FnOnce(&mut T) -> u64 + Send,
 {
     let captures = [a, b, c, d, e];
-    // SAFETY: `Request::new` wrote an `O` there, and it is taken out once.
+    // SAFETY: `Request::new` wrote an `O` into these words, and this only call takes it out.
     let operation = unsafe { captures.as_ptr().cast::<O>().read() };
     // SAFETY: `Request::new` filled this word.
     let object = unsafe { object.assume_init() };
     let object = std::ptr::with_exposed_provenance::<UnsafeCell<T>>(object as usize);
-    // SAFETY: it is the object's, which is alive (our caller).
+    // SAFETY: `Request::new` took the address of an object, which is alive (the caller's duty).
     let object = unsafe { &*object };
     object.with_mut(|object| {
-        // SAFETY: nobody else touches it (our caller), and the operation cannot keep it, for
-        // it must accept any lifetime.
+        // SAFETY: nobody else touches the object (the caller's duty). The operation cannot keep the
+        // reference, for it must accept any lifetime.
         operation(unsafe { &mut *object })
     })
 }
@@ -149,7 +152,7 @@ mod tests {
             list.push(name.len() as u64);
             list.len() as u64
         });
-        // SAFETY: the object is ours alone.
+        // SAFETY: the object is this test's alone, and the request runs once.
         assert_eq!(unsafe { request.run() }, 5);
         assert_eq!(object.into_inner(), [1, 2, 3, 4, 4]);
     }

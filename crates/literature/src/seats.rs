@@ -1,10 +1,10 @@
-//! Who may be which client: lines have one writer.
+//! Seats: the right to be client `i`. Lines have one writer, so a client needs one.
 
 #![forbid(unsafe_code)]
 
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 
-/// A seat for each client that there are lines for.
+/// The seats of all clients that there are lines for.
 #[derive(Debug)]
 pub(crate) struct Seats(Box<[AtomicBool]>);
 
@@ -13,23 +13,23 @@ impl Seats {
         Self((0..clients).map(|_| AtomicBool::new(false)).collect())
     }
 
-    /// Takes the seat; false where somebody has it.
+    /// Takes a seat. Returns false if another client has it.
     pub(crate) fn take(&self, index: usize) -> bool {
-        // Acquire: pairs with the Release in `leave`; what the one before wrote into its lines,
-        // and what it has seen answered, comes before what we do.
+        // Acquire: pairs with the Release in `leave`; what the previous client wrote into its
+        // lines, and what it has seen answered, comes before what this one does.
         // Relaxed: on failure nothing is read.
         self.0[index]
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Gives the seat back. Only whoever took it.
+    /// Gives a seat back. Called by the client that took it.
     pub(crate) fn leave(&self, index: usize) {
-        // Release: pairs with the Acquire in `take`; see there.
+        // Release: pairs with the Acquire in `take`; carries what this client did with its lines.
         self.0[index].store(false, Ordering::Release);
     }
 
-    /// Takes all seats; `None` where somebody has one.
+    /// Takes all seats. `None` if a client has one.
     pub(crate) fn take_all(&self) -> Option<AllSeats<'_>> {
         let mut taken = AllSeats {
             seats: self,
@@ -45,7 +45,7 @@ impl Seats {
     }
 }
 
-/// The first `len` seats, until this is dropped.
+/// A guard that has the first `len` seats, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct AllSeats<'a> {
     seats: &'a Seats,

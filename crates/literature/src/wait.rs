@@ -1,15 +1,14 @@
-//! How a client looks for its answer, and an idle server for requests.
+//! The wait: how a client looks for its answer, and an idle server for requests.
 
 #![forbid(unsafe_code)]
 
 use corelay_sync::Backoff;
 use corelay_sync::facade::{MODEL, hint};
 
-/// Looks, all but the first with one pause between them, before the wait yields.
+/// Looks before the wait yields, all but the first ones with one pause between them.
 ///
-/// The papers' threads look for ever: they have a hardware thread each. An even pace is as
-/// theirs; on the reference machine it lasts some 20 µs, forty round trips between its CPUs
-/// at their slowest.
+/// The papers' threads look for ever: each has a hardware thread. The even pace is theirs, too. On
+/// the reference machine it lasts some 20 µs, forty round trips between its CPUs at their slowest.
 const EVEN_LOOKS: u32 = 1024;
 
 /// Looks without a pause: an answer that comes soon is seen at once (ffwd with one client took an
@@ -32,8 +31,7 @@ impl Wait {
         }
     }
 
-    /// Waits a little after a look in vain. Where spinning cannot help (one CPU) it yields
-    /// at once.
+    /// Waits a little after a look in vain. If spinning cannot help (one CPU) it yields at once.
     #[inline]
     pub(crate) fn again(&mut self) {
         if self.looks >= EVEN_LOOKS || self.backoff.is_yielding() {

@@ -1,4 +1,4 @@
-//! One test body over all protocols whose clients wait for each answer.
+//! The test bodies, each for all protocols whose clients wait for each answer.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -25,7 +25,7 @@ for_all_protocols!({
     operations_are_dropped_once,
 });
 
-/// Runs `clients` while servers serve; returns what they have counted.
+/// Runs `clients` while servers serve. Returns the servers' counts.
 fn served<P, T>(servers: Vec<Server<P, T>>, clients: impl FnOnce()) -> Vec<Served>
 where
     P: Blocking,
@@ -48,8 +48,8 @@ where
     })
 }
 
-/// `clients` threads add one `times` each, to each of `objects` objects in turn; every answer
-/// of an object is given once.
+/// Each of `clients` threads adds one `times` times to each of `objects` objects in turn; every
+/// answer of an object is given once.
 fn count<P: Blocking>(servers: usize, clients: usize, objects: usize, times: usize) {
     let (counts, halves) = Delegation::<P, u64>::new(servers, clients, vec![0; objects]);
     let served = served(halves, || {
@@ -128,8 +128,8 @@ fn clients_come_and_go<P: Blocking>() {
     });
 }
 
-/// A toggle has two states and wraps with every second request: clients that come with it in
-/// either, beside others in either, in a group that is full and in one that is not.
+/// A toggle has two states and wraps with every second request. Clients come with either state,
+/// beside others in either, in a group that is full and in one that is not.
 fn toggles_wrap_in_every_state<P: Blocking>() {
     const CLIENTS: usize = 17;
     let (counts, servers) = Delegation::<P, u64>::new(1, CLIENTS, [0]);
@@ -139,7 +139,7 @@ fn toggles_wrap_in_every_state<P: Blocking>() {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            // Odd or even, each client by its own bit; some rest.
+            // Each client asks an odd or even number of times, by its own bit; some rest.
             let requests = |index: usize| (random >> (2 * index + 20)) as usize % 4;
             thread::scope(|s| {
                 for index in (0..CLIENTS).filter(|&index| requests(index) > 0) {
@@ -204,7 +204,7 @@ fn captures_and_borrows_travel<P: Blocking>() {
     });
 }
 
-/// Counts its drops.
+/// A value that counts its drops.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -233,8 +233,8 @@ fn objects_are_dropped_once<P: Blocking>() {
     assert_eq!(dropped(), 6);
 }
 
-/// No code of a user runs while a client waits, so that nothing unwinds there; an object that is not
-/// there is refused before.
+/// No code of a user runs while a client waits, so nothing unwinds there. A number without an
+/// object is refused before.
 fn operations_are_dropped_once<P: Blocking>() {
     let (hits, servers) = Delegation::<P, u64>::new(1, 1, [0]);
     let held = Arc::new(());

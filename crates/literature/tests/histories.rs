@@ -1,11 +1,11 @@
 //! Every channel of the literature gives linearizable objects: counters and maps, recorded on
 //! several threads and checked call by call.
 //!
-//! A call begins where it is issued and ends in its callback, and where the client waits, these
-//! are the beginning and the end of the call. With several request lines a client has many calls
-//! under way and overtakes itself, which is no fault: each takes effect between its own two ends.
+//! A call begins when it is issued and ends in its callback; if the client waits, these are the
+//! beginning and the end of the call. With several request lines a client has many calls under way
+//! and overtakes itself, which is no fault: each takes effect between its own two ends.
 //!
-//! Answers travel as the word that the channel carries, so that a wrong one shows.
+//! An answer is compared as the word that the channel carries, so a wrong one shows.
 //!
 //! `CORELAY_STRESS=10 cargo test …` records ten times as many calls.
 
@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use support::{Stop, stressed};
 
-/// For each channel a module with the tests: how clients, servers and objects become one.
+/// Makes a module with the tests for each channel: how clients, servers and objects become one.
 macro_rules! channels {
     ($($name:ident: $clients:expr, $make:expr;)*) => {$(
         mod $name {
@@ -44,8 +44,8 @@ macro_rules! channels {
     )*};
 }
 
-// Clients at once: also more than there may be CPUs, and more than share response lines. The
-// checker follows 128 calls of one object at once.
+// Numbers of clients at once: some exceed the number of CPUs, and that of clients that share
+// response lines. The checker follows 128 calls of one object at once.
 channels! {
     ffwd: [2, 4, 17], Delegation::<FfwdLines, _>::new;
     rcl: [2, 4, 17], Delegation::<RclLines, _>::new;
@@ -62,7 +62,7 @@ type Made<P, T> = (Delegation<P, T>, Vec<Server<P, T>>);
 /// A callback that any thread can make.
 type Then = Box<dyn FnOnce(u64)>;
 
-/// The thesis's lines in that shape.
+/// The thesis's lines in this shape.
 fn lines<T>(
     shape: Result<Shape, ShapeError>,
 ) -> impl Fn(usize, usize, Vec<T>) -> Made<PairLines<Then>, T> {
@@ -70,7 +70,7 @@ fn lines<T>(
     move |servers, clients, objects| AsyncLines::shaped(shape, servers, clients, objects)
 }
 
-/// A client that waits for its answers, or does not.
+/// A client, whether it waits for its answers or not.
 trait Asks<T> {
     /// Asks for `run` on the first object; `then` gets the answer.
     fn ask<O: FnOnce(&mut T) -> u64 + Send + 'static>(&mut self, run: O, then: Then);
@@ -98,7 +98,7 @@ impl<T> Asks<T> for Client<PairLines<Then>, T> {
     }
 }
 
-/// What is recorded: operations that differ by number, on an object, with answers of a word.
+/// A workload that is recorded: numbered operations on an object, whose answer is one word.
 trait Load: Sync {
     type Object: Default + Send;
     type Operation: Clone + Send + 'static;
@@ -109,14 +109,14 @@ trait Load: Sync {
 
     fn operation(&self, n: u64) -> Self::Operation;
 
-    /// Does it; it must fit into a request.
+    /// Runs the operation, which must fit into a request.
     fn run(operation: Self::Operation, object: &mut Self::Object) -> u64;
 
-    /// What the word says.
+    /// The meaning of an answer.
     fn output(answer: u64) -> Self::Output;
 }
 
-/// Adds, and now and then looks.
+/// A workload that adds, and now and then looks.
 struct Counting;
 
 impl Load for Counting {
@@ -148,7 +148,7 @@ impl Load for Counting {
     }
 }
 
-/// Inserts, looks and removes, with few keys.
+/// A workload that inserts, looks and removes, with few keys.
 struct Mapping;
 
 impl Load for Mapping {
@@ -184,15 +184,15 @@ impl Load for Mapping {
     }
 }
 
-/// What may be wrong with a channel.
+/// The faults of a channel that the check must find.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,
-    /// It runs every operation twice.
+    /// The channel runs every operation twice.
     Twice,
-    /// It answers and does not run the operation.
+    /// The channel answers and does not run the operation.
     Unrun,
-    /// It gives each client the answer of its call before.
+    /// The channel gives each client the answer of its previous call.
     Stale,
 }
 
@@ -231,7 +231,7 @@ fn channels_with_a_fault_are_found_out() {
     }
 }
 
-/// Clients on threads of their own ask a server for the load; what happened is checked.
+/// Has clients on threads of their own ask a server for the workload, and checks the history.
 fn recorded<L: Load, P: Protocol>(
     load: &L,
     fault: Fault,
@@ -242,7 +242,7 @@ where
     Client<P, L::Object>: Asks<L::Object>,
 {
     let (delegation, servers) = make(1, clients, vec![L::Object::default()]);
-    // Calls of all clients together, shared out.
+    // The calls of all clients together, shared out.
     let each = stressed(2_000) as u64 / clients as u64;
     let (stop, all) = (AtomicBool::new(false), Barrier::new(clients));
     let history: History<_, _> = thread::scope(|s| {
@@ -274,7 +274,7 @@ where
                     });
                     client.ask(move |object| fault.run::<L>(run, object), then);
                 }
-                // What is under way comes to its end.
+                // The calls that are under way come to their end.
                 drop(client);
                 Rc::into_inner(recorder)
                     .expect("all callbacks have run")

@@ -45,8 +45,8 @@ fn served<T: Send, C: FnOnce(u64)>(
     })
 }
 
-/// Each of `clients` threads adds one `times` to objects in turn, in each of some rounds;
-/// every callback runs once, and every answer of an object is given once.
+/// Each of `clients` threads adds one `times` times to objects in turn, in each of some rounds.
+/// Every callback runs once, and every answer of an object is given once.
 fn count(shape: Shape, servers: usize, clients: usize, times: usize) {
     const ROUNDS: usize = 3;
     let objects = servers + 1;
@@ -67,7 +67,7 @@ fn count(shape: Shape, servers: usize, clients: usize, times: usize) {
                     };
                     client.issue(object, add, Box::new(then));
                 }
-                // The barrier is implied.
+                // Dropping the client implies the barrier.
                 drop(client);
                 seen.take()
             };
@@ -101,8 +101,8 @@ fn every_operation_counts_and_every_callback_runs_once() {
     count(Shape::default(), 2, 17, 41);
 }
 
-/// Each line's toggle has two states: clients come with every pattern of them, by ending after
-/// any number of requests.
+/// Each line's toggle has two states. Clients come with every pattern of them, by ending after any
+/// number of requests.
 #[test]
 fn toggles_wrap_in_every_state() {
     for shape in [Shape::direct(3), Shape::queue(3, 5)] {
@@ -144,8 +144,8 @@ fn toggles_wrap_in_every_state() {
     }
 }
 
-/// The order in which a server executes what one client writes directly to so many lines, with
-/// the server stepped by hand as in the thesis's figure: it serves all lines but the last before
+/// The order in which a server executes what one client writes directly to this number of lines.
+/// The server is stepped by hand as in the thesis's figure: it serves all lines but the last before
 /// the client goes on.
 fn stepped(lines: u64) -> Vec<u64> {
     let shape = Shape::direct(lines as usize).unwrap();
@@ -218,12 +218,12 @@ fn what_a_client_counts() {
     (0..3).for_each(|_| client.issue(0, add, |_| ()));
     let asked = |client: &mut Client<PairLines<fn(u64)>, u64>| client.asked().next().unwrap();
     assert_eq!(asked(&mut client), Asked::default(), "in the queue");
-    // Two lines are free and take two of three.
+    // Two lines are free and take two of three requests.
     assert!(client.flush());
-    // Both are in flight and not answered.
+    // Both requests are in flight and not answered.
     assert!(!client.flush());
     servers[0].pass();
-    // Both are answered; one takes the last, the other finds the queue empty.
+    // Both are answered; one line takes the last request, and the other finds the queue empty.
     assert!(client.flush());
     let Asked { timed, latency, .. } = asked(&mut client);
     assert!(timed == 1 && latency.as_nanos() > 0, "the first");
@@ -268,7 +268,7 @@ fn a_callback_that_panics_has_had_its_turn() {
         let caught = catch_unwind(AssertUnwindSafe(|| client.flush()));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"by design"));
         assert_eq!(ran.get(), 2, "the line's before it, and its own");
-        // The others are served as if nothing had been.
+        // The other requests are served as if nothing had happened.
         client.flush();
         servers[0].pass();
         client.barrier();
@@ -300,7 +300,7 @@ fn an_operation_is_dropped_when_another_callback_unwinds_out_of_its_issue() {
         let held = Arc::new(());
         issue_unwinding(&mut client, &held, true);
         if shape.pending().is_some() {
-            // Makes the first travel, and fills the queue.
+            // This call sends the first request, and fills the queue.
             issue_unwinding(&mut client, &held, false);
         }
         servers[0].pass();
@@ -308,7 +308,7 @@ fn an_operation_is_dropped_when_another_callback_unwinds_out_of_its_issue() {
         let issue = AssertUnwindSafe(|| issue_unwinding(&mut client, &held, false));
         let caught = catch_unwind(issue);
         let after = Arc::strong_count(&held);
-        // Before anything is asserted: a client that goes waits for its server.
+        // Before anything is asserted, for a client that goes waits for its server.
         client.flush();
         servers[0].pass();
         drop(client);
@@ -350,8 +350,8 @@ fn a_request_on_its_way_keeps_others_out() {
     assert_eq!(hits.inspect(|_| ()), Ok(()));
 }
 
-/// A callback that panics in the barrier of a client that goes leaves requests on their way;
-/// whoever is that client next, waits for its lines.
+/// A callback that panics in the barrier of a client that goes leaves requests on their way. The
+/// next client of the same index waits for these lines.
 #[test]
 fn who_comes_next_waits_for_its_lines() {
     let shape = Shape::direct(2).unwrap();
@@ -388,7 +388,7 @@ fn shapes_have_bounds() {
     assert_eq!(Shape::direct(most + 1), Err(ShapeError));
     let largest = Shape::queue(most, most).unwrap();
     assert_eq!((largest.lines(), largest.pending()), (most, Some(most)));
-    // The thesis's: twice as long as there are lines.
+    // The thesis's queue: twice as long as there are lines.
     assert_eq!(
         Shape::default().pending(),
         Some(2 * Shape::default().lines())

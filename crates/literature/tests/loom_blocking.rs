@@ -4,8 +4,8 @@
 //! `RUSTFLAGS="--cfg corelay_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p corelay-literature
 //! --release --test loom_blocking`
 //!
-//! Objects and requests lie in loom's `UnsafeCell`, so that an access which is not ordered
-//! after the other side's is reported as a race, whatever the counts come to.
+//! Objects and requests lie in loom's `UnsafeCell`. So an access that is not ordered after the
+//! other side's is reported as a race, whatever the counts come to.
 
 #![cfg(corelay_loom)]
 
@@ -26,8 +26,8 @@ for_all_protocols!({
 
 type Counts<P> = Arc<Delegation<P, u64>>;
 
-/// Has every server run on a thread until `run` is done, which says how many requests each
-/// has then served.
+/// Has every server run on a thread until `run` is done, which predicts how many requests each has
+/// then served.
 fn model<P: Blocking + 'static>(
     servers: usize,
     clients: usize,
@@ -87,7 +87,8 @@ fn two_servers<P: Blocking + 'static>() {
     });
 }
 
-/// Another thread wants to be the client that this one is: it is so before, after, or not.
+/// Another thread wants to be the client that this one is: it becomes so before, after, or not at
+/// all.
 fn clients_come_and_go<P: Blocking + 'static>() {
     model::<P>(1, 1, |counts| {
         let ask = |counts: &Counts<P>| counts.client(0).map(|mut client| add(&mut client, 0));

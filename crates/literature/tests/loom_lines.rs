@@ -16,7 +16,7 @@ use std::rc::Rc;
 type Then = Box<dyn FnOnce(u64)>;
 type Asking = Client<PairLines<Then>, u64>;
 
-/// Adds one; the answers are summed up.
+/// A request that adds one; its callback adds up the answers.
 fn add(client: &mut Asking, sum: &Rc<Cell<u64>>) {
     let sum = Rc::clone(sum);
     let add = |count: &mut u64| {
@@ -26,7 +26,7 @@ fn add(client: &mut Asking, sum: &Rc<Cell<u64>>) {
     client.issue(0, add, Box::new(move |answer| sum.set(sum.get() + answer)));
 }
 
-/// One client issues so many requests while a server runs.
+/// One client issues this number of requests while a server runs.
 fn model(shape: Shape, requests: u64) {
     loom::model(move || {
         let (counts, servers) = AsyncLines::<u64, Then>::shaped(shape, 1, 1, [0]);
@@ -86,7 +86,7 @@ fn a_server_that_is_stopped_serves_what_was_asked() {
         add(&mut client, &sum);
         stop.store(true, Ordering::Release);
         if serving.join().unwrap() == 0 {
-            // It would wait for its answer.
+            // A client would wait for its answer.
             std::mem::forget(client);
             panic!("stopped without serving what was asked for before");
         }

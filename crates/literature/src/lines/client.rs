@@ -1,4 +1,4 @@
-//! The client's half: pending queue, in-flight array, and what it counts.
+//! The client's half: its pending queue, its in-flight array, and its counts.
 
 use super::queue::Queue;
 use super::{PairLines, Shape};
@@ -10,30 +10,30 @@ use corelay_sync::CachePadded;
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// Of the requests of a client and server one in so many is timed.
+/// One in this number of a client's requests to a server is timed.
 const TIMED_ONE_IN: u64 = 64;
 
-/// What a client has counted (the thesis's figures over the length of the queue).
+/// The counts of a client (the thesis plots them over the length of the queue).
 ///
-/// The response-ready rate is `ready / polls`, the share of failed pops `failed_pops / pops`,
-/// the mean depth of a queue `depths / flushes`, the mean latency `latency / timed`.
+/// The response-ready rate is `ready / polls`, the share of failed pops is `failed_pops / pops`,
+/// the mean depth of a queue is `depths / flushes`, and the mean latency is `latency / timed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Looks at a response while a request was in flight.
     pub polls: u64,
-    /// Those that found the answer.
+    /// Looks that found the answer.
     pub ready: u64,
     /// Lines that were free for a request from the queue.
     pub pops: u64,
-    /// Those that got none, for the queue was empty.
+    /// Free lines that got no request, for the queue was empty.
     pub failed_pops: u64,
-    /// Passes over the lines of a server, while the queue was there to fill them.
+    /// Passes over the lines of a server, if there is a queue to fill them.
     pub flushes: u64,
     /// Requests in the queue at the beginning of these passes.
     pub depths: u64,
     /// Requests that were timed.
     pub timed: u64,
-    /// From issuing them to their callbacks.
+    /// Sum of the times from issuing the timed requests to their callbacks.
     pub latency: Duration,
 }
 
@@ -50,11 +50,11 @@ impl AddAssign for Asked {
     }
 }
 
-/// What a client keeps of a request in flight.
+/// The client's record of a request in flight.
 #[derive(Debug)]
 struct InFlight<C> {
     then: C,
-    /// When it was issued, where it is timed.
+    /// The time at which it was issued, if it is timed.
     issued: Option<Instant>,
 }
 
@@ -63,12 +63,12 @@ struct InFlight<C> {
 #[derive(Debug)]
 pub struct LinesClient<C> {
     index: usize,
-    /// Of the request lines, as in them.
+    /// The toggles of the request lines.
     toggles: Box<[u64]>,
-    /// By line: what is to be done with its answer.
+    /// The callback for the answer, by line.
     in_flight: Box<[Option<InFlight<C>>]>,
     pending: Queue<(Unsent, InFlight<C>)>,
-    /// Written directly: the line of the next request.
+    /// The line of the next request, if requests are written directly.
     next: usize,
     issued: u64,
     asked: Asked,
@@ -87,7 +87,7 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         }
     }
 
-    /// What such a state takes, with its queue and its array.
+    /// The bytes of such a state, with its queue and its array.
     pub(super) fn bytes(shape: Shape) -> usize {
         let line = size_of::<u64>() + size_of::<Option<InFlight<C>>>();
         let pending = Queue::<(Unsent, InFlight<C>)>::bytes(shape.pending().unwrap_or(0));
@@ -104,15 +104,16 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         }
     }
 
-    /// True where the line is free. An answer that has come goes to its callback, which finds
-    /// the line free again, also if it panics.
+    /// Takes the answer of a line, if one has come, and runs its callback. The callback finds the
+    /// line free again, even if it panics. Returns whether the line is free.
     ///
     /// # Safety
     /// This is a client of `lines`.
     #[inline(always)]
     unsafe fn reap(&mut self, lines: &PairLines<C>, line: usize) -> bool {
         let response = lines.response(self.index, line);
-        // SAFETY: we are its client, and this is our toggle.
+        // SAFETY: this is the line's client (the caller's duty), and the toggle is that of its
+        // request.
         let answer = unsafe { response.look(self.toggles[line]) };
         let Some(answer) = answer else {
             self.asked.polls += 1;
@@ -143,12 +144,12 @@ impl<C: FnOnce(u64)> LinesClient<C> {
     ) {
         self.in_flight[line] = Some(in_flight);
         self.toggles[line] ^= 1;
-        // SAFETY: we are its client, and the line is free (our caller).
+        // SAFETY: this is the line's client, and the line is free (the caller's duties).
         unsafe { lines.requests(self.index)[line].ask(request.send(), self.toggles[line]) };
     }
 
-    /// Looks at every line once: takes what is answered, and gives free lines requests from
-    /// the queue. True where anything has moved.
+    /// Looks at every line once: takes the answers that have come, and gives free lines requests
+    /// from the queue. Returns whether anything has moved.
     ///
     /// # Safety
     /// This is a client of `lines`.
@@ -160,13 +161,14 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         self.asked.flushes += u64::from(has_queue);
         self.asked.depths += self.pending.len() as u64;
         for line in 0..self.toggles.len() {
-            // SAFETY: our caller's.
+            // SAFETY: this is a client of `lines` (the caller's duty).
             if !unsafe { self.reap(lines, line) } || !has_queue {
                 continue;
             }
             self.asked.pops += 1;
             if let Some(next) = self.pending.pop() {
-                // SAFETY: `reap` has found the line free.
+                // SAFETY: this is a client of `lines` (the caller's duty), and `reap` has found the
+                // line free.
                 unsafe { self.ask(lines, line, next) };
                 has_moved = true;
             } else {
@@ -176,19 +178,19 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         has_moved || self.asked.ready > ready
     }
 
-    /// True where nothing waits and nothing is in flight.
+    /// Whether nothing waits and nothing is in flight.
     fn is_done(&self) -> bool {
         self.pending.len() == 0 && self.in_flight.iter().all(Option::is_none)
     }
 
-    /// Waits until all is executed and its callbacks have run.
+    /// Waits until everything is executed and its callbacks have run.
     ///
     /// # Safety
     /// This is a client of `lines`.
     unsafe fn barrier(&mut self, lines: &PairLines<C>) {
         let mut wait = Wait::new();
         while !self.is_done() {
-            // SAFETY: our caller's.
+            // SAFETY: this is a client of `lines` (the caller's duty).
             if unsafe { self.flush(lines) } {
                 wait = Wait::new();
             } else {
@@ -197,26 +199,26 @@ impl<C: FnOnce(u64)> LinesClient<C> {
         }
     }
 
-    /// A barrier, at the end (the thesis's, before a client is joined).
+    /// Waits for everything, at the client's end (the thesis does so before a client is joined).
     ///
     /// # Safety
     /// This is a client of `lines`.
     pub(super) unsafe fn leave(&mut self, lines: &PairLines<C>) {
-        // SAFETY: our caller's.
+        // SAFETY: this is a client of `lines` (the caller's duty).
         unsafe { self.barrier(lines) };
     }
 }
 
 impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
-    /// Asks the server of object `var` for `operation`; `then` gets the answer, once, on this
+    /// Asks the server of object `var` for `operation`. `then` gets the answer, once, on this
     /// thread, inside a later call.
     ///
-    /// It waits where the pending queue is full or, written directly, the next line is taken.
+    /// It waits if the pending queue is full or, without a queue, if the next line is taken.
     ///
     /// # Panics
-    /// Where there is no object of that number. With the panic of a callback, which may be
-    /// another request's; what was asked for stays asked for, but the request of a call that
-    /// panics is not: its operation is dropped. A panic of the operation aborts the process.
+    /// If there is no object of that number. With the panic of a callback, which may be another
+    /// request's: earlier requests stay as they are, but the operation of the call that panics is
+    /// dropped. A panic of the operation aborts the process.
     #[inline]
     pub fn issue<O>(&mut self, var: usize, operation: O, then: C)
     where
@@ -229,7 +231,7 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
         let mut wait = None;
         if lines[server].shape.pending().is_none() {
             let line = state.next;
-            // SAFETY: the state was made for these lines.
+            // SAFETY: `client` made the state for these lines.
             while !unsafe { state.reap(&lines[server], line) } {
                 wait.get_or_insert_with(Wait::new).again();
             }
@@ -238,7 +240,7 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
             } else {
                 0
             };
-            // SAFETY: as above; `reap` has found the line free.
+            // SAFETY: `client` made the state for these lines, and `reap` has found the line free.
             unsafe { state.ask(&lines[server], line, item) };
             return;
         }
@@ -252,36 +254,36 @@ impl<C: FnOnce(u64), T> Client<PairLines<C>, T> {
         }
     }
 
-    /// Looks at every line of every server once: runs the callbacks of what is answered, and
-    /// puts waiting requests on free lines. True where anything has moved.
+    /// Looks at every line of every server once: runs the callbacks of the requests that are
+    /// answered, and puts waiting requests on free lines. Returns whether anything has moved.
     ///
     /// # Panics
-    /// With the panic of a callback; the others' turn comes in a later call.
+    /// With the panic of a callback; the other callbacks run in a later call.
     pub fn flush(&mut self) -> bool {
         let (lines, states, _) = self.parts();
         flush(lines, states)
     }
 
-    /// Waits until all that this client has asked for is executed and its callbacks have run.
-    /// Dropping a client does so too.
+    /// Waits until everything that this client has asked for is executed and its callbacks have
+    /// run. Dropping a client does so, too.
     ///
     /// # Panics
-    /// As [`flush`](Self::flush).
+    /// As for [`flush`](Self::flush).
     pub fn barrier(&mut self) {
         let (lines, states, _) = self.parts();
         for (lines, state) in lines.iter().zip(states) {
-            // SAFETY: the state was made for these lines.
+            // SAFETY: `client` made the state for these lines.
             unsafe { state.barrier(lines) };
         }
     }
 
-    /// What it has counted, by server.
+    /// The client's counts, by server.
     pub fn asked(&mut self) -> impl Iterator<Item = Asked> {
         self.parts().1.iter().map(|state| state.asked)
     }
 }
 
-/// See [`Client::flush`]: true where anything has moved.
+/// Does [`Client::flush`]. Returns whether anything has moved.
 #[inline]
 fn flush<C: FnOnce(u64)>(
     lines: &[PairLines<C>],
@@ -289,7 +291,7 @@ fn flush<C: FnOnce(u64)>(
 ) -> bool {
     let mut has_moved = false;
     for (lines, state) in lines.iter().zip(states) {
-        // SAFETY: each state was made for the lines of its place.
+        // SAFETY: `client` made each state for the lines of the same index.
         has_moved |= unsafe { state.flush(lines) };
     }
     has_moved

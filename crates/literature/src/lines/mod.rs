@@ -1,6 +1,6 @@
 //! The request lines of the thesis on asynchronous delegation (its chapter "Asynchronous
-//! Delegation"): N lines for each pair of client and server, so that N requests are on their
-//! way, and before them a queue of requests that wait for a line.
+//! Delegation"): N lines for each pair of client and server, so that N requests are on their way,
+//! and before them a queue of requests that wait for a line.
 //!
 //! ```text
 //!   client                                                      server
@@ -9,22 +9,23 @@
 //!   callback ◄── in-flight ◄─── response  0, 1, … N−1     ◄───  16 bytes: value, toggle
 //!                array
 //! ```
-//! *Queue.* A request goes into the queue. Where that is full, the client looks at its
-//! responses one by one: whatever is answered gives its callback a turn, and each line that is
-//! free takes a request from its queue. *Direct.* Without a queue each request goes to the line
-//! behind the last one's; where that is taken the client polls until it is answered.
+//! *Queue.* A request goes into the queue. If that is full, the client looks at its responses one
+//! by one. Each request that is answered gets its callback run, and each free line takes a request
+//! from its queue. *Direct.* Without a queue each request goes to the line after the previous
+//! one's. If that line is taken, the client polls until it is answered.
 //!
-//! A line is free where its two toggles are equal: see [the line](crate::line).
+//! A line is free if its two toggles are equal: see [the line](crate::line).
 //!
 //! # Order
-//! With one line a server executes a client's requests in the order in which they were issued.
-//! With more it does not: it looks at lines in their order, and a client that goes on at the
-//! first line while its last one is not yet looked at is overtaken by itself (the thesis,
+//! With one line, a server executes a client's requests in the order in which they were issued.
+//! With more it does not. It looks at lines in their order, and a client may continue at the first
+//! line before the server has looked at its last one; then the client overtakes itself (the thesis,
 //! section "Ordering Guarantees").
 //!
-//! Departures: the thesis looks at the lines of all servers when one queue is full, as here, and
-//! counts every free line as a response that is ready; here [`Asked::ready`] counts where
-//! something was in flight. A client's responses begin a line of their own.
+//! As in the thesis, a client looks at the lines of all servers when one queue is full. We depart
+//! from it in two ways. The thesis counts every free line as a response that is ready; here
+//! [`Asked::ready`] counts lines that had a request in flight. And a client's responses begin on a
+//! line of their own.
 
 mod client;
 mod queue;
@@ -64,7 +65,7 @@ use std::marker::PhantomData;
 pub type AsyncLines<T, C> = Delegation<PairLines<C>, T>;
 
 impl<T, C: FnOnce(u64)> AsyncLines<T, C> {
-    /// As [`new`](Self::new), with lines and queues of that shape.
+    /// Makes a delegation like [`new`](Self::new), with lines and queues of this shape.
     pub fn shaped(
         shape: Shape,
         servers: usize,
@@ -75,26 +76,26 @@ impl<T, C: FnOnce(u64)> AsyncLines<T, C> {
     }
 }
 
-/// The lines between a server and its clients, as the thesis has them.
+/// The lines between a server and its clients, in the layout of the thesis.
 pub struct PairLines<C> {
     shape: Shape,
-    /// A client's one behind the other, client by client.
+    /// The request lines: a client's lie side by side, client by client.
     requests: Box<[RequestLine]>,
-    /// The same, but that each client's begin a cache line.
+    /// The responses in the same order, but each client's begin on a cache line.
     responses: Box<[FourResponses]>,
     callback: PhantomData<fn(C)>,
 }
 
-/// Written by the server, read by the client.
+/// The response to one request line, written by the server and read by the client.
 #[derive(Debug)]
 #[repr(C)]
 struct Response {
-    /// Whose it is say the toggles.
+    /// The answer; the toggles decide who may touch it.
     value: UnsafeCell<u64>,
     toggle: AtomicU64,
 }
 
-/// A line of responses.
+/// A cache line of responses.
 #[derive(Debug)]
 #[repr(align(64))]
 struct FourResponses([Response; 4]);
@@ -107,8 +108,8 @@ const _: () = assert!(
         && align_of::<FourResponses>() == 64
 );
 
-// SAFETY: a value is written by the server while the toggles differ and read by the client
-// while they are equal.
+// SAFETY: the server writes a value while the toggles differ, and the client reads it while they
+// are equal.
 unsafe impl Sync for Response {}
 
 impl<C> PairLines<C> {
@@ -132,30 +133,30 @@ impl<C> PairLines<C> {
 }
 
 impl Response {
-    /// The value, where the toggle is `toggle`.
+    /// The value, if the response's toggle is `toggle`.
     ///
     /// # Safety
-    /// The caller is the line's client and `toggle` that of its request.
+    /// The caller is the line's client, and `toggle` is that of its request.
     #[inline(always)]
     unsafe fn look(&self, toggle: u64) -> Option<u64> {
         // Acquire: pairs with the Release in `answer`; the value is there, what the server did
         // is seen, and both lines are the client's again.
         (self.toggle.load(Ordering::Acquire) == toggle).then(|| {
             self.value.with(|value| {
-                // SAFETY: the toggles are equal: the server leaves the value alone.
+                // SAFETY: the toggles are equal, so the server leaves the value alone.
                 unsafe { *value }
             })
         })
     }
 
-    /// Answers.
+    /// Writes the answer and turns the toggle.
     ///
     /// # Safety
     /// The caller is the server and has executed the line's request.
     #[inline(always)]
     unsafe fn answer(&self, value: u64) {
         self.value.with_mut(|place| {
-            // SAFETY: the toggles differ: the client leaves the value alone.
+            // SAFETY: the toggles differ, so the client leaves the value alone.
             unsafe { *place = value };
         });
         // Release: pairs with the Acquire in `look`; the value is there, and the request line
@@ -167,7 +168,7 @@ impl Response {
 
 impl<C> Sealed for PairLines<C> {}
 
-// SAFETY: see the module's text and that of the line.
+// SAFETY: the pages of this module and of `line` argue who owns a line and its response.
 unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
     type Setting = Shape;
     type Server = ();
@@ -196,7 +197,7 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
     }
 
     unsafe fn leave(&self, client: &mut LinesClient<C>) {
-        // SAFETY: it is of these lines (our caller).
+        // SAFETY: `client` made the state for these lines (the caller's duty).
         unsafe { client.leave(self) };
     }
 
@@ -206,18 +207,18 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
         for client in 0..self.clients() {
             for (number, line) in self.requests(client).iter().enumerate() {
                 let response = self.response(client, number);
-                // SAFETY: we are the server (our caller), and turn that toggle below.
+                // SAFETY: this is the server (the caller's duty), and it turns that toggle below.
                 if let Some(request) = unsafe { line.look(load_own(&response.toggle)) } {
-                    // SAFETY: the object is ours (our caller); the toggle is turned below, so
-                    // this request is not found again.
+                    // SAFETY: the object is the server's (the caller's duty); the toggle is turned
+                    // below, so this request is not found again.
                     let value = unsafe { request.run() };
-                    // SAFETY: we are the server, and this is the value.
+                    // SAFETY: this is the server, which has just executed the line's request.
                     unsafe { response.answer(value) };
                     work.requests += 1;
                 }
             }
         }
-        // Each is answered on its own.
+        // Each request is answered on its own.
         work.batches = work.requests;
         work
     }
@@ -225,7 +226,8 @@ unsafe impl<C: FnOnce(u64)> Protocol for PairLines<C> {
     unsafe fn is_quiet(&self) -> bool {
         (0..self.clients()).all(|client| {
             let mut lines = self.requests(client).iter().enumerate();
-            // SAFETY: nobody is a client, and we come after whoever was (our caller).
+            // SAFETY: nobody is a client, and whatever clients did happens before this (the
+            // caller's duties).
             lines.all(|(number, line)| unsafe {
                 self.response(client, number)
                     .look(line.own_toggle())

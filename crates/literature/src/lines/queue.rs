@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-/// A ring of at most so many items; of none where the length is 0.
+/// A ring of at most `length` items; of none if the length is 0.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     slots: Box<[Option<T>]>,
@@ -19,7 +19,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// What the ring takes of a queue of that length.
+    /// The bytes of the ring of a queue of that length.
     pub(super) fn bytes(length: usize) -> usize {
         length * size_of::<Option<T>>()
     }
@@ -33,7 +33,7 @@ impl<T> Queue<T> {
         self.len
     }
 
-    /// Puts `item` last, or gives it back where the queue is full.
+    /// Enqueues `item`, or gives it back if the queue is full.
     #[inline]
     pub(super) fn push(&mut self, item: T) -> Result<(), T> {
         if self.len == self.slots.len() {
@@ -48,7 +48,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes the first.
+    /// Takes the first item.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         let item = self.slots.get_mut(self.first)?.take()?;
@@ -69,7 +69,7 @@ mod tests {
     fn it_is_a_queue_of_that_length() {
         let mut queue = Queue::new(3);
         let mut popped = Vec::new();
-        // Around the ring several times, at every level.
+        // Goes around the ring several times, at every level.
         for item in 0..20 {
             if let Err(back) = queue.push(item) {
                 assert_eq!((back, queue.len()), (item, 3));

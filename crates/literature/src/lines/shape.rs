@@ -1,13 +1,13 @@
-//! How many lines, and how long a queue: `4x8`, `4` or `4-direct`.
+//! The shape: the number of lines and the length of the queue, as `4x8`, `4` or `4-direct`.
 
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How many lines a pair has, and how long the queue before them is.
+/// The number of request lines of a pair, and the length of the queue before them.
 ///
-/// As text `NxL`, or `N` where the queue is of twice as many, or `N-direct` without a queue:
+/// As text it is `NxL`; or `N`, with a queue of twice as many; or `N-direct`, without a queue:
 ///
 /// ```
 /// use corelay_literature::Shape;
@@ -21,7 +21,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     lines: usize,
-    /// 0 for none.
+    /// The length; 0 without a queue.
     queue: usize,
 }
 
@@ -29,7 +29,7 @@ impl Shape {
     /// The most lines of a pair, and the longest queue.
     pub const MAX_LENGTH: usize = 1024;
 
-    /// The thesis's: 16 lines, and a queue of twice that.
+    /// The shape of the thesis: 16 lines, and a queue of twice that length.
     pub const DEFAULT: Self = Self {
         lines: 16,
         queue: 32,
@@ -39,7 +39,7 @@ impl Shape {
     /// [`MAX_LENGTH`](Self::MAX_LENGTH).
     ///
     /// # Errors
-    /// Where one of them lies outside.
+    /// If one of them is out of range.
     pub const fn queue(lines: usize, queue: usize) -> Result<Self, ShapeError> {
         if lines == 0 || lines > Self::MAX_LENGTH || queue == 0 || queue > Self::MAX_LENGTH {
             return Err(ShapeError);
@@ -47,11 +47,11 @@ impl Shape {
         Ok(Self { lines, queue })
     }
 
-    /// `lines` request lines per pair, from 1 to [`MAX_LENGTH`](Self::MAX_LENGTH), which are written
-    /// directly.
+    /// `lines` request lines per pair, from 1 to [`MAX_LENGTH`](Self::MAX_LENGTH), which are
+    /// written directly.
     ///
     /// # Errors
-    /// Where they lie outside.
+    /// If the number is out of range.
     pub const fn direct(lines: usize) -> Result<Self, ShapeError> {
         if lines == 0 || lines > Self::MAX_LENGTH {
             return Err(ShapeError);
@@ -59,12 +59,12 @@ impl Shape {
         Ok(Self { lines, queue: 0 })
     }
 
-    /// Request lines per client and server.
+    /// Number of request lines of each pair of client and server.
     pub const fn lines(self) -> usize {
         self.lines
     }
 
-    /// Length of the pending queue; `None` where requests are written directly.
+    /// Length of the pending queue; `None` if requests are written directly.
     pub const fn pending(self) -> Option<usize> {
         if self.queue == 0 {
             None
@@ -75,7 +75,7 @@ impl Shape {
 }
 
 impl Default for Shape {
-    /// [`DEFAULT`](Self::DEFAULT).
+    /// The shape [`DEFAULT`](Self::DEFAULT).
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -113,7 +113,7 @@ impl FromStr for Shape {
     }
 }
 
-/// Lines or queue out of range: see [`Shape`].
+/// The error for lines or a queue out of range: see [`Shape`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapeError;
 
@@ -126,12 +126,12 @@ impl fmt::Display for ShapeError {
 
 impl std::error::Error for ShapeError {}
 
-/// A text that is no [`Shape`].
+/// The error for a text that is no [`Shape`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseShapeError {
-    /// Lines or queue out of range.
+    /// The number of lines or the length of the queue is out of range.
     Range(ShapeError),
-    /// This is no number, or far too large.
+    /// The text is not a number, or the number is far too large.
     Number(String),
 }
 

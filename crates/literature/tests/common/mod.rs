@@ -1,4 +1,4 @@
-//! What the test bodies need, and the list of all protocols whose clients wait.
+//! Helpers of the test bodies, and the list of all protocols whose clients wait.
 
 use corelay_literature::{Blocking, Client};
 
@@ -11,8 +11,8 @@ pub(crate) fn add<P: Blocking>(client: &mut Client<P, u64>, var: usize) -> u64 {
     })
 }
 
-/// For each protocol a module with one `#[test]` per body: `fn body<P: Blocking>()` beside
-/// the call.
+/// Makes a module for each protocol, with one `#[test]` for each body: `fn body<P: Blocking>()`
+/// beside the call.
 macro_rules! for_all_protocols {
     ($bodies:tt) => {
         for_all_protocols!(ffwd FfwdLines $bodies);

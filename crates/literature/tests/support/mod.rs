@@ -1,4 +1,4 @@
-//! What the tests of protocols on real threads need.
+//! Helpers for tests of protocols on real threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ pub(crate) fn stressed(n: usize) -> usize {
     (n as f64 * factor) as usize
 }
 
-/// Stops servers when it goes, also behind a test that fails.
+/// Stops servers when it is dropped, even if the test fails.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {

@@ -145,12 +145,12 @@ unsafe impl Algorithm for ClhWord {
 }
 
 impl ClhWord {
-    /// The node with which the caller has entered; none where somebody holds or waits.
+    /// Enters if the lock is free, and returns the node used. None if another thread holds or waits.
     #[cold]
     #[inline(never)]
     fn try_enter(&self) -> Option<NonNull<ClhNode>> {
         let node = pool::take();
-        // AcqRel: as the exchange in `acquire`, where that finds the queue empty.
+        // AcqRel: like the exchange in `acquire` when it finds the queue empty.
         // Relaxed: on failure nothing is read.
         let entered = self.tail.compare_exchange(
             ptr::null_mut(),

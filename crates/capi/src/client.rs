@@ -1,7 +1,7 @@
 //! Client threads, and what a client does besides delegating.
 
-use crate::border::{entered, wanted};
 use crate::handle::{Handle, Kind};
+use crate::no_unwind::{entered, wanted};
 use crate::servers::refuse_nested;
 use crate::status::Status;
 use crate::table::{Absent, Table};

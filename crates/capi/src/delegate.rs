@@ -1,6 +1,6 @@
 //! Delegation: a function with words, or with a pointer, on its way to a server.
 
-use crate::border::{entered, wanted};
+use crate::no_unwind::{entered, wanted};
 use crate::servers::{Server, Servers, on_server};
 use crate::status::Status;
 use corelay_delegate::border::{apply_then, post};

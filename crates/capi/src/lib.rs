@@ -49,15 +49,15 @@
 //! | `client` | client threads, barrier, poll |
 //! | `status` | what calls return |
 //! | `handle`, `table` | checked integers, and what they stand for |
-//! | `border` | panics end here |
+//! | `no_unwind` | panics end here |
 //!
 //! `cargo xtask header` writes `corelay.h` from these files, and `cargo xtask tidy` finds it
 //! out of date. The comments on the items below are the header's.
 
-mod border;
 mod client;
 mod delegate;
 mod handle;
+mod no_unwind;
 mod servers;
 mod status;
 mod table;

@@ -10,8 +10,8 @@
 //! been shut down, when it meets a new one, and not inside a callback: then no call is under
 //! way on this thread that uses one.
 
-use crate::border::{entered, wanted};
 use crate::handle::{Handle, Kind};
+use crate::no_unwind::{entered, wanted};
 use crate::status::Status;
 use crate::table::{Absent, Table};
 use corelay_delegate::border::{Refused, refused_here};

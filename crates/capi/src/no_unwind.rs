@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_ends_at_the_border() {
+    fn a_panic_becomes_a_status() {
         struct Bomb;
         impl Drop for Bomb {
             fn drop(&mut self) {

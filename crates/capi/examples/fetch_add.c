@@ -4,8 +4,8 @@
  *
  * fetch_add [SERVERS [CLIENTS [VARIABLES [SECONDS]]]]      (1, 1, 1024, 3)
  *
- * Prints the throughput, and ends with 1 where the answer is wrong, with 2 where the arguments
- * or the machine do not do.
+ * Prints the throughput. Ends with 1 if the answer is wrong, and with 2 if the arguments or the
+ * machine are unsuitable.
  */
 
 #include <corelay.h>
@@ -46,7 +46,7 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* xorshift64: a period of 2^64 - 1, and nothing else asked of it. */
+/* xorshift64: its period of 2^64 - 1 is all that is needed. */
 static uint64_t random_word(uint64_t *state) {
   uint64_t x = *state;
   x ^= x << 13;
@@ -55,13 +55,13 @@ static uint64_t random_word(uint64_t *state) {
   return *state = x;
 }
 
-/* On the server. */
+/* Runs on the server. */
 static uint64_t add_one(const uint64_t *words) {
   variable *v = (variable *)(uintptr_t)words[0];
   return v->count++;
 }
 
-/* On the client, later. */
+/* Runs on the client, later. */
 static void answered(void *user, uint64_t before) {
   client *me = user;
   (void)before;

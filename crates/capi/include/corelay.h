@@ -3,8 +3,8 @@
  * to the thread, delegate the operation to the server that owns the data.
  *
  * Every call returns a corelay_status. Handles are checked: zero, stale and made-up ones are
- * refused. All other pointers must be what the call asks for. Nothing unwinds out of a call,
- * and nothing may leave a delegated function or a callback but by returning.
+ * refused. The program answers for all other pointers. Nothing unwinds out of a call. A
+ * delegated function or a callback may only be left by returning.
  *
  * Written by `cargo xtask header` from crates/capi; do not edit.
  */
@@ -37,15 +37,15 @@
 #define CORELAY_MAX_WORDS 6
 
 /**
- * What every call returns.
+ * The result of every call.
  */
 typedef enum corelay_status {
   /**
-   * All is well.
+   * The call succeeded.
    */
   CORELAY_OK = 0,
   /**
-   * A pointer that must not be NULL is: to a function, to words, to where a result goes.
+   * A pointer that must not be NULL is NULL: to a function, to words, to where a result goes.
    */
   CORELAY_NULL,
   /**
@@ -57,31 +57,31 @@ typedef enum corelay_status {
    */
   CORELAY_CLOSED,
   /**
-   * The client has been joined, or somebody is joining it.
+   * The client has been joined, or another thread is joining it.
    */
   CORELAY_JOINED,
   /**
-   * There is no server of that number.
+   * The group has no server of that number.
    */
   CORELAY_BAD_SERVER,
   /**
-   * Zero servers, or more than CORELAY_MAX_SERVERS.
+   * The number of servers is zero, or more than CORELAY_MAX_SERVERS.
    */
   CORELAY_BAD_COUNT,
   /**
-   * More than CORELAY_MAX_WORDS words.
+   * There are more than CORELAY_MAX_WORDS words.
    */
   CORELAY_TOO_MANY_WORDS,
   /**
-   * Inside a delegated function, which may not use this library.
+   * The call was made inside a delegated function, which may not use this library.
    */
   CORELAY_NESTED,
   /**
-   * Inside a callback, where nothing may wait for callbacks.
+   * The call was made inside a callback, where nothing may wait for callbacks.
    */
   CORELAY_IN_CALLBACK,
   /**
-   * Inside a callback, and as many requests as possible wait already.
+   * The call was made inside a callback, and as many requests as possible wait already.
    */
   CORELAY_FULL,
   /**
@@ -89,11 +89,11 @@ typedef enum corelay_status {
    */
   CORELAY_JOINS_ITSELF,
   /**
-   * The system gave no thread.
+   * The system could not start a thread.
    */
   CORELAY_NO_THREAD,
   /**
-   * A defect: the library panicked. What the call was to do may be done or not.
+   * A defect: the library panicked. The call may have taken effect or not.
    */
   CORELAY_PANICKED,
 } corelay_status;
@@ -104,13 +104,13 @@ typedef enum corelay_status {
 typedef uint64_t corelay_servers;
 
 /**
- * A function that is delegated with words: it gets a copy of as many as were given.
+ * A function that is delegated with words. It gets a copy of as many words as were given.
  */
 typedef uint64_t (*corelay_function)(const uint64_t *words);
 
 /**
- * Gets what a delegated function has returned: is called once, on the thread that delegated
- * it, inside a later call of this library.
+ * A function that gets the result of a delegated function. It is called once, on the thread that
+ * delegated, inside a later call of this library.
  */
 typedef void (*corelay_callback)(void *user, uint64_t result);
 
@@ -125,7 +125,7 @@ typedef uint64_t (*corelay_ptr_function)(void *arg);
 typedef uint64_t corelay_client;
 
 /**
- * What a client thread runs.
+ * The function that a client thread runs.
  */
 typedef void *(*corelay_client_function)(void *arg);
 
@@ -134,23 +134,23 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * What one status, or any other number, means: a sentence that is never freed. Works
+ * The meaning of a status, or of any other number: a sentence that is never freed. May be called
  * everywhere.
  */
 const char *corelay_strerror(int status);
 
 /**
- * The version of the library, "MAJOR.MINOR.PATCH": never freed. Works everywhere.
+ * The version of the library, "MAJOR.MINOR.PATCH", which is never freed. May be called everywhere.
  */
 const char *corelay_version(void);
 
 /**
- * Launches a group of servers, each on a thread of its own; they are numbered from 0. Any
- * number of groups may be there at a time.
+ * Launches a group of servers, each on a thread of its own, numbered from 0. Any number of groups
+ * may exist at a time.
  *
- * What is delegated to one server runs there, one after the other. So the rule for shared
- * data is: all access to it is delegated to the same server. Before the launch and after the
- * shutdown the program may use it directly.
+ * The requests to one server run there one after the other. So the rule for shared data is: all
+ * access to it is delegated to the same server. Before the launch and after the shutdown the
+ * program may use it directly.
  *
  * Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_COUNT, CORELAY_NO_THREAD, CORELAY_NESTED.
  *
@@ -161,7 +161,7 @@ enum corelay_status corelay_launch_servers(uint32_t count,
                                            corelay_servers *servers);
 
 /**
- * How many servers a group has. Works everywhere.
+ * Gives the number of servers of a group. May be called everywhere.
  *
  * Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_CLOSED.
  *
@@ -172,25 +172,25 @@ enum corelay_status corelay_count_servers(corelay_servers servers,
                                           uint32_t *count);
 
 /**
- * Shuts a group of servers down: serves what has been accepted, ends the threads and returns
- * when they have ended. Later calls with this handle say CORELAY_CLOSED. Callbacks that are
- * due stay so: a thread's next barrier runs them.
+ * Shuts a group of servers down: serves what has been accepted, ends the threads and returns when
+ * they have ended. Later calls with this handle return CORELAY_CLOSED. Callbacks that are due
+ * remain due: a thread's next barrier runs them.
  *
  * Status: CORELAY_OK, CORELAY_BAD_HANDLE, CORELAY_CLOSED, CORELAY_NESTED.
  */
 enum corelay_status corelay_shutdown_servers(corelay_servers servers);
 
 /**
- * Has a server call `function` with a copy of `count` words, and waits for what it returns.
+ * Has a server call `function` with a copy of `count` words, and waits for the result.
  *
  * Status: CORELAY_OK, CORELAY_NULL, CORELAY_TOO_MANY_WORDS, CORELAY_BAD_HANDLE,
  * CORELAY_CLOSED, CORELAY_BAD_SERVER, CORELAY_NESTED.
  *
  * The caller's duties:
- * `words` points to `count` words, and may be NULL where that is 0; `result` is NULL or
- * points to where the result goes. `function` may be called with these words on the server's
- * thread, touches shared data only if all access to it is delegated to that server, and
- * returns: no longjmp, no pthread_exit, no exception leaves it.
+ * `words` points to `count` words, and may be NULL if `count` is 0. `result` is NULL or points to
+ * where the result goes. `function` may be called with these words on the server's thread. It
+ * touches shared data only if all access to that data is delegated to the same server. It returns:
+ * no longjmp, no pthread_exit and no exception leaves it.
  */
 enum corelay_status corelay_delegate(corelay_servers servers,
                                      uint32_t server,
@@ -200,12 +200,12 @@ enum corelay_status corelay_delegate(corelay_servers servers,
                                      uint64_t *result);
 
 /**
- * Has a server call `function` with a copy of `count` words, and goes on. Later `callback`
- * gets `user` and what the function has returned; where it is NULL nobody does. It is called
- * inside a later call on this thread: corelay_async_barrier, corelay_poll, a request. Where
- * many requests are in flight (256 to a server), the call waits and calls callbacks itself.
+ * Has a server call `function` with a copy of `count` words, and goes on. Later `callback` gets
+ * `user` and the result; if `callback` is NULL, nobody does. It is called inside a later call on
+ * this thread: corelay_async_barrier, corelay_poll, a request. If many requests are in flight (256
+ * to a server), the call waits and runs callbacks itself.
  *
- * What one thread delegates to one server runs in that order.
+ * The requests of one thread to one server run in their order.
  *
  * Status: CORELAY_OK, CORELAY_NULL, CORELAY_TOO_MANY_WORDS, CORELAY_BAD_HANDLE,
  * CORELAY_CLOSED, CORELAY_BAD_SERVER, CORELAY_NESTED, CORELAY_FULL.
@@ -222,13 +222,13 @@ enum corelay_status corelay_delegate_async(corelay_servers servers,
                                            size_t count);
 
 /**
- * As corelay_delegate, for a function with a pointer.
+ * Does what corelay_delegate does, for a function with a pointer.
  *
  * Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_CLOSED, CORELAY_BAD_SERVER,
  * CORELAY_NESTED.
  *
  * The caller's duties:
- * As for corelay_delegate. What `arg` points to is the function's to use; it may lie on the
+ * As for corelay_delegate. The function may use whatever `arg` points to. That may lie on the
  * caller's stack, since the call waits.
  */
 enum corelay_status corelay_delegate_ptr(corelay_servers servers,
@@ -238,14 +238,14 @@ enum corelay_status corelay_delegate_ptr(corelay_servers servers,
                                          uint64_t *result);
 
 /**
- * As corelay_delegate_async, for a function with a pointer.
+ * Does what corelay_delegate_async does, for a function with a pointer.
  *
  * Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_CLOSED, CORELAY_BAD_SERVER,
  * CORELAY_NESTED, CORELAY_FULL.
  *
  * The caller's duties:
- * As for corelay_delegate_async. What `arg` points to is the function's to use until it has
- * returned, which the callback or a barrier tells.
+ * As for corelay_delegate_async. The function may use whatever `arg` points to until it has
+ * returned; after the callback, or after a barrier, it has.
  */
 enum corelay_status corelay_delegate_async_ptr(corelay_servers servers,
                                                uint32_t server,
@@ -255,11 +255,11 @@ enum corelay_status corelay_delegate_async_ptr(corelay_servers servers,
                                                void *arg);
 
 /**
- * Creates a client thread, which runs `function` with `arg`. Whatever it has delegated is
+ * Creates a client thread, which runs `function` with `arg`. Everything that it has delegated is
  * done, and its callbacks have run, before it can be joined. Its stack takes 8 MiB.
  *
- * Any thread may delegate, also those that the program creates otherwise; they need a
- * corelay_async_barrier where others rely on their callbacks.
+ * Any thread may delegate, even one that the program creates otherwise. Such a thread needs a
+ * corelay_async_barrier if others rely on its callbacks.
  *
  * Status: CORELAY_OK, CORELAY_NULL, CORELAY_NO_THREAD, CORELAY_NESTED.
  *
@@ -272,11 +272,11 @@ enum corelay_status corelay_client_thread_create(corelay_client *client,
                                                  void *arg);
 
 /**
- * Waits for the end of a client thread and of all that it has delegated, and gives what its
- * function has returned. Any other thread may join it, once.
+ * Waits for the end of a client thread and of everything that it has delegated, and gives the
+ * result of its function. Any other thread may join it, once.
  *
- * Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_JOINED,
- * CORELAY_JOINS_ITSELF, CORELAY_NESTED.
+ * Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_JOINED, CORELAY_JOINS_ITSELF,
+ * CORELAY_NESTED.
  *
  * The caller's duties:
  * `result` is NULL or points to where the result goes.
@@ -286,14 +286,14 @@ enum corelay_status corelay_client_thread_join(corelay_client client,
 
 /**
  * Waits until everything that this thread has delegated is done and its callbacks have run,
- * also what those have delegated.
+ * including whatever these have delegated.
  *
  * Status: CORELAY_OK, CORELAY_NESTED, CORELAY_IN_CALLBACK.
  */
 enum corelay_status corelay_async_barrier(void);
 
 /**
- * Calls the callbacks of what has been answered to this thread; does not wait.
+ * Runs the callbacks of the requests that have been answered to this thread. Does not wait.
  *
  * Status: CORELAY_OK, CORELAY_NESTED, CORELAY_IN_CALLBACK.
  */

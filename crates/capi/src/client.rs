@@ -1,4 +1,4 @@
-//! Client threads, and what a client does besides delegating.
+//! Client threads, and the calls of a client other than delegating.
 
 use crate::handle::{Handle, Kind};
 use crate::no_unwind::{entered, wanted};
@@ -15,19 +15,20 @@ use std::thread::{Builder, JoinHandle};
 /// A client thread, from corelay_client_thread_create. Zero is none.
 pub type Client = u64;
 
-/// What a client thread runs.
+/// The function that a client thread runs.
 pub type ClientFunction = Option<unsafe extern "C" fn(arg: *mut c_void) -> *mut c_void>;
 
-/// Bytes, of address space: what C programs are used to.
+/// Bytes of address space for a client's stack: as many as C programs are used to.
 const STACK: usize = 8 << 20;
 
 /// A pointer that the program hands from thread to thread.
 struct Handed(*mut c_void);
 
-// SAFETY: what it points to is the program's duty.
+// SAFETY: the library only carries the pointer; the program answers for its use on the other
+// thread.
 unsafe impl Send for Handed {}
 
-/// Those that nobody has joined; `None` while a thread is being made.
+/// The clients that nobody has joined; `None` while a client's thread is being made.
 static CLIENTS: Mutex<Table<Option<JoinHandle<Handed>>>> = Mutex::new(Table::new(Kind::Client));
 
 thread_local! {
@@ -36,15 +37,15 @@ thread_local! {
 }
 
 fn clients() -> MutexGuard<'static, Table<Option<JoinHandle<Handed>>>> {
-    // As `launched`.
+    // As with `launched`: the table is consistent at every step.
     CLIENTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Creates a client thread, which runs `function` with `arg`. Whatever it has delegated is
+/// Creates a client thread, which runs `function` with `arg`. Everything that it has delegated is
 /// done, and its callbacks have run, before it can be joined. Its stack takes 8 MiB.
 ///
-/// Any thread may delegate, also those that the program creates otherwise; they need a
-/// corelay_async_barrier where others rely on their callbacks.
+/// Any thread may delegate, even one that the program creates otherwise. Such a thread needs a
+/// corelay_async_barrier if others rely on its callbacks.
 ///
 /// Status: CORELAY_OK, CORELAY_NULL, CORELAY_NO_THREAD, CORELAY_NESTED.
 ///
@@ -66,13 +67,15 @@ pub unsafe extern "C" fn corelay_client_thread_create(
             let arg = arg;
             OWN.set(handle.0);
             let all_done = ClientGuard::new();
-            // SAFETY: the duty of whoever created the client.
+            // SAFETY: whoever created the client promised that `function` may be called with `arg`
+            // on this thread, and returns.
             let result = Handed(unsafe { function(arg.0) });
-            // The barrier, while the thread-locals of the program's are alive.
+            // This runs the barrier, while the program's thread-locals are alive.
             drop(all_done);
             result
         })?;
-        // SAFETY: not NULL, so the caller's.
+        // SAFETY: `wanted` has refused NULL, so `client` points to where the handle goes (the
+        // caller's duty).
         unsafe { client.write(handle.0) };
         Ok(())
     })
@@ -98,11 +101,11 @@ fn create(run: impl FnOnce(Handle) -> Handed + Send + 'static) -> Result<Handle,
     }
 }
 
-/// Waits for the end of a client thread and of all that it has delegated, and gives what its
-/// function has returned. Any other thread may join it, once.
+/// Waits for the end of a client thread and of everything that it has delegated, and gives the
+/// result of its function. Any other thread may join it, once.
 ///
-/// Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_JOINED,
-/// CORELAY_JOINS_ITSELF, CORELAY_NESTED.
+/// Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_JOINED, CORELAY_JOINS_ITSELF,
+/// CORELAY_NESTED.
 ///
 /// # Safety
 /// `result` is NULL or points to where the result goes.
@@ -117,7 +120,7 @@ pub unsafe extern "C" fn corelay_client_thread_join(
         if client != 0 && client == OWN.get() {
             return Err(Status::JoinsItself);
         }
-        // Not locked while it waits.
+        // The table is not locked while this waits.
         let thread = clients()
             .remove(Handle(client))
             .map_err(|absent| match absent {
@@ -127,26 +130,27 @@ pub unsafe extern "C" fn corelay_client_thread_join(
         let Handed(answer) = thread
             .and_then(|thread| thread.join().ok())
             .ok_or(Status::Panicked)?;
-        // SAFETY: not NULL, so the caller's.
+        // SAFETY: `wanted` has refused NULL, so `result` points to where the result goes (the
+        // caller's duty).
         unsafe { result.write(answer) };
         Ok(())
     })
 }
 
 /// Waits until everything that this thread has delegated is done and its callbacks have run,
-/// also what those have delegated.
+/// including whatever these have delegated.
 ///
 /// Status: CORELAY_OK, CORELAY_NESTED, CORELAY_IN_CALLBACK.
 #[unsafe(no_mangle)]
 pub extern "C" fn corelay_async_barrier() -> Status {
     entered(|| {
         refused_here()?;
-        // Failures are panics, which C functions do not have.
+        // It fails only by a panic, and C functions do not panic.
         barrier().map_err(|_| Status::Panicked)
     })
 }
 
-/// Calls the callbacks of what has been answered to this thread; does not wait.
+/// Runs the callbacks of the requests that have been answered to this thread. Does not wait.
 ///
 /// Status: CORELAY_OK, CORELAY_NESTED, CORELAY_IN_CALLBACK.
 #[unsafe(no_mangle)]

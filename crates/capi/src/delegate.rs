@@ -1,4 +1,4 @@
-//! Delegation: a function with words, or with a pointer, on its way to a server.
+//! Delegation: the calls that send a function with words, or with a pointer, to a server.
 
 use crate::no_unwind::{entered, wanted};
 use crate::servers::{Server, Servers, on_server};
@@ -10,26 +10,26 @@ use std::ffi::c_void;
 /// The most words that are delegated with a function.
 pub const CORELAY_MAX_WORDS: usize = 6;
 
-/// A function that is delegated with words: it gets a copy of as many as were given.
+/// A function that is delegated with words. It gets a copy of as many words as were given.
 pub type Function = Option<unsafe extern "C" fn(words: *const u64) -> u64>;
 
 /// A function that is delegated with a pointer.
 pub type PtrFunction = Option<unsafe extern "C" fn(arg: *mut c_void) -> u64>;
 
-/// Gets what a delegated function has returned: is called once, on the thread that delegated
-/// it, inside a later call of this library.
+/// A function that gets the result of a delegated function. It is called once, on the thread that
+/// delegated, inside a later call of this library.
 pub type Callback = Option<unsafe extern "C" fn(user: *mut c_void, result: u64)>;
 
-/// Has a server call `function` with a copy of `count` words, and waits for what it returns.
+/// Has a server call `function` with a copy of `count` words, and waits for the result.
 ///
 /// Status: CORELAY_OK, CORELAY_NULL, CORELAY_TOO_MANY_WORDS, CORELAY_BAD_HANDLE,
 /// CORELAY_CLOSED, CORELAY_BAD_SERVER, CORELAY_NESTED.
 ///
 /// # Safety
-/// `words` points to `count` words, and may be NULL where that is 0; `result` is NULL or
-/// points to where the result goes. `function` may be called with these words on the server's
-/// thread, touches shared data only if all access to it is delegated to that server, and
-/// returns: no longjmp, no pthread_exit, no exception leaves it.
+/// `words` points to `count` words, and may be NULL if `count` is 0. `result` is NULL or points to
+/// where the result goes. `function` may be called with these words on the server's thread. It
+/// touches shared data only if all access to that data is delegated to the same server. It returns:
+/// no longjmp, no pthread_exit and no exception leaves it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn corelay_delegate(
     servers: Servers,
@@ -45,18 +45,19 @@ pub unsafe extern "C" fn corelay_delegate(
         let answer = on_server(servers, server, |trust| {
             with_words!(function, words, count, |call| apply(trust, call))
         })?;
-        // SAFETY: not NULL, so the caller's.
+        // SAFETY: `wanted` has refused NULL, so `result` points to where the result goes (the
+        // caller's duty).
         unsafe { result.write(answer) };
         Ok(())
     })
 }
 
-/// Has a server call `function` with a copy of `count` words, and goes on. Later `callback`
-/// gets `user` and what the function has returned; where it is NULL nobody does. It is called
-/// inside a later call on this thread: corelay_async_barrier, corelay_poll, a request. Where
-/// many requests are in flight (256 to a server), the call waits and calls callbacks itself.
+/// Has a server call `function` with a copy of `count` words, and goes on. Later `callback` gets
+/// `user` and the result; if `callback` is NULL, nobody does. It is called inside a later call on
+/// this thread: corelay_async_barrier, corelay_poll, a request. If many requests are in flight (256
+/// to a server), the call waits and runs callbacks itself.
 ///
-/// What one thread delegates to one server runs in that order.
+/// The requests of one thread to one server run in their order.
 ///
 /// Status: CORELAY_OK, CORELAY_NULL, CORELAY_TOO_MANY_WORDS, CORELAY_BAD_HANDLE,
 /// CORELAY_CLOSED, CORELAY_BAD_SERVER, CORELAY_NESTED, CORELAY_FULL.
@@ -83,13 +84,13 @@ pub unsafe extern "C" fn corelay_delegate_async(
     })
 }
 
-/// As corelay_delegate, for a function with a pointer.
+/// Does what corelay_delegate does, for a function with a pointer.
 ///
 /// Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_CLOSED, CORELAY_BAD_SERVER,
 /// CORELAY_NESTED.
 ///
 /// # Safety
-/// As for corelay_delegate. What `arg` points to is the function's to use; it may lie on the
+/// As for corelay_delegate. The function may use whatever `arg` points to. That may lie on the
 /// caller's stack, since the call waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn corelay_delegate_ptr(
@@ -103,20 +104,21 @@ pub unsafe extern "C" fn corelay_delegate_ptr(
         wanted(result)?;
         let call = PtrCall(function.ok_or(Status::Null)?, arg);
         let answer = on_server(servers, server, |trust| apply(trust, call))?;
-        // SAFETY: not NULL, so the caller's.
+        // SAFETY: `wanted` has refused NULL, so `result` points to where the result goes (the
+        // caller's duty).
         unsafe { result.write(answer) };
         Ok(())
     })
 }
 
-/// As corelay_delegate_async, for a function with a pointer.
+/// Does what corelay_delegate_async does, for a function with a pointer.
 ///
 /// Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_CLOSED, CORELAY_BAD_SERVER,
 /// CORELAY_NESTED, CORELAY_FULL.
 ///
 /// # Safety
-/// As for corelay_delegate_async. What `arg` points to is the function's to use until it has
-/// returned, which the callback or a barrier tells.
+/// As for corelay_delegate_async. The function may use whatever `arg` points to until it has
+/// returned; after the callback, or after a barrier, it has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn corelay_delegate_async_ptr(
     servers: Servers,
@@ -135,24 +137,26 @@ pub unsafe extern "C" fn corelay_delegate_async_ptr(
 type WordsFunction = unsafe extern "C" fn(words: *const u64) -> u64;
 type ArgFunction = unsafe extern "C" fn(arg: *mut c_void) -> u64;
 
-/// What a server is to do.
+/// The part of a request that runs on the server.
 trait Call: Send + 'static {
     fn run(self) -> u64;
 }
 
-/// `W` is as many words as there are: so many that they are known when this is compiled.
+/// A function with its words. `W` is as many words as there are: a number that is known at compile
+/// time.
 struct WordsCall<W> {
     words: W,
     function: WordsFunction,
 }
 
 impl<W: Copy> WordsCall<W> {
+    /// Copies the words.
+    ///
     /// # Safety
-    /// `words` points to a `W`. With these words `function` may be called on the server's
-    /// thread.
+    /// `words` points to a `W`. With these words `function` may be called on the server's thread.
     #[inline(always)]
     unsafe fn new(function: WordsFunction, words: *const u64) -> Self {
-        // SAFETY: the caller's duty.
+        // SAFETY: `words` points to a `W` (the caller's duty).
         let words = unsafe { words.cast::<W>().read() };
         Self { words, function }
     }
@@ -162,26 +166,28 @@ impl<W: Send + 'static> Call for WordsCall<W> {
     #[inline(always)]
     fn run(self) -> u64 {
         let words = std::ptr::from_ref(&self.words).cast();
-        // SAFETY: the duty of whoever delegated it.
+        // SAFETY: whoever delegated it promised that `function` may be called with these words
+        // here, and returns.
         unsafe { (self.function)(words) }
     }
 }
 
 struct PtrCall(ArgFunction, *mut c_void);
 
-// SAFETY: whoever delegates it leaves what it points to to the server's thread.
+// SAFETY: whoever delegates it leaves what the pointer points to to the server's thread.
 unsafe impl Send for PtrCall {}
 
 impl Call for PtrCall {
     #[inline(always)]
     fn run(self) -> u64 {
-        // SAFETY: the duty of whoever delegated it.
+        // SAFETY: whoever delegated it promised that the function may be called with this pointer
+        // here, and returns.
         unsafe { (self.0)(self.1) }
     }
 }
 
-/// Makes a call of `$count` words and does something with it. One word is no array: with its
-/// function it travels in registers.
+/// Makes a call of `$count` words and uses it. One word is not made an array: with its function it
+/// travels in registers.
 macro_rules! with_words {
     ($function:ident, $words:ident, $count:ident, |$call:ident| $body:expr) => {
         with_words!(@ $function, $words, $count, $call, $body,
@@ -191,13 +197,15 @@ macro_rules! with_words {
         $($n:literal $W:ty),*) => {
         match $count {
             0 => {
-                // SAFETY: there is nothing to be read; the rest is the program's duty.
+                // SAFETY: no word is read; that `function` may be called is the duty of the C
+                // function's caller.
                 let $call = unsafe { WordsCall::<()>::new($function, $words) };
                 $body
             }
             $($n => {
                 wanted($words)?;
-                // SAFETY: not NULL, so as many words by the duty of the program.
+                // SAFETY: `wanted` has refused NULL, so there are that many words (the duty of the
+                // C function's caller).
                 let $call = unsafe { WordsCall::<$W>::new($function, $words) };
                 $body
             })*
@@ -207,21 +215,21 @@ macro_rules! with_words {
 }
 use with_words;
 
-/// Waits for the result of `call`.
+/// Has the server run `call`, and waits for the result.
 #[inline(always)]
 fn apply(trust: &Trust<Server>, call: impl Call) -> Result<u64, Status> {
     trust
         .try_apply(move |_| call.run())
         .map_err(|error| match error {
-            // C has no launches, in which alone a wait can be circular.
+            // C has no launches, and only with them can a wait be circular.
             TryApplyError::Nested(_) | TryApplyError::Circular(_) => Status::Nested,
             TryApplyError::Closed(_) => Status::Closed,
-            // Of functions that cannot unwind.
+            // C functions cannot unwind, so this is a defect.
             TryApplyError::Poisoned => Status::Panicked,
         })
 }
 
-/// Asks for `call` and goes on.
+/// Has the server run `call`, and goes on.
 #[inline(always)]
 fn issue(
     trust: &Trust<Server>,
@@ -230,7 +238,8 @@ fn issue(
     user: *mut c_void,
 ) -> Result<(), Status> {
     let asked = match callback {
-        // SAFETY: the duty of whoever delegated it.
+        // SAFETY: whoever delegated it promised that `callback` may be called with `user` on this
+        // thread, and returns.
         Some(callback) => apply_then(
             trust,
             move |_| call.run(),

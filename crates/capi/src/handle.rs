@@ -1,40 +1,40 @@
-//! Handles: what C holds instead of pointers.
+//! Handles: the numbers that C holds instead of pointers.
 //!
 //! ```text
 //!  63           32 31   24 23           0
 //!  |  generation  | kind  |    index    |
 //! ```
-//! The generation counts what has been in a index of the table, from 1 on; so neither zero nor
-//! any small number is a handle.
+//! The generation counts the things that have been at an index of the table, from 1 on. So neither
+//! zero nor any small number is a handle.
 
-/// What a handle is of.
+/// The kind of thing that a handle stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Servers = 0x5e,
     Client = 0xc1,
 }
 
-/// A handle.
+/// The number that a C program holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle(pub(crate) u64);
 
 impl Handle {
-    /// Places of a table: far more than threads.
+    /// The most entries of a table: far more than there are threads.
     pub(crate) const MAX_ENTRIES: usize = 1 << 24;
 
-    /// The handle of what is the `generation`th in `index`, below [`MAX_ENTRIES`](Self::MAX_ENTRIES).
+    /// The handle of the `generation`th thing at `index`, below [`MAX_ENTRIES`](Self::MAX_ENTRIES).
     pub(crate) fn new(kind: Kind, index: usize, generation: u32) -> Self {
         assert!(index < Self::MAX_ENTRIES, "the table has no such index");
         Self(u64::from(generation) << 32 | (kind as u64) << 24 | index as u64)
     }
 
-    /// Where it is, if it is of that kind.
+    /// The index in the table of this kind; `None` if the handle is of another kind.
     pub(crate) fn index(self, kind: Kind) -> Option<usize> {
         let found = (self.0 >> 24) & 0xff;
         (found == kind as u64).then_some(self.0 as usize & (Self::MAX_ENTRIES - 1))
     }
 
-    /// The how manieth it is there.
+    /// The number that the thing has among those at its index, from 1.
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }

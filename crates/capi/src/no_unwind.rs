@@ -1,18 +1,18 @@
-//! The border to C: nothing unwinds across it.
+//! The side that C sees: nothing unwinds out of a call.
 
 use crate::status::Status;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Does what a call is to do, and says how it went.
+/// Runs a call, and turns its result, or its panic, into a status.
 #[inline(always)]
 pub(crate) fn entered(call: impl FnOnce() -> Result<(), Status>) -> Status {
-    // What a panic may have left half done is behind locks that do not mind, or belongs to
-    // the caller, who is told.
+    // Data that a panic has left half done lies behind locks that tolerate it, or belongs to the
+    // caller, who gets the status.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => Status::Ok,
         Ok(Err(status)) => status,
         Err(payload) => {
-            // Its destructor may panic in turn; what that throws is leaked.
+            // The destructor of the payload may panic in turn; that second payload is leaked.
             if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
                 std::mem::forget(again);
             }
@@ -21,7 +21,7 @@ pub(crate) fn entered(call: impl FnOnce() -> Result<(), Status>) -> Status {
     }
 }
 
-/// Refuses NULL.
+/// Refuses a null pointer.
 #[inline(always)]
 pub(crate) fn wanted<T>(to: *const T) -> Result<(), Status> {
     if to.is_null() {

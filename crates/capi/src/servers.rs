@@ -1,14 +1,14 @@
 //! Servers: their launch, how a thread finds them, and their shutdown.
 //!
-//! **Finding them.** The table is behind a lock, and a request cannot afford one. So a thread
-//! keeps the groups of servers that it has used, and in a thread-local without a destructor the
-//! last of them: a request compares its handle with that, and takes no lock and no count. One
-//! to another group looks through those that are kept. A delegated function is refused before
-//! it gets that far, so servers' threads keep none.
+//! **Finding them.** The table is behind a lock, and a request cannot afford one. So a thread keeps
+//! the groups of servers that it has used, and the last of them in a thread-local without a
+//! destructor. A request compares its handle with that one, and takes no lock and no count. A
+//! request to another group looks through those that are kept. A delegated function is refused
+//! before it gets that far, so servers' threads keep none.
 //!
-//! **How long they live.** A group that is kept is alive. A thread lets go of those that have
-//! been shut down, when it meets a new one, and not inside a callback: then no call is under
-//! way on this thread that uses one.
+//! **How long they live.** A group that is kept is alive. A thread drops the groups that have been
+//! shut down when it uses a new one, and not inside a callback: then no call is under way on this
+//! thread that uses one.
 
 use crate::handle::{Handle, Kind};
 use crate::no_unwind::{entered, wanted};
@@ -25,10 +25,10 @@ pub type Servers = u64;
 /// The most servers of a group.
 pub const CORELAY_MAX_SERVERS: u32 = 1024;
 
-/// What requests to a server are made to. The data is the C program's.
+/// The object that requests to a server are made to. The data itself is the C program's.
 pub(crate) struct Server;
 
-/// The servers of a group, as clients need them.
+/// The servers of a group, in the form that clients need.
 type Group = Arc<[Trust<Server>]>;
 
 struct Launched {
@@ -39,7 +39,8 @@ struct Launched {
 static LAUNCHED: Mutex<Table<Launched>> = Mutex::new(Table::new(Kind::Servers));
 
 fn launched() -> MutexGuard<'static, Table<Launched>> {
-    // Poisoned by a defect, which the call has reported; the table is whole at every step.
+    // Only a defect poisons the lock, and the call has reported that; the table is consistent at
+    // every step.
     LAUNCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -52,12 +53,12 @@ impl From<Absent> for Status {
     }
 }
 
-/// Launches a group of servers, each on a thread of its own; they are numbered from 0. Any
-/// number of groups may be there at a time.
+/// Launches a group of servers, each on a thread of its own, numbered from 0. Any number of groups
+/// may exist at a time.
 ///
-/// What is delegated to one server runs there, one after the other. So the rule for shared
-/// data is: all access to it is delegated to the same server. Before the launch and after the
-/// shutdown the program may use it directly.
+/// The requests to one server run there one after the other. So the rule for shared data is: all
+/// access to it is delegated to the same server. Before the launch and after the shutdown the
+/// program may use it directly.
 ///
 /// Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_COUNT, CORELAY_NO_THREAD, CORELAY_NESTED.
 ///
@@ -69,7 +70,8 @@ pub unsafe extern "C" fn corelay_launch_servers(count: u32, servers: *mut Server
         wanted(servers)?;
         refuse_nested()?;
         let handle = launch(count)?;
-        // SAFETY: not NULL, so the caller's.
+        // SAFETY: `wanted` has refused NULL, so `servers` points to where the handle goes (the
+        // caller's duty).
         unsafe { servers.write(handle.0) };
         Ok(())
     })
@@ -90,7 +92,7 @@ fn launch(count: u32) -> Result<Handle, Status> {
     kept.map_err(|_| Status::NoThread)
 }
 
-/// How many servers a group has. Works everywhere.
+/// Gives the number of servers of a group. May be called everywhere.
 ///
 /// Status: CORELAY_OK, CORELAY_NULL, CORELAY_BAD_HANDLE, CORELAY_CLOSED.
 ///
@@ -101,22 +103,23 @@ pub unsafe extern "C" fn corelay_count_servers(servers: Servers, count: *mut u32
     entered(|| {
         wanted(count)?;
         let n = launched().get(Handle(servers))?.group.len();
-        // SAFETY: not NULL, so the caller's.
+        // SAFETY: `wanted` has refused NULL, so `count` points to where the number goes (the
+        // caller's duty).
         unsafe { count.write(n as u32) };
         Ok(())
     })
 }
 
-/// Shuts a group of servers down: serves what has been accepted, ends the threads and returns
-/// when they have ended. Later calls with this handle say CORELAY_CLOSED. Callbacks that are
-/// due stay so: a thread's next barrier runs them.
+/// Shuts a group of servers down: serves what has been accepted, ends the threads and returns when
+/// they have ended. Later calls with this handle return CORELAY_CLOSED. Callbacks that are due
+/// remain due: a thread's next barrier runs them.
 ///
 /// Status: CORELAY_OK, CORELAY_BAD_HANDLE, CORELAY_CLOSED, CORELAY_NESTED.
 #[unsafe(no_mangle)]
 pub extern "C" fn corelay_shutdown_servers(servers: Servers) -> Status {
     entered(|| {
         refuse_nested()?;
-        // Not locked while it waits for the servers.
+        // The table is not locked while this waits for the servers.
         let Launched { trustees, group } = launched().remove(Handle(servers))?;
         trustees.shutdown();
         drop(group);
@@ -124,7 +127,7 @@ pub extern "C" fn corelay_shutdown_servers(servers: Servers) -> Status {
     })
 }
 
-/// Refuses what may not be done in a delegated function.
+/// Refuses a call that may not be made in a delegated function.
 pub(crate) fn refuse_nested() -> Result<(), Status> {
     match refused_here() {
         Err(Refused::Nested) => Err(Status::Nested),
@@ -132,7 +135,7 @@ pub(crate) fn refuse_nested() -> Result<(), Status> {
     }
 }
 
-/// A group, as requests find it.
+/// The group that requests look at first, without a lock or a count.
 #[derive(Clone, Copy)]
 struct CachedGroup {
     servers: Servers,
@@ -155,7 +158,7 @@ impl CachedGroup {
         }
     }
 
-    /// The server of that number.
+    /// The server of that number, if there is one.
     #[inline(always)]
     fn server(self, number: u32) -> Option<*const Trust<Server>> {
         (number < self.count).then(|| self.first.wrapping_add(number as usize))
@@ -168,11 +171,11 @@ thread_local! {
     static KNOWN: Known = const { Known(RefCell::new(Vec::new())) };
 }
 
-/// The groups that this thread keeps, at most to its end.
+/// The groups that this thread keeps, until its end at the latest.
 struct Known(RefCell<Vec<(Servers, Group)>>);
 
 impl Known {
-    /// The group behind a handle, which is kept from now on.
+    /// Finds the group of a handle, and keeps it from now on.
     fn find(&self, servers: Servers) -> Result<CachedGroup, Status> {
         let mut known = self.0.borrow_mut();
         if let Some((_, group)) = known.iter().find(|(handle, _)| *handle == servers) {
@@ -181,7 +184,8 @@ impl Known {
         let launched = launched();
         let group = Arc::clone(&launched.get(Handle(servers))?.group);
         if refused_here().is_ok() {
-            // Lets go of those that are gone: no call of this thread is about to use one.
+            // Drops the groups that have been shut down: no call of this thread is about to use
+            // one.
             LAST.set(NONE);
             known.retain(|(handle, _)| launched.get(Handle(*handle)).is_ok());
         }
@@ -209,11 +213,11 @@ pub(crate) fn on_server<R>(
         Some(trust) if last.servers == servers => (trust, None),
         _ => find_server(servers, server)?,
     };
-    // SAFETY: of a group that is kept: by this thread while calls are under way, or here.
+    // SAFETY: its group is kept: by this thread while calls are under way, or by `_kept`.
     request(unsafe { &*trust })
 }
 
-/// The server; where the thread does not keep its group any more, that too.
+/// Finds a server. If the thread cannot keep its group any more, returns the group, too.
 #[cold]
 #[inline(never)]
 fn find_server(
@@ -227,7 +231,7 @@ fn find_server(
         let trust = found.server(server).ok_or(Status::BadServer)?;
         return Ok((trust, None));
     }
-    // In callbacks that run at the thread's very end.
+    // This is a callback that runs at the thread's very end.
     let group = Arc::clone(&launched().get(Handle(servers))?.group);
     let trust = group.get(server as usize).ok_or(Status::BadServer)?;
     Ok((std::ptr::from_ref(trust), Some(group)))

@@ -1,46 +1,46 @@
-//! What calls say of how they went.
+//! The status: how a call went.
 
 use corelay_delegate::border::Refused;
 use std::ffi::{CStr, c_char, c_int};
 
-/// What every call returns.
+/// The result of every call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// All is well.
+    /// The call succeeded.
     Ok = 0,
-    /// A pointer that must not be NULL is: to a function, to words, to where a result goes.
+    /// A pointer that must not be NULL is NULL: to a function, to words, to where a result goes.
     Null,
     /// No such handle was ever given.
     BadHandle,
     /// The servers have been shut down.
     Closed,
-    /// The client has been joined, or somebody is joining it.
+    /// The client has been joined, or another thread is joining it.
     Joined,
-    /// There is no server of that number.
+    /// The group has no server of that number.
     BadServer,
-    /// Zero servers, or more than CORELAY_MAX_SERVERS.
+    /// The number of servers is zero, or more than CORELAY_MAX_SERVERS.
     BadCount,
-    /// More than CORELAY_MAX_WORDS words.
+    /// There are more than CORELAY_MAX_WORDS words.
     TooManyWords,
-    /// Inside a delegated function, which may not use this library.
+    /// The call was made inside a delegated function, which may not use this library.
     Nested,
-    /// Inside a callback, where nothing may wait for callbacks.
+    /// The call was made inside a callback, where nothing may wait for callbacks.
     InCallback,
-    /// Inside a callback, and as many requests as possible wait already.
+    /// The call was made inside a callback, and as many requests as possible wait already.
     Full,
     /// A client cannot join itself.
     JoinsItself,
-    /// The system gave no thread.
+    /// The system could not start a thread.
     NoThread,
-    /// A defect: the library panicked. What the call was to do may be done or not.
+    /// A defect: the library panicked. The call may have taken effect or not.
     Panicked,
 }
 
-/// Each with its sentence, in the order of their numbers.
+/// The statuses with their sentences, in the order of their numbers.
 const SENTENCES: [(Status, &CStr); 14] = [
     (Status::Ok, c"all is well"),
-    (Status::Null, c"a pointer that must not be NULL is"),
+    (Status::Null, c"a pointer that must not be NULL is NULL"),
     (Status::BadHandle, c"no such handle was ever given"),
     (Status::Closed, c"the servers have been shut down"),
     (Status::Joined, c"the client has been joined already"),
@@ -67,7 +67,7 @@ const SENTENCES: [(Status, &CStr); 14] = [
     (Status::Panicked, c"corelay has a defect: it panicked"),
 ];
 
-/// What one status, or any other number, means: a sentence that is never freed. Works
+/// The meaning of a status, or of any other number: a sentence that is never freed. May be called
 /// everywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn corelay_strerror(status: c_int) -> *const c_char {
@@ -79,7 +79,7 @@ pub extern "C" fn corelay_strerror(status: c_int) -> *const c_char {
         .as_ptr()
 }
 
-/// The version of the library, "MAJOR.MINOR.PATCH": never freed. Works everywhere.
+/// The version of the library, "MAJOR.MINOR.PATCH", which is never freed. May be called everywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn corelay_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
@@ -103,7 +103,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn sentence(status: c_int) -> &'static str {
-        // SAFETY: a C string of the table.
+        // SAFETY: `corelay_strerror` returns a C string of the table, which is never freed.
         let sentence = unsafe { CStr::from_ptr(corelay_strerror(status)) };
         sentence.to_str().expect("plain text")
     }

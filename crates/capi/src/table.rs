@@ -1,28 +1,29 @@
-//! What handles stand for.
+//! Tables: the things that handles stand for.
 
 use crate::handle::{Handle, Kind};
 use std::collections::VecDeque;
 
-/// Things of one kind, found by their handles.
+/// A table of things of one kind, which are found by their handles.
 pub(crate) struct Table<T> {
     kind: Kind,
     entries: Vec<Entry<T>>,
-    /// Used and empty; the longest first, so that a stale handle stays one for long.
+    /// Indices of entries that are empty again; the longest empty comes first, so a stale handle
+    /// stays stale for long.
     empty: VecDeque<usize>,
 }
 
 struct Entry<T> {
-    /// Of what is here, or of what was here last.
+    /// The generation of the thing that is here, or was here last.
     generation: u32,
     thing: Option<T>,
 }
 
-/// Why a handle stands for nothing.
+/// The reason why a handle stands for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// It did once.
+    /// It stood for something once.
     Stale,
-    /// It was never given.
+    /// It was never given out.
     MadeUp,
 }
 
@@ -35,7 +36,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Keeps a thing, and gives its handle; gives it back if the table is full.
+    /// Keeps a thing, and returns its handle. Gives the thing back if the table is full.
     pub(crate) fn insert(&mut self, thing: T) -> Result<Handle, T> {
         let index = match self.empty.pop_front() {
             Some(index) => index,
@@ -78,7 +79,7 @@ impl<T> Table<T> {
         Ok(thing)
     }
 
-    /// Where the newest thing with this handle is or was.
+    /// Finds the index of `handle`, if no newer thing has been put there.
     fn find(&self, handle: Handle) -> Result<usize, Absent> {
         let index = handle.index(self.kind).ok_or(Absent::MadeUp)?;
         let newest = self.entries.get(index).ok_or(Absent::MadeUp)?.generation;

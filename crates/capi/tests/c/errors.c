@@ -1,6 +1,6 @@
 /*
- * What C programs rely on, and everything that they can get wrong: an error code, never a
- * crash. Ends with 0 where all of it holds.
+ * Checks what C programs rely on, and everything that they can get wrong: each mistake gives
+ * an error code, never a crash. Ends with 0 if all of it holds.
  */
 
 #include <corelay.h>
@@ -14,7 +14,7 @@
 
 static int checks, failures;
 
-/* Only on the main thread; others hand their findings to it. */
+/* Called on the main thread only; other threads hand their findings to it. */
 static void check(int good, int line, const char *what) {
   checks++;
   if (!good) {
@@ -25,7 +25,7 @@ static void check(int good, int line, const char *what) {
 
 #define CHECK(what) check(!!(what), __LINE__, #what)
 
-/* A status, with both names where it is another one. */
+/* Checks a status, and prints both names if it is another one. */
 static void expect(int found, int wanted, int line, const char *what) {
   checks++;
   if (found != wanted) {
@@ -56,7 +56,7 @@ static uint64_t increment_word(const uint64_t *words) {
   return increment((void *)(uintptr_t)words[0]);
 }
 
-/* What callbacks of a thread have seen. */
+/* The results that the callbacks of a thread have seen. */
 typedef struct {
   pthread_t thread;
   uint64_t calls, last, in_order, elsewhere;
@@ -106,7 +106,7 @@ static void null_pointers(corelay_servers servers) {
   CHECK(back == NULL);
 }
 
-/* Every call that takes servers says the same of this handle. */
+/* Checks that every call that takes servers returns the same status for this handle. */
 static void servers_are(corelay_servers servers, corelay_status status, int line) {
   uint64_t result = 0;
   uint32_t count = 0;
@@ -136,7 +136,7 @@ static void made_up_handles(corelay_servers servers) {
     servers_are(handles[i], CORELAY_BAD_HANDLE, __LINE__);
     EXPECT(CORELAY_BAD_HANDLE, corelay_client_thread_join(handles[i], &back));
   }
-  /* Of the other kind. */
+  /* A handle of the other kind. */
   servers_are(client, CORELAY_BAD_HANDLE, __LINE__);
   EXPECT(CORELAY_BAD_HANDLE, corelay_client_thread_join(servers, &back));
   EXPECT(CORELAY_OK, corelay_client_thread_join(client, &back));
@@ -217,7 +217,7 @@ typedef struct {
   int ending;
 } job;
 
-/* Asks for one more, until there have been 100. */
+/* Makes one more request, until there have been 100. */
 static void ask_again(void *user, uint64_t result) {
   job *j = user;
   see(&j->seen, result);
@@ -245,7 +245,7 @@ static void a_barrier_before_the_join(corelay_servers servers) {
   CHECK(j.seen.calls == 100 && j.seen.in_order == 100 && j.seen.elsewhere == 0);
   EXPECT(CORELAY_JOINED, corelay_client_thread_join(client, &result));
 
-  /* The same of a thread that the program has created itself. */
+  /* The same for a thread that the program has created itself. */
   job k = {.servers = servers};
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, ask_and_leave, &k) == 0);
@@ -261,7 +261,7 @@ typedef struct {
   int line;
 } nested;
 
-/* The line of the first call that is not refused. */
+/* Makes every call, and returns the line of the first that is not refused. */
 static uint64_t call_everything(void *arg) {
   nested *n = arg;
   corelay_servers more;
@@ -316,7 +316,7 @@ static void call_inside(void *user, uint64_t result) {
   w->barrier = corelay_async_barrier();
   w->poll = corelay_poll();
   w->delegate = corelay_delegate(w->servers, 0, answer, CORELAY_NO_WORDS, &result);
-  /* Nobody calls callbacks meanwhile: it ends. */
+  /* No callback runs meanwhile, so this ends. */
   do {
     w->last = corelay_delegate_async_ptr(w->servers, 0, see, &w->seen, increment, &w->count);
     w->accepted += w->last == CORELAY_OK;
@@ -364,7 +364,7 @@ static void joins(void) {
   EXPECT(CORELAY_JOINS_ITSELF, status);
   EXPECT(CORELAY_JOINED, corelay_client_thread_join(client, &result));
 
-  /* By another thread than its creator; then nobody else. */
+  /* A thread other than its creator joins it; then nobody else can. */
   nested n = {.line = -1};
   EXPECT(CORELAY_OK, corelay_client_thread_create(&n.client, give_back, &n));
   EXPECT(CORELAY_OK, corelay_client_thread_create(&client, join_another, &n));
@@ -400,7 +400,7 @@ static void shutdown(void) {
   EXPECT(CORELAY_OK, corelay_client_thread_create(&client, use_after_shutdown, &servers));
   EXPECT(CORELAY_OK, corelay_client_thread_join(client, &result));
 
-  /* What comes after it gets other handles, wherever it is kept. */
+  /* Later groups get other handles, whichever entry they are kept in. */
   for (int i = 0; i < 20; i++) {
     EXPECT(CORELAY_OK, corelay_launch_servers(1, &later));
     CHECK(later != servers);

@@ -1,5 +1,5 @@
 /*
- * Calls exit() in the place that its argument names. It must end with 37 there, and with 0 where
+ * Calls exit() in the place that its argument names. It must end with 37 then, and with 0 if
  * main returns, although a delegated function still blocks.
  */
 
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
   corelay_servers servers;
   if (corelay_launch_servers(2, &servers) != CORELAY_OK)
     return 1;
-  /* Its callback is never run. */
+  /* The callback of this request never runs. */
   corelay_delegate_async(servers, 1, callback_exits, NULL, blocks, NULL, 0);
   if (!strcmp(where, "callback")) {
     corelay_delegate_async(servers, 0, callback_exits, NULL, nothing, NULL, 0);

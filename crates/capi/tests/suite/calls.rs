@@ -1,11 +1,11 @@
-//! What works, and what the calls themselves can get wrong.
+//! The calls that work, and the mistakes that a call can report.
 
 use crate::support::*;
 use corelay_capi::*;
 use std::ptr::{null, null_mut};
 use std::thread;
 
-/// The weighed sum of as many words as the first says.
+/// The weighed sum of words; the first word is their number.
 extern "C" fn weigh(words: *const u64) -> u64 {
     let n = unsafe { *words };
     (1..n).map(|i| i * unsafe { *words.add(i as usize) }).sum()
@@ -33,14 +33,14 @@ fn every_number_of_words_arrives() {
             )
         };
         assert_eq!(status, Status::Ok);
-        // They have been copied.
+        // The words have been copied.
         drop(words);
         assert_eq!(corelay_async_barrier(), Status::Ok);
         assert_eq!(got, [sum]);
     }
 }
 
-/// Also more than fit at a time; on their own thread, since `got` is not shared.
+/// More callbacks than fit at a time, too; on a thread of their own, since `got` is not shared.
 #[test]
 fn callbacks_run_once_and_in_order() {
     let servers = Launched::new(2);

@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// What a client is to do: ask, and ask again in each callback.
+/// The work of a client: to ask, and to ask again in each callback.
 struct Chain {
     servers: Servers,
     n: u64,
@@ -17,7 +17,7 @@ struct Chain {
 
 const LINKS: u64 = 500;
 
-/// Something with a destructor.
+/// A value with a destructor.
 struct Token;
 
 impl Drop for Token {
@@ -46,12 +46,12 @@ unsafe fn ask(chain: *mut Chain) {
 /// Returns without a barrier.
 extern "C" fn ask_and_leave(arg: *mut c_void) -> *mut c_void {
     unsafe { ask(arg.cast()) };
-    // Made late, it would go early.
+    // Made late, it would be dropped early.
     HERE.with(|_| ());
     arg
 }
 
-/// And callbacks find the client's thread-locals alive.
+/// Callbacks find the client's thread-locals alive.
 #[test]
 fn a_join_implies_a_barrier() {
     let servers = Launched::new(1);
@@ -66,7 +66,8 @@ fn a_join_implies_a_barrier() {
     assert!(chain.got.into_iter().eq(1..=LINKS));
 }
 
-/// The callbacks of a thread that is not ours run at its end too, where thread-locals go.
+/// The callbacks of a thread that the program created run at its end, too, when its thread-locals
+/// are dropped.
 #[test]
 fn other_threads_are_clients() {
     let servers = Launched::new(1);
@@ -81,7 +82,8 @@ fn other_threads_are_clients() {
     assert_eq!((chain.n, chain.got.len() as u64), (LINKS, LINKS));
 }
 
-/// Calls when the other thread-locals of its thread have gone: those made last go first.
+/// A value that makes a call after the other thread-locals of its thread have gone: those made last
+/// go first.
 #[test]
 fn calls_work_to_a_threads_very_end() {
     struct Late {
@@ -119,8 +121,8 @@ fn calls_work_to_a_threads_very_end() {
     assert_eq!(SAID.load(Ordering::Relaxed), 1);
 }
 
-/// Callbacks there are callbacks too: nothing in them waits for callbacks, and what the call
-/// around them uses stays, whatever they shut down.
+/// Callbacks at a thread's end are callbacks, too: nothing in them waits for callbacks, and what
+/// the call around them uses stays, whatever they shut down.
 #[test]
 fn callbacks_at_a_threads_very_end_are_callbacks() {
     #[derive(Default)]
@@ -162,13 +164,13 @@ fn callbacks_at_a_threads_very_end_are_callbacks() {
 #[test]
 fn a_client_is_joined_once() {
     let client = create(give_back, null_mut()).expect("a thread");
-    // By any thread.
+    // Any thread may join it.
     let joined = thread::spawn(move || join(client).map(|result| result as usize));
     assert_eq!(joined.join().expect("no panic"), Ok(0));
     assert_eq!(join(client), Err(Status::Joined));
     let other = create(give_back, null_mut()).expect("a thread");
     assert_eq!(join(client), Err(Status::Joined));
-    // Two at a time: one of them.
+    // Two threads join at a time: one of them succeeds.
     let both = [(); 2].map(|()| thread::spawn(move || join(other).is_ok()));
     let joined = both.map(|thread| thread.join().expect("no panic"));
     assert_eq!(joined.iter().filter(|&&joined| joined).count(), 1);

@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// What every call that takes servers says of `servers`.
+/// The common result of every call that takes `servers`.
 fn all_say(servers: Servers) -> Status {
     let mut n = 0;
     let said = [
@@ -28,7 +28,7 @@ fn made_up_handles_are_refused() {
     let s = servers.0;
     let client = create(give_back, null_mut()).expect("a thread");
     let low = u64::from(u32::MAX);
-    // Not the next place: another test's servers may be there.
+    // This is not the next index: another test's servers may be there.
     for made_up in [0, 1, 42, low, u64::MAX, s ^ 1 << 24, s + (1 << 40), s & low] {
         assert_eq!(all_say(made_up), Status::BadHandle);
         assert_eq!(join(made_up), Err(Status::BadHandle));
@@ -48,7 +48,7 @@ fn what_is_shut_down_stays_closed() {
     }
     assert_eq!(corelay_shutdown_servers(servers), Status::Ok);
     assert_eq!(n, 100, "what was accepted has run");
-    // On this thread, which has used it, and on one that has not.
+    // On this thread, which has used the handle, and on one that has not.
     assert_eq!(all_say(servers), Status::Closed);
     thread::spawn(move || assert_eq!(all_say(servers), Status::Closed))
         .join()
@@ -122,8 +122,8 @@ fn a_callback_may_replace_the_servers() {
     }
 }
 
-/// Servers come and go while others use whatever handle they see: what was accepted has run,
-/// nothing else happens.
+/// Servers come and go while others use whatever handle they see: a request that was accepted has
+/// run, and nothing else happens.
 #[test]
 fn shutdown_races_with_use() {
     static NOW: AtomicU64 = AtomicU64::new(0);

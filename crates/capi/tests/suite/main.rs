@@ -2,7 +2,7 @@
 //!
 //! `CORELAY_STRESS=10 cargo test …` runs ten times as many iterations.
 
-// Nearly every line is a call of C's: its duties are kept in plain sight.
+// Nearly every line is a call of C's, whose duties are kept in plain sight.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block

@@ -1,10 +1,10 @@
-//! The calls with results instead of places for them, and functions to be delegated.
+//! The calls with results instead of pointers to them, and functions to be delegated.
 
 use corelay_capi::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// A group of servers that is shut down in the end.
+/// A group of servers that is shut down when it is dropped.
 pub(crate) struct Launched(pub(crate) Servers);
 
 impl Launched {
@@ -64,8 +64,8 @@ pub(crate) fn increment_now(servers: Servers, server: u32, n: &mut u64) -> Resul
 /// Has `server` add one to what `arg` points to; `callback` gets `user` and the sum.
 ///
 /// # Safety
-/// `arg` points to a number that is left alone, and `user` is what `callback` takes, until
-/// that has happened.
+/// `arg` points to a number that nobody else uses, and `user` is what `callback` takes, until the
+/// callback has run.
 pub(crate) unsafe fn increment_then(
     servers: Servers,
     server: u32,
@@ -108,7 +108,7 @@ pub(crate) extern "C" fn give_back(arg: *mut c_void) -> *mut c_void {
     arg
 }
 
-/// What callbacks have got.
+/// The results that callbacks have received.
 pub(crate) type Got = Vec<u64>;
 
 /// A callback whose `user` is a [`Got`].

@@ -25,7 +25,7 @@ impl Inside {
     }
 }
 
-/// Every call that waits, asks or changes something.
+/// Makes every call that waits, asks or changes something.
 extern "C" fn call_everything(arg: *mut c_void) -> u64 {
     let inside: &mut Inside = unsafe { &mut *arg.cast() };
     let (s, mut word, mut place) = (inside.servers, 0, null_mut());
@@ -81,7 +81,7 @@ extern "C" fn call_inside(arg: *mut c_void, _: u64) {
     let n = &raw mut inside.n;
     let waited = delegate(inside.servers, 0, answer, &[]);
     inside.said.push(waited.map_or_else(|e| e, |_| Status::Ok));
-    // No callback runs meanwhile, so there is an end to it.
+    // No callback runs meanwhile, so this ends.
     loop {
         let to = user(&mut inside.got);
         let asked = unsafe { increment_then(inside.servers, 0, n, Some(note), to) };

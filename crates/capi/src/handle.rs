@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Client = 0xc1,
 }
 
-/// The number that a C program holds.
+/// A handle: the number that a C program holds in place of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle(pub(crate) u64);
 

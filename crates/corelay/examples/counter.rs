@@ -1,4 +1,4 @@
-//! One counter, three ways to ask: wait for the answer, want none, take it later.
+//! One counter, three ways to make a request: wait for the answer, want none, or take it later.
 //!
 //! `cargo run -p corelay --example counter`
 

@@ -1,8 +1,8 @@
-//! What must happen together, and in one order, goes into one request.
+//! Operations that must happen together, and in one order, go into one request.
 //!
-//! A trustee runs requests one after the other, but between two requests of a client it may
-//! run another client's. So an order-critical section that is cut into several requests is
-//! no critical section any more.
+//! A trustee runs requests one after the other, but between two requests of a client it may run
+//! another client's. So a critical section that is cut into several requests is no critical section
+//! any more.
 //!
 //! `cargo run -p corelay --example critical_section`
 
@@ -10,7 +10,7 @@ use corelay::{Trust, Trustees};
 use std::error::Error;
 use std::thread;
 
-/// Seats of a hall. What was sold is written down in the order of the seats.
+/// The seats of a hall, and a record of what was sold, in the order of the seats.
 #[derive(Default)]
 struct Office {
     next: u32,
@@ -41,7 +41,7 @@ fn sell(office: &Trust<Office>, who: &'static str) -> u32 {
 fn main() -> Result<(), Box<dyn Error>> {
     let trustees = Trustees::dedicated(1).start()?;
 
-    // Two clients, with the other's request in between: both get the same seat.
+    // Two clients, each with the other's request in between: both get the same seat.
     let office = trustees.entrust(Office::default());
     let (hers, his) = (look(&office), look(&office));
     take(&office, hers, "Ada");

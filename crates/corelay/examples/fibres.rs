@@ -1,4 +1,4 @@
-//! Sixty-four fibres of one thread share a table that a trustee owns: each waits for its answers as
+//! Sixty-four fibres of one thread share a table that a trustee owns. Each waits for its answers as
 //! if it were a thread, and their requests travel together.
 
 use corelay::Trustees;

@@ -1,5 +1,5 @@
-//! A value that must not leave its thread, shared between threads: its trustee builds it,
-//! and it never goes anywhere.
+//! A value that must not leave its thread, shared between threads: its trustee builds it, and it
+//! stays there.
 //!
 //! `cargo run -p corelay --example not_send`
 
@@ -36,7 +36,7 @@ impl Node {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let trustees = Trustees::dedicated(1).start()?;
-    // `entrust` would not compile here. What travels is the closure that builds the tree.
+    // `entrust` would not compile here: the closure that builds the tree travels, not the tree.
     let tree = trustees.entrust_with(|| {
         let (root, leaf) = (Node::new("root"), Node::new("leaf"));
         let twig = Node::new("twig");
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         root
     });
 
-    // The handle goes where you like; the answers have to be `Send`, the tree does not.
+    // The handle can go anywhere. The answers have to be `Send`; the tree does not.
     thread::scope(|s| {
         for _ in 0..4 {
             s.spawn(|| assert_eq!(tree.apply(|root| root.visit(0)), 2));

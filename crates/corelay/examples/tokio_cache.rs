@@ -1,5 +1,5 @@
-//! A hot cache in a Tokio service: tasks ask for `apply_async` and yield meanwhile, so that
-//! no worker of the runtime ever waits for a lock that another one holds.
+//! A hot cache in a Tokio service. Tasks call `apply_async` and yield meanwhile, so no worker of
+//! the runtime ever waits for a lock that another one holds.
 //!
 //! `cargo run -p corelay --example tokio_cache`
 
@@ -15,13 +15,13 @@ struct Cache {
     missed: u32,
 }
 
-/// What the cache is for: something slow, done by the task and not by the trustee.
+/// The slow computation that the cache saves; the task does it, not the trustee.
 async fn render(number: u32) -> Arc<str> {
     tokio::task::yield_now().await;
     format!("<h1>Page {number}</h1>").into()
 }
 
-/// One request of the service.
+/// Serves one request: looks in the cache, and computes the page if it is not there.
 async fn page(cache: &Trust<Cache>, number: u32) -> Result<Arc<str>, AsyncError> {
     let found = cache.apply_async(move |cache| {
         let page = cache.pages.get(&number).cloned();
@@ -36,15 +36,15 @@ async fn page(cache: &Trust<Cache>, number: u32) -> Result<Arc<str>, AsyncError>
     }
     let page = render(number).await;
     let ours = Arc::clone(&page);
-    // Another task may have been quicker: whoever comes first is the one that is kept.
+    // Another task may have been quicker; the value that came first is kept.
     let kept =
         cache.apply_async(move |cache| Arc::clone(cache.pages.entry(number).or_insert(ours)));
     kept.await
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A thread of its own, beside the runtime's: it must not be a worker, which has tasks to
-    // run.
+    // The trustee has a thread of its own, beside the runtime's: it must not be a worker, which has
+    // tasks to run.
     let trustees = Trustees::dedicated(1).start()?;
     let cache = trustees.entrust(Cache::default());
 

@@ -16,35 +16,36 @@
 //!
 //! # When not to use it
 //! * Data that threads seldom want at the same time: a mutex is cheaper.
-//! * One client and a trivial operation that waits for its answer: a round trip between
-//!   cores costs more than an uncontended lock.
-//! * Far more objects than threads: locks and atomics spread, a trustee is one core.
-//! * Long read-only scans; machines where no core can be spared.
+//! * One client and a trivial operation that waits for its answer: a round trip between cores costs
+//!   more than an uncontended lock.
+//! * Far more objects than threads: locks and atomics spread over the cores, while a trustee is one
+//!   core.
+//! * Long read-only scans; machines on which no core can be spared.
 //!
-//! `cargo run --release -- compare` in the repository measures which way wins on your
-//! machine; `docs/guide/choosing-a-method.md` says why.
+//! `cargo run --release -- compare` in the repository measures which way wins on your machine;
+//! `docs/guide/choosing-a-method.md` explains why.
 //!
 //! # Guarantees
-//! In short; `docs/guide/guarantees.md` has the whole of it, and each method its errors and
-//! panics.
+//! This is the summary. `docs/guide/guarantees.md` has the full text, and each method lists its
+//! errors and panics.
 //!
-//! * **Order.** A trustee runs one thread's requests in the order in which it made them; while a
-//!   launched closure holds an object, those to other objects overtake those that wait for it.
-//!   Nothing is said across threads or trustees.
-//! * **Panic.** A panic of a delegated closure poisons its object and reaches the caller of
-//!   [`apply`](Trust::apply), or the next [`barrier`]; the trustee lives on.
-//! * **Accepted means executed**, also where the client never calls corelay again. Callbacks
-//!   run inside later corelay calls of the thread that asked.
-//! * **Nesting.** A delegated closure is a leaf: corelay calls that would wait inside it are
-//!   refused by a message that names them; `post` and `apply_then` are sent when it has ended.
-//!   Callbacks may make requests. A closure that has to wait is [launched](Trust::launch).
-//! * **Memory.** Bounded per client and trustee by a window; an object lives until every
-//!   request accepted before its last handle went away has run.
+//! * **Order.** A trustee runs one thread's requests in the order in which the thread made them.
+//!   While a launched closure holds an object, requests to other objects overtake those that wait
+//!   for it. Nothing is promised across threads or trustees.
+//! * **Panic.** A panic of a delegated closure poisons its object. It reaches the caller of
+//!   [`apply`](Trust::apply), or the next [`barrier`]. The trustee lives on.
+//! * **Accepted means executed**, even if the client never calls corelay again. Callbacks run
+//!   inside later corelay calls of the thread that made the request.
+//! * **Nesting.** A delegated closure is a leaf: a corelay call inside it that would wait is
+//!   refused, with a message that names it; `post` and `apply_then` are sent when the closure has
+//!   ended. Callbacks may make requests. A closure that has to wait is [launched](Trust::launch).
+//! * **Memory.** Bounded for each client and trustee by a window. An object lives until every
+//!   request that was accepted before its last handle was dropped has run.
 //! * **Idle cost.** None: a trustee without work sleeps.
 //!
 //! # Ways of sharing
-//! [`Trust`] and every lock of [`locks`] offer [`Shared`] and [`Session`]: code written
-//! against these traits swaps one for another.
+//! [`Trust`] and every lock of [`locks`] offer [`Shared`] and [`Session`]. Code written against
+//! these traits can swap one for another.
 //!
 //! ```
 //! use corelay::{Session, Shared, Trustees, locks::Mcs};
@@ -84,10 +85,10 @@ pub use corelay_sync::{Issue, Session, Shared};
 /// }
 /// ```
 pub use corelay_clock as clock;
-/// Fibres: many user-level threads on few processors. [`Trust::apply`] on a fibre suspends it, and
-/// others run meanwhile.
+/// Fibres: many user-level threads on few processors. [`Trust::apply`] on a fibre suspends that
+/// fibre, and others run meanwhile.
 ///
-/// On trustees that are [hosted](Builder::host), closures can wait too, each in a fibre of its
+/// On trustees that are [hosted](Builder::host), closures can wait, too, each in a fibre on its
 /// trustee's thread: [`Trust::launch`].
 ///
 /// ```
@@ -112,9 +113,9 @@ pub use corelay_clock as clock;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub use corelay_fibre as fibre;
-/// Locks, a small file each, that share a value as [`Trust`] does.
+/// Locks, a small file each, that share a value in the way that [`Trust`] does.
 pub use corelay_locks as locks;
-/// What concurrent structures are built of: a pool of nodes.
+/// Building blocks of concurrent structures: a pool of nodes.
 ///
 /// ```
 /// use corelay::structures::pool::Pool;
@@ -126,10 +127,10 @@ pub use corelay_locks as locks;
 /// session.free(node);
 /// ```
 pub use corelay_structures as structures;
-/// CPUs, caches and nodes of this machine, orders of placement, pinning.
+/// The CPUs, caches and memory nodes of this machine, orders of placement, and pinning.
 pub use corelay_topology as topology;
-/// Read-log-update, transactional memory, and logs merged at read: many threads at one structure,
-/// ordered by a [`clock`].
+/// Read-log-update, transactional memory, and logs that are merged when read: ways for many threads
+/// to use one structure, ordered by a [`clock`].
 pub use corelay_txn as txn;
 
 pub use corelay_sync::trace;

@@ -1,4 +1,5 @@
-//! Where the language ends the process, and a program has to keep clear: each in a process of its own.
+//! Cases in which the language ends the process, and which a program has to avoid. Each runs in a
+//! process of its own.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const CHILD: &str = "CORELAY_ABORTS";
 
-/// The outcome of the test of this name in a process of its own, where [`is_child`].
+/// Runs the test of this name in a process of its own, where [`is_child`], and returns the outcome.
 fn child(test: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
@@ -42,7 +43,7 @@ fn assert_ends_well(test: &str) {
     assert!(output.status.success(), "{text}");
 }
 
-/// No frame of C can be unwound, so Rust's ends the process at the first one.
+/// A frame of C cannot be unwound, so Rust ends the process at the first one.
 #[test]
 fn a_cancellation_aborts_at_an_extern_c_frame() {
     extern "C" fn called_by_c(door: &Semaphore) {
@@ -64,7 +65,7 @@ fn a_cancellation_aborts_at_an_extern_c_frame() {
     unreachable!("the process has ended");
 }
 
-/// A call that can say so returns there, and the frame is left as frames of C are.
+/// A call that has an error for it returns there, and the C frame is left in the ordinary way.
 #[test]
 fn a_wait_that_returns_an_error_can_be_cancelled_below_an_extern_c_frame() {
     extern "C" fn called_by_c(door: &Semaphore) -> bool {
@@ -77,7 +78,7 @@ fn a_wait_that_returns_an_error_can_be_cancelled_below_an_extern_c_frame() {
     assert!(!fibre.join().unwrap());
 }
 
-/// Sets a hook that does `f` with an object.
+/// Sets a panic hook that runs `f` with a new object, and returns the object.
 fn hook(trustees: &Trustees, f: impl Fn(&Trust<u64>) + Send + Sync + 'static) -> Trust<u64> {
     let panics = trustees.entrust(0u64);
     let seen = panics.clone();
@@ -85,7 +86,8 @@ fn hook(trustees: &Trustees, f: impl Fn(&Trust<u64>) + Send + Sync + 'static) ->
     panics
 }
 
-/// The hook runs where the panic is: in a delegated closure, where `apply` is refused, by a panic.
+/// The hook runs at the place of the panic. In a delegated closure `apply` is refused there, by a
+/// panic.
 #[test]
 fn a_panic_hook_that_calls_apply_aborts_in_a_delegated_closure() {
     if !is_child() {

@@ -1,4 +1,4 @@
-//! `exit` ends the process with its code on fibres, too.
+//! `exit` ends the process with its code, even on a fibre.
 
 #[path = "../../fibre/tests/promise/mod.rs"]
 mod promise;
@@ -60,7 +60,8 @@ fn busy() -> &'static Cluster {
             std::hint::spin_loop();
         }
     }));
-    // Behind a fibre that has asked for something it would keep that one's answer from its processor.
+    // Enqueued after a fibre that has made a request, it would keep that fibre's answer from its
+    // processor.
     while !SPINS.load(Ordering::Relaxed) {
         std::thread::yield_now();
     }
@@ -71,7 +72,7 @@ fn busy() -> &'static Cluster {
     cluster
 }
 
-/// Runs `f` on a fibre, with an object whose trustee is kept to the end of the process.
+/// Runs `f` on a fibre, with an object whose trustee is kept until the end of the process.
 fn on_fibre(f: fn(Trust<u64>)) {
     let trustees = Trustees::dedicated(1).start().expect("a thread");
     let t = trustees.entrust(0);

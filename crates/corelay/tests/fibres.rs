@@ -1,4 +1,4 @@
-//! Delegation from fibres: the two know each other only here, where both meet.
+//! Delegation from fibres. The two crates know each other only here, where both meet.
 
 #[path = "../../fibre/tests/promise/mod.rs"]
 mod promise;
@@ -24,7 +24,7 @@ fn cluster(processors: usize) -> Cluster {
     promise::cluster(processors)
 }
 
-/// Starts `f` in a fibre that may migrate, or may not.
+/// Starts `f` in a fibre, which may migrate or may not.
 fn spawn<R: Send + 'static>(
     cluster: &Cluster,
     is_migrating: bool,
@@ -32,7 +32,8 @@ fn spawn<R: Send + 'static>(
 ) -> JoinHandle<R> {
     let mut builder = cluster.fibre();
     if is_migrating {
-        // SAFETY: the tests that say so hold nothing over a wait that must stay on its thread.
+        // SAFETY: the tests that ask for a migrating fibre hold nothing over a wait that must stay
+        // on its thread.
         builder = unsafe { builder.migrating() };
     }
     builder.spawn(f).expect("there is memory")
@@ -86,7 +87,7 @@ fn others_run_while_a_fibre_waits_for_its_answer() {
         theirs.store(true, Ordering::Release);
         value2.apply(|value| *value)
     });
-    // On the one processor: it runs only when the first has been suspended.
+    // There is one processor, so this runs only when the first fibre has been suspended.
     let runs = cluster.spawn(move || {
         while !asked.load(Ordering::Acquire) {
             yield_now();
@@ -115,7 +116,7 @@ fn large_captures_and_results_stay_in_the_frame() {
                 });
                 drop(kept);
                 assert_eq!(back, [i + 1; 60]);
-                // Nothing at all, and aligned to more than a word.
+                // Closures with no captures, and with one that is aligned to more than a word.
                 value.apply(|_| ());
                 #[repr(align(32))]
                 struct Wide(u8);
@@ -149,7 +150,7 @@ fn a_panic_reaches_its_fibre_and_poisons() {
             } else {
                 value_of_panic(&other, move || drop(theirs));
             }
-            // Refused from now on; the closure is dropped.
+            // Requests are refused from now on, and the closure is dropped.
             match other.try_apply(|value| *value) {
                 Err(TryApplyError::Poisoned) => {}
                 other => panic!("{other:?}"),
@@ -161,7 +162,7 @@ fn a_panic_reaches_its_fibre_and_poisons() {
             );
             other.clear_poison();
             assert_eq!(other.apply(|value| *value), 0);
-            // Nobody catches this one.
+            // Nobody catches this panic.
             other.apply(|_| panic!("to its join"))
         });
         let payload = fibre.join().unwrap_err();
@@ -169,7 +170,7 @@ fn a_panic_reaches_its_fibre_and_poisons() {
         value.clear_poison();
     }
     assert_eq!(Arc::strong_count(&alive), 1);
-    // Whoever has been told by its call is not told by a barrier.
+    // A panic that its call has reported is not reported by a barrier.
     assert!(cluster.spawn(|| barrier().is_ok()).join().unwrap());
 }
 
@@ -199,20 +200,20 @@ fn promise_02_a_cancelled_fibre_stays_in_its_call() {
                 *value += 1;
                 borrowed = *value;
             });
-            // It has waited for the answer, and hears of the cancellation at its next wait.
+            // The fibre has waited for the answer, and learns of the cancellation at its next wait.
             assert!(is_cancelled());
             assert_eq!(borrowed, 1);
             assert_eq!(
                 sleep(Duration::from_secs(1000)),
                 Err(Interrupted::Cancelled)
             );
-            // Calls go on even now.
+            // Calls still work now.
             assert_eq!(theirs.apply(|value| *value), 1);
             corelay::fibre::park();
             unreachable!("a park unwinds");
         });
         told.recv().unwrap();
-        // The processor has switched away from it when it runs another.
+        // The processor has switched away from the fibre when it runs another.
         cluster.spawn(|| ()).join().unwrap();
         fibre.fibre().cancel();
         assert!(!fibre.is_finished());
@@ -245,7 +246,7 @@ fn callbacks_do_not_switch() {
                         |value| *value += 1,
                         move |()| {
                             assert!(!INSIDE.swap(true, Ordering::Relaxed));
-                            // Whatever waits in it blocks the thread.
+                            // A wait in here blocks the thread.
                             inner.apply(|value| *value += 1);
                             yield_now();
                             ran.fetch_add(1, Ordering::Relaxed);
@@ -273,7 +274,7 @@ fn a_fibres_callbacks_run_on_its_thread_whoever_reaps() {
     let value = trustees.entrust(0u64);
     let cluster = cluster(1);
     let theirs = value.clone();
-    // A fibre that stays may hold what is not Send, its callbacks too.
+    // A fibre that stays may hold what is not Send, and so may its callbacks.
     let fibre = cluster.spawn(move || {
         let seen = Rc::new(Cell::new(0));
         let note = Rc::clone(&seen);
@@ -314,7 +315,7 @@ fn a_cluster_ends_behind_its_requests() {
     let done = Arc::new(AtomicU64::new(0));
     for _ in 0..40 {
         let (value, done) = (value.clone(), Arc::clone(&done));
-        // Nobody joins them.
+        // Nobody joins these fibres.
         drop(cluster.spawn(move || {
             value.post(|value| *value += 1);
             value.apply(|value| *value += 1);
@@ -330,7 +331,7 @@ fn a_cluster_ends_behind_its_requests() {
     }
     drop(go_on);
     drop(cluster);
-    // Also the callbacks: its threads have ended.
+    // The callbacks have run, too, for the cluster's threads have ended.
     assert_eq!(done.load(Ordering::Relaxed), 80);
     assert_eq!(value.apply(|value| *value), 120);
 }
@@ -355,7 +356,7 @@ fn a_trustee_that_ends_leaves_no_fibre_behind() {
                             *by
                         }) {
                             Ok(by) => ran += by,
-                            // What did not run comes back.
+                            // A closure that did not run comes back.
                             Err(TryApplyError::Closed(f)) => return (ran, f(&mut 1)),
                             Err(other) => panic!("{other:?}"),
                         }
@@ -369,7 +370,7 @@ fn a_trustee_that_ends_leaves_no_fibre_behind() {
         for fibre in fibres {
             let (mine, back) = fibre.join().unwrap();
             assert_eq!(back, 1);
-            // What came back was run by its fibre.
+            // A closure that came back was run by its fibre.
             ran += mine + back;
         }
         let executed = executed.load(Ordering::Relaxed);
@@ -415,7 +416,7 @@ fn everything_at_once() {
         expected += 10;
     }
     for fibre in fibres {
-        // One that was cancelled while it yielded has ended by that, or well.
+        // A fibre that was cancelled while it yielded has ended by that, or well.
         if let Err(payload) = fibre.join() {
             assert!(payload.is::<Cancelled>());
         }
@@ -432,7 +433,7 @@ fn everything_at_once() {
     assert!(ran <= expected && ran > 0);
 }
 
-/// Runs its closure as it is dropped.
+/// A value that runs its closure when it is dropped.
 struct InDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for InDrop<F> {
@@ -441,8 +442,8 @@ impl<F: FnMut()> Drop for InDrop<F> {
     }
 }
 
-/// A call in a destructor, of a fibre that unwinds: others run until the answer comes, which one of
-/// them asks for, and a dump names the call.
+/// A call in the destructor of a fibre that unwinds: others run until the answer comes, which one
+/// of them asks for, and a dump names the call.
 #[test]
 fn others_run_while_a_destructor_waits_for_its_answer() {
     for is_migrating in [false, true] {

@@ -13,8 +13,8 @@ use corelay_history::{Failure, History, Recorder, check};
 use std::collections::BTreeMap;
 use std::sync::{Barrier, Mutex};
 
-/// For each way of sharing a module with both tests: its name, what it needs to be there,
-/// and how it shares a value.
+/// Makes a module with both tests for each way of sharing: its name, what it needs, and how it
+/// shares a value.
 macro_rules! ways {
     ($($name:ident: $needs:expr, |$at_hand:pat_param, $value:ident| $share:expr;)*) => {$(
         mod $name {
@@ -82,17 +82,17 @@ mod flat {
     }
 }
 
-/// Fibres make the calls: many on each processor, which are on their way together.
+/// Fibres make the calls: many on each processor, whose calls are under way together.
 mod fibres {
     use super::*;
     use corelay::{Trust, Trustees};
     use counter::{Operation as Add, Output};
     use map::Operation::{self, Get, Insert, Remove};
 
-    /// Processors, and fibres.
+    /// Numbers of processors and of fibres.
     const CREWS: [(usize, u64); 3] = [(1, 8), (2, 2), (2, 8)];
 
-    /// Each fibre records its calls of `call`, which gets numbers that differ among all.
+    /// Each fibre records its calls of `call`, which gets numbers that differ among all fibres.
     fn record<T: 'static, O: Send + 'static, R: Send + 'static>(
         shared: &Trust<T>,
         (processors, fibres): (usize, u64),
@@ -159,7 +159,7 @@ mod fibres {
     }
 }
 
-/// Launched closures that wait, among all other requests of several clients to the same objects.
+/// Launched closures that wait, among other requests of several clients to the same objects.
 mod launches {
     use super::*;
     use corelay::fibre::{self, yield_now};
@@ -200,7 +200,7 @@ mod launches {
         objects: Vec<Trust<Value>>,
         notes: Rc<Vec<RefCell<Notes>>>,
         sent: [u64; OBJECTS],
-        /// The records of closures.
+        /// The records that finished closures have made, by object.
         others: Vec<(usize, Notes)>,
         posts: Vec<(usize, Invocation)>,
         asked: Vec<(usize, Invocation, ApplyFuture<i64>)>,
@@ -230,7 +230,7 @@ mod launches {
             self.notes[at].borrow_mut().respond(invocation, answer);
         }
 
-        /// A request in its turn: what the client has asked of the object before has run.
+        /// A request that checks its turn: what the client has asked of the object before has run.
         fn step(&mut self, at: usize) -> impl FnOnce(&mut Value) -> i64 + Send + 'static {
             let (client, turn) = (self.number, self.sent[at]);
             self.sent[at] += 1;
@@ -241,7 +241,8 @@ mod launches {
             }
         }
 
-        /// Holds its object, and calls those of larger numbers: no ring.
+        /// A closure that holds its object, and calls objects with larger numbers: so there is no
+        /// ring.
         fn launch(&mut self, at: usize) {
             let step = self.step(at);
             let invocation = self.invoke(at, AddFetch(1));
@@ -303,7 +304,7 @@ mod launches {
             }
         }
 
-        /// Waits for all that is on its way.
+        /// Waits for everything that is on its way.
         fn settle(&mut self) {
             for (at, invocation, future) in std::mem::take(&mut self.asked) {
                 let count = block_on(future).expect("nobody panics");
@@ -389,15 +390,15 @@ mod launches {
     }
 }
 
-/// Who makes the calls.
+/// The makers of the calls.
 trait Crew {
     fn size(&self) -> usize;
 
-    /// Each runs `work` with its number.
+    /// Runs `work` on each of them, with its number.
     fn work(&self, work: &(dyn Fn(usize) + Sync));
 }
 
-/// So many threads.
+/// This number of threads.
 struct Threads(usize);
 
 impl Crew for Threads {
@@ -424,7 +425,7 @@ impl Crew for Team {
     }
 }
 
-/// Threads at once; also more than there may be CPUs, so that they are interrupted in their
+/// Numbers of threads at once. Some exceed the number of CPUs, so threads are interrupted in their
 /// calls.
 const THREADS: [usize; 2] = [2, 4];
 
@@ -488,8 +489,8 @@ fn record_counter(
     })
 }
 
-/// Each thread opens a session and records its calls of `call`, which gets numbers that
-/// differ among all.
+/// Each thread opens a session and records its calls of `call`, which gets numbers that differ
+/// among all threads.
 fn record<S: Shared + Sync, O: Send, R: Send>(
     shared: &S,
     crew: &impl Crew,
@@ -518,8 +519,7 @@ fn record<S: Shared + Sync, O: Send, R: Send>(
     history
 }
 
-/// A way of not sharing: each session has a value of its own. The tests above would find
-/// out.
+/// A way of not sharing: each session has a value of its own. The tests above have to find it out.
 #[test]
 fn replicas_that_nobody_synchronises_are_found_out() {
     struct Replicas(i64);

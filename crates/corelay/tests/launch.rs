@@ -1,4 +1,4 @@
-//! Closures that wait on their trustee, in fibres: delegation and fibres know each other only here,
+//! Closures that wait on their trustee, in fibres. Delegation and fibres know each other only here,
 //! where both meet.
 
 #[path = "../../fibre/tests/promise/mod.rs"]
@@ -17,7 +17,8 @@ fn hosted(n: usize) -> Trustees {
     builder.start().expect("there are threads")
 }
 
-/// A launched closure sleeps; others are served, and the trustee sleeps too when there is nothing.
+/// A launched closure sleeps; others are served, and the trustee sleeps, too, when there is nothing
+/// to do.
 #[test]
 fn a_closure_sleeps_and_its_trustee_too() {
     let trustees = hosted(1);
@@ -44,17 +45,17 @@ fn a_closure_sleeps_and_its_trustee_too() {
         sleeps > 0,
         "an idle trustee sleeps, whatever its closures do"
     );
-    // Roused by a request, while its fibre sleeps on.
+    // A request wakes the trustee, while its fibre sleeps on.
     b.apply(|b| *b += 1);
     assert_eq!(launch.join().unwrap(), 2);
     assert!(begun.elapsed() >= nap);
-    // The time is over while the trustee sleeps: its fibre wakes it.
+    // The deadline passes while the trustee sleeps: its fibre wakes it.
     let launch = a.launch(move |a| {
         sleep(nap).unwrap();
         *a
     });
     assert_eq!(launch.join().unwrap(), 2);
-    // And for a fibre of somebody else's cluster.
+    // The same holds for a fibre of another cluster.
     let cluster = promise::cluster(1);
     let theirs = a.clone();
     let joined = cluster.spawn(move || {
@@ -94,7 +95,7 @@ fn a_closure_uses_what_fibres_use() {
                     for k in 0..20u64 {
                         sender.send(k).unwrap();
                     }
-                    // A fibre, and no launched closure: it has a client for each call.
+                    // This is a fibre, not a launched closure: it has a client for each call.
                     other.post(|n| *n += 1);
                     other.apply(|n| *n += 1);
                     7
@@ -120,7 +121,7 @@ fn a_closure_uses_what_fibres_use() {
     assert_eq!(free.map(|object| object.apply(|n| *n)), [4, 4]);
 }
 
-/// Each asks for the next one's object while it holds its own.
+/// Each closure asks for the next one's object while it holds its own.
 #[test]
 fn rings_are_refused_and_named() {
     for n in 1..=3 {
@@ -159,7 +160,7 @@ fn rings_are_refused_and_named() {
             assert!(text.contains(&format!("\"{name}\" (u64)")), "{text}");
         }
     }
-    // Uncaught it ends the closure, and reaches who has launched it.
+    // An uncaught panic ends the closure, and reaches whoever launched it.
     let trustees = hosted(1);
     let t = trustees.entrust(0u64);
     let own = t.clone();
@@ -189,7 +190,7 @@ fn everything_at_once() {
                     let object = &objects[(i + k) % 4];
                     add(&asked);
                     if (i + k) % 5 == 0 {
-                        // To one of a larger number: no ring.
+                        // The request goes to an object with a larger number, so there is no ring.
                         let larger = objects.get((i + k) % 4 + 1).cloned();
                         let theirs = Arc::clone(&asked);
                         let launch = object.launch(move |n| {
@@ -221,7 +222,7 @@ fn everything_at_once() {
     assert_eq!(sum, asked.load(Ordering::Relaxed));
 }
 
-/// Shut down while closures wait: they end first.
+/// A trustee is shut down while closures wait: they end first.
 #[test]
 fn shutdown_waits_for_closures_that_sleep() {
     let trustees = hosted(2);
@@ -238,7 +239,7 @@ fn shutdown_waits_for_closures_that_sleep() {
     assert_eq!(ended.load(Ordering::Relaxed), 10);
 }
 
-/// Their stacks are as large as the trustees'; captures need no room there.
+/// The stacks of launched closures are as large as the trustee says; captures need no room there.
 #[test]
 fn large_captures_and_results_of_fibres_and_launches() {
     const BYTES: usize = 1 << 20;
@@ -257,7 +258,7 @@ fn large_captures_and_results_of_fibres_and_launches() {
         let roomy = roomy.start().expect("there are threads");
         let made = roomy.entrust(3).launch(|n| [*n; BYTES]);
         assert_eq!(ends(&made.join().unwrap()), (3, 3));
-        // On a fibre whose stack has room for what it asks.
+        // This runs on a fibre whose stack has room for what it asks.
         let cluster = promise::cluster(1);
         let size = StackSize::new(64 * BYTES).unwrap();
         let fibre = cluster.fibre().stack_size(size).spawn(move || {
@@ -271,7 +272,7 @@ fn large_captures_and_results_of_fibres_and_launches() {
         });
         assert_eq!(fibre.unwrap().join().unwrap(), ((4, 4), (5, 5)));
     }
-    // The stack of who asks is its own affair.
+    // The size of the asking fibre's stack does not matter.
     let thread = std::thread::Builder::new().stack_size(64 * BYTES);
     thread.spawn(ask).unwrap().join().unwrap();
 }

@@ -1,5 +1,5 @@
-//! A delegated closure may not wait for a lock of ours either (promise 7): locks and
-//! delegation know each other only here, where both meet.
+//! A delegated closure may not wait for a lock of corelay either (promise 7). Locks and delegation
+//! know each other only here, where both meet.
 
 use corelay::locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay::{Session, Shared, Trustees};
@@ -16,7 +16,7 @@ fn panic_of<R>(f: impl FnOnce() -> R) -> String {
     }
 }
 
-/// Waiting for a lock is refused; a lock that is free is no wait.
+/// Waiting for a lock is refused; taking a free lock is no wait.
 fn refused_by<L: Shared<Value = u64> + Sync>(lock: L) {
     let trustees = Trustees::dedicated(1).start().expect("there are threads");
     let t = trustees.entrust(0u64);
@@ -35,7 +35,7 @@ fn refused_by<L: Shared<Value = u64> + Sync>(lock: L) {
         "what runs: {text}"
     );
     assert_eq!(t.apply(|_| lock.session().apply(|n| *n)), 0);
-    // Uncaught it poisons the object, and the lock is free for everybody.
+    // An uncaught refusal poisons the object, and the lock is free for everybody.
     let text = lock
         .session()
         .apply(|_| panic_of(|| t.apply(|_| lock.session().apply(|n| *n += 1))));
@@ -48,7 +48,7 @@ fn refused_by<L: Shared<Value = u64> + Sync>(lock: L) {
 
 #[test]
 fn promise_07_waiting_for_a_lock_is_refused() {
-    // A lock that waited instead would wait for ever: the test ends then, too.
+    // A lock that waited would wait for ever; the test ends then, too.
     let (alive, over) = mpsc::channel::<()>();
     std::thread::spawn(move || {
         if over.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {

@@ -83,7 +83,8 @@ fn drain(lane: &Lane<Cell>) {
     }
 }
 
-/// Pushes two items, pops two, and pushes one more, while `takers` others take what lies there.
+/// Pushes and pops two items, and with `again` a third, while `takers` other threads take from the
+/// lane.
 fn lane(takers: usize, again: bool) {
     loom::model(move || {
         let lane = Arc::new(Lane::new());

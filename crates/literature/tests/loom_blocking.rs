@@ -26,8 +26,8 @@ for_all_protocols!({
 
 type Counts<P> = Arc<Delegation<P, u64>>;
 
-/// Has every server run on a thread until `run` is done, which predicts how many requests each has
-/// then served.
+/// Has every server run on a thread until `run` is done, and checks that each has then served as
+/// many requests as `run` returns.
 fn model<P: Blocking + 'static>(
     servers: usize,
     clients: usize,

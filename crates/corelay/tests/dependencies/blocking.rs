@@ -5,7 +5,7 @@ use parking_lot::{Mutex, ReentrantMutex};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// Sound, and to be avoided: the other fibre would block the thread of the one that it waits for.
+/// Sound, but to be avoided: the other fibre would block the thread of the one that it waits for.
 #[test]
 fn a_guard_of_parking_lot_kept_over_a_wait_shuts_other_fibres_out() {
     let lock = Arc::new(Mutex::new(0));
@@ -34,7 +34,7 @@ fn locks_of_parking_lot_that_are_left_before_a_wait_are_fine() {
     assert_eq!(*SUM.lock(), 280);
 }
 
-/// Sound for fibres that stay, since both are on one thread; but they are inside at the same time.
+/// Sound for fibres that stay, since both are on one thread; but both are inside at the same time.
 #[test]
 fn a_reentrant_mutex_admits_all_fibres_of_its_thread() {
     let lock = Arc::new(ReentrantMutex::new(Cell::new(1)));

@@ -1,4 +1,4 @@
-//! Thread-locals that nobody finds half-done, whoever waits when.
+//! Thread-locals that are consistent whenever a fibre waits.
 
 use super::eight;
 use corelay::fibre::{current, yield_now};
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The generator's state is borrowed for the time of one draw.
+/// The generator's state is borrowed only for the time of one draw.
 #[test]
 fn fibres_keep_the_generator_of_rand_over_waits() {
     let drawn = eight(|_| {
@@ -40,7 +40,8 @@ fn fibres_keep_guards_of_crossbeam_epoch_over_waits() {
             let guard = epoch::pin();
             let seen = NUMBER.load(Ordering::Acquire, &guard);
             yield_now(); // others retire what this fibre has seen
-            // SAFETY: retired after the guard was made, if at all.
+            // SAFETY: if it has been retired, then after this fibre made its guard, which it still
+            // holds.
             if let Some(seen) = unsafe { seen.as_ref() } {
                 assert_eq!(*seen.1, seen.0);
             }
@@ -48,7 +49,7 @@ fn fibres_keep_guards_of_crossbeam_epoch_over_waits() {
             let new = Owned::new(Numbered(number, Box::new(number)));
             let old = NUMBER.swap(new, Ordering::AcqRel, &guard);
             if !old.is_null() {
-                // SAFETY: this fibre alone has swapped it out.
+                // SAFETY: this fibre alone has swapped the pointer out, so it retires it once.
                 unsafe { guard.defer_destroy(old) };
             }
         }
@@ -58,7 +59,7 @@ fn fibres_keep_guards_of_crossbeam_epoch_over_waits() {
     }
 }
 
-/// The fibre's processor is blocked for so long; what rayon runs is on rayon's threads.
+/// The fibre's processor is blocked meanwhile; rayon runs the closures on rayon's threads.
 #[test]
 fn fibres_call_rayon_which_blocks_their_processor() {
     let sums = eight(|i| {

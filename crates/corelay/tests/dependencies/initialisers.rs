@@ -1,4 +1,4 @@
-//! Initialisers of values that each thread has, or the program.
+//! Initialisers of values of a thread, or of the program.
 
 use super::interleaved;
 use corelay::fibre::yield_now;
@@ -8,8 +8,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use thread_local::ThreadLocal;
 
-/// Since 1.1.10 the first value stays. Before, the second overwrote it, as one of `thread_local!` does:
-/// here that would do no harm, as it is a number that no fibre borrows while it waits.
+/// Since 1.1.10 the first value stays. Before, the second overwrote it, as with `thread_local!`.
+/// Here that would do no harm, for the value is a number that no fibre borrows while it waits.
 #[test]
 fn the_first_value_stays_where_two_fibres_wait_in_get_or_of_thread_local() {
     let numbers = Arc::new(ThreadLocal::new());
@@ -40,8 +40,8 @@ fn fibres_share_a_lazy_static() {
     assert_eq!(sums, [110; 8]);
 }
 
-/// Sound, and to be avoided: whoever else wants the value blocks its thread meanwhile. A fibre of the
-/// same processor would block the one that it waits for.
+/// Sound, but to be avoided: whoever else wants the value blocks its thread meanwhile. A fibre of
+/// the same processor would block the one that it waits for.
 #[test]
 fn an_initialiser_of_once_cell_that_waits_blocks_other_threads() {
     static CELL: OnceCell<u64> = OnceCell::new();

@@ -1,5 +1,5 @@
-//! Well-known crates on fibres: which keep the promise of `Cluster::start`, which are in its way, and
-//! why. The guide's page on fibres has the list, each line of it with a test here.
+//! Well-known crates on fibres: which of them keep the promise of `Cluster::start`, which break it,
+//! and why. The guide's page on fibres has the list; each line of it has a test here.
 
 #![cfg(not(any(corelay_loom, corelay_shuttle)))]
 
@@ -19,11 +19,11 @@ fn cluster() -> Cluster {
     unsafe { Cluster::start(1) }.expect("there are threads")
 }
 
-/// The call by which a body waits in its midst.
+/// The call by which a body waits in the middle.
 type Wait<'a> = &'a dyn Fn();
 
-/// Runs `first` until it waits; then `second` until it waits, or to its end; then `first` to its end,
-/// then `second` to its own: as two fibres of one processor.
+/// Runs two bodies as two fibres of one processor: `first` until it waits; then `second` until it
+/// waits or ends; then `first` to its end, and `second` to its own.
 fn interleaved<A: Send + 'static, B: Send + 'static>(
     first: impl FnOnce(Wait) -> A + Send + 'static,
     second: impl FnOnce(Wait) -> B + Send + 'static,

@@ -1,4 +1,4 @@
-//! Calls for whose time a thread-local says something.
+//! Calls during which a thread-local has a special value.
 
 use super::{Wait, interleaved};
 use corelay::fibre::{channel, yield_now};
@@ -10,9 +10,9 @@ use tracing::{Event, Metadata, Subscriber, info, subscriber};
 
 scoped_thread_local!(static NUMBER: u32);
 
-/// Each fibre finds the pointer that the other one has set, and one of them stays for ever. Here that
-/// does no harm: they point to statics. Did they point into the fibres' frames, this would be a use after
-/// free in code without `unsafe`.
+/// Each fibre finds the pointer that the other one has set, and one of the pointers stays for ever.
+/// Here that does no harm, for they point to statics. Did they point into the fibres' frames, this
+/// would be a use after free in code without `unsafe`.
 #[test]
 fn a_pointer_of_scoped_tls_is_left_behind_by_calls_that_wait() {
     static ONE: u32 = 1;
@@ -59,8 +59,8 @@ fn runtime(builder: &mut Builder) -> Runtime {
     builder.build().expect("there are threads")
 }
 
-/// Sound, and of no use: the guard says where `spawn` goes for all fibres of the thread, and panics if
-/// it is not the last one that is dropped.
+/// Sound, but of no use: the guard decides where `spawn` goes for all fibres of the thread, and
+/// panics if it is not the last one dropped.
 #[test]
 fn enter_guards_of_tokio_that_overlap_panic() {
     let one = runtime(&mut Builder::new_current_thread());
@@ -88,8 +88,9 @@ fn enter_guards_of_tokio_that_overlap_panic() {
     second.unwrap();
 }
 
-/// While a fibre waits inside `block_on`, its runtime's pointers are this thread's: to wait there
-/// breaks the promise. Here that does no harm: the other fibre is refused before it follows one.
+/// While a fibre waits inside `block_on`, the thread's pointers lead to its runtime: to wait there
+/// breaks the promise. Here that does no harm, for the other fibre is refused before it follows
+/// one.
 #[test]
 fn a_wait_inside_block_on_of_tokio_is_seen_by_other_fibres() {
     let (one, two) = (Builder::new_current_thread(), Builder::new_current_thread());
@@ -129,7 +130,7 @@ fn fibres_hand_work_to_tokio_and_wait_for_it_by_a_channel() {
     assert_eq!(fibre.join().unwrap(), 90);
 }
 
-/// Writes down the names of events.
+/// A subscriber that writes down the names of events.
 #[derive(Clone, Default)]
 struct Names(Arc<Mutex<Vec<&'static str>>>);
 
@@ -155,7 +156,8 @@ impl Subscriber for Names {
     fn exit(&self, _: &Id) {}
 }
 
-/// Sound, and misleading: for the time of the call it is the subscriber of all fibres of the thread.
+/// Sound, but misleading: for the time of the call it is the subscriber of all fibres of the
+/// thread.
 #[test]
 fn a_scoped_subscriber_of_tracing_gets_events_of_other_fibres() {
     let names = Names::default();

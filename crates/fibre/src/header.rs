@@ -54,14 +54,14 @@ pub(crate) struct Header {
     // The rest.
     /// Link to the next fibre in an inbox.
     next: AtomicPtr<Header>,
-    /// Who waits for the fibre's end: see [`join`](crate::join).
+    /// The end of the fibre, or its joiner: see [`join`](crate::join).
     pub(crate) outcome: AtomicUsize,
     references: AtomicU32,
     /// Links in the cluster's list of fibres.
     pub(crate) links: Links,
     pub(crate) is_migrating: bool,
     pub(crate) stack: Stack,
-    /// What the overflow handler says about the fibre.
+    /// The overflow handler's description of the fibre.
     pub(crate) label: Label,
     pub(crate) id: u64,
     pub(crate) name: Option<Box<str>>,

@@ -119,7 +119,7 @@ fn forget(waiter: Waiter) -> Option<Waiter> {
 
 /// Wakes `fibre` if it is parked; otherwise makes its next park return at once.
 pub(crate) fn unpark(fibre: NonNull<Header>) {
-    // SAFETY: the caller has a reference to the header.
+    // SAFETY: the caller has a counted reference to the header, so it lives.
     if unsafe { fibre.as_ref() }.ticket.unpark() {
         // SAFETY: `unpark` says that the fibre was parked, and leaves it to this call alone.
         processor::ready(unsafe { Runnable::new(fibre) });

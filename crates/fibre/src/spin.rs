@@ -72,7 +72,7 @@ pub(crate) struct Spin<S> {
 // SAFETY: the lock gives the value to one thread at a time, which may be any, so `S: Send`
 // suffices.
 unsafe impl<S: Send> Sync for Spin<S> {}
-// SAFETY: it owns the value.
+// SAFETY: it owns its value, which is `Send`.
 unsafe impl<S: Send> Send for Spin<S> {}
 
 impl<S> Spin<S> {

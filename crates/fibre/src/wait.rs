@@ -116,8 +116,7 @@ fn meaning(why: u8) -> Result<(), Interrupted> {
     }
 }
 
-/// Takes a waiter, given by its [word](Waiter::word_of), out of what it waits in. `None` if it is
-/// not there.
+/// Takes a waiter, by its [word](Waiter::word_of), out of what it waits in. `None` if it is gone.
 type Remove<'a> = dyn Fn(*mut u8) -> Option<Waiter> + 'a;
 
 /// The description of a fibre's wait, in the fibre's own frame.
@@ -151,8 +150,7 @@ impl Timed {
     /// The caller wakes it.
     ///
     /// # Safety
-    /// The caller holds the lock of the timers, and has taken the deadline out under this same
-    /// hold.
+    /// The caller holds the lock of the timers, under which it has taken the deadline out.
     pub(crate) unsafe fn take_out(self) -> Option<Waiter> {
         // SAFETY: the fibre passes the lock, which the caller holds, before it leaves its record.
         let record = unsafe { self.record.as_ref() };
@@ -184,8 +182,7 @@ impl Header {
         self.waiting.store(waiting, Ordering::Relaxed);
         // Pairs with the heavy barrier of `cancel_some` and `look_at_some`, where the interrupter is 0.
         barrier::compiler_only();
-        // Acquire: pairs with the Release of `let_go`: the interrupter's reads of the record come
-        // before.
+        // Acquire: pairs with the Release of `let_go`: the interrupter has read the record before.
         if self.interrupter.load(Ordering::Acquire) != 0 {
             self.leave_slowly();
         }
@@ -197,8 +194,7 @@ impl Header {
         // Pairs with the heavy barrier of `cancel_some` and `look_at_some`.
         barrier::light();
         let mut backoff = Backoff::new();
-        // Acquire: pairs with the Release of `let_go`: the interrupter's reads of the record come
-        // before.
+        // Acquire: pairs with the Release of `let_go`: the interrupter has read the record before.
         while self.interrupter.load(Ordering::Acquire) == PRESENT {
             backoff.wait();
         }
@@ -238,8 +234,7 @@ impl Header {
         if waiting == ENDED {
             return Err(());
         }
-        // SAFETY: it is null or a record, and the fibre does not leave its record while the caller
-        // holds it.
+        // SAFETY: null or a record, which the fibre does not leave while the caller holds it.
         Ok(unsafe { waiting.cast::<Record<'_>>().as_ref() })
     }
 }
@@ -259,8 +254,7 @@ pub(crate) enum WaitStatus {
 /// Fibres that one interrupter holds at the same time, for one barrier.
 const AT_ONCE: usize = 64;
 
-/// Takes the lock for holding several fibres: two such interrupters could wait for each other's
-/// fibres.
+/// Takes the lock for holding several fibres: two such interrupters could wait for each other.
 fn one_of_many() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
@@ -279,8 +273,7 @@ fn look_at_some(fibres: &[HeaderRef]) -> Vec<WaitStatus> {
     // Pairs with the light barrier of `leave`.
     barrier::heavy();
     let seen = |fibre: &HeaderRef| {
-        // SAFETY: `hold` was called before the barrier above, and `let_go` comes after the last
-        // use.
+        // SAFETY: held before the barrier above; `let_go` comes after the last use.
         let seen = match unsafe { fibre.record() } {
             Err(()) => WaitStatus::Ended,
             Ok(None) => WaitStatus::DoesNotWait,
@@ -318,8 +311,7 @@ fn cancel_some(fibres: &[&HeaderRef]) {
     // Pairs with the light barriers of `leave`, and of the processor in `publish`.
     barrier::heavy();
     for fibre in fibres {
-        // SAFETY: `hold` was called before the barrier above, and `let_go` comes after the last
-        // use.
+        // SAFETY: held before the barrier above; `let_go` comes after the last use.
         if let Ok(Some(record)) = unsafe { fibre.record() }
             && !record.is_sure
         {

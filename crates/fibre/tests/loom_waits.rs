@@ -74,7 +74,7 @@ impl Stopping {
     }
 }
 
-/// What was done before the unpark is seen after the park, and the stopped fibre is whole.
+/// Everything done before the unpark is seen after the park, and the stopped fibre is whole.
 #[test]
 fn ticket_one_unparks() {
     loom::model(|| {

@@ -84,7 +84,7 @@ fn a_sleep_without_an_end() {
 }
 
 #[test]
-fn one_that_does_not_wait_goes_on() {
+fn a_fibre_that_does_not_wait_goes_on() {
     let cluster = promise::cluster(1);
     let busy = cluster.spawn(|| {
         current().unwrap().cancel();

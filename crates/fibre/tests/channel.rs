@@ -213,7 +213,7 @@ fn the_last_receiver_closes() {
 /// A value that is in the channel when it closes can be received; a sender that waits then has not
 /// sent.
 #[test]
-fn closed_by_hand() {
+fn close_ends_the_channel() {
     everywhere(|cluster, crew| {
         let (sender, receiver) = channel(1);
         sender.send(1).unwrap();

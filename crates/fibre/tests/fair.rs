@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A fibre that never yields keeps its processor; fibres that are ready there run on the other one.
 #[test]
-fn those_behind_one_that_never_yields_run() {
+fn fibres_behind_one_that_never_yields_run() {
     let cluster = promise::cluster(2);
     for kind in KINDS {
         let ran = Arc::new(AtomicUsize::new(0));
@@ -36,7 +36,7 @@ fn those_behind_one_that_never_yields_run() {
 
 /// Fibres that yield take turns: none falls behind by more than a few of them.
 #[test]
-fn those_that_yield_take_turns() {
+fn fibres_that_yield_take_turns() {
     for kind in KINDS {
         let cluster = promise::cluster(1);
         let turns: Arc<Vec<_>> = Arc::new((0..40).map(|_| AtomicUsize::new(0)).collect());
@@ -68,7 +68,7 @@ fn those_that_yield_take_turns() {
 }
 
 #[test]
-fn one_that_may_not_migrate_stays() {
+fn a_fibre_that_may_not_migrate_stays() {
     let cluster = promise::cluster(2);
     let all: Vec<_> = (0..40)
         .map(|_| {

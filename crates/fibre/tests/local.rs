@@ -26,7 +26,7 @@ fibre_local! {
 
 /// Each fibre and each thread has its own value, over waits, wherever it continues.
 #[test]
-fn of_ones_own() {
+fn each_fibre_has_its_own_value() {
     everywhere(|cluster, crew| {
         let numbers = run(cluster, crew, 20, |i| {
             assert_eq!(NUMBER.with(Cell::get), 100);

@@ -7,7 +7,7 @@ use loom::thread;
 
 /// A fibre that comes from a thread finds its processor asleep, or the processor finds the fibre.
 #[test]
-fn one_comes_from_a_thread() {
+fn a_fibre_from_a_thread_is_found() {
     loom::model(|| {
         let processors = Processors::new(1);
         processors.become_one(0);
@@ -46,7 +46,7 @@ fn two_are_pushed_by_another_processor() {
 
 /// The processor that runs the last fibre of a closing cluster wakes those that sleep.
 #[test]
-fn the_last_one_tells_the_others() {
+fn the_last_processor_wakes_the_others() {
     loom::model(|| {
         let processors = Processors::new(2);
         processors.become_one(1);

@@ -415,7 +415,7 @@ fn cancelled_together() {
 /// The thread that times a wait out uses what its record points to; the fibre uses it again only
 /// after it has left.
 #[test]
-fn record_is_left_behind_the_timers() {
+fn record_outlives_the_timers() {
     loom::model(|| {
         let processors = Processors::new(1);
         let place = Arc::new(InterruptibleWait::new());

@@ -94,7 +94,7 @@ fn a_deadline_ends_the_wait() {
 
 /// A waiter is cancelled; the one after it gets the mutex.
 #[test]
-fn a_cancelled_one_leaves_the_line() {
+fn a_cancelled_waiter_leaves_the_queue() {
     let cluster = promise::cluster(2);
     for _ in 0..rounds(200) {
         let mutex = Arc::new(Mutex::new(0));

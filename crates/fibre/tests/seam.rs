@@ -115,7 +115,7 @@ fn between_fibres_a_wait_blocks_the_thread() {
 }
 
 #[test]
-fn a_cpu_that_is_not_there_is_said() {
+fn a_missing_cpu_is_reported() {
     let builder = Cluster::builder().processors(2).cpus(vec![0, 1 << 20]);
     let why = promise::start(builder).unwrap_err();
     assert!(

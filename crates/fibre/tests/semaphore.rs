@@ -36,7 +36,7 @@ fn a_token_goes_around_a_ring() {
 }
 
 #[test]
-fn so_many_are_inside_and_no_more() {
+fn a_semaphore_admits_as_many_as_its_permits() {
     for kind in KINDS {
         let cluster = promise::cluster(2);
         let permits = Arc::new(Semaphore::new(3));
@@ -70,7 +70,7 @@ fn so_many_are_inside_and_no_more() {
 }
 
 #[test]
-fn a_post_more_changes_nothing() {
+fn a_second_post_changes_nothing() {
     let seat = BinarySemaphore::new(false);
     assert!(!seat.try_wait());
     seat.post();

@@ -64,7 +64,7 @@ fn spawned_by_fibres() {
 
 /// A token goes three times around a ring of semaphores.
 #[test]
-fn handed_around() {
+fn a_token_is_passed_around() {
     both(|migrating| {
         const FIBRES: usize = 3;
         let cluster = promise::cluster(2);

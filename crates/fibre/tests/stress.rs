@@ -77,7 +77,7 @@ impl Drop for Alive {
 
 /// Fibres end in every way there is, interrupted or not, joined or not; what they held is dropped.
 #[test]
-fn each_end() {
+fn fibres_end_in_every_way() {
     silence();
     let alive = Arc::new(AtomicUsize::new(0));
     let cluster = promise::cluster(3);
@@ -184,7 +184,7 @@ fn permits_are_kept() {
 /// A processor is stuck in a fibre that pushes others and does not stop: they are taken from all
 /// its queues while it goes on pushing, and each runs once.
 #[test]
-fn taken_from_one_that_pushes() {
+fn fibres_are_taken_from_one_that_pushes() {
     let cluster = promise::cluster(2);
     for round in 0..times(60) {
         let ran = Arc::new(AtomicUsize::new(0));
@@ -227,7 +227,7 @@ fn taken_from_one_that_pushes() {
 /// Lanes are taken away all the time from processors that are not stuck but slow: no fibre is lost,
 /// and none runs twice at once.
 #[test]
-fn taken_from_one_that_pops() {
+fn lanes_are_taken_from_ones_that_pop() {
     let cluster = promise::cluster(3);
     let end = Arc::new(AtomicBool::new(false));
     let turns = Arc::new(AtomicUsize::new(0));
@@ -296,7 +296,7 @@ fn both_kinds_take_turns() {
 
 /// Fibres that never stop occupy all processors but one: the rest get their turns.
 #[test]
-fn one_that_never_yields() {
+fn others_run_beside_one_that_never_yields() {
     let cluster = promise::cluster(2);
     for migrating in [false, true] {
         let end = Arc::new(AtomicBool::new(false));

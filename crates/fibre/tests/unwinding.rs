@@ -298,7 +298,7 @@ fn calls_with_an_error_return_it() {
 /// Other fibres of the thread see no panic meanwhile: a lock that nobody has panicked under is not
 /// poisoned, and one that somebody has panicked under is.
 #[test]
-fn others_do_not_see_the_panic() {
+fn other_fibres_do_not_see_the_panic() {
     let cluster = promise::cluster(1);
     let go_on = Arc::new(Semaphore::new(0));
     let fibre = cluster.spawn({

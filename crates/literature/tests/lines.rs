@@ -207,7 +207,7 @@ fn one_line_keeps_the_order() {
 }
 
 #[test]
-fn what_a_client_counts() {
+fn a_client_counts_its_looks() {
     let shape = Shape::queue(2, 3).unwrap();
     let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, [0]);
     let mut client = hits.client(0).unwrap();
@@ -353,7 +353,7 @@ fn a_request_on_its_way_keeps_others_out() {
 /// A callback that panics in the barrier of a client that goes leaves requests on their way. The
 /// next client of the same index waits for these lines.
 #[test]
-fn who_comes_next_waits_for_its_lines() {
+fn the_next_client_waits_for_its_lines() {
     let shape = Shape::direct(2).unwrap();
     let (hits, mut servers) = AsyncLines::<u64, fn(u64)>::shaped(shape, 1, 1, [0]);
     let add = |hits: &mut u64| {

@@ -343,7 +343,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     #[test]
-    fn a_line_takes_numbers_and_stops_at_its_end() {
+    fn a_message_takes_numbers_and_stops_at_its_end() {
         let mut message = MessageText::default();
         for number in [0, 7, 10, 1_048_576] {
             message.push_number(number);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_wander_between_threads_and_are_had_by_one_at_a_time() {
+    fn stacks_move_between_threads_and_have_one_owner() {
         let stacks = stacks();
         let kinds = [DEFAULT, 16 << 10].map(kind);
         let (giver, taker) = std::sync::mpsc::sync_channel::<(Stack, u8)>(100);

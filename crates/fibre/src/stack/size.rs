@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_refused() {
+    fn sizes_out_of_range_are_refused() {
         for asked in [0, 1, 8_191, (1 << 30) + 1, 1 << 40, usize::MAX] {
             let error = StackSize::new(asked).unwrap_err();
             assert_eq!(error.bytes(), asked);

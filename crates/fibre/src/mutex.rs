@@ -309,7 +309,7 @@ impl<T> Mutex<T> {
     }
 
     /// Leaves the mutex, if it is held, and unlocks the queue, whose word this is. Wakes the first
-    /// waiter, if there is one.
+    /// waiter, if there is one; after [`PATIENCE`] losses the waiter gets the mutex.
     fn wake_first(&self, word: u64) {
         if word & (WAITED_FOR | WOKEN) != WAITED_FOR {
             self.word.unlock(word & !HELD);

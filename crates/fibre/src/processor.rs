@@ -539,8 +539,8 @@ impl Processor {
         self.leave();
     }
 
-    /// Wakes the threads that sleep: this one has found that the cluster is over, and they have
-    /// not.
+    /// Ends this thread's time as a processor, because the cluster is over, and wakes the threads that
+    /// sleep, which have not found that yet.
     pub(crate) fn leave(&self) {
         run_here(ptr::null());
         self.shared().wake_all();

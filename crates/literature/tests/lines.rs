@@ -276,7 +276,7 @@ fn a_callback_that_panics_has_had_its_turn() {
     }
 }
 
-/// An operation that holds `held`, and a callback that unwinds.
+/// Issues an operation that holds `held`, with a callback that unwinds if `unwinds` says so.
 fn issue_unwinding(client: &mut Client<PairLines<Then>, u64>, held: &Arc<()>, unwinds: bool) {
     let held = Arc::clone(held);
     let add = move |hits: &mut u64| {

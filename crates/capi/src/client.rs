@@ -5,7 +5,7 @@ use crate::no_unwind::{entered, wanted};
 use crate::servers::refuse_nested;
 use crate::status::Status;
 use crate::table::{Absent, Table};
-use corelay_delegate::border::refused_here;
+use corelay_delegate::no_unwind::refused_here;
 use corelay_delegate::{ClientGuard, barrier, poll};
 use std::cell::Cell;
 use std::ffi::c_void;

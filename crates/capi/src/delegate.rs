@@ -3,7 +3,7 @@
 use crate::no_unwind::{entered, wanted};
 use crate::servers::{Server, Servers, on_server};
 use crate::status::Status;
-use corelay_delegate::border::{apply_then, post};
+use corelay_delegate::no_unwind::{apply_then, post};
 use corelay_delegate::{Trust, TryApplyError};
 use std::ffi::c_void;
 

@@ -14,7 +14,7 @@ use crate::handle::{Handle, Kind};
 use crate::no_unwind::{entered, wanted};
 use crate::status::Status;
 use crate::table::{Absent, Table};
-use corelay_delegate::border::{Refused, refused_here};
+use corelay_delegate::no_unwind::{Refused, refused_here};
 use corelay_delegate::{StartError, Trust, Trustees};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! The status: how a call went.
 
-use corelay_delegate::border::Refused;
+use corelay_delegate::no_unwind::Refused;
 use std::ffi::{CStr, c_char, c_int};
 
 /// The result of every call.

@@ -1,7 +1,5 @@
 //! What can go wrong, an enum per operation; each gives back what was not consumed.
 
-use crate::discard::discard;
-use crate::held::circle::CircularWait;
 use std::any::Any;
 use std::fmt;
 
@@ -31,6 +29,39 @@ impl fmt::Display for Poisoned {
 }
 
 impl std::error::Error for Poisoned {}
+
+/// The ring that a wait of a launched closure would have closed: the wait was refused instead.
+///
+/// Its text names the objects that the closures of the ring hold: by their types, and by their
+/// [names](crate::Trust::set_name) if they have any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CircularWait {
+    objects: Vec<String>,
+}
+
+impl CircularWait {
+    pub(crate) fn new(objects: Vec<String>) -> Self {
+        Self { objects }
+    }
+
+    /// What the closures of the ring hold: of the one whose wait was refused first, then of each
+    /// whom the one before waits for.
+    pub fn objects(&self) -> impl Iterator<Item = &str> {
+        self.objects.iter().map(String::as_str)
+    }
+}
+
+impl fmt::Display for CircularWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("corelay: launched closures would wait for each other in a ring: ")?;
+        for object in &self.objects {
+            write!(f, "{object} -> ")?;
+        }
+        f.write_str(self.objects.first().map_or("nobody", String::as_str))
+    }
+}
+
+impl std::error::Error for CircularWait {}
 
 /// Why [`Trust::try_apply`](crate::Trust::try_apply) did not run the closure; gives it back
 /// where it was not consumed.
@@ -175,12 +206,11 @@ impl BarrierError {
         Self { first, count }
     }
 
-    pub(crate) fn merge(self, later: Self) -> Self {
-        discard(later.first);
-        Self {
-            first: self.first,
-            count: self.count + later.count,
-        }
+    /// Counts the failures of `later` too. Returns their payload, which is not kept, for the caller
+    /// to discard.
+    pub(crate) fn merge(&mut self, later: Self) -> Box<dyn Any + Send> {
+        self.count += later.count;
+        later.first
     }
 
     /// How many requests panicked, reached a poisoned object, or were refused because launched

@@ -12,78 +12,74 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | file | idea |
+//! The crate is built in layers. Each uses those above it in this table, never those below:
+//!
+//! | layer | idea |
 //! |---|---|
+//! | `error`, `catch`, `large`, `metrics` | what can go wrong, panics, large closures, and what is counted |
+//! | `wire` | the memory that a client and a trustee share: rings, mail line, inbox |
+//! | `observe` | what is noted down for reports |
+//! | `policy` | when a member of a flat team serves |
+//! | `object` | a value, its handles, and what its trustee shows to clients |
+//! | `slots` | where results wait for futures |
+//! | `wait_graph` | which launched closures wait for each other |
+//! | `context` | the part of this crate that a thread is in, and what it keeps there |
+//! | `request` | closures, callbacks and answers as words in a ring |
+//! | `client` | a client's side of a channel: each kind of request, room, answers, callbacks |
+//! | `lane` | a trustee's side of a channel |
+//! | `trustee` | what a trustee's thread does: pass, look, sleep, close |
 //! | `trust` | the handle, and the ways to ask |
 //! | `dedicated` | trustees on threads of their own, from start to shutdown |
-//! | `entrust` | giving them values |
-//! | `flat/` | trustees that run a function of yours too |
-//! | `trustee`, `trustee/hosted` | what such a thread does: pass, look, sleep, close; beside closures that wait |
-//! | `channel/` | how a request travels: replaceable as a whole |
-//! | `future/` | results that tasks wait for |
-//! | `held/` | closures that wait |
-//! | `object` | a value and its life |
-//! | `inbox` | how channels and dead objects announce themselves |
-//! | `thread` | a thread's clients; what its callbacks leave |
-//! | `client` | poll, barrier, and the end of a client |
-//! | `leaf` | a delegated closure may not wait |
-//! | `nested` | what a delegated closure may ask for |
-//! | `session` | delegated objects as one of the ways of sharing |
-//! | `border` | refusals as values, for the C interface |
-//! | `launch`, `slot` | a trustee's thread, and its number |
-//! | `error`, `metrics` | what can go wrong, and what is counted |
+//! | `flat` | trustees that run a function of yours too |
+//! | `launched` | closures that wait |
 //! | [`report`] | who owns what, and where time goes |
 //!
 //! Not for data that threads seldom want at the same time, nor for far more objects than
 //! threads: see the guide. What is promised, and where the limits are, is in
 //! `docs/guide/guarantees.md`; how it works, in `docs/design/0001-channel.md`.
 
-#[doc(hidden)]
-pub mod border;
-mod byway;
-mod channel;
+mod catch;
 mod client;
+mod context;
 mod dedicated;
-mod discard;
-mod entrust;
 mod error;
 mod flat;
-mod future;
-mod held;
-mod inbox;
+mod lane;
 mod large;
-mod launch;
-mod leaf;
-mod marks;
+mod launched;
 mod metrics;
-mod nested;
 mod object;
+mod observe;
+mod policy;
 pub mod report;
-mod serving;
-mod session;
-mod slot;
-mod thread;
+mod request;
+mod slots;
 mod trust;
 mod trustee;
+mod wait_graph;
+mod wire;
 
-pub use client::{ClientGuard, barrier, poll};
-pub use dedicated::{Builder, StartError, Trustees};
+pub use client::future::ApplyFuture;
+pub use client::poll::{ClientGuard, barrier, poll};
+pub use dedicated::{Builder, Trustees};
 pub use error::{
-    AsyncError, BarrierError, Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError,
-    TryLaunchError, TryPostError,
+    AsyncError, BarrierError, CircularWait, Poisoned, TryApplyAsyncError, TryApplyError,
+    TryApplyThenError, TryLaunchError, TryPostError,
 };
-pub use flat::{Member, ParsePolicyError, Policy, Team, TeamBuilder};
-pub use future::ApplyFuture;
-pub use held::circle::CircularWait;
-pub use held::handle::LaunchHandle;
+pub use flat::{Member, Team, TeamBuilder};
+pub use launched::handle::LaunchHandle;
 pub use metrics::Metrics;
+pub use policy::{ParsePolicyError, Policy};
 #[doc(inline)]
 pub use report::{Report, Reporter};
-pub use session::TrustSession;
 pub use trust::Trust;
+#[doc(hidden)]
+pub use trust::no_unwind;
+pub use trust::session::TrustSession;
+pub use trustee::spawn::StartError;
 #[cfg(any(corelay_loom, corelay_shuttle))]
 #[doc(hidden)]
 pub use {
-    flat::seat::checked::{Doorbell, Dozer, Jobs},
-    future::checked,
+    client::future::checked,
+    flat::job::checked::{Doorbell, Dozer, Jobs},
 };

@@ -76,7 +76,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "as above",
     ),
     (
-        "crates/delegate/src/launch.rs",
+        "crates/delegate/src/trustee/spawn.rs",
         "thread::Builder",
         "on hardware a trustee's thread is named and pinned; the models do neither",
     ),

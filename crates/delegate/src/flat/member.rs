@@ -1,22 +1,20 @@
 //! A thread that serves while it waits.
 
-use super::policy::{Chosen, Schedule};
-use super::seat::Job;
-use crate::client::finish_clients;
-use crate::discard::discard;
-use crate::held::circle::{CircularWait, Wait, address};
-use crate::held::launched::suspend_until;
-use crate::serving::{Serving, guarded};
-use crate::thread::{in_leaf, in_turn};
+use super::job::Job;
+use crate::catch::guarded;
+use crate::client::poll::finish_clients;
+use crate::context::discard::discard;
+use crate::context::member::{Duty, Serve};
+use crate::context::thread::in_leaf;
+use crate::object::shared::Shared;
 use crate::trust::Trust;
-use crate::trustee::{Shared, Trustee};
+use crate::trustee::Trustee;
 use corelay_sync::Backoff;
 use corelay_sync::facade::sync::Arc;
-use corelay_sync::facade::thread_local;
 use corelay_sync::facade::{MODEL, hint, thread};
 use corelay_sync::trace::{self, Mark};
 use corelay_sync::wait::{NoSwitch, Sleeper};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 
 /// A member of a [`Team`](crate::Team), as the function sees it that runs on it: `me`.
@@ -25,15 +23,9 @@ use std::fmt;
 pub struct Member {
     shared: Arc<Shared>,
     number: usize,
-    policy: Chosen,
     /// Borrowed while it serves.
     trustee: RefCell<Trustee>,
     sleeper: std::sync::Arc<Sleeper>,
-}
-
-thread_local! {
-    /// Of this thread, while a team's function runs.
-    static MEMBER: Cell<*const Member> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Looks at its answer and its lanes before a member yields: some 100 µs.
@@ -46,99 +38,13 @@ const RING_AFTER: u32 = if MODEL { 1 } else { 128 };
 const HEADS_AFTER: u32 = if MODEL { 1 } else { 256 };
 const YIELDS: u32 = if MODEL { 0 } else { 64 };
 
-/// Stands for a member on the thread of a trustee that lets other coroutines run beside its loop.
-/// Never followed.
-const BESIDE: *const Member = std::ptr::without_provenance(1);
-
-/// Runs `f`, in which coroutines run beside a trustee's loop: their waits are its business.
-pub(crate) fn beside_a_loop<R>(f: impl FnOnce() -> R) -> R {
-    let show = |member| {
-        let _ = MEMBER.try_with(|m| m.set(member));
-    };
-    show(BESIDE);
-    let result = f();
-    show(std::ptr::null());
-    result
-}
-
-/// Undoes [`beside_a_loop`] while `f` runs.
-pub(crate) fn in_the_loop<R>(f: impl FnOnce() -> R) -> R {
-    let show = |member| {
-        let _ = MEMBER.try_with(|m| m.set(member));
-    };
-    show(std::ptr::null());
-    let result = f();
-    show(BESIDE);
-    result
-}
-
-/// Runs `f` on this thread's member; `None` where no team's function runs here.
-#[inline(always)]
-pub(crate) fn with_member<R>(f: impl FnOnce(&Member) -> R) -> Option<R> {
-    let member = MEMBER.try_with(Cell::get).unwrap_or(std::ptr::null());
-    // SAFETY: set by `work`, which is further up this thread's stack.
-    (member.addr() > BESIDE.addr()).then(|| f(unsafe { &*member }))
-}
-
-/// True where a wait of this thread serves meanwhile: where a team's function runs, or a coroutine
-/// beside a trustee's loop.
-pub(crate) fn is_member() -> bool {
-    !MEMBER
-        .try_with(Cell::get)
-        .unwrap_or(std::ptr::null())
-        .is_null()
-}
-
-/// A client of this thread has published about `requests` requests, to objects of its own
-/// member or not: a member may serve.
-#[inline]
-pub(crate) fn has_made(requests: u32, own: bool) {
-    with_member(|member| member.has_made(requests, own));
-}
-
-/// Serves, where this thread is a member.
-pub(crate) fn serve_once() {
-    with_member(Member::serve);
-}
-
-/// Serves until `done`, where this thread is a member, or has its trustee's loop serve; false at once
-/// where it is neither. A launched closure waits for `what` meanwhile, if its request does not say so.
-///
-/// # Errors
-/// As of [`suspend_until`].
-pub(crate) fn wait_until(
-    target: &Shared,
-    what: Option<Wait>,
-    done: &mut dyn FnMut() -> bool,
-) -> Result<bool, CircularWait> {
-    if in_turn() {
-        return suspend_until(what, done).map(|()| true);
-    }
-    Ok(with_member(|member| member.wait_until(target, done)).is_some())
-}
-
-/// Serves until the thread of `trustee`, which has been asked to close, has ended but for its
-/// thread-locals, where this thread is a member: what closures there have asked of it must
-/// run first. False at once where it is none.
-///
-/// # Errors
-/// A launched closure waits, and the trustee would wait for it.
-pub(crate) fn wait_for_end(trustee: &Shared) -> Result<bool, CircularWait> {
-    if !is_member() {
-        return Ok(false);
-    }
-    trustee.ended.subscribe(Sleeper::current().waker());
-    let end = Wait::End(address(trustee));
-    wait_until(trustee, Some(end), &mut || trustee.ended.is_set())
-}
-
 /// A member's function, with what it serves meanwhile.
 static FUNCTION: Mark = Mark::new("function").with_arg("member");
 
 /// Runs a job on the thread of `trustee`.
 pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     let shared = Arc::clone(trustee.shared());
-    if shared.seat.hear() {
+    if shared.seat.bell.hear() {
         // Rung while the trustee's own loop served: as behind any ring, but it is none of this
         // function's.
         trustee.pass(false, u32::MAX);
@@ -146,27 +52,32 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     }
     let sleeper = shared.seat.take_sleeper();
     let member = Member {
-        policy: shared.settings.policy.unwrap_or_default().choose(),
         number: job.number,
         shared,
         trustee: RefCell::new(trustee),
         sleeper,
     };
-    MEMBER.with(|m| m.set(&raw const member));
-    let ended = guarded(|| {
-        let _span = trace::span(&FUNCTION).with(member.number as u64);
-        job.run(&member);
-        // What it has asked for is part of its work.
-        finish_clients();
+    let duty = Duty {
+        policy: member.shared.settings.policy.unwrap_or_default().choose(),
+        shared: &member.shared,
+        trustee: &member,
+    };
+    let mut ended = Ok(());
+    duty.run(|| {
+        ended = guarded(|| {
+            let _span = trace::span(&FUNCTION).with(member.number as u64);
+            job.run(&member);
+            // What it has asked for is part of its work.
+            finish_clients();
+        });
+        if ended.is_err() {
+            // The panic above counts, not what is found now.
+            discard(guarded(finish_clients).err());
+        }
     });
-    if ended.is_err() {
-        // The panic above counts, not what is found now.
-        discard(guarded(finish_clients).err());
-    }
-    MEMBER.with(|m| m.set(std::ptr::null()));
     let mut trustee = member.trustee.into_inner();
     // Whoever has rung is served by the trustee's own loop from here on.
-    if member.shared.seat.hear() {
+    if member.shared.seat.bell.hear() {
         trustee.count_ring();
     }
     job.end(ended.err());
@@ -186,7 +97,7 @@ impl Member {
     #[track_caller]
     pub fn entrust<T: Send + 'static>(&self, value: T) -> Trust<T> {
         NoSwitch::refuse("Member::entrust");
-        self.trustee.borrow_mut().adopt(value)
+        Trust::new(self.trustee.borrow_mut().adopt(value))
     }
 
     /// Serves what others have asked of this member's objects so far, also where its policy
@@ -209,6 +120,21 @@ impl Member {
         self.pass(true) > 0
     }
 
+    /// Sleeps until there is an answer or something to serve: see [`Shared::doze`].
+    fn sleep(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
+        // Before a sleep, as in `Trustee::sleep`. Borrowed where a pass waits.
+        if let (false, Ok(trustee)) = (MODEL, self.trustee.try_borrow()) {
+            trustee.publish_metrics();
+        }
+        self.shared.doze(&self.sleeper, || {
+            // Behind the sleeper's barrier: see `Seat::hear`.
+            target.ring();
+            done() || self.pass(true) > 0
+        });
+    }
+}
+
+impl Serve for Member {
     /// One pass of the trustee; the number of requests run. Nothing while one is under way
     /// already, or a closure that runs at once: no member serves with a delegated closure on
     /// its stack.
@@ -221,7 +147,7 @@ impl Member {
         };
         // Who has rung has published by mail, and perhaps gone to sleep, and does not ring again:
         // everything, then.
-        let batch = if self.shared.seat.hear() {
+        let batch = if self.shared.seat.bell.hear() {
             trustee.count_ring();
             u32::MAX
         } else {
@@ -230,33 +156,6 @@ impl Member {
         let ran = trustee.pass(heads, batch);
         trustee.send_nested();
         ran
-    }
-
-    #[inline(always)]
-    pub(super) fn is_direct(&self) -> bool {
-        self.policy.is_direct()
-    }
-
-    #[inline]
-    fn has_made(&self, requests: u32, own: bool) {
-        if self.policy.is_due(requests, own, &self.shared.seat) {
-            self.serve_when_due();
-        }
-    }
-
-    /// A request to an object of its own is about to be run at once.
-    #[inline]
-    pub(super) fn runs_own(&self) {
-        if self.policy.is_due_at_once(&self.shared.seat) {
-            self.serve_when_due();
-        }
-    }
-
-    #[inline]
-    fn serve_when_due(&self) {
-        let ran = self.pass(false);
-        let in_all = Serving::with_current(|serving| serving.requests.get());
-        self.policy.served(ran, in_all.unwrap_or(0));
     }
 
     #[cold]
@@ -287,19 +186,6 @@ impl Member {
                 idle = 0;
             }
         }
-    }
-
-    /// Sleeps until there is an answer or something to serve: see [`Shared::doze`].
-    fn sleep(&self, target: &Shared, done: &mut dyn FnMut() -> bool) {
-        // Before a sleep, as in `Trustee::sleep`. Borrowed where a pass waits.
-        if let (false, Ok(trustee)) = (MODEL, self.trustee.try_borrow()) {
-            trustee.publish_metrics();
-        }
-        self.shared.doze(&self.sleeper, || {
-            // Behind the sleeper's barrier: see `Seat::hear`.
-            target.ring();
-            done() || self.pass(true) > 0
-        });
     }
 }
 

@@ -1,10 +1,13 @@
 //! Members, from start to shutdown; giving them work.
 
-use super::member::{Member, is_member};
-use super::policy::Policy;
-use super::seat::{Job, Round, Task};
-use crate::dedicated::{Builder, StartError, Trustees};
+use super::job::{Job, Round, Task};
+use super::member::{Member, work};
+use crate::context::member::is_member;
+use crate::dedicated::{Builder, Trustees};
 use crate::metrics::Metrics;
+use crate::policy::Policy;
+use crate::trustee::Work;
+use crate::trustee::spawn::StartError;
 use corelay_sync::facade::sync::{Arc, Mutex};
 use corelay_sync::wait::NoSwitch;
 use std::fmt;
@@ -229,7 +232,9 @@ impl Team {
             let shared = &member.shared;
             // SAFETY: this frame, which borrows the task, waits for the round; nothing in
             // between unwinds.
-            shared.seat.give(unsafe { Job::new(task, &round, number) });
+            let job = unsafe { Job::new(task, &round, number) };
+            let work: Work = Box::new(move |trustee| work(trustee, job));
+            shared.seat.give(Box::new(work));
             // SAFETY: a node of its own, in no inbox: its last job has ended.
             let taken = unsafe { shared.inbox.push(&raw const shared.seat.work) };
             debug_assert!(taken, "the team has not been shut down: it is borrowed");

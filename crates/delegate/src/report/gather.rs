@@ -1,17 +1,17 @@
 //! Making a report of what trustees and clients have published.
 
-use super::observer::{Counts, SharedCounts};
-use super::place::Surveyor;
-use super::roster::{Connected, Lists, Name};
-use super::sampler::Samples;
-use super::{
+use crate::dedicated::Trustees;
+use crate::object::shared::Shared;
+use crate::observe::counts::{Counts, SharedCounts};
+use crate::observe::roster::{Connected, Lists, Name};
+use crate::observe::sampler::Samples;
+use crate::report::place::Surveyor;
+use crate::report::{
     ClientObserved, ClientReport, ClosureReport, HeldReport, ObjectReport, Report, SLOWEST,
     TrusteeObserved, TrusteeReport, TypeReport,
 };
-use crate::dedicated::Trustees;
-use crate::held::circle;
-use crate::trustee::Shared;
-use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+use crate::wait_graph;
+use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::NoSwitch;
 use std::collections::BTreeMap;
@@ -113,7 +113,7 @@ fn trustee(shared: &Shared, surveyor: Surveyor) -> TrusteeReport {
         metrics: shared.counters.load(),
         objects: types.iter().flat_map(|of| of.named(surveyor)).collect(),
         unnamed: types.iter().filter_map(|of| of.unnamed(surveyor)).collect(),
-        held: circle::held(shared).into_iter().map(held).collect(),
+        held: wait_graph::held(shared).into_iter().map(held).collect(),
         clients: clients.into_iter().map(|c| c.report(surveyor)).collect(),
         gone,
         window: shared.settings.window,
@@ -203,25 +203,6 @@ impl Client {
                 .counts
                 .as_deref()
                 .map(|counts| ClientObserved::read(counts)),
-        }
-    }
-}
-
-impl ClientObserved {
-    /// What a client has counted up to now.
-    pub(super) fn read(counts: &Counts) -> Self {
-        // Relaxed: each a figure for itself.
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        // A poll is counted before it is found ready.
-        let ready = load(&counts.ready);
-        Self {
-            polls: load(&counts.polls),
-            ready,
-            failed_pops: load(&counts.failed_pops),
-            waits: load(&counts.waits),
-            latencies: load(&counts.latencies),
-            latency_total: Duration::from_nanos(load(&counts.latency_total)),
-            latency_longest: Duration::from_nanos(load(&counts.latency_longest)),
         }
     }
 }

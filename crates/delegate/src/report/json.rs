@@ -1,6 +1,6 @@
 //! A report as JSON, without a library for it.
 
-use super::{
+use crate::report::{
     ClientObserved, ClientReport, ClosureReport, HeldReport, ObjectReport, Places, Report, State,
     TrusteeObserved, TrusteeReport, TypeReport,
 };

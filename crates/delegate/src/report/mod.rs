@@ -19,20 +19,20 @@
 //! | latency | *observed*: one `apply_then` in 64 of those that leave the client's fast path, at random, is timed until the client sees its answer |
 //! | slowest closures | *observed*: batches are timed, at random, as often as costs a hundredth of the trustee's work: of short ones one in some dozens, of those of ten microseconds each |
 
-mod dice;
+mod footprint;
 mod gather;
 mod json;
-pub(crate) mod observer;
 mod place;
-pub(crate) mod roster;
-pub(crate) mod sampler;
 mod table;
 
-pub use crate::channel::footprint::{Footprint, Traffic};
+pub use crate::observe::State;
+pub use crate::observe::counts::ClientObserved;
+pub use footprint::{Footprint, Traffic};
 pub use gather::Reporter;
 pub use place::Places;
 
 use crate::metrics::Metrics;
+use crate::observe::{mean, ratio};
 use std::time::Duration;
 
 /// What [`Trustees::report`](crate::Trustees::report) found. Shown as a table by `Display`,
@@ -74,21 +74,6 @@ pub struct TrusteeReport {
     pub window: u32,
     /// What is known where the trustee is observed.
     pub observed: Option<TrusteeObserved>,
-}
-
-/// What a trustee does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum State {
-    /// It serves, or looks for something to serve.
-    Awake,
-    /// It sleeps until there is something to serve; a member of a flat team also until it has the
-    /// answer that its function waits for.
-    Asleep,
-    /// It runs what it has accepted and then ends.
-    Closing,
-    /// It has ended. Its values have been dropped; what it counted is complete.
-    ShutDown,
 }
 
 /// An object with a name.
@@ -144,28 +129,6 @@ pub struct ClientReport {
     pub observed: Option<ClientObserved>,
 }
 
-/// What a client counts where its trustee is observed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ClientObserved {
-    /// Times that the client looked for answers while a callback waited for one. A wait
-    /// counts once, however long it looks. Calls that wait, and futures, are not among them.
-    pub polls: u64,
-    /// Polls that found the oldest one's answer ready.
-    pub ready: u64,
-    /// Requests that found no room: the window or the rings were full, also after the answers
-    /// had been taken. (D8's failed pops.)
-    pub failed_pops: u64,
-    /// Waits of more than a few microseconds: for an answer, or for room.
-    pub waits: u64,
-    /// Requests of [`apply_then`](crate::Trust::apply_then) that were timed.
-    pub latencies: u64,
-    /// From asking until the client saw the answer, all of them together.
-    pub latency_total: Duration,
-    /// The longest of them.
-    pub latency_longest: Duration,
-}
-
 /// What is known of a trustee that is observed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -218,40 +181,9 @@ impl TrusteeReport {
     }
 }
 
-impl ClientObserved {
-    /// The share of polls that found an answer ready (D8's response-ready rate); `None`
-    /// before the first poll.
-    pub fn ready_rate(&self) -> Option<f64> {
-        ratio(self.ready, self.polls)
-    }
-
-    /// The average latency; `None` where none was timed yet.
-    pub fn latency_mean(&self) -> Option<Duration> {
-        mean(self.latency_total, self.latencies)
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.polls += other.polls;
-        self.ready += other.ready;
-        self.failed_pops += other.failed_pops;
-        self.waits += other.waits;
-        self.latencies += other.latencies;
-        self.latency_total += other.latency_total;
-        self.latency_longest = self.latency_longest.max(other.latency_longest);
-    }
-}
-
 impl ClosureReport {
     /// The average.
     pub fn mean(&self) -> Duration {
         mean(self.total, self.samples).unwrap_or_default()
     }
-}
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-fn mean(total: Duration, n: u64) -> Option<Duration> {
-    (n > 0).then(|| Duration::from_nanos((total.as_nanos() / u128::from(n)) as u64))
 }

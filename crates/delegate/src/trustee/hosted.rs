@@ -15,13 +15,15 @@
 //! accepted, which do not wait, and of what they ask for it sends nothing that it would have to wait
 //! for. So another trustee may wait for that, unless it has closed itself: see `nested`.
 
-use super::idle::Idle;
-use super::{CLOSED, CLOSING, Settings, Trustee, awake};
-use crate::channel::lane::Lane;
-use crate::held::circle;
-use crate::nested;
+use super::Trustee;
+use crate::client::nested;
+use crate::context::holds::Lent;
+use crate::context::thread::{is_client, turn};
+use crate::lane::Lane;
 use crate::object::Header;
-use crate::thread::{is_client, turn};
+use crate::object::shared::{CLOSED, CLOSING, Settings, awake};
+use crate::trustee::idle::Idle;
+use crate::wait_graph;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
 use corelay_sync::wait::{self, Sleeper};
@@ -90,52 +92,11 @@ impl Trustee {
         if !self.shared.take_refusals() {
             return false;
         }
-        for (refused, ring) in circle::take_refused(&self.shared) {
+        for (refused, ring) in wait_graph::take_refused(&self.shared) {
             let refuse = |lane: &Lane| lane.refuse_deferred(&self.serving, refused, &ring);
             self.lanes.iter().any(refuse);
         }
         true
-    }
-
-    /// Runs what has been deferred for objects whose closures have ended.
-    pub(crate) fn settle(&mut self) -> bool {
-        let mut some = false;
-        while let Some(object) = self.serving.take_ended() {
-            some = true;
-            self.serving.run_deferred_nested(object);
-            self.resume(object);
-            if !self.serving.is_held(object) && self.serving.holds.take_retired(object) {
-                self.drop_object(object);
-            }
-        }
-        some
-    }
-
-    /// Serves until `is_over`, on behalf of a coroutine that cannot be suspended: as the loop does,
-    /// but gives no turns.
-    pub(crate) fn serve_beneath(&mut self, is_over: &mut dyn FnMut() -> bool) {
-        let Settings { batch, spin, .. } = self.shared.settings;
-        let (sleeper, shared) = (Sleeper::current(), Arc::clone(&self.shared));
-        let mut idle = Idle::default();
-        while !is_over() {
-            let ran = self.pass(false, batch);
-            let waits_for_others = is_client() && self.serve_own_requests();
-            if self.refuse_circular() || ran > 0 {
-                idle.end();
-            } else if idle.is_time_to_look(self.lanes.len()) {
-                if self.look_again() {
-                    idle.end();
-                } else if idle.is_time_to_sleep(spin, waits_for_others) {
-                    shared.doze(&sleeper, || {
-                        is_over()
-                            || shared.inbox.has_news()
-                            || self.look_again()
-                            || (waits_for_others && nested::have_others_gone_on())
-                            || self.refuse_circular()
-                    });
-                }
-            }
-        }
     }
 
     /// True where a coroutine can go on, or has been refused. Those that need not wait any more are
@@ -163,5 +124,45 @@ impl Trustee {
         self.shared.state.word().swap(state, Ordering::Relaxed);
         self.shared.state.wake_all();
         self.serving.is_closing.set(false);
+    }
+}
+
+impl Lent for Trustee {
+    fn settle(&mut self) -> bool {
+        let mut some = false;
+        while let Some(object) = self.serving.take_ended() {
+            some = true;
+            self.serving.run_deferred_nested(object);
+            self.resume(object);
+            if !self.serving.is_held(object) && self.serving.holds.take_retired(object) {
+                self.drop_object(object);
+            }
+        }
+        some
+    }
+
+    fn serve_beneath(&mut self, is_over: &mut dyn FnMut() -> bool) {
+        let Settings { batch, spin, .. } = self.shared.settings;
+        let (sleeper, shared) = (Sleeper::current(), Arc::clone(&self.shared));
+        let mut idle = Idle::default();
+        while !is_over() {
+            let ran = self.pass(false, batch);
+            let waits_for_others = is_client() && self.serve_own_requests();
+            if self.refuse_circular() || ran > 0 {
+                idle.end();
+            } else if idle.is_time_to_look(self.lanes.len()) {
+                if self.look_again() {
+                    idle.end();
+                } else if idle.is_time_to_sleep(spin, waits_for_others) {
+                    shared.doze(&sleeper, || {
+                        is_over()
+                            || shared.inbox.has_news()
+                            || self.look_again()
+                            || (waits_for_others && nested::have_others_gone_on())
+                            || self.refuse_circular()
+                    });
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! How a trustee that finds nothing goes on: polls, looks at every head now and then, and sleeps
 //! when its budget is used up.
 
-use super::{LOOK_AFTER, MODEL};
+use crate::trustee::{LOOK_AFTER, MODEL};
 use corelay_sync::Backoff;
 use corelay_sync::facade::{hint, thread};
 use std::time::{Duration, Instant};

@@ -1,0 +1,185 @@
+//! A lone call: its caller waits, in the mail line.
+
+use crate::client::Client;
+use crate::client::mark;
+use crate::object::Header;
+use crate::request::{Call, Frame};
+use crate::wire::word::Mail;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::place_of;
+use corelay_sync::facade::memory;
+use std::any::Any;
+
+impl Client {
+    /// Calls `f` and waits for its result.
+    ///
+    /// # Safety
+    /// `object` is an `Object<T>` of this client's trustee and alive while the call lasts.
+    #[inline(always)]
+    pub(crate) unsafe fn call<T, F, R>(
+        &self,
+        object: *mut Header,
+        f: F,
+    ) -> Result<Result<R, Box<dyn Any + Send>>, F>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        if self.own && self.calls_at_once() {
+            // SAFETY: just asked; the rest is the caller's duty.
+            let outcome = unsafe { self.run_own::<T, F, R>(object, f) };
+            self.raise_own();
+            return Ok(outcome);
+        }
+        let reaped = self.has_callbacks() && !self.thread.in_callback();
+        if reaped {
+            self.reap();
+        }
+        // SAFETY: the caller's duties.
+        let outcome = unsafe { self.call_holding::<T, F, R>(object, f) }?;
+        if reaped && outcome.is_ok() {
+            self.thread.raise_held();
+        }
+        Ok(outcome)
+    }
+
+    /// As [`call`](Self::call), without running callbacks or raising their panics.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call).
+    #[inline(always)]
+    pub(super) unsafe fn call_holding<T, F, R>(
+        &self,
+        object: *mut Header,
+        f: F,
+    ) -> Result<Result<R, Box<dyn Any + Send>>, F>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        if self.calling.get() {
+            used_twice();
+        }
+        if self.lone.is_pending() {
+            self.clear_line();
+        }
+        let mut frame = Call::<T, F, R>::frame();
+        // SAFETY: the line is ours: no other lone call is under way in this channel, also of
+        // another coroutine, as just asked; the frame stays until the answer below.
+        let mail = unsafe { self.send_call(object, f, &mut frame) };
+        if !self.accept_call(mail) {
+            self.take_back(mail);
+            // SAFETY: not run, and never will be.
+            return Err(unsafe { Call::<T, F, R>::take(self.call_record()) });
+        }
+        self.calling.set(true);
+        let done = self.await_done(mail);
+        self.calling.set(false);
+        if done.is_fault() {
+            // SAFETY: answered with a fault.
+            Ok(Err(unsafe { take_fault(self.call_record()) }))
+        } else {
+            // SAFETY: answered without a fault.
+            Ok(Ok(unsafe { Call::<T, F, R>::result(self.call_record()) }))
+        }
+    }
+
+    /// The call in the mail line.
+    #[inline(always)]
+    pub(super) fn call_record(&self) -> *mut u64 {
+        let mail = &self.channel().mail;
+        mail.shadow.write(0, 1);
+        place_of(&mail.call).cast()
+    }
+
+    /// Sends a lone call behind all that has been issued.
+    ///
+    /// # Safety
+    /// As [`call`](Self::call). No other lone call is under way in this channel, and the
+    /// frame stays where it is until the call has been answered or taken back.
+    #[inline(always)]
+    pub(super) unsafe fn send_call<T, F, R>(
+        &self,
+        object: *mut Header,
+        f: F,
+        frame: &mut Frame<F, R>,
+    ) -> Mail
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        // SAFETY: the caller's duties.
+        unsafe { Call::<T, F, R>::write(self.call_record(), object, f, frame) };
+        let mail = self.mail.get().with_next_call(self.position().cursor());
+        self.mail.set(mail);
+        // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every
+        // record before it.
+        self.channel().mail.word.store(mail.0, Ordering::Release);
+        mail
+    }
+
+    /// The call of `mail` has not been run and never will be: the trustee has gone.
+    #[cold]
+    pub(super) fn take_back(&self, mail: Mail) {
+        let mail = mail.with_previous_call();
+        self.mail.set(mail);
+        // Relaxed: for reports; nobody looks for calls any more.
+        self.channel().mail.word.store(mail.0, Ordering::Relaxed);
+    }
+
+    /// Makes sure that the call of `mail` will be run; false where it never will be.
+    #[inline(always)]
+    pub(super) fn accept_call(&self, mail: Mail) -> bool {
+        self.trustee.is_awake() || self.accept_call_slowly(mail)
+    }
+
+    #[cold]
+    fn accept_call_slowly(&self, mail: Mail) -> bool {
+        self.rouse_or_learn_that_it_is_gone() || self.channel().done(mail).answers(mail)
+    }
+
+    /// The call is answered: its record holds the result from now on.
+    #[inline(always)]
+    pub(super) fn fetch_answer(&self) {
+        if let Some(seat) = &self.channel().seat {
+            // SAFETY: the record is this client's, and its call is answered (our callers).
+            unsafe { seat.fetch(self.call_record()) };
+        }
+    }
+
+    #[inline(always)]
+    fn await_done(&self, mail: Mail) -> Mail {
+        let mut done = Mail(0);
+        self.wait_until(&mark::APPLY, None, || {
+            done = self.channel().done(mail);
+            if done.answers(mail) {
+                return true;
+            }
+            self.channel().prefetch_mail();
+            false
+        });
+        self.fetch_answer();
+        done
+    }
+}
+
+/// A session of a launched closure has been left where another coroutine of its thread finds it.
+#[cold]
+#[inline(never)]
+fn used_twice() -> ! {
+    panic!(
+        "corelay: a session is used by two coroutines at a time; open one in each instead of \
+         keeping one in a thread-local"
+    )
+}
+
+/// Takes what went wrong with a lone call.
+///
+/// # Safety
+/// `record` holds one that has been answered with a fault, which has not been taken yet.
+#[cold]
+pub(super) unsafe fn take_fault(record: *mut u64) -> Box<dyn Any + Send> {
+    let boxed = record.wrapping_add(2);
+    memory::read(boxed, 1);
+    // SAFETY: a fault leaves the boxed payload in the first word.
+    let payload = unsafe { boxed.cast::<*mut Box<dyn Any + Send>>().read() };
+    // SAFETY: from `Box::into_raw` in `Lane::run_call`.
+    *unsafe { Box::from_raw(payload) }
+}

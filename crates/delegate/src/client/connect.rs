@@ -1,0 +1,164 @@
+//! The clients of the thread or launched closure that runs here.
+//!
+//! The context [keeps](crate::context::thread) them, without knowing more of a client than it must.
+
+use super::Client;
+use crate::context::discard::discard;
+use crate::context::state::{Activity, ThreadState};
+use crate::context::thread::{
+    KeptClient, in_leaf, in_turn, keep_client, known_client, set_finishing, state, visit_clients,
+};
+use crate::error::BarrierError;
+use crate::object::shared::Shared;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::{NoSwitch, Source};
+use std::any::Any;
+use std::ops::Deref;
+use std::rc::Rc;
+
+/// The client of this thread for the trustee in `slot`, if it has one.
+///
+/// # Safety
+/// The reference is not used any more when user code runs on this thread outside of a leaf and of
+/// a callback, or on this thread's other coroutines.
+#[inline(always)]
+pub(crate) unsafe fn lookup<'a>(slot: u32) -> Option<&'a Client> {
+    let client = known_client(slot).cast::<Client>();
+    // SAFETY: null, or a client that `connect` has given the thread. It is freed where the activity is
+    // `Idle` or `Ending` only: not before the caller is done with it.
+    unsafe { client.as_ref() }
+}
+
+/// Why this thread cannot be a client now.
+#[derive(Debug)]
+pub(crate) enum NoClient {
+    /// Inside a delegated closure; its type name.
+    Nested(&'static str),
+    /// The trustee has been shut down.
+    Closed,
+}
+
+/// A client for one call.
+pub(crate) enum ClientRef {
+    /// The thread's own.
+    Kept(Rc<Client>),
+    /// The thread's table is gone already: this one finishes when it is dropped.
+    Temporary(Rc<Client>),
+}
+
+impl Deref for ClientRef {
+    type Target = Rc<Client>;
+
+    fn deref(&self) -> &Rc<Client> {
+        match self {
+            Self::Kept(client) | Self::Temporary(client) => client,
+        }
+    }
+}
+
+impl Drop for ClientRef {
+    fn drop(&mut self) {
+        if let Self::Temporary(client) = self {
+            let outer = set_finishing(true);
+            client.finish_requests();
+            discard(client.thread.take_held());
+            set_finishing(outer);
+        }
+    }
+}
+
+impl ClientRef {
+    /// Goes on with the panic of a callback that [`connect`] has run. For calls, once they
+    /// have done their work; requests look for held panics themselves when they are new.
+    pub(crate) fn raise_held(&self) {
+        if let Self::Kept(client) = self {
+            client.thread.raise_held();
+        }
+    }
+}
+
+/// The slow path of [`lookup`]: makes this thread a client of `trustee`. Runs the callbacks
+/// of trustees that have ended meanwhile; see [`ClientRef::raise_held`].
+#[cold]
+pub(crate) fn connect(trustee: &Arc<Shared>) -> Result<ClientRef, NoClient> {
+    if in_leaf() {
+        return Err(NoClient::Nested(
+            NoSwitch::active().unwrap_or("a delegated closure"),
+        ));
+    }
+    match keep_client(trustee, |thread| Client::connect(trustee, thread)) {
+        Some(Some(client)) => Ok(ClientRef::Kept(typed(client))),
+        Some(None) => Err(NoClient::Closed),
+        None => Client::connect(trustee, &Rc::new(ThreadState::temporary()))
+            .map(|client| ClientRef::Temporary(Rc::new(client)))
+            .ok_or(NoClient::Closed),
+    }
+}
+
+/// The client that a thread keeps.
+fn typed(client: Rc<dyn KeptClient>) -> Rc<Client> {
+    let client: Rc<dyn Any> = client;
+    client.downcast().expect("there is one kind of client")
+}
+
+/// Runs `f` on this thread's clients; nothing where it has none, or none any more. Clients
+/// that `f` makes are visited too.
+pub(crate) fn for_each_client(mut f: impl FnMut(&Client)) {
+    let Some(state) = state() else { return };
+    let _call = state.enter_call();
+    visit_clients(|client| {
+        // SAFETY: given by `connect`; none is freed inside a call.
+        f(unsafe { &*client.cast::<Client>() });
+    });
+}
+
+/// Publishes what this thread's clients have issued.
+pub(crate) fn flush_clients() {
+    visit_clients(|client| {
+        // SAFETY: given by `connect`; `flush` runs no user code, so none is freed meanwhile.
+        unsafe { &*client.cast::<Client>() }.flush();
+    });
+}
+
+impl KeptClient for Client {
+    fn trustee(&self) -> &Arc<Shared> {
+        &self.trustee
+    }
+
+    fn catch_up(&self) {
+        Self::catch_up(self);
+    }
+
+    fn is_idle(&self) -> bool {
+        Self::is_idle(self)
+    }
+
+    fn finish(&self, launches: bool) {
+        if launches {
+            Self::finish(self);
+        } else {
+            self.finish_requests();
+        }
+    }
+
+    fn take_faults(&self) -> Option<BarrierError> {
+        Self::take_faults(self)
+    }
+
+    fn has_faults(&self) -> bool {
+        Self::has_faults(self)
+    }
+}
+
+impl Source for Client {
+    fn poll(&self) -> bool {
+        if in_turn() {
+            // The loop does it, between turns: callbacks of a trustee's are leaves.
+            return false;
+        }
+        if !in_leaf() && self.thread.activity() == Activity::Idle {
+            self.catch_up();
+        }
+        self.has_callbacks()
+    }
+}

@@ -1,0 +1,92 @@
+//! What a [recording](corelay_sync::trace) learns of a client: the batches that it publishes and
+//! how long it waits.
+//!
+//! Called where the client has left its fast path, or is about to wait; without a recording each
+//! is one comparison with a word that nobody writes.
+
+use crate::client::Client;
+use crate::wait_graph::Wait;
+use crate::wire::word::Position;
+use corelay_sync::facade::hint;
+use corelay_sync::trace::{self, Mark};
+
+/// Requests become known to the trustee by the mail word.
+static BATCH: Mark = Mark::new("batch").with_args("requests", "trustee");
+static BEGINS: Mark = Mark::new("client begins").with_arg("trustee");
+static ENDS: Mark = Mark::new("client ends").with_arg("trustee");
+
+/// A call waits for its result.
+pub(super) static APPLY: Mark = Mark::new("apply").with_args("in flight", "trustee");
+/// A request waits for room in window, rings or queue.
+pub(super) static ROOM: Mark = Mark::new("wait for room").with_args("in flight", "trustee");
+/// A barrier, or the client's end, waits for what is in flight.
+pub(super) static ANSWERS: Mark = Mark::new("wait for answers").with_args("in flight", "trustee");
+/// A call waits for the one before it in the mail line.
+pub(super) static LINE: Mark = Mark::new("wait for the line").with_args("in flight", "trustee");
+
+impl Client {
+    fn slot(&self) -> u64 {
+        u64::from(self.trustee.slot.get())
+    }
+
+    /// The client has been announced.
+    pub(super) fn mark_begin(&self) {
+        trace::instant(&BEGINS, self.slot());
+    }
+
+    /// The client goes.
+    pub(super) fn mark_end(&self) {
+        trace::instant(&ENDS, self.slot());
+    }
+
+    /// Everything before `at` has just been published.
+    #[inline(always)]
+    pub(super) fn mark_batch(&self, at: Position) {
+        if trace::is_on() {
+            self.batch(at);
+        }
+    }
+
+    #[cold]
+    fn batch(&self, at: Position) {
+        let recording = trace::number();
+        let (heard, count) = self.marked.replace((recording, at.count()));
+        let requests = match heard == recording {
+            true => at.count().wrapping_sub(count),
+            // Published for the first time in this recording: at most what is in flight.
+            false => self.in_flight(),
+        };
+        if requests > 0 {
+            trace::instant(&BATCH, (requests.into(), self.slot()));
+        }
+    }
+
+    /// A lone request, that nobody waits for, has just been sent.
+    pub(super) fn mark_alone(&self) {
+        trace::instant(&BATCH, (1, self.slot()));
+    }
+
+    /// As [`wait_until`](Self::wait_until), as a span.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait_marked(
+        &self,
+        why: &'static Mark,
+        what: Option<Wait>,
+        done: &mut dyn FnMut() -> bool,
+    ) {
+        if self.is_calling() {
+            // With the call went all that is in the ring.
+            self.batch(self.position());
+        }
+        let in_flight = self.in_flight() + u32::from(self.is_calling());
+        let _span = trace::span(why).with((in_flight.into(), self.slot()));
+        for _ in 0..self.trustee.settings.looks {
+            if done() {
+                return;
+            }
+            hint::spin_loop();
+        }
+        self.wait_longer(what, done);
+    }
+}

@@ -1,0 +1,216 @@
+//! The client's side of a channel: taking answers and running callbacks.
+
+use crate::catch::guarded;
+use crate::client::Client;
+use crate::client::mark;
+use crate::context::discard::discard;
+use crate::error::BarrierError;
+use crate::request::label::Label;
+use crate::request::{Outcome, Reap, read_label};
+use crate::wait_graph::{Wait, address};
+use crate::wire::word::{Position, is_past};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::{prefetch_read, trace};
+use std::any::Any;
+
+impl Client {
+    /// Takes all answers there are and runs their callbacks, and those that callbacks have
+    /// left to be run. Panics of callbacks are held by the thread.
+    pub(crate) fn reap(&self) {
+        self.observe_poll();
+        let _in_callback = self.thread.enter_callbacks();
+        while let Err(payload) = guarded(|| {
+            self.reap_all();
+            self.thread.run_left_callbacks();
+        }) {
+            self.thread.hold(payload);
+        }
+    }
+
+    /// Publishes what has been issued, and reaps where there is something to.
+    pub(crate) fn catch_up(&self) {
+        let _call = self.thread.enter_call();
+        self.flush();
+        if self.thread.has_left_callbacks() || (self.has_callbacks() && !self.is_lone_unanswered())
+        {
+            self.reap();
+            self.note_quiet();
+        } else {
+            self.observe_poll_in_vain();
+        }
+    }
+
+    /// True where an answer may be waiting to be reaped.
+    #[inline(always)]
+    pub(crate) fn has_callbacks(&self) -> bool {
+        !self.reaper.callbacks.is_empty(self.reaper.reaped()) || self.thread.has_left_callbacks()
+    }
+
+    /// Reaps up to the tail. Unwinds out of a callback, with everything in order: cursors
+    /// are stored before a callback runs.
+    fn reap_all(&self) {
+        if !self.reap_lone() {
+            return;
+        }
+        let channel = self.channel();
+        let before = self.reaper.tail();
+        let tail = self.reaper.look(channel);
+        // Relaxed: the tail's Acquire has published every fault up to it.
+        let faults = channel.tail.faults.load(Ordering::Relaxed);
+        if faults == self.reaper.faults_seen.get() {
+            self.reap_to::<false>(before, tail);
+        } else {
+            self.reap_to::<true>(before, tail);
+            if tail == self.position() {
+                // All is executed, so no later request is among the faults counted.
+                self.reaper.faults_seen.set(faults);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn reap_to<const FAULTS: bool>(&self, before: Position, tail: Position) {
+        let mut reaped = self.reaper.reaped();
+        // Answers of the whole batch at once: they lie in the trustee's cache.
+        let answers = tail.count().wrapping_sub(before.count()).min(256);
+        for unit in (0..answers).step_by(8) {
+            prefetch_read(
+                self.reaper
+                    .answers
+                    .get()
+                    .at(reaped.answer().wrapping_add(unit)),
+            );
+        }
+        while self.reaper.is_reapable(reaped, tail) {
+            let entry = self.reaper.callbacks.at(reaped.callback());
+            let mut outcome = Outcome::Well;
+            if FAULTS {
+                // SAFETY: an entry begins here; its second word is the position.
+                let at = Position(unsafe { entry.wrapping_add(1).read() });
+                let record = self.reaper.rings().requests.at(at.cursor());
+                // SAFETY: executed, so the record is ours again, its label still there.
+                let label = unsafe { read_label(record) };
+                outcome = if label == Label::FAULTED {
+                    Outcome::Fault
+                } else {
+                    Outcome::FirstWell
+                };
+            }
+            // SAFETY: the first word of an entry.
+            let reap = unsafe { entry.cast::<Reap>().read() };
+            // SAFETY: the oldest entry, executed.
+            reaped = unsafe { reap(&self.reaper, reaped, tail, outcome) };
+        }
+    }
+
+    /// True where everything issued has been executed and reaped, by the last look, but for closures
+    /// that it has launched.
+    fn is_answered(&self) -> bool {
+        if self.lone.is_pending() {
+            return false;
+        }
+        let tail = self.reaper.tail();
+        // Behind the tail of a trustee that has ended lies at most a jump.
+        let gone = self.reaper.gone.get();
+        let reaped = match self.reaper.oldest_callback() {
+            None => true,
+            Some(at) => gone && !is_past(tail.cursor(), at.cursor()),
+        };
+        reaped && (gone || tail == self.position()) && !self.thread.has_left_callbacks()
+    }
+
+    /// Waits until everything issued has been executed and its callbacks have run, and the closures
+    /// that it has launched have ended. Panics of callbacks are held by the thread.
+    pub(crate) fn finish(&self) {
+        self.finish_until(|| self.is_answered() && !self.has_launches());
+    }
+
+    /// Does what [`finish`](Self::finish) does, but lets launched closures run on.
+    pub(crate) fn finish_requests(&self) {
+        self.finish_until(|| self.is_answered());
+    }
+
+    fn finish_until(&self, is_done: impl Fn() -> bool) {
+        let _call = self.thread.enter_call();
+        loop {
+            self.flush();
+            self.reap();
+            if is_done() {
+                return;
+            }
+            self.flush();
+            self.await_progress(&mark::ANSWERS);
+        }
+    }
+
+    /// True where nothing is in flight: nothing would be lost if the client went away.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.reaper.look(self.channel());
+        self.is_answered() && !self.has_launches()
+    }
+
+    /// Whether there is something to reap, or the tail has moved since the last look: what
+    /// [`await_progress`](Self::await_progress) waits for.
+    pub(crate) fn has_gone_on(&self) -> bool {
+        if self.thread.has_left_callbacks() {
+            return true;
+        }
+        if self.lone.is_pending() {
+            return !self.is_lone_unanswered();
+        }
+        let before = self.reaper.tail();
+        self.reaper.is_reapable(self.reaper.reaped(), before)
+            || self.reaper.look(self.channel()) != before
+    }
+
+    /// Waits until there is something to reap or the tail has moved. `why` is for a recording.
+    pub(super) fn await_progress(&self, why: &'static trace::Mark) {
+        if self.thread.has_left_callbacks() {
+            return;
+        }
+        if self.lone.is_pending() {
+            return self.wait_until(why, None, || !self.is_lone_unanswered());
+        }
+        let before = self.reaper.tail();
+        if before == self.position() && self.has_launches() {
+            let launches = Wait::Launches(address(self.channel));
+            return self.wait_until(why, Some(launches), || !self.has_launches());
+        }
+        if self.reaper.gone.get()
+            || before == self.position()
+            || self.reaper.is_reapable(self.reaper.reaped(), before)
+        {
+            return;
+        }
+        let tail = Wait::Tail(address(self.channel), before.0);
+        self.wait_until(why, Some(tail), || {
+            self.reaper.look(self.channel()) != before
+        });
+    }
+
+    /// A request in the mail line that nobody waits for went wrong. The next barrier says so;
+    /// first of all where `is_first`, although others may have been kept earlier.
+    pub(super) fn report_own_fault(&self, payload: Box<dyn Any + Send>, is_first: bool) {
+        discard(self.channel().keep_fault(payload, is_first));
+        let reported = self.reaper.faults_reported.get();
+        self.reaper.faults_reported.set(reported.wrapping_sub(1));
+    }
+
+    /// True where the next barrier has something to report.
+    pub(crate) fn has_faults(&self) -> bool {
+        // Relaxed: called after the tail has been acquired.
+        let faults = self.channel().tail.faults.load(Ordering::Relaxed);
+        self.reaper.faults_reported.get() != faults
+    }
+
+    /// What has gone wrong since it was last asked.
+    pub(crate) fn take_faults(&self) -> Option<BarrierError> {
+        // Relaxed: called after the tail has been acquired.
+        let faults = self.channel().tail.faults.load(Ordering::Relaxed);
+        if self.reaper.faults_reported.replace(faults) == faults {
+            return None;
+        }
+        let taken = std::mem::take(&mut *self.channel().faults.lock().expect("never poisoned"));
+        taken.into_error()
+    }
+}

@@ -1,0 +1,264 @@
+//! Room for requests: in the ring, in the window, in the queue of callbacks.
+//!
+//! The client stands at `position`; everything before `free_from` may be used again. A request
+//! is done with when it has been executed and, if it has a callback, that has been taken out.
+//!
+//! **Limit.** The fast path ends at `limit`: at the next publication, at the window or at the
+//! end of the room, whichever comes first. For requests that have callbacks there is a limit
+//! of their own, within that one: up to it there is room in the queue for
+//! [usual](super::callbacks) ones, so that they do not look either. Everything else, reaping and
+//! waiting too, happens in [`make_room`](Client::make_room).
+
+use crate::client::mark;
+use crate::client::{Client, Patience};
+use crate::context::coroutine::refuse_to_wait;
+use crate::context::member;
+use crate::request::callbacks::USUAL;
+use crate::request::ring_growth;
+use crate::wire::ring::{JUMP_UNITS, Rings, SPARE};
+use crate::wire::word::{Position, is_past};
+use corelay_sync::prefetch_write;
+
+/// The most requests between two publications of a busy client. It matters in windows of more
+/// than three times as many: 200 were a tenth faster in one of 1,024, and are answered later.
+const PUBLISH_EVERY: u32 = 128;
+
+/// The most in such a window. Three publications to a window: one is written, one travels, one is
+/// executed (four and two were slower). But two requests together even in the smallest windows,
+/// where there are enough of them.
+pub(crate) fn most_together(window: u32) -> u32 {
+    PUBLISH_EVERY.min(window / 3).max(2)
+}
+
+/// Whether a request finds room.
+pub(super) enum Room {
+    /// Write the request; publish the mail behind it.
+    Here,
+    /// There is none, and none can be made in a callback.
+    NotInCallback,
+    /// There is none.
+    None,
+}
+
+impl Client {
+    /// Everything before it may be used again.
+    fn free_from(&self) -> Position {
+        let tail = self.reaper.tail();
+        match self.reaper.oldest_callback() {
+            Some(at) if !is_past(at.cursor(), tail.cursor()) => at,
+            _ => tail,
+        }
+    }
+
+    /// Units of the request ring that may not be used again.
+    fn used(&self) -> usize {
+        let at = self.position().cursor();
+        at.wrapping_sub(self.free_from().cursor()) as usize
+    }
+
+    /// Requests in flight, by what is known of the tail.
+    pub(super) fn in_flight(&self) -> u32 {
+        let in_ring = self
+            .position()
+            .count()
+            .wrapping_sub(self.free_from().count());
+        in_ring + u32::from(self.lone.is_pending())
+    }
+
+    /// True where the trustee is this thread's own.
+    #[inline(always)]
+    pub(super) fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// True while a caller waits for the call in the mail line: on a member, which serves
+    /// meanwhile, closures may ask for something.
+    pub(super) fn is_calling(&self) -> bool {
+        self.calling.get()
+    }
+
+    /// True where nothing is in flight, by what is known of the tail.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.reaper.tail() == self.position()
+            && self.reaper.callbacks.is_empty(self.reaper.reaped())
+            && !self.lone.is_pending()
+            && !self.calling.get()
+    }
+
+    /// True where the client makes its requests so far apart that each is published at once.
+    #[inline(always)]
+    pub(super) fn is_slow(&self) -> bool {
+        self.publish_every.get() == 1
+    }
+
+    /// Room for a request of `units`, after growing if that is allowed.
+    fn has_room(&self, units: usize) -> bool {
+        loop {
+            if self.in_flight() >= self.window || !self.reaper.callbacks.has_room(0) {
+                return false;
+            }
+            let used = self.used();
+            let have = self.requests.get().units() as usize;
+            if used + units + SPARE <= have {
+                return true;
+            }
+            // Not for the last eighth of the window: twice the memory would be cycled
+            // through the caches for it. But rings that are too small for the request even
+            // when empty grow beyond any limit: a bound on memory must not become a hang.
+            let worth = self.in_flight() < self.window - self.window / 8;
+            let allowed = worth && have < self.max_units as usize;
+            let too_small = units + SPARE > have;
+            if used + JUMP_UNITS + 1 > have || !(allowed || too_small) {
+                return false;
+            }
+            self.grow();
+        }
+    }
+
+    /// The fast path has ended: reaps, publishes, grows, waits; sets the limits anew.
+    /// Panics of callbacks are held until the request has been accepted.
+    pub(super) fn make_room(&self, units: usize, has_callback: bool, patience: Patience) -> Room {
+        let made = self.publish_every.get();
+        self.publish_every
+            .set(self.pace.next(made, most_together(self.window)));
+        // Callbacks of as many as are put together.
+        let callbacks = if has_callback {
+            self.publish_every.get()
+        } else {
+            0
+        };
+        if !patience.is_trustees() {
+            member::has_made(made, self.own);
+        }
+        self.stop_fast_path();
+        if self.thread.in_callback() || patience.is_trustees() {
+            self.reaper.look(self.channel());
+            if !self.thread.in_callback() {
+                // A trustee has no other occasion to.
+                self.move_callbacks(callbacks);
+            }
+            if !self.has_room(units) {
+                self.observe_failed_pop();
+                return match patience {
+                    Patience::Try | Patience::Inside => Room::None,
+                    Patience::Wait | Patience::Hold => Room::NotInCallback,
+                    Patience::Last => {
+                        self.exceed_window(units);
+                        Room::Here
+                    }
+                };
+            }
+        } else {
+            self.reap();
+            self.move_callbacks(callbacks);
+            let mut has_room = self.has_room(units);
+            if !has_room {
+                self.observe_failed_pop();
+            }
+            while !has_room {
+                self.flush();
+                if patience == Patience::Try {
+                    return Room::None;
+                }
+                refuse_to_wait("a wait for room");
+                self.await_progress(&mark::ROOM);
+                self.reap();
+                self.move_callbacks(callbacks);
+                has_room = self.has_room(units);
+            }
+        }
+        self.set_limit(units);
+        Room::Here
+    }
+
+    /// Room for a request of `units` beyond the window. Not while callbacks run.
+    fn exceed_window(&self, units: usize) {
+        self.move_callbacks(0);
+        while self.used() + units + SPARE > self.requests.get().units() as usize {
+            self.grow();
+            self.move_callbacks(0);
+        }
+    }
+
+    /// Room in the queue for the usual callbacks of so many requests, and for any one.
+    fn move_callbacks(&self, requests: u32) {
+        let before = self.reaper.callbacks.at(0);
+        let moved = self
+            .reaper
+            .callbacks
+            .make_room(self.reaper.reaped(), requests);
+        self.reaper.callbacks_moved(moved);
+        if self.reaper.callbacks.at(0) != before {
+            self.tell_queues();
+        }
+    }
+
+    /// No fast path before [`make_room`](Self::make_room) has been asked.
+    pub(crate) fn stop_fast_path(&self) {
+        self.limit.set(self.position());
+        self.callback_limit.set(self.position());
+    }
+
+    /// True where the fast path ends before the request that `next` lies behind.
+    #[inline(always)]
+    pub(super) fn is_limited(&self, next: Position) -> bool {
+        next.exceeds(self.limit.get())
+    }
+
+    /// The same of a request whose callback takes `entry` units in the queue.
+    #[inline(always)]
+    pub(super) fn is_callback_limited(&self, next: Position, entry: usize) -> bool {
+        let limit = self.callback_limit.get();
+        // What goes before the limit behind this one is to find its room as well.
+        next.exceeds(limit)
+            || entry > USUAL as usize
+                && !self
+                    .reaper
+                    .callbacks
+                    .has_room(limit.count().wrapping_sub(next.count()))
+    }
+
+    /// Lets the fast path go on behind the next request, of `units`, until it is time to
+    /// publish, or the window or the room might end. There is room for any callback.
+    fn set_limit(&self, units: usize) {
+        let (free, at) = (self.free_from(), self.position());
+        let requests = (self.window - self.in_flight()).min(self.publish_every.get());
+        let left =
+            self.requests.get().units() - SPARE as u32 - at.cursor().wrapping_sub(free.cursor());
+        let limit = |requests: u32| at.after(u64::from(left) << 32 | u64::from(requests));
+        self.limit.set(limit(requests));
+        // The next request may have any callback.
+        let callbacks = self.reaper.callbacks.room() + 1;
+        self.callback_limit.set(limit(requests.min(callbacks)));
+        let ahead = (units as u32 * requests).min(left);
+        // The next batch's lines, taken back from the trustee all at once.
+        for unit in (8..=ahead).step_by(8) {
+            prefetch_write(self.requests.get().at(at.cursor().wrapping_add(unit)));
+        }
+        self.pace.restart();
+    }
+
+    /// Goes over to rings of twice the size, by a request that tells the trustee.
+    fn grow(&self) {
+        let larger = Box::into_raw(Rings::new(self.requests.get().units() as usize * 2));
+        let at = self.position();
+        self.rings().touch_request(at.cursor(), JUMP_UNITS);
+        // SAFETY: SPARE units are kept free for this record.
+        unsafe { ring_growth::write_request(self.requests.get().at(at.cursor()), larger) };
+        let entry = self.reaper.callbacks.push(ring_growth::CALLBACK_UNITS);
+        // SAFETY: checked by `has_room`.
+        unsafe { ring_growth::write_callback(entry, at, larger) };
+        self.reaper.add(larger);
+        self.rings.set(larger);
+        self.requests.set(self.rings().requests);
+        self.tell_queues();
+        if !self.advance(self.head(), at.after(ring_growth::STEP)) {
+            // Closed or not: where the jump will not be run, the request that follows will
+            // be refused.
+            self.rouse_or_learn_that_it_is_gone();
+        }
+        // Limits that a callback has set meanwhile know nothing of the jump.
+        self.stop_fast_path();
+    }
+}

@@ -1,0 +1,206 @@
+//! Objects that launched closures hold, and coroutines that wait beside a trustee's loop.
+//!
+//! [`launched`](crate::launched) tells how launches work.
+
+use super::coroutine::Launched;
+use crate::context::serving::Serving;
+use crate::context::thread::out_of_turn;
+use crate::object::Header;
+use crate::wait_graph;
+use crate::wire::LaunchId;
+use corelay_sync::wait::{self, CoroutineState, SuspensionPoint};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+/// What a trustee keeps of its launches.
+#[derive(Default)]
+pub(crate) struct Holds {
+    /// Objects that are held.
+    pub(super) objects: Cell<u32>,
+    /// Launched closures whose coroutines have not ended.
+    pub(super) coroutines: Cell<u32>,
+    /// Objects whose closures have ended: still held.
+    pub(super) ended: RefCell<Vec<*mut Header>>,
+    /// The closures that run, by their coroutines.
+    pub(super) running: RefCell<Vec<(NonNull<CoroutineState>, *const Launched)>>,
+    /// Coroutines that wait, inside calls of this crate.
+    pub(super) waiters: RefCell<Vec<Waiter>>,
+    /// Requests to held objects that closures of this trustee have made.
+    nested: RefCell<VecDeque<(*mut Header, Box<dyn Deferred>)>>,
+    /// Objects whose last handle has gone, but which are held.
+    retired: RefCell<Vec<*mut Header>>,
+    /// Requests deferred so far.
+    numbers: Cell<u64>,
+    /// Coroutines that are no launched closures, while temporary clients of theirs finish.
+    finishing: RefCell<Vec<NonNull<CoroutineState>>>,
+    /// The trustee, while its loop lets coroutines run.
+    lent: Cell<Option<NonNull<dyn Lent>>>,
+}
+
+/// A trustee, lent to the coroutines that run beside its loop.
+pub(crate) trait Lent {
+    /// Serves until `is_over`, in the frame of a coroutine that cannot be suspended.
+    fn serve_beneath(&mut self, is_over: &mut dyn FnMut() -> bool);
+
+    /// Lets objects go whose closures have ended, and runs what has been deferred for them. True where
+    /// there was one.
+    fn settle(&mut self) -> bool;
+}
+
+/// A request of a closure that waits for its object.
+pub(crate) trait Deferred {
+    /// Runs it.
+    fn run(&mut self, serving: &Serving);
+}
+
+/// A coroutine that waits, and how to find out whether that is over. In its frame.
+pub(super) struct Waiter {
+    pub(super) is_over: *mut dyn FnMut() -> bool,
+    pub(super) spot: *const SuspensionPoint,
+}
+
+impl Holds {
+    /// True while coroutines need turns, or objects are held.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.coroutines.get() > 0 || self.objects.get() > 0 || !self.waiters.borrow().is_empty()
+    }
+
+    /// Number of the next deferred request: they are run in this order.
+    pub(crate) fn number(&self) -> u64 {
+        let number = self.numbers.get();
+        self.numbers.set(number + 1);
+        number
+    }
+
+    /// Keeps a request to an object that is held.
+    pub(crate) fn defer_nested(&self, object: *mut Header, request: Box<dyn Deferred>) {
+        self.nested.borrow_mut().push_back((object, request));
+    }
+
+    /// Keeps an object that is to be dropped once it is held no more.
+    pub(crate) fn retire(&self, object: *mut Header) {
+        self.retired.borrow_mut().push(object);
+    }
+
+    /// True where that object was to be dropped: it may be, now.
+    pub(crate) fn take_retired(&self, object: *mut Header) -> bool {
+        let mut retired = self.retired.borrow_mut();
+        let place = retired.iter().position(|&other| other == object);
+        place.map(|place| retired.swap_remove(place)).is_some()
+    }
+
+    /// True while a temporary client of the coroutine that runs here finishes.
+    pub(crate) fn is_finishing(&self) -> bool {
+        wait::running().is_some_and(|stand| self.finishing.borrow().contains(&stand))
+    }
+
+    /// Says whether one does, and gives back what was said before.
+    pub(crate) fn set_finishing(&self, now: bool) -> bool {
+        let before = self.is_finishing();
+        if let Some(stand) = wait::running() {
+            let mut finishing = self.finishing.borrow_mut();
+            finishing.retain(|&other| other != stand);
+            if now {
+                finishing.push(stand);
+            }
+        }
+        before
+    }
+
+    /// Looks for those that wait whether that is over, and lets them go on. True where one does.
+    pub(crate) fn wake(&self) -> bool {
+        if self.waiters.borrow().is_empty() {
+            return false;
+        }
+        let mut some = false;
+        let mut next = 0;
+        loop {
+            // Not borrowed while it looks.
+            let Some(is_over) = self.waiters.borrow().get(next).map(|waiter| waiter.is_over) else {
+                return some;
+            };
+            // SAFETY: in the frame of a coroutine that waits until its spot is set.
+            if unsafe { (*is_over)() } {
+                let waiter = self.waiters.borrow_mut().remove(next);
+                some = true;
+                // SAFETY: as above.
+                unsafe { &*waiter.spot }.set();
+            } else {
+                next += 1;
+            }
+        }
+    }
+}
+
+impl Serving {
+    /// Runs `turn`, in which coroutines run, and can have `trustee` serve beneath them.
+    pub(crate) fn lend<R>(
+        &self,
+        trustee: &mut (dyn Lent + 'static),
+        turn: impl FnOnce() -> R,
+    ) -> R {
+        self.holds.lent.set(Some(NonNull::from(trustee)));
+        let result = turn();
+        self.holds.lent.set(None);
+        result
+    }
+
+    /// Runs `f` on the trustee, in the frame of one of its coroutines.
+    pub(super) fn beneath<R>(&self, f: impl FnOnce(&mut dyn Lent) -> R) -> R {
+        let lent = self.holds.lent.take();
+        let mut trustee = lent.expect("coroutines run while a trustee's loop lets them");
+        // SAFETY: lent for as long as coroutines run, which this one does, and taken out.
+        let trustee = unsafe { trustee.as_mut() };
+        let result = out_of_turn(|| f(trustee));
+        self.holds.lent.set(lent);
+        result
+    }
+
+    /// True where a launched closure holds `object`, which is alive.
+    pub(crate) fn is_held(&self, object: *mut Header) -> bool {
+        // SAFETY: the caller's duty.
+        self.holds.objects.get() > 0 && unsafe { &*object }.is_held.get()
+    }
+
+    /// Marks `object` as held by `launch`.
+    pub(super) fn hold(&self, object: *mut Header, launch: LaunchId) {
+        wait_graph::hold(launch, object);
+        // SAFETY: a request on it runs, so it is alive.
+        unsafe { &*object }.is_held.set(true);
+        self.holds.objects.set(self.holds.objects.get() + 1);
+        self.mark();
+        // Requests behind this one, in the same batch, may be for the same object: the lane is to
+        // look at each.
+        self.nested.set(true);
+    }
+
+    /// An object whose closure has ended: it is not held any more.
+    pub(crate) fn take_ended(&self) -> Option<*mut Header> {
+        let object = self.holds.ended.borrow_mut().pop()?;
+        wait_graph::release(object);
+        // SAFETY: held until now, so it is alive.
+        unsafe { &*object }.is_held.set(false);
+        self.holds.objects.set(self.holds.objects.get() - 1);
+        self.unmark(self.holds.objects.get() == 0);
+        Some(object)
+    }
+
+    /// Runs what closures of this trustee have asked of `object` while it was held.
+    pub(crate) fn run_deferred_nested(&self, object: *mut Header) {
+        let mut left = self.holds.nested.borrow().len();
+        while left > 0 {
+            left -= 1;
+            // Not borrowed while it runs: it may defer others.
+            let first = self.holds.nested.borrow_mut().pop_front();
+            let Some((of, mut request)) = first else {
+                return;
+            };
+            if of == object {
+                request.run(self);
+            } else {
+                self.holds.nested.borrow_mut().push_back((of, request));
+            }
+        }
+    }
+}

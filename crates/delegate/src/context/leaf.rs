@@ -1,0 +1,52 @@
+//! A delegated closure is a leaf: nothing in it may wait.
+//!
+//! While a trustee runs closures, its thread's client table is hidden, so that every call
+//! of this crate takes its slow path and finds out here. That costs the fast paths
+//! nothing. Other corelay waits find out through [`NoSwitch`].
+
+use super::thread::{Table, enter_leaf, leave_leaf};
+use corelay_sync::wait::NoSwitch;
+
+/// User code that may not wait runs on this thread until this guard is dropped.
+pub(crate) struct Leaf<'a> {
+    hidden: Table,
+    _no_switch: NoSwitch<'a>,
+}
+
+impl<'a> Leaf<'a> {
+    /// A closure runs. `name` tells its type by `what`, while it runs.
+    #[inline]
+    pub(crate) fn enter<S>(what: &'a S, name: fn(&'a S) -> &'static str) -> Self {
+        // SAFETY: leaves are locals of the functions that run user code, and do not nest.
+        let no_switch = unsafe { NoSwitch::enter(what, name) };
+        Self {
+            hidden: enter_leaf(),
+            _no_switch: no_switch,
+        }
+    }
+}
+
+impl Leaf<'static> {
+    /// Callbacks run on a trustee's thread, of requests that closures have made.
+    pub(crate) fn enter_callbacks() -> Self {
+        Self::enter(&"a callback on a trustee's thread", |what| what)
+    }
+
+    /// A value of the user that this crate discards is being dropped: a request that cannot run, a
+    /// payload.
+    pub(crate) fn enter_discarded() -> Self {
+        Self::enter(&"the destructor of what a request has left", |what| what)
+    }
+
+    /// A value of this trustee is being dropped.
+    pub(crate) fn enter_destructor() -> Self {
+        Self::enter(&"the destructor of a delegated value", |what| what)
+    }
+}
+
+impl Drop for Leaf<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        leave_leaf(self.hidden);
+    }
+}

@@ -1,0 +1,23 @@
+//! The part of corelay that a thread is in, and what it keeps there: its clients, its trustee, whether user
+//! code runs, whether it may wait.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `thread` | the clients of a thread, and where their table is hidden |
+//! | `state` | what they have in common; the [activity](state::Activity) that the thread is in |
+//! | `exit` | whether the process exits |
+//! | `serving` | the trustee that serves on this thread |
+//! | `leaf` | code that may not wait |
+//! | `discard` | dropping the user's values |
+//! | `member` | a thread that serves while it waits |
+//! | `coroutine`, `holds` | launched closures: their lives and waits, and the objects that they hold |
+
+pub(crate) mod coroutine;
+pub(crate) mod discard;
+mod exit;
+pub(crate) mod holds;
+pub(crate) mod leaf;
+pub(crate) mod member;
+pub(crate) mod serving;
+pub(crate) mod state;
+pub(crate) mod thread;

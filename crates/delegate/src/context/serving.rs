@@ -1,0 +1,220 @@
+//! What a trustee keeps while it serves, whichever lane a request comes from: counts, poison,
+//! and whether closures have asked for something.
+
+use crate::catch::guarded;
+use crate::context::discard::discard;
+use crate::context::holds::Holds;
+use crate::context::leaf::Leaf;
+use crate::error::Poisoned;
+use crate::large::{is_large, run_boxed};
+use crate::object::shared::Shared;
+use crate::object::{CLEARED, HEALTHY, Header, Object, POISONED};
+use crate::observe::sampler::Sampler;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::thread_local;
+use std::any::{Any, type_name};
+use std::cell::Cell;
+
+/// What the lanes of one trustee have in common.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// The trustee's slot, while it has values.
+    slot: Cell<Option<u32>>,
+    /// Objects that are poisoned, or were until their trustee has noticed otherwise; and those that
+    /// are held.
+    marked: Cell<u32>,
+    /// [`PLAIN`], or how else lanes run their rings.
+    mode: Cell<u8>,
+    /// What launched closures hold, and who waits.
+    pub(crate) holds: Holds,
+    /// Requests run.
+    pub(crate) requests: Cell<u64>,
+    /// Times that a lane had something to run.
+    pub(crate) batches: Cell<u64>,
+    /// Closures, values, callbacks and payloads that panicked.
+    pub(crate) panics: Cell<u64>,
+    /// Requests that closures have made wait to be sent.
+    pub(crate) nested: Cell<bool>,
+    /// The trustee is CLOSING: see `trustee::hosted`.
+    pub(crate) is_closing: Cell<bool>,
+    /// Lone calls are answered, but not told yet: see `channel::groups`.
+    pub(crate) unanswered: Cell<bool>,
+    /// Times closures, where the trustee is observed.
+    pub(crate) sampler: Option<Sampler>,
+}
+
+/// Lanes run their rings as they are.
+pub(crate) const PLAIN: u8 = 0;
+/// See `Builder::bare`.
+const BARE: u8 = 1;
+/// Objects are held: requests to them are deferred.
+const HOLDING: u8 = 2;
+
+thread_local! {
+    /// Of this thread's trustee.
+    static SERVING: Cell<*const Serving> = const { Cell::new(std::ptr::null()) };
+}
+
+impl Serving {
+    pub(crate) fn new(slot: u32, bare: bool, sampler: Option<Sampler>) -> Self {
+        Self {
+            slot: Cell::new(Some(slot)),
+            mode: Cell::new(if bare { BARE } else { PLAIN }),
+            sampler,
+            ..Self::default()
+        }
+    }
+
+    /// Runs `f`, the trustee's life on this thread, with [`with_current`](Self::with_current)
+    /// working.
+    pub(crate) fn make_current<R>(&self, f: impl FnOnce() -> R) -> R {
+        SERVING.with(|s| s.set(self));
+        let result = f();
+        SERVING.with(|s| s.set(std::ptr::null()));
+        result
+    }
+
+    /// `None` where this thread is no trustee.
+    pub(crate) fn with_current<R>(f: impl FnOnce(&Self) -> R) -> Option<R> {
+        let current = SERVING.try_with(Cell::get).unwrap_or(std::ptr::null());
+        // SAFETY: null, or set by `make_current`, which is further up this thread's stack.
+        unsafe { current.as_ref() }.map(f)
+    }
+
+    /// True where the objects of `trustee` are this thread's own, and alive.
+    pub(crate) fn owns(&self, trustee: &Shared) -> bool {
+        self.slot.get() == Some(trustee.slot.get())
+    }
+
+    /// The values are about to be dropped.
+    pub(crate) fn disown(&self) {
+        self.slot.set(None);
+    }
+
+    /// [`PLAIN`] where lanes run their rings as they are.
+    #[inline(always)]
+    pub(crate) fn mode(&self) -> u8 {
+        self.mode.get()
+    }
+
+    /// See `Builder::bare`.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.mode.get() == BARE
+    }
+
+    /// One more object is held.
+    pub(crate) fn mark(&self) {
+        self.marked.set(self.marked.get() + 1);
+        self.mode.set(HOLDING);
+    }
+
+    /// One less; `is_last` where none is.
+    pub(crate) fn unmark(&self, is_last: bool) {
+        self.marked.set(self.marked.get() - 1);
+        if is_last {
+            self.mode.set(PLAIN);
+        }
+    }
+
+    pub(crate) fn count_panic(&self) {
+        self.panics.set(self.panics.get() + 1);
+    }
+
+    /// Runs `f`; its panic is counted and ends here.
+    pub(crate) fn contain(&self, f: impl FnOnce()) {
+        if let Err(payload) = guarded(f) {
+            self.count_panic();
+            discard(payload);
+        }
+    }
+
+    /// Runs `f` on an object of this thread's own, as a lane would. What goes wrong poisons
+    /// the object.
+    ///
+    /// # Safety
+    /// `object` is an `Object<T>` that this trustee [owns](Self::owns), alive while this runs,
+    /// and no delegated closure runs.
+    pub(crate) unsafe fn run_here<T, F, R>(
+        &self,
+        object: *mut Header,
+        f: F,
+    ) -> Result<R, Box<dyn Any + Send>>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        self.requests.set(self.requests.get() + 1);
+        let name: fn() -> &'static str = type_name::<F>;
+        let _leaf = Leaf::enter(&name, |name| name());
+        if self.is_poisoned(object) {
+            // As in a lane: what it has captured goes inside.
+            return Err(match guarded(|| drop(f)) {
+                Ok(()) => Box::new(Poisoned),
+                Err(payload) => {
+                    self.count_panic();
+                    payload
+                }
+            });
+        }
+        // SAFETY: the caller's duties.
+        let value = unsafe { Object::value(object.cast::<Object<T>>()) };
+        let result = if const { is_large::<F>() } {
+            let f = Box::new(f);
+            guarded(|| run_boxed(f, value))
+        } else {
+            guarded(|| f(value))
+        };
+        if result.is_err() {
+            self.poison(object);
+        }
+        result
+    }
+
+    /// True where requests have to be looked at, each on its own.
+    #[inline(always)]
+    pub(crate) fn any_marked(&self) -> bool {
+        self.marked.get() != 0
+    }
+
+    /// Poisons `object`, for a closure that has panicked on it.
+    pub(crate) fn poison(&self, object: *mut Header) {
+        self.count_panic();
+        // SAFETY: a request on it has just run, so it is alive.
+        let word = unsafe { &(*object).poison };
+        // Relaxed: what the users of the object know of each other goes through requests.
+        if word.swap(POISONED, Ordering::Relaxed) == HEALTHY {
+            self.marked.set(self.marked.get() + 1);
+        }
+    }
+
+    /// The value of `object` is dropped: it counts as poisoned no more.
+    pub(crate) fn forget_poison(&self, object: *mut Header) {
+        // SAFETY: about to be dropped, so alive.
+        let word = unsafe { &(*object).poison };
+        // Relaxed: as in `poison`.
+        if word.swap(HEALTHY, Ordering::Relaxed) != HEALTHY {
+            self.marked.set(self.marked.get() - 1);
+        }
+    }
+
+    /// Is `object` poisoned? Notices where the user has cleared it.
+    #[inline(always)]
+    pub(crate) fn is_poisoned(&self, object: *mut Header) -> bool {
+        self.any_marked() && self.look_for_poison(object)
+    }
+
+    #[cold]
+    fn look_for_poison(&self, object: *mut Header) -> bool {
+        // SAFETY: a request on it waits, so it is alive.
+        let word = unsafe { &(*object).poison };
+        // Relaxed: as in `poison`.
+        match word.load(Ordering::Relaxed) {
+            CLEARED => {
+                // Only the trustee leaves this state.
+                word.store(HEALTHY, Ordering::Relaxed);
+                self.marked.set(self.marked.get() - 1);
+                false
+            }
+            state => state == POISONED,
+        }
+    }
+}

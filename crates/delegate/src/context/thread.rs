@@ -1,0 +1,467 @@
+//! What a thread keeps: its clients by trustee, and what its callbacks left to be done.
+//!
+//! The table is a plain thread-local array, indexed by the trustee's slot: the fast path
+//! is two loads and two compares. The owner behind it ends with the thread: it waits for
+//! the answers and runs the callbacks. A destructor that calls corelay after that gets a
+//! temporary client, which finishes before the call returns.
+//!
+//! **Nobody uses a client that has been freed.** User code runs in three places: in a delegated
+//! closure or a destructor on a trustee (a leaf), in a callback or a [destructor](crate::context::discard)
+//! inside a call, and outside of all calls. Clients are freed in the third only: whatever frees
+//! them asks for the thread's [`Activity`] first. The fast paths need not say that they use a
+//! client, because they run no user code before they are done with it.
+//!
+//! **Exit.** `exit` drops the thread-locals of the thread that calls it, in the middle of a
+//! closure or a callback perhaps. Nothing is finished then: see [`Ending`].
+
+use super::coroutine;
+use super::discard::discard;
+use super::exit;
+use super::leaf::Leaf;
+use super::member::{self, is_member};
+use super::serving::Serving;
+use super::state::{Activity, ThreadState};
+use crate::error::BarrierError;
+use crate::object::shared::Shared;
+use crate::wire::LaunchId;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::facade::thread_local;
+use corelay_sync::wait::{Registration, Source, register};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
+use std::rc::Rc;
+
+/// A client, for the thread that keeps it.
+pub(crate) trait KeptClient: Any {
+    /// The trustee that it is a client of.
+    fn trustee(&self) -> &Arc<Shared>;
+
+    /// Publishes what has been issued, and runs the callbacks of what has been answered.
+    fn catch_up(&self);
+
+    /// True where nothing is in flight: nothing would be lost if the client went away.
+    fn is_idle(&self) -> bool;
+
+    /// Waits until everything issued has been executed, its callbacks have run, and the closures that
+    /// it has launched have ended, if it is to wait for `launches`.
+    fn finish(&self, launches: bool);
+
+    /// Takes what has gone wrong since it was last asked.
+    fn take_faults(&self) -> Option<BarrierError>;
+
+    /// True where [`take_faults`](Self::take_faults) would find something.
+    fn has_faults(&self) -> bool;
+}
+
+/// The clients of this thread by slot.
+#[derive(Clone, Copy)]
+pub(crate) struct Table {
+    clients: *const *const (),
+    len: usize,
+}
+
+const NO_TABLE: Table = Table {
+    clients: std::ptr::null(),
+    len: 0,
+};
+
+/// Stands for the table while a delegated closure runs. Never followed: it has no entries.
+const IN_LEAF: Table = Table {
+    clients: std::ptr::dangling(),
+    len: 0,
+};
+
+/// Stands for the table while coroutines run beside a trustee's loop. Never followed either.
+const IN_TURN: Table = Table {
+    clients: std::ptr::without_provenance(2 * align_of::<*const ()>()),
+    len: 0,
+};
+
+thread_local! {
+    static TABLE: Cell<Table> = const { Cell::new(NO_TABLE) };
+    static OWNER: Ending = Ending(ManuallyDrop::new(Owner::new()));
+    /// The owner while its destructor runs: callbacks still find it.
+    static ENDING: Cell<*const Owner> = const { Cell::new(std::ptr::null()) };
+    /// See [`is_finishing`]; not of coroutines beside a trustee's loop.
+    static FINISHES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the fast path reads. A thread-local without a destructor can be read as long as the
+/// thread runs; loom takes it away earlier.
+#[inline(always)]
+fn table() -> Table {
+    TABLE.try_with(Cell::get).unwrap_or(NO_TABLE)
+}
+
+/// Hides the table: every call takes its slow path and finds out that a closure runs.
+#[inline(always)]
+pub(crate) fn enter_leaf() -> Table {
+    let table = table();
+    show_table(IN_LEAF);
+    table
+}
+
+/// Undoes [`enter_leaf`].
+#[inline(always)]
+pub(crate) fn leave_leaf(table: Table) {
+    show_table(table);
+}
+
+#[inline(always)]
+fn show_table(table: Table) {
+    let _ = TABLE.try_with(|t| t.set(table));
+}
+
+/// True inside a delegated closure, or the destructor of a delegated value.
+pub(crate) fn in_leaf() -> bool {
+    table().clients == IN_LEAF.clients
+}
+
+/// Lets coroutines run beside a trustee's loop, by `f`: each is a client of its own, and finds out
+/// by the table, which is hidden from them as in a [leaf](enter_leaf).
+pub(crate) fn turn<R>(f: impl FnOnce() -> R) -> R {
+    show_table(IN_TURN);
+    let result = member::beside_a_loop(f);
+    // It may have grown meanwhile.
+    show_table(OWNER.try_with(|owner| owner.0.table()).unwrap_or(NO_TABLE));
+    result
+}
+
+/// Undoes a [`turn`] while `f` runs: the loop's work is done inside a coroutine beside it.
+pub(crate) fn out_of_turn<R>(f: impl FnOnce() -> R) -> R {
+    show_table(OWNER.try_with(|owner| owner.0.table()).unwrap_or(NO_TABLE));
+    let result = member::in_the_loop(f);
+    show_table(IN_TURN);
+    result
+}
+
+/// True where a coroutine runs beside a trustee's loop.
+pub(crate) fn in_turn() -> bool {
+    table().clients == IN_TURN.clients
+}
+
+/// True where this thread has been a client. Not inside a delegated closure.
+#[inline(always)]
+pub(crate) fn is_client() -> bool {
+    table().len != 0
+}
+
+/// The client of this thread for the trustee in `slot`, if it has one.
+#[inline(always)]
+pub(crate) fn known_client(slot: u32) -> *const () {
+    let table = table();
+    if slot as usize >= table.len {
+        return std::ptr::null();
+    }
+    // SAFETY: the table has `len` entries while it is installed.
+    unsafe { *table.clients.wrapping_add(slot as usize) }
+}
+
+/// The client of this thread for `trustee`. `make` makes it where there is none yet, and runs the
+/// callbacks of trustees that have ended meanwhile. `None` where the thread has come so far to its end
+/// that it keeps none.
+pub(crate) fn keep_client<C: KeptClient + Source>(
+    trustee: &Arc<Shared>,
+    make: impl FnOnce(&Rc<ThreadState>) -> Option<C>,
+) -> Option<Option<Rc<dyn KeptClient>>> {
+    with_owner(|owner| owner.connect(trustee, make))
+}
+
+/// Runs `f` on this thread's clients, by their addresses; nothing where it has none, or none any more.
+/// Clients that `f` makes are visited too.
+pub(crate) fn visit_clients(mut f: impl FnMut(*const ())) {
+    let mut slot = 0;
+    loop {
+        // Read anew each time: `f` may run callbacks, which may make clients.
+        let mut table = table();
+        if slot >= table.len {
+            if !in_turn() {
+                return;
+            }
+            table = with_owner(Owner::table).unwrap_or(NO_TABLE);
+            if slot >= table.len {
+                return;
+            }
+        }
+        // SAFETY: the table has `len` entries while it is installed.
+        let client = unsafe { *table.clients.wrapping_add(slot) };
+        if !client.is_null() {
+            f(client);
+        }
+        slot += 1;
+    }
+}
+
+/// What the callbacks of this thread are about.
+pub(crate) fn state() -> Option<Rc<ThreadState>> {
+    with_owner(|owner| Rc::clone(&owner.state))
+}
+
+/// The part of this crate that this thread is in.
+pub(crate) fn activity() -> Activity {
+    if in_leaf() {
+        return Activity::Leaf;
+    }
+    with_owner(|owner| owner.state.activity()).unwrap_or_else(|| {
+        if is_finishing() {
+            Activity::Callback
+        } else {
+            Activity::Idle
+        }
+    })
+}
+
+/// True while a temporary client of the code that runs here finishes: what runs meanwhile are
+/// callbacks, and no owner knows it.
+fn is_finishing() -> bool {
+    if in_turn() {
+        return Serving::with_current(|serving| serving.holds.is_finishing()) == Some(true);
+    }
+    FINISHES.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Says whether a temporary client finishes, and gives back what was said before.
+pub(crate) fn set_finishing(now: bool) -> bool {
+    if in_turn() {
+        // Not the thread's: another coroutine runs while this one waits.
+        let before = Serving::with_current(|serving| serving.holds.set_finishing(now));
+        return before.unwrap_or(now);
+    }
+    FINISHES.try_with(|f| f.replace(now)).unwrap_or(now)
+}
+
+/// Runs `f`, user code inside a call of this crate or a trustee's loop: as a leaf in the loop, which
+/// must not wait, and elsewhere as a callback.
+pub(crate) fn run_user_code<R>(f: impl FnOnce() -> R) -> R {
+    if in_leaf() {
+        return f();
+    }
+    if Serving::with_current(|_| ()).is_some() && !is_member() {
+        let _leaf = Leaf::enter_discarded();
+        return f();
+    }
+    let Some(state) = state() else { return f() };
+    let _entered = state.enter_user_code();
+    f()
+}
+
+/// Ends this thread's clients now, as at its end. Does nothing while a call of this crate is
+/// under way on this thread, or the process exits.
+pub(crate) fn retire_clients() {
+    with_owner(|owner| {
+        if owner.may_finish() {
+            owner.finish();
+        }
+    });
+}
+
+/// `None` where the thread has come so far to its end that its owner is gone.
+fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
+    if in_turn() {
+        return coroutine::with_owner(f);
+    }
+    let ending = ENDING.try_with(Cell::get).unwrap_or(std::ptr::null());
+    // SAFETY: null, or the owner while it finishes, further up this thread's stack.
+    match unsafe { ending.as_ref() } {
+        Some(owner) => Some(f(owner)),
+        None => OWNER.try_with(|owner| f(&owner.0)).ok(),
+    }
+}
+
+/// Keeps the clients of a thread, or of a launched closure.
+pub(crate) struct Owner {
+    /// By slot.
+    clients: RefCell<Vec<Option<Entry>>>,
+    /// The same, as the fast path reads them.
+    pointers: RefCell<Vec<*const ()>>,
+    state: Rc<ThreadState>,
+}
+
+/// The owner of a thread, which finishes it at its end.
+struct Ending(ManuallyDrop<Owner>);
+
+/// A client, polled by this thread's other waits; not of a launched closure.
+struct Entry {
+    client: Rc<dyn KeptClient>,
+    _polled: Option<Registration>,
+}
+
+impl Owner {
+    fn new() -> Self {
+        Self::with_state(ThreadState::default())
+    }
+
+    /// Of a launched closure.
+    pub(crate) fn of_launch(launch: LaunchId) -> Self {
+        Self::with_state(ThreadState::of_launch(launch))
+    }
+
+    fn with_state(state: ThreadState) -> Self {
+        Self {
+            clients: RefCell::new(Vec::new()),
+            pointers: RefCell::new(Vec::new()),
+            state: Rc::new(state),
+        }
+    }
+
+    /// As the fast path reads it.
+    fn table(&self) -> Table {
+        let pointers = self.pointers.borrow();
+        if pointers.is_empty() {
+            // The address of an empty vector is the one that stands for a leaf.
+            return NO_TABLE;
+        }
+        Table {
+            clients: pointers.as_ptr(),
+            len: pointers.len(),
+        }
+    }
+
+    /// The client for `trustee`, which `make` makes where there is none yet.
+    fn connect<C: KeptClient + Source>(
+        &self,
+        trustee: &Arc<Shared>,
+        make: impl FnOnce(&Rc<ThreadState>) -> Option<C>,
+    ) -> Option<Rc<dyn KeptClient>> {
+        let slot = trustee.slot.index();
+        if let Some(client) = self.client_in(slot) {
+            // The table was hidden, and is not any more.
+            return Some(client);
+        }
+        self.sweep();
+        let client = Rc::new(make(&self.state)?);
+        if let Some(earlier) = self.client_in(slot) {
+            // A destructor that the sweep ran has been here before us.
+            return Some(earlier);
+        }
+        let mut clients = self.clients.borrow_mut();
+        let mut pointers = self.pointers.borrow_mut();
+        if clients.len() <= slot {
+            clients.resize_with(slot + 1, || None);
+            pointers.resize(slot + 1, std::ptr::null());
+        }
+        let is_launched = self.state.launch.is_some();
+        let polled = (!is_launched).then(|| register(&client)).flatten();
+        pointers[slot] = Rc::as_ptr(&client).cast();
+        let client: Rc<dyn KeptClient> = client;
+        clients[slot] = Some(Entry {
+            client: Rc::clone(&client),
+            _polled: polled,
+        });
+        drop(pointers);
+        if !is_launched {
+            show_table(self.table());
+        }
+        Some(client)
+    }
+
+    fn client_in(&self, slot: usize) -> Option<Rc<dyn KeptClient>> {
+        self.clients
+            .borrow()
+            .get(slot)?
+            .as_ref()
+            .map(|entry| Rc::clone(&entry.client))
+    }
+
+    fn remove(&self, slot: usize) {
+        self.pointers.borrow_mut()[slot] = std::ptr::null();
+        let removed = self.clients.borrow_mut()[slot].take();
+        // Not borrowed while destructors run.
+        drop(removed);
+    }
+
+    /// Drops the clients of trustees that have ended, so that slots are used again. Their
+    /// last callbacks run here: a thread that goes from trustee to trustee need not poll.
+    ///
+    /// Not inside another call, which may use a client still: a member serves inside of its own.
+    fn sweep(&self) {
+        if self.state.activity() != Activity::Idle || is_member() {
+            return;
+        }
+        let _call = self.state.enter_call();
+        let slots = self.clients.borrow().len();
+        for slot in 0..slots {
+            let over = self.client_in(slot).is_some_and(|client| {
+                if !client.trustee().is_gone() {
+                    return false;
+                }
+                // On a trustee's thread as leaves, as in `nested::take_answers`.
+                let leaf = Serving::with_current(|_| Leaf::enter_callbacks());
+                client.catch_up();
+                drop(leaf);
+                client.is_idle() && !client.has_faults() && Rc::strong_count(&client) == 2
+            });
+            if over {
+                self.remove(slot);
+            }
+        }
+    }
+
+    /// Whether no call uses the clients, and whatever they wait for will come. If the process
+    /// exits, the frames of whatever called `exit` are still there, and a closure that this
+    /// thread waits for may never end.
+    fn may_finish(&self) -> bool {
+        if activity() != Activity::Idle {
+            return false;
+        }
+        let clients = self.clients.borrow();
+        clients.iter().flatten().all(|entry| entry.client.is_idle()) || !exit::is_under_way()
+    }
+
+    /// Finishes all clients and lets go of those that no session uses. Callbacks and destructors
+    /// may make new ones meanwhile.
+    pub(crate) fn finish(&self) {
+        let _ending = self.state.enter_ending();
+        loop {
+            self.finish_clients();
+            let (held, faults) = (self.state.take_held(), self.state.take_own_faults());
+            if held.is_none() && faults.is_none() {
+                return;
+            }
+            // Their destructors may ask for something.
+            discard((held, faults));
+        }
+    }
+
+    /// A launched closure does not wait for those that it has launched: they may wait for its trustee's
+    /// end, which comes after its own.
+    fn finish_clients(&self) {
+        let launches = self.state.launch.is_none();
+        let mut slot = 0;
+        while slot < self.clients.borrow().len() {
+            if let Some(client) = self.client_in(slot) {
+                client.finish(launches);
+                // A session that lives on finishes for itself, and a barrier asks for launches.
+                if Rc::strong_count(&client) == 2 && client.is_idle() {
+                    drop(client);
+                    self.remove(slot);
+                    // Its last callbacks, or destructors, may have made clients before it.
+                    slot = 0;
+                    continue;
+                }
+            }
+            slot += 1;
+        }
+        while let Some(orphan) = self.state.take_orphan() {
+            orphan.finish(launches);
+        }
+    }
+}
+
+impl Drop for Ending {
+    /// Finishes the clients if the thread ends. If the process exits instead, the clients stay as
+    /// they are, and so does the owner, for later destructors.
+    fn drop(&mut self) {
+        let _ = ENDING.try_with(|ending| ending.set(&raw const *self.0));
+        // A coroutine beside a trustee's loop can only have called `exit`.
+        if in_turn() || !self.0.may_finish() {
+            return;
+        }
+        self.0.finish();
+        show_table(NO_TABLE);
+        let _ = ENDING.try_with(|ending| ending.set(std::ptr::null()));
+        // SAFETY: dropped here only, and by nobody used later: nothing points at it any more.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
+}

@@ -1,0 +1,272 @@
+//! Giving values to trustees.
+//!
+//! A value becomes an [`Object`], made on its trustee by a request to the trustee's
+//! registry, which keeps all it owns.
+
+use crate::catch::guarded;
+use crate::client::connect::connect;
+use crate::dedicated::{Member, Trustees};
+use crate::large::is_large;
+use crate::object::registry::Registry;
+use crate::object::shared::Shared;
+use crate::trust::{Trust, refuse, refuse_to_wait, unwrap_answer};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+use std::any::type_name;
+use std::mem::ManuallyDrop;
+use std::panic::resume_unwind;
+
+/// Bytes of values that [`Trustees::entrust_all`] sends a trustee at once, and what a value
+/// counts at least.
+const SHIPMENT_BYTES: usize = 64 << 10;
+const SMALL_BYTES: usize = 64;
+
+impl Trustees {
+    /// Gives `value` to the next trustee in turn, and the handle back. The value moves to
+    /// memory that its trustee allocates.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(1).start()?;
+    /// let words = trustees.entrust(vec!["one"]);
+    /// assert_eq!(words.apply(|words| words.len()), 1);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn entrust<T: Send + 'static>(&self, value: T) -> Trust<T> {
+        self.entrust_value(self.turn(), value)
+    }
+
+    /// As [`entrust`](Self::entrust) for each of `values`, with one round trip for many of
+    /// them (up to 64 KiB of values per trustee) instead of one each. The handles come in the
+    /// order of the values.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(2).start()?;
+    /// let counters = trustees.entrust_all((0..10_000u64).map(|i| i * i));
+    /// assert_eq!(counters.len(), 10_000);
+    /// assert_eq!(counters[300].apply(|n| *n), 90_000);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Inside a delegated closure; with the panic of `values`. Values entrusted before that
+    /// are dropped on their trustees.
+    #[track_caller]
+    pub fn entrust_all<T: Send + 'static>(
+        &self,
+        values: impl IntoIterator<Item = T>,
+    ) -> Vec<Trust<T>> {
+        // A trustee serves nobody else while it takes a message in: of small values about a
+        // thousand, a tenth of a millisecond.
+        let most = SHIPMENT_BYTES / size_of::<T>().clamp(SMALL_BYTES, SHIPMENT_BYTES);
+        let mut values = values.into_iter().fuse();
+        let mut handles = Vec::with_capacity(values.size_hint().0);
+        loop {
+            let mut shipments: Vec<Vec<T>> = self.members.iter().map(|_| Vec::new()).collect();
+            let mut turns = Vec::new();
+            for value in values.by_ref().take(most * self.members.len()) {
+                let trustee = self.turn();
+                shipments[trustee].push(value);
+                turns.push(trustee);
+            }
+            if turns.is_empty() {
+                return handles;
+            }
+            let mut adopted = Vec::with_capacity(shipments.len());
+            for (trustee, shipment) in shipments.into_iter().enumerate() {
+                adopted.push(self.ship(trustee, shipment).into_iter());
+            }
+            let next = |&trustee: &usize| adopted[trustee].next();
+            handles.extend(turns.iter().filter_map(next));
+        }
+    }
+
+    /// As [`entrust`](Self::entrust), to the trustee number `trustee`, of `0..len`. What a
+    /// thread asks of the objects of one trustee runs in the order in which it asked.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(2).start()?;
+    /// let text = trustees.entrust_on(1, String::new());
+    /// assert_eq!(format!("{text:?}"), "Trust<alloc::string::String> of trustee-1");
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Where there are not so many; inside a delegated closure.
+    #[track_caller]
+    pub fn entrust_on<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
+        self.entrust_value(trustee, value)
+    }
+
+    /// Has the next trustee in turn build a value, which therefore need not be `Send`.
+    ///
+    /// It is built on the trustee's stack, several times over without optimisation: for values of
+    /// some hundred KiB see [`Builder::stack_size`](crate::Builder::stack_size).
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// use std::rc::Rc;
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let shared = trustees.entrust_with(|| Rc::new(7)); // an Rc never leaves its thread
+    /// assert_eq!(shared.apply(|rc| **rc), 7);
+    /// ```
+    ///
+    /// # Panics
+    /// With the panic of `build`; inside a delegated closure.
+    #[track_caller]
+    pub fn entrust_with<T: 'static>(&self, build: impl FnOnce() -> T + Send) -> Trust<T> {
+        self.entrust_to(self.turn(), build)
+    }
+
+    /// As [`entrust_with`](Self::entrust_with), by the trustee number `trustee`.
+    ///
+    /// # Panics
+    /// As [`entrust_on`](Self::entrust_on) and [`entrust_with`](Self::entrust_with).
+    #[track_caller]
+    pub fn entrust_with_on<T: 'static>(
+        &self,
+        trustee: usize,
+        build: impl FnOnce() -> T + Send,
+    ) -> Trust<T> {
+        self.entrust_to(trustee, build)
+    }
+
+    #[track_caller]
+    fn entrust_value<T: Send + 'static>(&self, trustee: usize, value: T) -> Trust<T> {
+        if const { !is_large::<T>() } {
+            return self.build_on(trustee, move || value);
+        }
+        // The trustee takes it from here.
+        let mut offered = Offered {
+            value: ManuallyDrop::new(value),
+            is_taken: false,
+        };
+        let offer = &mut offered;
+        let member = self.member(trustee);
+        let trustee = Arc::clone(&member.shared);
+        member.register("Trustees::entrust", move |registry| {
+            // SAFETY: taken once.
+            let handle = unsafe { registry.adopt_from(&raw mut offer.value, &trustee) };
+            let handle = Trust::new(handle);
+            offer.is_taken = true;
+            enlist(&trustee, std::slice::from_ref(&handle));
+            handle
+        })
+    }
+
+    #[track_caller]
+    fn entrust_to<T, F>(&self, trustee: usize, build: F) -> Trust<T>
+    where
+        T: 'static,
+        F: FnOnce() -> T + Send,
+    {
+        if const { is_large::<F>() } {
+            let build: Box<dyn FnOnce() -> T + Send + '_> = Box::new(build);
+            self.build_on(trustee, build)
+        } else {
+            self.build_on(trustee, build)
+        }
+    }
+
+    #[track_caller]
+    fn build_on<T: 'static>(&self, trustee: usize, build: impl FnOnce() -> T + Send) -> Trust<T> {
+        let member = self.member(trustee);
+        let trustee = Arc::clone(&member.shared);
+        // A panic of `build` must not poison the registry, so it comes back as a value.
+        let built = member.register("Trustees::entrust", move |registry| {
+            let adopted = if const { is_large::<T>() } {
+                // Off the stack as soon as it is there.
+                let built = guarded(|| {
+                    let mut place = Box::<ManuallyDrop<T>>::new_uninit();
+                    // SAFETY: of this type but for the name.
+                    unsafe { place.as_mut_ptr().cast::<T>().write(build()) };
+                    place
+                });
+                // SAFETY: taken once.
+                built.map(|mut place| unsafe { registry.adopt_from(place.as_mut_ptr(), &trustee) })
+            } else {
+                guarded(build).map(|value| registry.adopt(value, &trustee))
+            };
+            let adopted = adopted.map(Trust::new);
+            adopted.inspect(|handle| enlist(&trustee, std::slice::from_ref(handle)))
+        });
+        built.unwrap_or_else(|payload| resume_unwind(payload))
+    }
+
+    #[track_caller]
+    fn member(&self, number: usize) -> &Member {
+        let member = self.members.get(number);
+        member.unwrap_or_else(|| panic!("corelay: trustee {number} of {}", self.members.len()))
+    }
+
+    #[track_caller]
+    fn ship<T: Send + 'static>(&self, trustee: usize, values: Vec<T>) -> Vec<Trust<T>> {
+        if values.is_empty() {
+            return Vec::new();
+        }
+        let member = &self.members[trustee];
+        let trustee = Arc::clone(&member.shared);
+        member.register("Trustees::entrust_all", move |registry| {
+            let (len, mut values) = (values.len(), values);
+            // SAFETY: fewer. Nobody drops them there.
+            unsafe { values.set_len(0) };
+            let place = values.as_mut_ptr().cast::<ManuallyDrop<T>>();
+            let adopt = |i| {
+                // SAFETY: there are so many.
+                let place = unsafe { place.add(i) };
+                // SAFETY: taken once each.
+                Trust::new(unsafe { registry.adopt_from(place, &trustee) })
+            };
+            let handles: Vec<_> = (0..len).map(adopt).collect();
+            enlist(&trustee, &handles);
+            handles
+        })
+    }
+
+    fn turn(&self) -> usize {
+        // Relaxed: which trustee is next orders nothing.
+        self.next.fetch_add(1, Ordering::Relaxed) % self.members.len()
+    }
+}
+
+impl Member {
+    /// Runs `f` on the trustee's registry. It must not panic: that would poison it.
+    #[track_caller]
+    fn register<R, F: FnOnce(&mut Registry) -> R>(&self, call: &str, f: F) -> R {
+        let client = match refuse_to_wait().and_then(|()| connect(&self.shared)) {
+            Ok(client) => client,
+            Err(why) => refuse(call, type_name::<F>(), &why),
+        };
+        // SAFETY: the registry lives until its trustee has ended; the call waits.
+        let result = unwrap_answer(unsafe { client.call::<Registry, _, _>(self.home.cast(), f) });
+        client.raise_held();
+        result
+    }
+}
+
+/// A value in its owner's frame, which is dropped there unless its trustee has taken it.
+struct Offered<T> {
+    value: ManuallyDrop<T>,
+    is_taken: bool,
+}
+
+impl<T> Drop for Offered<T> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            // SAFETY: nobody has it, and it is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
+}
+
+/// Lets reports know of objects just adopted.
+fn enlist<T>(trustee: &Shared, handles: &[Trust<T>]) {
+    let objects = handles.iter().map(|handle| handle.header().addr());
+    trustee.roster.adopt(type_name::<T>(), objects);
+}

@@ -1,0 +1,439 @@
+//! Dedicated trustees: threads that do nothing else.
+
+mod entrust;
+
+use crate::context::member::wait_for_end;
+use crate::context::serving::Serving;
+use crate::context::thread::{in_leaf, in_turn};
+use crate::error::CircularWait;
+use crate::metrics::Metrics;
+use crate::object::registry::Registry;
+use crate::object::shared::{Settings, Shared};
+use crate::object::{Header, Object};
+use crate::policy::{MAX_BOUND, Policy};
+use crate::trustee::Trustee;
+use crate::trustee::spawn::{MAX_WINDOW, StartError};
+use crate::wire::ring::FIRST_UNITS;
+use crate::wire::word::Position;
+use corelay_sync::Backoff;
+use corelay_sync::facade::MODEL;
+use corelay_sync::facade::atomic::AtomicUsize;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::facade::thread::JoinHandle;
+use corelay_sync::wait::{Host, NoSwitch};
+use std::fmt;
+use std::time::Duration;
+
+/// Trustees, from their start to their shutdown.
+///
+/// ```
+/// use corelay_delegate::{Trustees, barrier};
+///
+/// let trustees = Trustees::dedicated(1).start()?;
+/// let hits = trustees.entrust(0u64);
+/// assert_eq!(hits.apply(|h| { *h += 1; *h }), 1);
+/// hits.post(|h| *h += 1);
+/// barrier().unwrap();
+/// assert_eq!(hits.apply(|h| *h), 2);
+/// # Ok::<(), corelay_delegate::StartError>(())
+/// ```
+pub struct Trustees {
+    pub(crate) members: Vec<Member>,
+    /// Turns taken by `entrust`.
+    pub(crate) next: AtomicUsize,
+}
+
+// SAFETY: `home` is only followed by its trustee; the rest is shared by design.
+unsafe impl Send for Member {}
+// SAFETY: as above.
+unsafe impl Sync for Member {}
+
+/// A trustee, from outside.
+pub(crate) struct Member {
+    pub(crate) shared: Arc<Shared>,
+    /// Where it keeps its objects: itself an object, alive until the trustee has ended.
+    pub(crate) home: *mut Object<Registry>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Trustees {
+    /// `n` trustees, each on a thread of its own. Nothing happens before
+    /// [`start`](Builder::start).
+    pub fn dedicated(n: usize) -> Builder {
+        Builder {
+            n,
+            window: 256,
+            batch: 128,
+            ring_bytes: 64 << 10,
+            spin: Duration::from_micros(100),
+            name: String::from("trustee"),
+            cpus: Vec::new(),
+            origin: Position::new(0, 0),
+            bare: false,
+            groups: false,
+            policy: None,
+            observe: false,
+            stack_size: None,
+            host: None,
+        }
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty)] // There is always one.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// What each trustee has counted, as it last published: when idle, every 64 passes with
+    /// work, and at its end. For figures that are complete see [`shutdown`](Self::shutdown),
+    /// for more of them [`report`](Self::report).
+    pub fn metrics(&self) -> Vec<Metrics> {
+        self.members
+            .iter()
+            .map(|member| member.shared.counters.load())
+            .collect()
+    }
+
+    /// Serves what was accepted, drops the values on their trustees and ends them. Later
+    /// requests are refused as `Closed`. Callbacks that this or other threads have not run
+    /// yet stay with them. What each trustee has counted comes back.
+    ///
+    /// The trustees' threads have ended then. A member of a flat team, which serves while it
+    /// waits, does not wait for the destructors of thread-locals on these threads: they may ask
+    /// it for something yet.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryPostError};
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// (0..10).for_each(|_| hits.post(|h| *h += 1));
+    /// let counted = trustees.shutdown(); // all ten have run
+    /// assert!(counted[0].requests >= 10);
+    /// assert!(matches!(hits.try_post(|h| *h += 1), Err(TryPostError::Closed(_))));
+    /// ```
+    ///
+    /// # Panics
+    /// Inside a delegated closure, and in one launched on one of these trustees. In another launched
+    /// closure for which one of these trustees would wait: they end by themselves then.
+    #[track_caller]
+    pub fn shutdown(mut self) -> Vec<Metrics> {
+        NoSwitch::refuse("Trustees::shutdown");
+        assert!(
+            !(in_turn() && self.members.iter().any(|member| owns(&member.shared))),
+            "corelay: Trustees::shutdown inside a closure launched on one of them, for whose end it \
+             would wait; drop them instead"
+        );
+        if let Some(ring) = self.end() {
+            panic!("{ring}");
+        }
+        self.metrics()
+    }
+
+    /// Ends the trustees, and waits for those that do not wait for this closure: else for whom first
+    /// it cannot.
+    fn end(&mut self) -> Option<CircularWait> {
+        let mut first = None;
+        for member in &self.members {
+            if member.thread.is_some() {
+                member.shared.close();
+            }
+        }
+        for member in &mut self.members {
+            if let Some(thread) = member.thread.take() {
+                if in_leaf() || in_turn() && (owns(&member.shared) || NoSwitch::is_active()) {
+                    // A closure that drops its own trustees, or may not be suspended, cannot wait
+                    // for them; they end by themselves.
+                    continue;
+                }
+                match wait_for_end(&member.shared) {
+                    // Thread-locals of that thread may still ask this one for something when
+                    // they are dropped, and nobody serves in a join: it ends by itself.
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(ring) => {
+                        first.get_or_insert(ring);
+                        continue;
+                    }
+                }
+                if thread.join().is_err() {
+                    // A trustee never unwinds; requests it has not answered may borrow.
+                    std::process::abort();
+                }
+            }
+        }
+        first
+    }
+}
+
+impl Drop for Trustees {
+    fn drop(&mut self) {
+        // Those that would wait for this closure end by themselves.
+        let _ = self.end();
+    }
+}
+
+impl fmt::Debug for Trustees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.members.iter().map(|m| &m.shared.name))
+            .finish()
+    }
+}
+
+/// True on the thread of `trustee`.
+fn owns(trustee: &Shared) -> bool {
+    Serving::with_current(|serving| serving.owns(trustee)) == Some(true)
+}
+
+/// A home object on its way to its trustee.
+struct Home(*mut Object<Registry>);
+
+// SAFETY: followed by the trustee only.
+unsafe impl Send for Home {}
+
+/// How trustees are to be, from [`Trustees::dedicated`] to [`start`](Self::start).
+///
+/// ```
+/// use corelay_delegate::{StartError, Trustees};
+/// use std::time::Duration;
+///
+/// let trustees = Trustees::dedicated(2)
+///     .window(1024) // requests in flight per client and trustee
+///     .ring_bytes(256 << 10) // room for them
+///     .spin(Duration::from_millis(1)) // of polling before an idle trustee sleeps
+///     .name("owner")
+///     .start()?;
+/// assert_eq!(format!("{trustees:?}"), r#"["owner-0", "owner-1"]"#);
+///
+/// let refused = Trustees::dedicated(1).window(0).start();
+/// assert!(matches!(refused, Err(StartError::Window(0))));
+/// # Ok::<(), StartError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "trustees run once started"]
+pub struct Builder {
+    n: usize,
+    window: usize,
+    batch: usize,
+    ring_bytes: usize,
+    spin: Duration,
+    name: String,
+    cpus: Vec<usize>,
+    origin: Position,
+    bare: bool,
+    groups: bool,
+    /// Of the members of a flat team.
+    pub(crate) policy: Option<Policy>,
+    observe: bool,
+    stack_size: Option<usize>,
+    host: Option<Host>,
+}
+
+impl Builder {
+    /// Requests in flight per client and trustee: `1..=65_536`, ordinarily 256.
+    pub fn window(mut self, requests: usize) -> Self {
+        self.window = requests;
+        self
+    }
+
+    /// Requests of one client that a trustee runs before it answers them and turns to the
+    /// next: `1..=65_536`, ordinarily 128. Fewer where they are longer than the shortest.
+    pub fn batch(mut self, requests: usize) -> Self {
+        self.batch = requests;
+        self
+    }
+
+    /// Bytes up to which a client's request ring grows: 512 to 2^30, rounded up to a power
+    /// of two, ordinarily 64 KiB. The answer ring takes as many; the callbacks that wait take
+    /// up to 288 B for each request of the window, rounded up to a power of two.
+    pub fn ring_bytes(mut self, bytes: usize) -> Self {
+        self.ring_bytes = bytes;
+        self
+    }
+
+    /// How long an idle trustee polls before it sleeps: ordinarily 100 µs.
+    pub fn spin(mut self, budget: Duration) -> Self {
+        self.spin = budget;
+        self
+    }
+
+    /// Name of the trustees' threads; a number follows it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Pins the first trustee to the first CPU of the list, and so on. Trustees beyond the
+    /// list's end are not pinned.
+    pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.cpus = cpus.into_iter().collect();
+        self
+    }
+
+    /// Observes the trustees and their clients more closely, for
+    /// [`Trustees::report`]: how often answers were ready, requests without room, latencies,
+    /// the slowest closures. Ordinarily not. Latencies and closures are sampled, and nothing
+    /// is done per request: the lab's targets allow it 3 % of the throughput of `apply_then`.
+    /// What is measured, and how often, is in [`crate::report`].
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, barrier};
+    /// let trustees = Trustees::dedicated(1).observe(true).start()?;
+    /// let hits = trustees.entrust(0u64);
+    /// (0..1000).for_each(|_| hits.apply_then(|h| *h += 1, |()| ()));
+    /// barrier().unwrap();
+    /// let client = &trustees.report().trustees[0].clients[0];
+    /// assert!(client.observed.unwrap().ready > 0); // the answers came at some time
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    pub fn observe(mut self, observe: bool) -> Self {
+        self.observe = observe;
+        self
+    }
+
+    /// Positions begin at `cursor` units and `count` requests instead of 0. For tests of
+    /// the wrap.
+    #[doc(hidden)]
+    pub fn origin(mut self, cursor: u32, count: u32) -> Self {
+        self.origin = Position::new(cursor, count);
+        self
+    }
+
+    /// Requests of the ring are run without catching panics (one aborts the process),
+    /// without looking for poison and without counting. For measuring what those cost.
+    #[doc(hidden)]
+    pub fn bare(mut self, bare: bool) -> Self {
+        self.bare = bare;
+        self
+    }
+
+    /// Lone calls are answered in ffwd's shared response lines, two for up to 15 clients,
+    /// instead of in each client's own. For measuring which is better.
+    #[doc(hidden)]
+    pub fn response_groups(mut self, groups: bool) -> Self {
+        self.groups = groups;
+        self
+    }
+
+    /// Runs the trustees' loops as coroutines of `host`, so that closures that wait can run beside
+    /// them: see [`Trust::launch`](crate::Trust::launch). With corelay's fibres it is
+    /// `unsafe { corelay::fibre::host() }`, whose caller promises something for all closures that are
+    /// launched there. Closures then run on the stacks that the host gives.
+    ///
+    /// Ordinarily there is none, and launches are refused. Members of a flat team have none.
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = Some(host);
+        self
+    }
+
+    /// Bytes of each trustee's stack, ordinarily as many as the standard library gives a thread
+    /// (2 MiB). On [hosted](Self::host) trustees of each launched closure's stack, too, which has
+    /// 256 KiB otherwise. They are address space: memory is taken where it is touched.
+    ///
+    /// It has to hold what closures and destructors keep in their frames, and what closures return,
+    /// or [`entrust_with`](Trustees::entrust_with) builds: of that several copies where nothing is
+    /// optimised, six at most, besides those that the closure itself makes. Captures of more than
+    /// 4 KiB are boxed by who asks, and values of [`entrust`](Trustees::entrust) that large go from
+    /// frame to heap: of neither is anything on the trustee's stack.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(1).stack_size(64 << 20).start()?;
+    /// let table = trustees.entrust_with(|| [0u32; 1 << 20]); // built there
+    /// assert_eq!(table.apply(|table| table.len()), 1 << 20);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = Some(bytes);
+        self
+    }
+
+    /// Starts the trustees.
+    ///
+    /// # Errors
+    /// [`StartError`]; no thread is left running then.
+    pub fn start(self) -> Result<Trustees, StartError> {
+        if self.n == 0 {
+            return Err(StartError::NoTrustees);
+        }
+        if !(1..=MAX_WINDOW).contains(&self.window) {
+            return Err(StartError::Window(self.window));
+        }
+        if !(1..=MAX_WINDOW).contains(&self.batch) {
+            return Err(StartError::Batch(self.batch));
+        }
+        if !(FIRST_UNITS * 8..=1 << 30).contains(&self.ring_bytes) {
+            return Err(StartError::RingBytes(self.ring_bytes));
+        }
+        if let Some(Policy::Bound(n)) = self.policy
+            && !(1..=MAX_BOUND).contains(&n)
+        {
+            return Err(StartError::Bound(n));
+        }
+        let mut trustees = Trustees {
+            members: Vec::new(),
+            next: AtomicUsize::new(0),
+        };
+        for i in 0..self.n {
+            trustees.members.push(self.start_one(i)?);
+        }
+        Ok(trustees)
+    }
+
+    /// Of the `i`th trustee.
+    pub(crate) fn settings(&self, i: usize) -> Settings {
+        let can_spin = !MODEL && !Backoff::new().is_yielding();
+        // A member serves while it waits, and soon.
+        let looks = if self.policy.is_some() { 4 } else { 128 };
+        Settings {
+            window: self.window as u32,
+            batch: self.batch as u32,
+            spin: self.spin,
+            looks: if can_spin { looks } else { 1 },
+            ring_units: (self.ring_bytes / 8).next_power_of_two() as u32,
+            origin: self.origin,
+            bare: self.bare,
+            groups: self.groups,
+            policy: self.policy,
+            observe: self.observe,
+            cpu: self.cpus.get(i).copied(),
+            stack_size: self.stack_size,
+            // Without a look at each request nothing can be deferred.
+            host: self.host.filter(|_| !self.bare),
+        }
+    }
+
+    fn start_one(&self, i: usize) -> Result<Member, StartError> {
+        let settings = self.settings(i);
+        let name = format!("{}-{i}", self.name);
+        let shared = Arc::new(Shared::new(settings, name.clone()));
+        let home = Object::new(Registry::default(), Arc::clone(&shared));
+        let trustee = Arc::clone(&shared);
+        let for_thread = Home(home);
+        let thread = crate::trustee::spawn::spawn(name, &shared.settings, move || {
+            let for_thread = for_thread;
+            let Settings {
+                host, stack_size, ..
+            } = trustee.settings;
+            let run = move || Trustee::new(trustee, for_thread.0).run();
+            match host {
+                None => run(),
+                Some(host) => crate::trustee::spawn::host(host, stack_size, run),
+            }
+        });
+        match thread {
+            Ok(thread) => Ok(Member {
+                shared,
+                home,
+                thread: Some(thread),
+            }),
+            Err(error) => {
+                // SAFETY: no thread has it.
+                unsafe { Header::drop_value(home.cast()) };
+                // SAFETY: as above.
+                unsafe { Header::free(home.cast()) };
+                Err(error)
+            }
+        }
+    }
+}

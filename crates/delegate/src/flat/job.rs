@@ -1,0 +1,181 @@
+//! Jobs of a flat team: its function, run by one member each, and who waits for all of them.
+
+use super::member::Member;
+use crate::context::discard::discard;
+use corelay_sync::Futex;
+use corelay_sync::facade::atomic::{AtomicU32, Ordering};
+use corelay_sync::facade::sync::{Arc, Mutex};
+use std::any::Any;
+
+/// What a member is to run. The function stays with whoever waits for [`Round`].
+pub(crate) type Task<'a> = dyn Fn(&Member) + Sync + 'a;
+
+/// A function to be run by one member.
+pub(crate) struct Job {
+    task: *const Task<'static>,
+    round: Arc<Round>,
+    pub(crate) number: usize,
+}
+
+// SAFETY: the task is `Sync`, and kept until the round is over.
+unsafe impl Send for Job {}
+
+impl Job {
+    /// # Safety
+    /// `task` stays where it is until `round` is over.
+    pub(crate) unsafe fn new(task: &Task<'_>, round: &Arc<Round>, number: usize) -> Self {
+        // SAFETY: only the lifetime changes; the caller keeps the task as long as it is used.
+        let task = unsafe { std::mem::transmute::<&Task<'_>, &Task<'static>>(task) };
+        Self {
+            task,
+            round: Arc::clone(round),
+            number,
+        }
+    }
+
+    /// Runs the task.
+    pub(crate) fn run(&self, member: &Member) {
+        // SAFETY: the round is not over before this job has ended.
+        let task = unsafe { &*self.task };
+        task(member);
+    }
+
+    /// The job has ended, perhaps with a panic. The task is gone from now on.
+    pub(crate) fn end(self, panic: Option<Box<dyn Any + Send>>) {
+        if let Some(payload) = panic {
+            self.round.hold(payload);
+        }
+        self.round.one_less();
+    }
+}
+
+/// The jobs of one run: who waits for them, and the first panic.
+pub(crate) struct Round {
+    left: Futex,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    jobs: AtomicU32,
+}
+
+impl Round {
+    pub(crate) fn new(jobs: usize) -> Self {
+        Self {
+            left: Futex::new(1),
+            panic: Mutex::new(None),
+            jobs: AtomicU32::new(u32::try_from(jobs).expect("fewer than 2^32 threads")),
+        }
+    }
+
+    fn hold(&self, payload: Box<dyn Any + Send>) {
+        let mut first = self.panic.lock().expect("never poisoned");
+        if first.is_some() {
+            drop(first);
+            discard(payload);
+        } else {
+            *first = Some(payload);
+        }
+    }
+
+    fn one_less(&self) {
+        // AcqRel: Release, what the job has done is seen by whoever waits for the round;
+        // Acquire, the last one passes on what all others have done.
+        if self.jobs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // Release: pairs with the Acquire of `wait`.
+            self.left.word().store(0, Ordering::Release);
+            self.left.wake_all();
+        }
+    }
+
+    /// Waits until all jobs have ended; the first panic of one.
+    pub(crate) fn wait(&self) -> Option<Box<dyn Any + Send>> {
+        // Acquire: pairs with the Release of `one_less`.
+        while self.left.word().load(Ordering::Acquire) != 0 {
+            self.left.wait(1, None);
+        }
+        self.panic.lock().expect("never poisoned").take()
+    }
+}
+
+/// Parts of it without a member, for the models.
+#[cfg(any(corelay_loom, corelay_shuttle))]
+pub(crate) mod checked {
+    use super::Round;
+    use crate::dedicated::Trustees;
+    use crate::object::seat::Seat;
+    use crate::object::shared::Shared;
+
+    /// See [`Seat`].
+    pub struct Doorbell(Seat);
+
+    impl Default for Doorbell {
+        fn default() -> Self {
+            Self(Seat::new())
+        }
+    }
+
+    impl Doorbell {
+        /// One who waits.
+        pub fn ring(&self) {
+            self.0.bell.ring();
+        }
+
+        /// The member; true where it is to serve.
+        pub fn hear(&self) -> bool {
+            self.0.bell.hear()
+        }
+    }
+
+    /// What others know of a member: see [`Shared::doze`].
+    pub struct Dozer(Shared);
+
+    impl Default for Dozer {
+        fn default() -> Self {
+            Self(Shared::new(
+                Trustees::dedicated(1).settings(0),
+                String::new(),
+            ))
+        }
+    }
+
+    impl Dozer {
+        /// The member's thread: sleeps, unless it finds something.
+        pub fn doze(&self, look: impl FnOnce() -> bool) {
+            let sleeper = self.0.seat.take_sleeper();
+            self.0.doze(&sleeper, look);
+        }
+
+        /// A client that has published something.
+        pub fn rouse(&self) {
+            assert!(self.0.rouse_if_needed(), "it has not closed");
+        }
+
+        /// A closure whose wait has had requests refused.
+        pub fn refuse(&self) {
+            self.0.tell_of_refusals();
+        }
+
+        /// True where there are such.
+        pub fn has_refused(&self) -> bool {
+            self.0.take_refusals()
+        }
+    }
+
+    /// See [`Round`].
+    pub struct Jobs(Round);
+
+    impl Jobs {
+        /// So many are to end.
+        pub fn new(jobs: usize) -> Self {
+            Self(Round::new(jobs))
+        }
+
+        /// One has ended.
+        pub fn end(&self) {
+            self.0.one_less();
+        }
+
+        /// Waits for all.
+        pub fn wait(&self) {
+            self.0.wait();
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Requests that have reached an object which a launched closure holds: they wait.
+//!
+//! A request in the ring stays where it is, with room for its answer, and later ones to other objects
+//! are run and answered in their places. But the tail must not pass it, or the client would take the
+//! answer that is not there:
+//!
+//! ```text
+//!   ring:  … A₁  B₁  A₂  B₂ │ …        A is held, B is not
+//!            ▲   run  │  run│
+//!          tail    deferred at
+//! ```
+//! When A is free again, A₁ and A₂ are run, and the tail moves on. So a client whose window ends
+//! behind a held object's request waits for it: a stated limit. A lone call waits by itself: its
+//! `done` is written later.
+//!
+//! **Order.** What is deferred of one client to one object is run in the order in which it came, since
+//! it is found by its place in [`Deferrals`], and goes before all that comes later, since the object is
+//! held until all of it has been run, or a launch among it holds the object anew. Of several clients,
+//! those that have waited longest come first.
+//!
+//! **No answer is taken too early.** The client reaps up to the tail, which is at the first deferred
+//! request or at `at`, whichever comes first: everything before it has been run. A fault behind it
+//! may be counted already; the client then looks at each label up to the tail, as ever.
+//!
+//! A jump into larger rings is no request to an object, and is run. The tail has not passed it either
+//! while something before it is deferred, so the smaller rings are there.
+
+use crate::context::serving::Serving;
+use crate::error::CircularWait;
+use crate::error::Poisoned;
+use crate::lane::Lane;
+use crate::object::Header;
+use crate::request::label::Label;
+use crate::request::{Cursors, read_head};
+use crate::wait_graph::{self, Deferred, address};
+use crate::wire::LaunchId;
+use crate::wire::ring::Rings;
+use crate::wire::word::{Mail, Position};
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// A request that waits for its object.
+struct Deferral {
+    number: u64,
+    object: *mut Header,
+    /// The graph's number of this request, if a launched closure has sent it or it is a launch.
+    known: Option<Deferred>,
+    place: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Ring {
+        rings: *const Rings,
+        at: Cursors,
+    },
+    /// In the mail line.
+    Call(Mail),
+}
+
+/// Those of a lane, in order.
+#[derive(Default)]
+pub(super) struct Deferrals {
+    queue: RefCell<VecDeque<Deferral>>,
+    /// Why the request being looked at is refused.
+    ring: RefCell<Option<CircularWait>>,
+}
+
+/// What becomes of a lone call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Run,
+    Refuse,
+    Defer,
+}
+
+impl Deferrals {
+    /// The first of those in the ring.
+    fn first_in_ring(&self) -> Option<Position> {
+        let queue = self.queue.borrow();
+        queue.iter().find_map(|deferral| match deferral.place {
+            Place::Ring { at, .. } => Some(at.request),
+            Place::Call(_) => None,
+        })
+    }
+
+    /// The first that `is_it`, taken out.
+    fn take(&self, is_it: impl Fn(&Deferral) -> bool) -> Option<Deferral> {
+        let mut queue = self.queue.borrow_mut();
+        let place = queue.iter().position(is_it)?;
+        queue.remove(place)
+    }
+
+    /// The request being looked at is refused already.
+    fn refuses(&self) -> bool {
+        self.ring.borrow().is_some()
+    }
+
+    /// Why a request is refused: a wait that would close a ring, or else poison.
+    pub(super) fn refusal(&self) -> Box<dyn Any + Send> {
+        match self.ring.take() {
+            Some(ring) => Box::new(ring),
+            None => Box::new(Poisoned),
+        }
+    }
+}
+
+impl Lane {
+    /// Up to where everything has been run.
+    pub(super) fn done_up_to(&self) -> Position {
+        self.deferrals
+            .first_in_ring()
+            .unwrap_or(self.track.at().request)
+    }
+
+    /// Number of the first deferred request to `object`.
+    pub(crate) fn first_deferred(&self, object: *mut Header) -> Option<u64> {
+        let queue = self.deferrals.queue.borrow();
+        let first = queue.iter().find(|other| other.object == object);
+        first.map(|first| first.number)
+    }
+
+    /// Defers `object`'s request at `place`, which is that of `launch` where it is one; false where a
+    /// closure that waits for it closed a ring: it is to be refused.
+    fn defer(
+        &self,
+        serving: &Serving,
+        object: *mut Header,
+        launch: Option<LaunchId>,
+        place: Place,
+    ) -> bool {
+        let sender = self.channel.launch;
+        let mut known = None;
+        if sender.is_some() || launch.is_some() {
+            let in_graph = match place {
+                Place::Call(_) => wait_graph::Place::Line,
+                Place::Ring { at, .. } => {
+                    wait_graph::Place::Ring(address(&raw const *self.channel), at.request.0)
+                }
+            };
+            match wait_graph::defer(object, in_graph, sender, launch) {
+                Ok(deferred) => known = Some(deferred),
+                Err(ring) => {
+                    self.deferrals.ring.replace(Some(ring));
+                    return false;
+                }
+            }
+        }
+        self.deferrals.queue.borrow_mut().push_back(Deferral {
+            number: serving.holds.number(),
+            object,
+            known,
+            place,
+        });
+        true
+    }
+
+    /// What becomes of the lone call of `mail`, some object being marked.
+    #[cold]
+    pub(super) fn judge_call(&self, serving: &Serving, mail: Mail, record: *mut u64) -> Verdict {
+        // SAFETY: the mail published the call.
+        let (_, object) = unsafe { read_head(record) };
+        if self.deferrals.refuses() {
+            return Verdict::Refuse;
+        }
+        if serving.is_held(object) {
+            if self.defer(serving, object, None, Place::Call(mail)) {
+                return Verdict::Defer;
+            }
+            return Verdict::Refuse;
+        }
+        if serving.is_poisoned(object) {
+            return Verdict::Refuse;
+        }
+        Verdict::Run
+    }
+
+    /// True where the request at `self.at` waits, or is refused: the lane is behind it.
+    #[cold]
+    pub(super) fn passes_over(&self, serving: &Serving, label: Label, record: *mut u64) -> bool {
+        if label == Label::JUMP {
+            return false;
+        }
+        if self.deferrals.refuses() {
+            return self.refuse(label, record);
+        }
+        let object = label.object();
+        if !serving.is_held(object) {
+            return serving.is_poisoned(object) && self.refuse(label, record);
+        }
+        // SAFETY: from a client.
+        let vtable = unsafe { label.vtable() };
+        // SAFETY: of that vtable, and not run.
+        let launch = vtable.launch.map(|number| unsafe { number(record) });
+        let at = self.track.at();
+        let place = Place::Ring {
+            rings: self.track.rings_in_use(),
+            at,
+        };
+        if !self.defer(serving, object, launch, place) {
+            return self.refuse(label, record);
+        }
+        self.track.stand_at(Cursors {
+            request: at.request.after(vtable.step),
+            answer: at.answer.wrapping_add(vtable.answer_units),
+        });
+        true
+    }
+
+    /// `object` is free: runs what has been deferred for it, until it is held again.
+    #[cold]
+    pub(crate) fn resume(&self, serving: &Serving, object: *mut Header) {
+        while !serving.is_held(object) {
+            // Not borrowed while it runs.
+            let Some(deferral) = self.deferrals.take(|other| other.object == object) else {
+                break;
+            };
+            self.run_deferred(serving, &deferral);
+        }
+        self.publish_tail(self.done_up_to());
+    }
+
+    /// Refuses the request that is deferred as `refused`, if it is here.
+    #[cold]
+    pub(crate) fn refuse_deferred(
+        &self,
+        serving: &Serving,
+        refused: Deferred,
+        ring: &CircularWait,
+    ) -> bool {
+        let Some(deferral) = self.deferrals.take(|other| other.known == Some(refused)) else {
+            return false;
+        };
+        self.deferrals.ring.replace(Some(ring.clone()));
+        self.run_deferred(serving, &deferral);
+        self.publish_tail(self.done_up_to());
+        true
+    }
+
+    fn run_deferred(&self, serving: &Serving, deferral: &Deferral) {
+        if let Some(deferred) = deferral.known {
+            wait_graph::resume(deferred);
+        }
+        match deferral.place {
+            Place::Call(mail) => self.run_call(serving, mail),
+            Place::Ring { rings, at } => {
+                let now = (self.track.rings_in_use(), self.track.at());
+                self.track.go_to(rings, at);
+                self.run_one(serving);
+                self.track.go_to(now.0, now.1);
+            }
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! The trustee's side of a channel.
+
+mod deferred;
+
+use self::deferred::{Deferrals, Verdict};
+use crate::catch::guarded;
+use crate::client::nested;
+use crate::context::discard::discard;
+use crate::context::leaf::Leaf;
+use crate::context::serving::{PLAIN, Serving};
+use crate::error::CircularWait;
+use crate::error::Poisoned;
+use crate::observe::sampler::Sampler;
+use crate::request::label::Label;
+use crate::request::track::Track;
+use crate::request::{Cursors, Vtable, read_head, read_label, write_label};
+use crate::wire::groups::Seat;
+use crate::wire::word::{Mail, Position, is_past};
+use crate::wire::{Channel, MAIL_WORDS};
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::cell::place_of;
+use corelay_sync::facade::memory;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::{prefetch_read, prefetch_write};
+use std::any::Any;
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+
+/// Vtable, object and words of a lone call, out of its line: on one of its own, as there.
+#[repr(C, align(64))]
+struct LocalRecord(Record);
+
+type Record = MaybeUninit<[u64; 2 + MAIL_WORDS]>;
+
+/// Its result.
+type Results = MaybeUninit<[u64; MAIL_WORDS]>;
+
+/// A trustee's half of a channel.
+pub(crate) struct Lane {
+    pub(crate) channel: Arc<Channel>,
+    track: Track,
+    /// The mail that was last acted upon.
+    seen: Cell<Mail>,
+    /// The lone call runs, not the ring.
+    calling: Cell<bool>,
+    /// A lone call has been answered in its group, and its client perhaps sleeps.
+    has_answered: Cell<bool>,
+    /// Requests to objects that are held.
+    deferrals: Deferrals,
+}
+
+impl Lane {
+    /// The half of a channel that has just been registered.
+    pub(crate) fn new(channel: Arc<Channel>, serving: Rc<Serving>) -> Self {
+        // Relaxed: the registration acquired it; only this side writes it later.
+        let origin = Position(channel.tail.position.load(Ordering::Relaxed));
+        Self {
+            track: Track::new(&channel, origin, serving),
+            seen: Cell::new(Mail::new(origin.cursor(), 0)),
+            calling: Cell::new(false),
+            has_answered: Cell::new(false),
+            deferrals: Deferrals::default(),
+            channel,
+        }
+    }
+
+    /// Looks at the mail and runs up to `batch` requests; the number run.
+    #[inline]
+    pub(crate) fn serve(&self, serving: &Serving, batch: u32) -> u32 {
+        // Acquire: pairs with the client's Release of the mail word; publishes requests
+        // and the lone call.
+        let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
+        if mail == self.seen.get() {
+            self.channel.prefetch_mail();
+            return 0;
+        }
+        self.serve_mail(serving, mail, batch)
+    }
+
+    fn serve_mail(&self, serving: &Serving, mail: Mail, batch: u32) -> u32 {
+        let mut ran = self.run_ring(serving, mail.cursor(), batch);
+        if !is_past(mail.cursor(), self.track.at().request.cursor()) {
+            let has_call = mail.call_differs(self.seen.get());
+            if has_call {
+                self.run_call(serving, mail);
+                ran += 1;
+            }
+            self.seen.set(mail);
+            if has_call {
+                ran += self.run_behind_call(serving, mail, batch);
+            }
+        }
+        ran
+    }
+
+    /// Runs what its client has put behind a lone request, and could not publish by the mail
+    /// word.
+    #[inline(always)]
+    fn run_behind_call(&self, serving: &Serving, mail: Mail, batch: u32) -> u32 {
+        // Acquire: pairs with the client's Release of the head.
+        let head = Position(self.channel.head.load(Ordering::Acquire));
+        // Acquire, and after the head: as in `serve_head`.
+        if Mail(self.channel.mail.word.load(Ordering::Acquire)) != mail {
+            return 0;
+        }
+        self.run_ring(serving, head.cursor(), batch)
+    }
+
+    /// Looks at the head too, and runs up to `batch` requests; the number run.
+    pub(crate) fn serve_head(&self, serving: &Serving, batch: u32) -> u32 {
+        // Acquire: pairs with the client's Release of the head.
+        let head = Position(self.channel.head.load(Ordering::Acquire));
+        // Acquire, and after the head: a mail sent before that head is seen now, so a
+        // lone call is not overtaken by requests that were issued after it.
+        let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
+        let ran = if mail == self.seen.get() {
+            0
+        } else {
+            self.serve_mail(serving, mail, batch)
+        };
+        if mail != self.seen.get() {
+            // The batch ended before the mail was done with.
+            return ran;
+        }
+        ran + self.run_ring(serving, head.cursor(), batch)
+    }
+
+    /// Runs everything published up to now.
+    pub(crate) fn drain(&self, serving: &Serving) {
+        // Acquire: pairs with the client's Release of the head.
+        let head = Position(self.channel.head.load(Ordering::Acquire));
+        // Acquire: as in `serve_head`.
+        let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
+        // Again where a launch has ended a batch.
+        while mail != self.seen.get() {
+            self.serve_mail(serving, mail, u32::MAX);
+        }
+        while is_past(head.cursor(), self.track.at().request.cursor()) {
+            self.run_ring(serving, head.cursor(), u32::MAX);
+        }
+    }
+
+    /// Runs the ring up to `target`, or as many units as `batch` requests of the smallest
+    /// kind take, and advances the tail. Returns the number of requests run.
+    fn run_ring(&self, serving: &Serving, target: u32, batch: u32) -> u32 {
+        let start = self.track.at().request;
+        let left = target.wrapping_sub(start.cursor());
+        if (left as i32) <= 0 {
+            return 0;
+        }
+        let stop = start.cursor().wrapping_add(left.min(batch));
+        self.prefetch(start.cursor(), stop);
+        if serving.mode() != PLAIN {
+            return self.run_otherwise(serving, start, stop);
+        }
+        match &serving.sampler {
+            Some(sampler) if sampler.is_due() => self.run_timing(serving, sampler, stop),
+            _ => self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ())),
+        }
+        self.end_batch(serving, start, self.track.at().request)
+    }
+
+    /// [`run_ring`](Self::run_ring) of a trustee that is bare, or some of whose objects are held.
+    #[cold]
+    #[inline(never)]
+    fn run_otherwise(&self, serving: &Serving, start: Position, stop: u32) -> u32 {
+        if serving.is_bare() {
+            self.run_bare(stop);
+            let at = self.track.at().request;
+            self.publish_tail(at);
+            return at.count().wrapping_sub(start.count()).max(1);
+        }
+        while is_past(stop, self.track.at().request.cursor()) {
+            self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ()));
+        }
+        self.end_batch(serving, start, self.done_up_to())
+    }
+
+    /// Runs the request at `self.at` alone, of an object that is free.
+    pub(super) fn run_one(&self, serving: &Serving) {
+        let stop = self.track.at().request.cursor().wrapping_add(1);
+        self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ()));
+    }
+
+    /// The requests since `start` have been run, or deferred; up to `tail`, all have been run.
+    /// Returns their number.
+    #[inline(always)]
+    fn end_batch(&self, serving: &Serving, start: Position, tail: Position) -> u32 {
+        self.publish_tail(tail);
+        let ran = self.track.at().request.count().wrapping_sub(start.count());
+        serving
+            .requests
+            .set(serving.requests.get() + u64::from(ran));
+        serving.batches.set(serving.batches.get() + 1);
+        // A jump is no request, but it is work.
+        ran.max(1)
+    }
+
+    #[inline(always)]
+    pub(super) fn publish_tail(&self, tail: Position) {
+        // Release: pairs with the client's Acquire of the tail; publishes the answers and
+        // hands the request records back.
+        self.channel.tail.position.store(tail.0, Ordering::Release);
+        self.channel.sleeper.wake_if_asleep();
+    }
+
+    /// Runs the ring up to `stop`, and what its closures have asked of this trustee's own
+    /// objects. Ends early behind the first launch: from then on requests are deferred.
+    #[inline(always)]
+    fn run_all(&self, serving: &Serving, stop: u32, run: impl Fn()) {
+        while is_past(stop, self.track.at().request.cursor()) {
+            let leaf = Leaf::enter(self, Self::running);
+            while let Err(payload) = guarded(&run) {
+                self.fault(serving, payload);
+            }
+            drop(leaf);
+            if serving.nested.get() {
+                nested::drain(serving);
+                if serving.mode() != PLAIN {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// As [`run_all`](Self::run_all), with a stamp wherever requests of another type begin. Of
+    /// those that panic nothing is kept.
+    #[cold]
+    #[inline(never)]
+    fn run_timing(&self, serving: &Serving, sampler: &Sampler, stop: u32) {
+        self.run_all(serving, stop, || {
+            let mut lap = sampler.lap();
+            self.run_until(serving, stop, |vtable, ran| lap.end(vtable.name, ran));
+        });
+        sampler.end_batch();
+    }
+
+    /// Fetches the lines of a batch all at once, and the lines of its answers.
+    #[inline(always)]
+    fn prefetch(&self, from: u32, to: u32) {
+        let units = to.wrapping_sub(from).min(256);
+        prefetch_write(&raw const self.channel.tail.position);
+        for unit in (8..units).step_by(8) {
+            prefetch_read(self.track.requests().at(from.wrapping_add(unit)));
+        }
+        let answer = self.track.at().answer();
+        for unit in (0..units).step_by(8) {
+            prefetch_write(self.track.answers().at(answer.wrapping_add(unit)));
+        }
+    }
+
+    /// The inner loop; ends early behind a closure that has asked for something. Unwinds out
+    /// of the request at `self.at`. Says how many requests of which type `ran` on end.
+    #[inline(always)]
+    fn run_until(&self, serving: &Serving, stop: u32, mut ran: impl FnMut(&'static Vtable, u32)) {
+        let mut at = self.track.at();
+        while is_past(stop, at.request.cursor()) {
+            let record = self.track.request(at.request.cursor());
+            // SAFETY: published up to `stop`.
+            let label = unsafe { read_label(record) };
+            self.track.stand_at(at);
+            let mut run_to = stop;
+            if serving.any_marked() {
+                if self.passes_over(serving, label, record) {
+                    at = self.track.at();
+                    continue;
+                }
+                // Each request is looked at.
+                run_to = at.request.cursor();
+            }
+            // SAFETY: from a client.
+            let vtable = unsafe { label.vtable() };
+            let before = at.request;
+            // SAFETY: published, and run once: the cursors move past it.
+            at = unsafe { (vtable.run)(record, at, &self.track, run_to) };
+            ran(vtable, at.request.count().wrapping_sub(before.count()));
+            if serving.nested.get() {
+                break;
+            }
+        }
+        self.track.stand_at(at);
+    }
+
+    /// The inner loop with nothing around it, see `Builder::bare`.
+    fn run_bare(&self, stop: u32) {
+        let mut at = self.track.at();
+        while is_past(stop, at.request.cursor()) {
+            let record = self.track.request(at.request.cursor());
+            // SAFETY: published up to `stop`.
+            let label = unsafe { read_label(record) };
+            // SAFETY: from a client.
+            let vtable = unsafe { label.vtable() };
+            // SAFETY: published, and run once: the cursors move past it.
+            at = unsafe { (vtable.run)(record, at, &self.track, stop) };
+        }
+        self.track.stand_at(at);
+    }
+
+    /// Runs the lone call of `mail`.
+    pub(super) fn run_call(&self, serving: &Serving, mail: Mail) {
+        let line = &self.channel.mail;
+        line.shadow.write(0, 1);
+        let record = place_of(&line.call).cast::<u64>();
+        let mut refused = false;
+        if serving.any_marked() {
+            match self.judge_call(serving, mail, record) {
+                Verdict::Run => {}
+                Verdict::Refuse => refused = true,
+                Verdict::Defer => return,
+            }
+        }
+        let mut copy;
+        // Where answers go into response lines, the mail line is not written.
+        let scratch = match self.channel.seat {
+            None => record,
+            Some(_) => {
+                memory::read(record, 2 + MAIL_WORDS);
+                // SAFETY: the mail published the call; some of its words may not be written.
+                copy = LocalRecord(unsafe { record.cast::<Record>().read() });
+                copy.0.as_mut_ptr().cast()
+            }
+        };
+        // SAFETY: the mail published the call.
+        let (vtable, object) = unsafe { read_head(record) };
+        self.calling.set(true);
+        let sampler = serving.sampler.as_ref();
+        let sampler = sampler.filter(|sampler| !refused && sampler.is_due());
+        let lap = sampler.map(|sampler| (sampler, sampler.lap()));
+        let leaf = Leaf::enter(self, Self::running);
+        let result = guarded(|| {
+            if refused {
+                // First: what it has captured may unwind.
+                let why = self.deferrals.refusal();
+                // SAFETY: published, and not run.
+                unsafe { (vtable.discard)(record) };
+                return Err(why);
+            }
+            // SAFETY: published, and run once: the answer says so.
+            unsafe { (vtable.run)(scratch, self.track.at(), &self.track, 0) };
+            Ok(())
+        })
+        .flatten();
+        drop(leaf);
+        if let Some((sampler, mut lap)) = lap {
+            lap.end(vtable.name, 1);
+            sampler.end_batch();
+        }
+        self.calling.set(false);
+        let mut done = mail;
+        if let Err(payload) = result {
+            if !refused {
+                serving.poison(object);
+            } else if !payload.is::<Poisoned>() && !payload.is::<CircularWait>() {
+                // The destructor of the closure.
+                serving.count_panic();
+            }
+            let fault = Box::into_raw(Box::new(payload));
+            memory::write(record.wrapping_add(2), 1);
+            // SAFETY: the first payload word is ours until `done` is stored.
+            unsafe {
+                record
+                    .wrapping_add(2)
+                    .cast::<*mut Box<dyn Any + Send>>()
+                    .write(fault)
+            };
+            done = done.faulted();
+        }
+        serving.requests.set(serving.requests.get() + 1);
+        serving.batches.set(serving.batches.get() + 1);
+        match &self.channel.seat {
+            None => {
+                // Release: pairs with the caller's Acquire of `done`; publishes the result.
+                line.done.store(done.0, Ordering::Release);
+                self.channel.sleeper.wake_if_asleep();
+            }
+            Some(seat) => {
+                // SAFETY: the call has been run or discarded, and both are its record.
+                unsafe { self.answer_later(seat, vtable, done, record, scratch) };
+            }
+        }
+        if serving.nested.get() {
+            nested::drain(serving);
+        }
+    }
+
+    /// The lone call is answered at the end of the pass, with others of its group.
+    ///
+    /// # Safety
+    /// `record` is the line's call, `scratch` the copy that has been run. Where `done` is no
+    /// fault, the result lies there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn answer_later(
+        &self,
+        seat: &Seat,
+        vtable: &Vtable,
+        done: Mail,
+        record: *mut u64,
+        scratch: *mut u64,
+    ) {
+        let (is_fault, results) = (done.is_fault(), scratch.wrapping_add(2));
+        if is_fault {
+            seat.answer(None, true);
+        } else if vtable.answer_units == 1 {
+            // SAFETY: the result is a word at most, and lies there.
+            seat.answer(
+                Some(unsafe { results.cast::<MaybeUninit<u64>>().read() }),
+                false,
+            );
+        } else {
+            let line = record.wrapping_add(2).cast::<Results>();
+            memory::write(line.cast::<u64>(), MAIL_WORDS);
+            // SAFETY: both are a call's. The line is ours until the bits are copied; some of the
+            // words may not be written.
+            unsafe { results.cast::<Results>().copy_to_nonoverlapping(line, 1) };
+            seat.answer(None, false);
+        }
+        self.track.serving().unanswered.set(true);
+        self.has_answered.set(true);
+    }
+
+    /// The first half of answering: the group's response lines are written.
+    pub(crate) fn copy_answers(&self) {
+        if let Some(seat) = &self.channel.seat {
+            seat.copy();
+        }
+    }
+
+    /// The second half, when all groups' are.
+    pub(crate) fn wake_answered(&self) {
+        if self.has_answered.replace(false) {
+            self.channel.sleeper.wake_if_asleep();
+        }
+    }
+
+    /// The request at `self.at` has panicked: poison, mark, go on behind it.
+    #[cold]
+    fn fault(&self, serving: &Serving, payload: Box<dyn Any + Send>) {
+        let record = self.track.requests().at(self.track.at().request.cursor());
+        // SAFETY: the head of the record is still there, only its captures are consumed.
+        let label = unsafe { read_label(record) };
+        serving.poison(label.object());
+        self.mark(record, payload);
+    }
+
+    /// Discards a request that reached a poisoned object, or would wait in a ring of launches.
+    #[cold]
+    pub(super) fn refuse(&self, label: Label, record: *mut u64) -> bool {
+        // SAFETY: from a client.
+        let vtable = unsafe { label.vtable() };
+        // First: what it has captured may unwind.
+        let why = self.deferrals.refusal();
+        // SAFETY: published, and not run. If it unwinds, `fault` marks the record instead.
+        unsafe { (vtable.discard)(record) };
+        self.mark(record, why);
+        true
+    }
+
+    /// Marks the record at `self.at` as faulted and moves behind it.
+    fn mark(&self, record: *mut u64, payload: Box<dyn Any + Send>) {
+        // SAFETY: ours until the tail passes it.
+        let label = unsafe { read_label(record) };
+        // SAFETY: from a client.
+        let vtable = unsafe { label.vtable() };
+        // First, while the record still says what runs: the payload's destructor is the
+        // user's, and may call us.
+        match vtable.fault {
+            // SAFETY: of that vtable; it has faulted or been discarded, and is passed below.
+            Some(fault) => unsafe { fault(record, payload) },
+            None => discard(self.channel.keep_fault(payload, false)),
+        }
+        let at = self.track.at();
+        self.track.stand_at(Cursors {
+            request: at.request.after(vtable.step),
+            answer: at.answer.wrapping_add(vtable.answer_units),
+        });
+        if vtable.fault.is_some() {
+            // No callback is dropped and no barrier told.
+            return;
+        }
+        // SAFETY: as above.
+        unsafe { write_label(record, Label::FAULTED) };
+        // Relaxed: only this side writes it, and the tail's Release publishes it.
+        let faults = self.channel.tail.faults.load(Ordering::Relaxed);
+        self.channel
+            .tail
+            .faults
+            .store(faults.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Type name of the closure that runs now. Call it from inside that closure.
+    pub(crate) fn running(&self) -> &'static str {
+        let vtable = if self.calling.get() {
+            let record = place_of(&self.channel.mail.call).cast::<u64>();
+            // SAFETY: the lone call runs.
+            unsafe { read_head(record) }.0
+        } else {
+            let record = self.track.requests().at(self.track.at().request.cursor());
+            // SAFETY: a request of this ring runs.
+            let label = unsafe { read_label(record) };
+            // SAFETY: from a client.
+            unsafe { label.vtable() }
+        };
+        (vtable.name)()
+    }
+}

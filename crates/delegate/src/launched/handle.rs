@@ -1,0 +1,107 @@
+//! The result of a launch, to be waited for.
+
+use crate::client::future::ApplyFuture;
+use crate::context::coroutine::Waits;
+use crate::context::member::{is_member, wait_until};
+use crate::error::AsyncError;
+use crate::error::CircularWait;
+use crate::object::shared::Shared;
+use crate::wire::LaunchId;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::{self, Call, NoSwitch, Sleeper, Token};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+/// The result of [`Trust::launch`](crate::Trust::launch): to be [joined](Self::join), or awaited.
+///
+/// The closure runs whether or not anybody waits for it, and also if this is dropped.
+///
+/// # Panics
+/// When it is polled again after it has given its result.
+#[must_use = "nobody hears of a panic of the closure where the handle is dropped"]
+pub struct LaunchHandle<R> {
+    future: ApplyFuture<R>,
+    number: LaunchId,
+    trustee: Arc<Shared>,
+}
+
+impl<R> LaunchHandle<R> {
+    pub(crate) fn new(future: ApplyFuture<R>, number: LaunchId, trustee: &Arc<Shared>) -> Self {
+        Self {
+            future,
+            number,
+            trustee: Arc::clone(trustee),
+        }
+    }
+
+    /// Waits until the closure has ended, and gives its result. On a fibre, and in another launched
+    /// closure, others run meanwhile; such a wait cannot be interrupted.
+    ///
+    /// # Errors
+    /// The closure has panicked; the object was poisoned; it would wait for the closure that calls
+    /// this, or has not run because it would have been waited for in a ring.
+    ///
+    /// # Panics
+    /// Inside a delegated closure.
+    #[track_caller]
+    pub fn join(mut self) -> Result<R, AsyncError> {
+        let call = Call::new("LaunchHandle::join");
+        NoSwitch::refuse_at(call);
+        let ended = std::sync::Arc::new(Ended(Token::new()));
+        let waker = Waker::from(std::sync::Arc::clone(&ended));
+        let mut joins: Option<Option<Waits>> = None;
+        loop {
+            let polled = Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker));
+            if let Poll::Ready(result) = polled {
+                return result;
+            }
+            match &joins {
+                None => match Waits::join(self.number, &waker).transpose() {
+                    Ok(waits) => joins = Some(waits),
+                    Err(ring) => return Err(AsyncError::Circular(ring)),
+                },
+                Some(waits) => {
+                    if let Some(ring) = waits.as_ref().and_then(Waits::refusal) {
+                        return Err(AsyncError::Circular(ring));
+                    }
+                }
+            }
+            self.wait(call, &ended.0).map_err(AsyncError::Circular)?;
+        }
+    }
+
+    fn wait(&self, call: Call, ended: &Token) -> Result<(), CircularWait> {
+        if is_member() {
+            ended.subscribe(Sleeper::current().waker());
+            wait_until(&self.trustee, None, &mut || ended.is_set())?;
+        }
+        // Again where the thread could not do anything else meanwhile. No cancellation ends it.
+        let _ = wait::wait_in(call, ended);
+        Ok(())
+    }
+}
+
+/// Tells whoever joins.
+struct Ended(Token);
+
+impl Wake for Ended {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.notify();
+    }
+}
+
+impl<R> Future for LaunchHandle<R> {
+    type Output = Result<R, AsyncError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.future).poll(context)
+    }
+}
+
+impl<R> fmt::Debug for LaunchHandle<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaunchHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,223 @@
+//! Objects: a value and what its trustee must know about it.
+//!
+//! ```text
+//!  0        16     24        32        40      44       45        46      64
+//!  +--------+------+---------+---------+-------+--------+---------+-------+------
+//!  | node   | refs | trustee | vtable  | place | poison | is held |  …    | value
+//!  +--------+------+---------+---------+-------+--------+---------+-------+------
+//! ```
+//! A value of up to 16 bytes shares the header's line; one that is aligned to 64 begins
+//! on its own. Handles count in `refs`; requests do not touch it.
+//!
+//! **Life.** The last handle to go pushes `node` into the trustee's inbox. The trustee
+//! takes it, executes every request that any client had published by then (the push
+//! released, and the take acquired, everything that happened before the last handle went
+//! away), and only then drops the value. At shutdown all values are dropped first; an
+//! object whose handles outlive its trustee is freed by the last of them.
+
+pub(crate) mod handle;
+pub(crate) mod registry;
+pub(crate) mod seat;
+pub(crate) mod shared;
+pub(crate) mod slot;
+
+use self::shared::Shared;
+use crate::wire::inbox::{Kind, Node};
+use corelay_sync::facade::Shadow;
+use corelay_sync::facade::atomic::{AtomicU8, AtomicUsize, Ordering};
+use corelay_sync::facade::cell::{Cell, UnsafeCell};
+use corelay_sync::facade::sync::Arc;
+use std::any::type_name;
+use std::mem::ManuallyDrop;
+
+/// What is the same for objects of all types. Begins with the node.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) node: Node,
+    refs: AtomicUsize,
+    pub(crate) trustee: Arc<Shared>,
+    vtable: &'static ObjectVtable,
+    /// Index in the trustee's registry. The trustee's.
+    pub(crate) place: Cell<u32>,
+    /// [`HEALTHY`], [`POISONED`] or [`CLEARED`].
+    pub(crate) poison: AtomicU8,
+    /// A launched closure holds it. The trustee's.
+    pub(crate) is_held: Cell<bool>,
+    /// Stands for the object's memory in the models: whoever uses it reads, whoever frees it
+    /// writes.
+    memory: Shadow,
+}
+
+/// No closure has panicked on the object.
+pub(crate) const HEALTHY: u8 = 0;
+/// A closure has panicked: requests are refused.
+pub(crate) const POISONED: u8 = 1;
+/// The user cleared it; the trustee has not noticed yet.
+pub(crate) const CLEARED: u8 = 2;
+
+struct ObjectVtable {
+    type_name: fn() -> &'static str,
+    drop_value: unsafe fn(*mut Header),
+    free: unsafe fn(*mut Header),
+}
+
+/// A value with its header.
+#[repr(C, align(64))]
+pub(crate) struct Object<T> {
+    header: Header,
+    value: UnsafeCell<ManuallyDrop<T>>,
+}
+
+impl<T> Object<T> {
+    const VTABLE: &'static ObjectVtable = &ObjectVtable {
+        type_name: type_name::<T>,
+        drop_value: Self::drop_value,
+        free: Self::free,
+    };
+
+    /// Allocates an object with one handle.
+    pub(crate) fn new(value: T, trustee: Arc<Shared>) -> *mut Self {
+        let mut value = ManuallyDrop::new(value);
+        // SAFETY: not used again.
+        unsafe { Self::take_from(&raw mut value, trustee) }
+    }
+
+    /// Allocates an object with one handle, and moves its value there from `source`, not by the
+    /// stack.
+    ///
+    /// # Safety
+    /// There is a value at `source`, and nobody uses it again.
+    pub(crate) unsafe fn take_from(
+        source: *mut ManuallyDrop<T>,
+        trustee: Arc<Shared>,
+    ) -> *mut Self {
+        let object = Box::into_raw(Box::<Self>::new_uninit()).cast::<Self>();
+        let header = Header {
+            node: Node::new(Kind::Retire),
+            refs: AtomicUsize::new(1),
+            trustee,
+            vtable: Self::VTABLE,
+            place: Cell::new(0),
+            poison: AtomicU8::new(HEALTHY),
+            is_held: Cell::new(false),
+            memory: Shadow::new(1),
+        };
+        // SAFETY: allocated for it.
+        let place = unsafe { &raw mut (*object).header };
+        // SAFETY: as above.
+        unsafe { place.write(header) };
+        // SAFETY: as above.
+        let place = unsafe { &raw mut (*object).value };
+        #[cfg(not(corelay_loom))]
+        // SAFETY: as above, and the caller's duty; the cell is its value, transparently.
+        unsafe {
+            place.copy_from_nonoverlapping(source.cast(), 1)
+        };
+        #[cfg(corelay_loom)]
+        // SAFETY: as above. Loom's cell has more in it; values are small there.
+        unsafe {
+            place.write(UnsafeCell::new(source.read()))
+        };
+        object
+    }
+
+    /// The value.
+    ///
+    /// # Safety
+    /// The object is alive, its value has not been dropped, and the caller is its trustee
+    /// with no other reference to the value.
+    #[inline(always)]
+    pub(crate) unsafe fn value<'a>(this: *mut Self) -> &'a mut T {
+        // SAFETY: alive, by the caller.
+        let cell = unsafe { &(*this).value };
+        // SAFETY: exclusive, by the caller.
+        cell.with_mut(|value| unsafe { &mut *value })
+    }
+
+    unsafe fn drop_value(header: *mut Header) {
+        // SAFETY: the header is the first field of an `Object<T>`, by the vtable.
+        let cell = unsafe { &(*header.cast::<Self>()).value };
+        // SAFETY: the caller is the trustee and calls this once.
+        let value = cell.with_mut(|value| unsafe { &mut *value });
+        // SAFETY: as above.
+        unsafe { ManuallyDrop::drop(value) };
+    }
+
+    unsafe fn free(header: *mut Header) {
+        // SAFETY: from `Box::into_raw` in `new`; the caller is the last to know it.
+        drop(unsafe { Box::from_raw(header.cast::<Self>()) });
+    }
+}
+
+impl Header {
+    /// The name of the value's type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        (self.vtable.type_name)()
+    }
+
+    /// One more handle.
+    pub(crate) fn retain(&self) {
+        // Relaxed: the new handle comes from one that is alive.
+        let before = self.refs.fetch_add(1, Ordering::Relaxed);
+        if before > usize::MAX / 2 {
+            // As `Arc` does: a count that could overflow is a program that leaks handles.
+            std::process::abort();
+        }
+    }
+
+    /// One handle less. The last announces the object to its trustee.
+    ///
+    /// # Safety
+    /// `this` is alive through the handle that goes away with this call.
+    pub(crate) unsafe fn release(this: *mut Self) {
+        // SAFETY: alive, by the caller.
+        let header = unsafe { &*this };
+        header.memory.read(0, 1);
+        // Release: what was done through this handle, requests above all, happens before
+        // the last handle's departure.
+        if header.refs.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        // Acquire: pairs with the Release of every other handle's departure. A load, not a
+        // fence: loom and ThreadSanitizer follow it.
+        header.refs.load(Ordering::Acquire);
+        // Once pushed, the object may be gone at any time; its trustee must not be.
+        let trustee = Arc::clone(&header.trustee);
+        // SAFETY: alive still; a raw pointer, so that it stands for the whole object.
+        let node = unsafe { &raw const (*this).node };
+        // SAFETY: the node is pushed only here, once; the object stays until it is taken.
+        if unsafe { trustee.inbox.push(node) } {
+            trustee.rouse_if_needed();
+        } else {
+            // The trustee has ended and has dropped the value.
+            // SAFETY: the last handle is ours.
+            unsafe { Self::free(this) };
+        }
+    }
+
+    /// Drops the value, on its trustee.
+    ///
+    /// # Safety
+    /// The caller is the trustee; no request will touch the value again; called once.
+    pub(crate) unsafe fn drop_value(this: *mut Self) {
+        // SAFETY: alive, by the caller.
+        let header = unsafe { &*this };
+        header.memory.read(0, 1);
+        let drop_value = header.vtable.drop_value;
+        // SAFETY: the caller's duty.
+        unsafe { drop_value(this) };
+    }
+
+    /// Frees the memory.
+    ///
+    /// # Safety
+    /// The value has been dropped and nobody else knows the object.
+    pub(crate) unsafe fn free(this: *mut Self) {
+        // SAFETY: alive, by the caller.
+        let header = unsafe { &*this };
+        header.memory.write(0, 1);
+        let free = header.vtable.free;
+        // SAFETY: the caller's duty.
+        unsafe { free(this) };
+    }
+}

@@ -1,0 +1,60 @@
+//! The objects of a trustee.
+
+use super::handle::Handle;
+use super::shared::Shared;
+use super::{Header, Object};
+use corelay_sync::facade::sync::Arc;
+use std::mem::ManuallyDrop;
+
+/// What the trustee keeps of its objects: itself an object, the first one it owns.
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub(crate) objects: Vec<*mut Header>,
+}
+
+// SAFETY: the pointers are only followed by the trustee, to which the registry belongs.
+unsafe impl Send for Registry {}
+
+impl Registry {
+    /// Makes an object of `value`, which its `trustee` owns from now on.
+    pub(crate) fn adopt<T>(&mut self, value: T, trustee: &Arc<Shared>) -> Handle<T> {
+        let mut value = ManuallyDrop::new(value);
+        // SAFETY: not used again.
+        unsafe { self.adopt_from(&raw mut value, trustee) }
+    }
+
+    /// Makes an object of the value at `source`, which its `trustee` owns from now on.
+    ///
+    /// # Safety
+    /// There is a value at `source`, and nobody uses it again.
+    pub(crate) unsafe fn adopt_from<T>(
+        &mut self,
+        source: *mut ManuallyDrop<T>,
+        trustee: &Arc<Shared>,
+    ) -> Handle<T> {
+        // SAFETY: the caller's promise, which is the same.
+        let object = unsafe { Object::take_from(source, Arc::clone(trustee)) };
+        self.add(object.cast::<Header>());
+        // SAFETY: just made, with one handle, which is this one.
+        unsafe { Handle::from_raw(object) }
+    }
+
+    /// Adds the trustee's newest object.
+    pub(crate) fn add(&mut self, object: *mut Header) {
+        let place = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
+        // SAFETY: just made, alive.
+        unsafe { &*object }.place.set(place);
+        self.objects.push(object);
+    }
+
+    pub(crate) fn dismiss(&mut self, object: *mut Header) {
+        // SAFETY: alive: retired, not freed.
+        let place = unsafe { &*object }.place.get();
+        let removed = self.objects.swap_remove(place as usize);
+        debug_assert_eq!(removed, object);
+        if let Some(&moved) = self.objects.get(place as usize) {
+            // SAFETY: in the registry, so alive.
+            unsafe { &*moved }.place.set(place);
+        }
+    }
+}

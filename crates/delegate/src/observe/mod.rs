@@ -1,0 +1,31 @@
+//! What a trustee and its clients note down for [reports](crate::report).
+
+pub(crate) mod counts;
+mod dice;
+pub(crate) mod roster;
+pub(crate) mod sampler;
+
+use std::time::Duration;
+
+/// What a trustee does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// It serves, or looks for something to serve.
+    Awake,
+    /// It sleeps until there is something to serve; a member of a flat team also until it has the
+    /// answer that its function waits for.
+    Asleep,
+    /// It runs what it has accepted and then ends.
+    Closing,
+    /// It has ended. Its values have been dropped; what it counted is complete.
+    ShutDown,
+}
+
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+pub(crate) fn mean(total: Duration, n: u64) -> Option<Duration> {
+    (n > 0).then(|| Duration::from_nanos((total.as_nanos() / u128::from(n)) as u64))
+}

@@ -1,0 +1,163 @@
+//! Who is who: the names of objects and clients, and which there are.
+//!
+//! It is kept where a report finds it without the trustee, which may stand in a closure for
+//! long: that is when one wants a report. A lock guards it, taken by whoever comes, goes or
+//! gets a name, never with a request. Inside it nothing of the user's runs and nobody waits.
+//!
+//! The lock is `std`'s: no atomic of ours is touched inside, so the models have nothing to
+//! interleave there. Reports, which do look at channels inside, are made by none of them.
+//!
+//! Objects without a name are counted by their type.
+
+use super::counts::{ClientObserved, SharedCounts};
+use crate::wire::Channel;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Objects of a type whose places are known, so that a report can ask where they lie.
+const PLACES: usize = 16;
+
+/// A name, of an object or a client.
+pub(crate) type Name = Arc<str>;
+
+/// Objects and clients of a trustee.
+#[derive(Default)]
+pub(crate) struct Roster(Mutex<Lists>);
+
+/// What the lock guards.
+#[derive(Default)]
+pub(crate) struct Lists {
+    /// The objects, by the name of their type.
+    pub(crate) types: BTreeMap<&'static str, Type>,
+    pub(crate) clients: Vec<Connected>,
+    /// Clients that have gone.
+    pub(crate) gone: u64,
+    /// What they have counted.
+    pub(crate) gone_observed: ClientObserved,
+}
+
+/// The objects of one type.
+#[derive(Default)]
+pub(crate) struct Type {
+    /// How many, those with names included.
+    pub(crate) count: usize,
+    /// Names by address.
+    pub(crate) names: BTreeMap<usize, Name>,
+    /// Addresses of some.
+    pub(crate) places: Vec<usize>,
+}
+
+/// A client of the trustee.
+pub(crate) struct Connected {
+    channel: *const Channel,
+    pub(crate) name: Option<Name>,
+    /// Where it ran when it connected.
+    pub(crate) cpu: Option<usize>,
+    pub(crate) counts: Option<SharedCounts>,
+}
+
+// SAFETY: the channel is followed inside the lock only, see `channel`, and is made to be used
+// by several threads.
+unsafe impl Send for Connected {}
+
+impl Connected {
+    pub(crate) fn new(
+        channel: *const Channel,
+        name: Option<Name>,
+        counts: Option<SharedCounts>,
+    ) -> Self {
+        Self {
+            channel,
+            name,
+            cpu: corelay_topology::current_cpu(),
+            counts,
+        }
+    }
+
+    /// Its channel.
+    pub(crate) fn channel(&self) -> &Channel {
+        // SAFETY: a client leaves the roster before it lets go of its channel, and whoever has
+        // a reference to this holds the lock.
+        unsafe { &*self.channel }
+    }
+}
+
+impl Roster {
+    pub(crate) fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The trustee has got objects of that type, at these addresses.
+    pub(crate) fn adopt(&self, type_name: &'static str, objects: impl Iterator<Item = usize>) {
+        let mut lists = self.lists();
+        let of_type = lists.types.entry(type_name).or_default();
+        for object in objects {
+            of_type.count += 1;
+            if of_type.places.len() < PLACES {
+                of_type.places.push(object);
+            }
+        }
+    }
+
+    /// The object of that type at that address is about to be freed.
+    pub(crate) fn dismiss(&self, type_name: &'static str, object: usize) {
+        let mut lists = self.lists();
+        let Some(of_type) = lists.types.get_mut(type_name) else {
+            return;
+        };
+        of_type.count -= 1;
+        of_type.names.remove(&object);
+        of_type.places.retain(|&place| place != object);
+        if of_type.count == 0 {
+            lists.types.remove(type_name);
+        }
+    }
+
+    /// All values are about to be dropped.
+    pub(crate) fn close(&self) {
+        self.lists().types.clear();
+    }
+
+    /// Names an object, which its caller keeps alive.
+    pub(crate) fn name(&self, object: usize, type_name: &'static str, name: &str) {
+        let name = Arc::from(name);
+        let mut lists = self.lists();
+        // None once the values have been dropped: no object gets a name any more.
+        if let Some(of_type) = lists.types.get_mut(type_name) {
+            of_type.names.insert(object, name);
+        }
+    }
+
+    /// The name of an object, if it has one.
+    pub(crate) fn name_of(&self, object: usize, type_name: &str) -> Option<Name> {
+        let lists = self.lists();
+        lists.types.get(type_name)?.names.get(&object).cloned()
+    }
+
+    /// A client has connected.
+    pub(crate) fn join(&self, client: Connected) {
+        self.lists().clients.push(client);
+    }
+
+    /// The client of that channel gets another name.
+    pub(crate) fn rename(&self, channel: *const Channel, name: &Name) {
+        let mut lists = self.lists();
+        let clients = lists.clients.iter_mut();
+        for client in clients.filter(|client| client.channel == channel) {
+            client.name = Some(Arc::clone(name));
+        }
+    }
+
+    /// The client of that channel goes; does nothing where it never came.
+    pub(crate) fn leave(&self, channel: *const Channel) {
+        let mut lists = self.lists();
+        let place = lists.clients.iter().position(|c| c.channel == channel);
+        if let Some(place) = place {
+            let client = lists.clients.remove(place);
+            lists.gone += 1;
+            if let Some(counts) = client.counts.as_deref() {
+                lists.gone_observed.merge(ClientObserved::read(counts));
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! How long closures take: a trustee times some of its batches.
+//!
+//! Requests of equal type that lie behind each other run in one loop, so in a batch that is
+//! timed there is a stamp between any two such loops and none inside: a stream of equal
+//! requests runs as ever. Even so a stamp would be much for each batch of short requests, and
+//! is nothing for one that takes long. So batches are timed, at random, as often as costs a
+//! hundredth of the time that batches take: of short ones one in some dozens, of those of ten
+//! microseconds each.
+
+use super::dice::Dice;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What one type of closure has taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) type_name: fn() -> &'static str,
+    pub(crate) samples: u64,
+    pub(crate) total: Duration,
+    pub(crate) longest: Duration,
+}
+
+/// All samples of a trustee. Read by reports, written by the trustee.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    /// By the address of the function that names the closure: comparing names takes longer,
+    /// and is left to reports.
+    of: Mutex<BTreeMap<usize, Taken>>,
+}
+
+impl Samples {
+    /// So many requests of that type took so long together.
+    pub(crate) fn add(&self, type_name: fn() -> &'static str, requests: u32, took: Duration) {
+        // Whoever reads a report must not hold the trustee up: the sample is lost instead.
+        let Ok(mut of) = self.of.try_lock() else {
+            return;
+        };
+        let taken = of.entry(type_name as usize).or_insert(Taken {
+            type_name,
+            samples: 0,
+            total: Duration::ZERO,
+            longest: Duration::ZERO,
+        });
+        taken.samples += u64::from(requests);
+        taken.total += took;
+        taken.longest = taken.longest.max(took / requests);
+    }
+
+    /// All that has been sampled so far.
+    pub(crate) fn all(&self) -> Vec<Taken> {
+        let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        of.values().copied().collect()
+    }
+}
+
+/// The trustee's side of it.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    /// Batches that go by before one is timed.
+    left: Cell<u32>,
+    dice: Dice,
+    /// What a stamp takes.
+    stamp: Duration,
+    /// What the batch that is being timed has taken, and what timing it has cost.
+    batch: Cell<Spent>,
+    /// The same of all batches, by the latest ones.
+    mean: Cell<Spent>,
+    samples: Arc<Samples>,
+}
+
+/// Nanoseconds of work, and what it cost to time it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    work: f64,
+    cost: f64,
+}
+
+/// The share of the trustee's time that timing may take.
+const SHARE: f64 = 0.01;
+
+/// What it takes to keep a sample, in nanoseconds: about that on the reference machine. The
+/// two stamps come on top.
+const KEEPING: f64 = 50.0;
+
+/// A batch takes at least that, in nanoseconds. Clocks have steps, so it can look like nothing.
+const SHORTEST: f64 = 2.0;
+
+/// How much of [`Sampler::mean`] is the newest batch.
+const NEWEST: f64 = 1.0 / 16.0;
+
+impl Sampler {
+    pub(crate) fn new(samples: Arc<Samples>) -> Self {
+        const STAMPS: u32 = 64;
+        let begun = Instant::now();
+        let ended = (0..STAMPS).fold(begun, |_, _| Instant::now());
+        Self::with_stamp(samples, (ended - begun) / STAMPS)
+    }
+
+    fn with_stamp(samples: Arc<Samples>, stamp: Duration) -> Self {
+        Self {
+            left: Cell::new(0),
+            dice: Dice::default(),
+            stamp,
+            batch: Cell::default(),
+            mean: Cell::new(Spent {
+                work: SHORTEST,
+                cost: KEEPING,
+            }),
+            samples,
+        }
+    }
+
+    /// True where the batch that comes now is to be timed.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.wrapping_sub(1));
+        left == 0
+    }
+
+    /// Begins to time the requests that come now.
+    pub(crate) fn lap(&self) -> Lap<'_> {
+        Lap {
+            sampler: self,
+            begun: Instant::now(),
+        }
+    }
+
+    fn add(&self, type_name: fn() -> &'static str, requests: u32, took: Duration) {
+        self.samples.add(type_name, requests, took);
+        let Spent { work, cost } = self.batch.get();
+        let stamp = self.stamp.as_nanos() as f64;
+        self.batch.set(Spent {
+            work: work + (took.as_nanos() as f64 - stamp).max(SHORTEST),
+            cost: cost + 2.0 * stamp + KEEPING,
+        });
+    }
+
+    /// The batch that was due is over.
+    pub(crate) fn end_batch(&self) {
+        let (batch, mean) = (self.batch.take(), self.mean.get());
+        self.mean.set(Spent {
+            work: mean.work + (batch.work - mean.work) * NEWEST,
+            cost: mean.cost + (batch.cost - mean.cost) * NEWEST,
+        });
+        self.left.set(self.dice.gap(self.one_in()));
+    }
+
+    /// Of how many batches one is timed now.
+    fn one_in(&self) -> u32 {
+        let Spent { work, cost } = self.mean.get();
+        (cost / (work.max(SHORTEST) * SHARE)).clamp(1.0, 1e6) as u32
+    }
+}
+
+/// Requests of a batch that is timed.
+pub(crate) struct Lap<'a> {
+    sampler: &'a Sampler,
+    begun: Instant,
+}
+
+impl Lap<'_> {
+    /// So many requests of that type have run, and the next ones follow.
+    pub(crate) fn end(&mut self, type_name: fn() -> &'static str, requests: u32) {
+        // A jump is no request.
+        if requests > 0 {
+            self.sampler.add(type_name, requests, self.begun.elapsed());
+        }
+        self.begun = Instant::now();
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+
+    fn name() -> &'static str {
+        "a closure"
+    }
+
+    fn sampler() -> Sampler {
+        Sampler::with_stamp(Arc::default(), Duration::from_nanos(25))
+    }
+
+    #[test]
+    fn timing_takes_a_hundredth_of_the_time() {
+        // Requests in laps, and what each lap takes.
+        for (laps, took, one_in) in [
+            (1, 25, 5_000),
+            (1, 345, 31),
+            (1, 10_025, 1),
+            (1, 1 << 30, 1),
+            (4, 125, 100),
+            (4, 2_525, 4),
+        ] {
+            let sampler = sampler();
+            for _ in 0..1_000 {
+                for _ in 0..laps {
+                    sampler.add(name, 3, Duration::from_nanos(took));
+                }
+                sampler.end_batch();
+            }
+            let found = sampler.one_in();
+            assert!(found.abs_diff(one_in) <= 1, "{laps} of {took} ns: {found}");
+            let taken = sampler.samples.all()[0];
+            assert_eq!(taken.samples, 3_000 * laps);
+            assert_eq!(taken.longest, Duration::from_nanos(took) / 3);
+        }
+    }
+
+    #[test]
+    fn the_first_batch_is_due_and_then_as_dice_fall() {
+        let sampler = sampler();
+        for _ in 0..10 {
+            assert!(sampler.is_due());
+            sampler.add(name, 1, Duration::from_nanos(1_025));
+            sampler.end_batch();
+            let gap = sampler.left.get();
+            assert!((0..gap).all(|_| !sampler.is_due()));
+        }
+    }
+
+    #[test]
+    fn laps_follow_each_other_and_jumps_are_none() {
+        let sampler = sampler();
+        let mut lap = sampler.lap();
+        lap.end(name, 2);
+        lap.end(name, 0);
+        lap.end(name, 1);
+        assert_eq!(sampler.samples.all()[0].samples, 3);
+    }
+
+    /// A report that looks holds nobody up.
+    #[test]
+    fn a_sample_is_lost_rather_than_waited_for() {
+        let sampler = sampler();
+        let looking = sampler.samples.of.lock().expect("not poisoned");
+        sampler.add(name, 1, Duration::ZERO);
+        assert!(looking.is_empty());
+    }
+}

@@ -1,0 +1,29 @@
+//! `blocked`: serve only where a request finds no room, or an answer is waited for (thesis,
+//! "Direct Write Serve When Blocked").
+//!
+//! Its own objects' requests go through its own ring, so a member that asks only itself
+//! blocks on itself, and serves all. The thesis writes each request out at once; here the
+//! channel's batches stay, since the head tells of every request anyway.
+
+use super::Schedule;
+use super::bell::Bell;
+
+pub(crate) struct Blocked;
+
+impl Schedule for Blocked {
+    fn is_direct(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn is_due(&self, _requests: u32, _own: bool, _bell: &Bell) -> bool {
+        false
+    }
+
+    /// Only calls run at once here, and a call is a wait: a member that looks at an object of its
+    /// own until another one has changed it must let that one in.
+    #[inline(always)]
+    fn is_due_at_once(&self, _bell: &Bell) -> bool {
+        true
+    }
+}

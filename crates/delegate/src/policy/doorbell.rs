@@ -1,0 +1,18 @@
+//! `doorbell`: a cure for the greedy client, serve when one that waits has rung (thesis,
+//! "Doorbell").
+
+use super::Schedule;
+use super::bell::Bell;
+
+pub(crate) struct Doorbell;
+
+impl Schedule for Doorbell {
+    fn is_direct(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn is_due(&self, _requests: u32, _own: bool, bell: &Bell) -> bool {
+        bell.has_rung()
+    }
+}

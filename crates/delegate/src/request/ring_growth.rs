@@ -1,0 +1,78 @@
+//! Going over to larger rings: a request that tells the trustee, and a callback that
+//! tells the client, where the next record lies.
+
+use super::label::Label;
+use super::reaper::{Reaped, Reaper};
+use super::track::Track;
+use super::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable, write_label};
+use crate::wire::ring::{JUMP_UNITS, Rings};
+use crate::wire::word::{Position, jump_step};
+use corelay_sync::facade::memory;
+
+/// Units of the entry in the callback queue.
+pub(crate) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
+
+/// What a jump adds to a position.
+pub(crate) const STEP: u64 = jump_step(JUMP_UNITS);
+
+pub(crate) static VTABLE: Vtable = Vtable {
+    run,
+    discard: |_| (),
+    fault: None,
+    launch: None,
+    step: STEP,
+    answer_units: 0,
+    name: || "a jump into larger rings",
+};
+
+/// # Safety
+/// `record` points at [`JUMP_UNITS`] writable words.
+pub(crate) unsafe fn write_request(record: *mut u64, larger: *mut Rings) {
+    // SAFETY: the caller's duty.
+    unsafe { write_label(record, Label::JUMP) };
+    memory::write(record.wrapping_add(1), 1);
+    // SAFETY: the caller's duty.
+    unsafe { record.wrapping_add(1).cast::<*mut Rings>().write(larger) };
+}
+
+/// # Safety
+/// `entry` points at [`CALLBACK_UNITS`] writable words.
+pub(crate) unsafe fn write_callback(entry: *mut u64, at: Position, larger: *mut Rings) {
+    // SAFETY: the caller's duty.
+    unsafe { entry.cast::<Reap>().write(reap) };
+    // SAFETY: the caller's duty.
+    unsafe { entry.wrapping_add(1).write(at.0) };
+    // SAFETY: the caller's duty.
+    unsafe {
+        entry
+            .wrapping_add(CALLBACK_HEAD)
+            .cast::<*mut Rings>()
+            .write(larger)
+    };
+}
+
+unsafe fn run(record: *mut u64, at: Cursors, track: &Track, _stop: u32) -> Cursors {
+    memory::read(record.wrapping_add(1), 1);
+    // SAFETY: written by `write_request`.
+    let larger = unsafe { record.wrapping_add(1).cast::<*mut Rings>().read() };
+    track.jump(larger);
+    Cursors {
+        request: at.request.after(STEP),
+        answer: at.answer,
+    }
+}
+
+unsafe fn reap(reaper: &Reaper, reaped: Reaped, _tail: Position, _outcome: Outcome) -> Reaped {
+    let entry = reaper.callbacks.at(reaped.callback());
+    // SAFETY: written by `write_callback`.
+    let larger = unsafe {
+        entry
+            .wrapping_add(CALLBACK_HEAD)
+            .cast::<*mut Rings>()
+            .read()
+    };
+    let next = reaped.after(CALLBACK_UNITS, 0);
+    reaper.set_reaped(next);
+    reaper.jump(larger);
+    next
+}

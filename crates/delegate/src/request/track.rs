@@ -1,0 +1,108 @@
+//! Where a trustee stands in a channel: what requests see of their lane while they run.
+
+use super::Cursors;
+use crate::context::serving::Serving;
+use crate::wire::Channel;
+use crate::wire::ring::{Rings, View};
+use crate::wire::word::Position;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A trustee's place in the rings of a channel.
+pub(crate) struct Track {
+    rings: Cell<*const Rings>,
+    /// The two of them, as the inner loop reads them.
+    requests: Cell<View>,
+    answers: Cell<View>,
+    /// Where the next request lies.
+    at: Cell<Cursors>,
+    serving: Rc<Serving>,
+}
+
+impl Track {
+    /// The beginning of `channel`, at `origin`.
+    pub(crate) fn new(channel: &Channel, origin: Position, serving: Rc<Serving>) -> Self {
+        Self {
+            rings: Cell::new(channel.first),
+            requests: Cell::new(channel.first_requests),
+            answers: Cell::new(channel.first_answers),
+            at: Cell::new(Cursors {
+                request: origin,
+                answer: 0,
+            }),
+            serving,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn requests(&self) -> View {
+        self.requests.get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn answers(&self) -> View {
+        self.answers.get()
+    }
+
+    /// Where an answer goes.
+    #[inline(always)]
+    pub(crate) fn answer(&self, cursor: u32, units: usize) -> *mut u64 {
+        self.rings().touch_answer(cursor, units);
+        self.answers.get().at(cursor)
+    }
+
+    /// Where a request lies.
+    #[inline(always)]
+    pub(crate) fn request(&self, cursor: u32) -> *mut u64 {
+        self.rings().touch_request(cursor, 1);
+        self.requests.get().at(cursor)
+    }
+
+    /// The request at `at` is about to run: stored for `fault`, never reloaded. The cursors
+    /// run through registers.
+    #[inline(always)]
+    pub(crate) fn stand_at(&self, at: Cursors) {
+        self.at.set(at);
+    }
+
+    /// Where the trustee stands.
+    #[inline(always)]
+    pub(crate) fn at(&self) -> Cursors {
+        self.at.get()
+    }
+
+    pub(crate) fn rings_in_use(&self) -> *const Rings {
+        self.rings.get()
+    }
+
+    /// Goes to a request that was left behind, or back.
+    pub(crate) fn go_to(&self, rings: *const Rings, at: Cursors) {
+        self.jump(rings);
+        self.at.set(at);
+    }
+
+    /// What the lanes of its trustee have in common.
+    #[inline(always)]
+    pub(crate) fn serving(&self) -> &Serving {
+        &self.serving
+    }
+
+    /// Goes over to larger rings (a jump request).
+    pub(crate) fn jump(&self, rings: *const Rings) {
+        self.rings.set(rings);
+        self.requests.set(self.rings().requests);
+        self.answers.set(self.rings().answers);
+    }
+
+    #[inline(always)]
+    fn rings(&self) -> &Rings {
+        // SAFETY: the client keeps the rings until it has reaped the jump out of them.
+        unsafe { &*self.rings.get() }
+    }
+
+    /// True where the closure that has just run has asked for something.
+    #[inline(always)]
+    pub(crate) fn has_nested(&self) -> bool {
+        self.serving.nested.get()
+    }
+}

@@ -1,0 +1,667 @@
+//! The handle to an object.
+
+#[doc(hidden)]
+pub mod no_unwind;
+pub(crate) mod send;
+pub(crate) mod session;
+
+use self::send::{NotTaken, Panics};
+use crate::client::apply_async::ApplyAsync;
+use crate::client::apply_then::{ApplyThen, Post};
+use crate::client::connect::{ClientRef, NoClient, connect, lookup};
+use crate::client::future::ApplyFuture;
+use crate::client::suspend::stand;
+use crate::client::{Client, Patience, Refusal};
+use crate::context::coroutine::may_not_wait;
+use crate::context::thread::in_turn;
+use crate::error::{
+    CircularWait, Poisoned, TryApplyAsyncError, TryApplyError, TryApplyThenError, TryPostError,
+};
+use crate::large::ByAddress;
+use crate::object::handle::Handle;
+use crate::object::shared::Shared;
+use crate::object::{CLEARED, Header, POISONED};
+use crate::request::label;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::NoSwitch;
+use std::any::type_name;
+use std::fmt;
+use std::panic::{Location, resume_unwind};
+
+/// A handle to a value that a trustee owns.
+///
+/// Clones are handles to the same value. It is dropped, on its trustee, after the last
+/// handle has gone and every request accepted before that has run. Requests touch no
+/// shared count.
+///
+/// # What does not compile
+/// A value that is not `Send` cannot be moved to a trustee
+/// ([`Trustees::entrust_with`](crate::Trustees::entrust_with) builds it there):
+/// ```compile_fail,E0277
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// trustees.entrust(std::rc::Rc::new(1));
+/// ```
+/// A reference into the value cannot leave its trustee:
+/// ```compile_fail
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// let text = trustees.entrust(String::new());
+/// let escaped: &str = text.apply(|text| text.as_str());
+/// ```
+/// A request that nobody waits for cannot borrow from the caller's frame:
+/// ```compile_fail,E0373
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// # let hits = trustees.entrust(0u64);
+/// let by = 3;
+/// hits.apply_then(|h| *h += by, |()| ());
+/// ```
+/// One session cannot be used inside itself:
+/// ```compile_fail
+/// # use corelay_sync::{Session, Shared};
+/// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+/// # let hits = trustees.entrust(0u64);
+/// let mut session = hits.session();
+/// session.apply(|_| session.apply(|h| *h += 1));
+/// ```
+pub struct Trust<T> {
+    handle: Handle<T>,
+    /// The trustee's, or [`NO_SLOT`].
+    slot: u32,
+}
+
+/// Of an object whose address does not [fit](label::fits) a request's label. No client is known
+/// for it, so that no request takes the fast way, which does not look.
+const NO_SLOT: u32 = u32::MAX;
+
+// SAFETY: the value stays on its trustee; what crosses threads are closures and results,
+// whose `Send` each method asks for.
+unsafe impl<T> Send for Trust<T> {}
+// SAFETY: as above; all methods work through a channel of the calling thread.
+unsafe impl<T> Sync for Trust<T> {}
+
+impl<T> Trust<T> {
+    pub(crate) fn new(handle: Handle<T>) -> Self {
+        let fits = label::fits(handle.header());
+        let slot = if fits {
+            handle.trustee().slot.get()
+        } else {
+            NO_SLOT
+        };
+        Self { handle, slot }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn without_a_slot(mut self) -> Self {
+        self.slot = NO_SLOT;
+        self
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(&self) -> *mut Header {
+        self.handle.header()
+    }
+
+    /// The client of this thread for the object's trustee, if it has one.
+    ///
+    /// # Safety
+    /// As [`lookup`]'s.
+    #[inline(always)]
+    pub(crate) unsafe fn known_client(&self) -> Option<&Client> {
+        // SAFETY: the caller's duty, which is the same.
+        unsafe { lookup(self.slot) }
+    }
+
+    /// Runs `call` with this thread's client for the object's trustee, or gives the request
+    /// back where there is none. `call` is a method of the client, which enters the thread's
+    /// [`Activity`](crate::context::state::Activity) before it runs user code.
+    #[inline(always)]
+    pub(crate) fn with_client<Q, A>(
+        &self,
+        request: Q,
+        call: impl FnOnce(&Client, Q) -> A,
+    ) -> Result<A, (NoClient, Q)> {
+        // SAFETY: used inside `call` only, see above.
+        match unsafe { self.known_client() } {
+            Some(client) => Ok(call(client, request)),
+            None => self.with_new_client(request, call),
+        }
+    }
+
+    /// Apart, so that the fast path has nothing to drop.
+    #[cold]
+    #[inline(never)]
+    fn with_new_client<Q, A>(
+        &self,
+        request: Q,
+        call: impl FnOnce(&Client, Q) -> A,
+    ) -> Result<A, (NoClient, Q)> {
+        match self.connect() {
+            Ok(client) => {
+                let answer = call(&client, request);
+                client.raise_held();
+                Ok(answer)
+            }
+            Err(why) => Err((why, request)),
+        }
+    }
+
+    /// The trustee of the object.
+    pub(crate) fn trustee(&self) -> &Arc<Shared> {
+        self.handle.trustee()
+    }
+
+    #[cold]
+    fn connect(&self) -> Result<ClientRef, NoClient> {
+        connect(self.trustee())
+    }
+
+    /// A client that this thread keeps; `None` where it can have none, or none that lasts.
+    ///
+    /// # Safety
+    /// As [`lookup`]'s.
+    #[cold]
+    #[inline(never)]
+    unsafe fn connect_to_last(&self) -> Option<&Client> {
+        let _ = self.connect().ok()?;
+        // SAFETY: the caller's duty, which is the same.
+        unsafe { self.known_client() }
+    }
+
+    /// Calls `f` and waits, as the code that runs here waits; gives `f` back where it cannot run.
+    #[track_caller]
+    #[inline(always)]
+    fn call<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        if const { ByAddress::<F, R>::IS_BETTER } {
+            self.call_by_address(f)
+        } else {
+            self.call_by_value(f)
+        }
+    }
+
+    /// As [`call`](Self::call), of a closure and result that may lie in several frames.
+    #[track_caller]
+    #[inline(always)]
+    fn call_by_value<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        // SAFETY: used by `call_suspending` until it suspends the coroutine, as `lookup` asks.
+        if let (Some(here), client) = unsafe { stand(self.slot) }
+            // SAFETY: as above.
+            && let Some(client) = client.or_else(|| unsafe { self.connect_to_last() })
+        {
+            // SAFETY: this handle keeps the object; the call waits; nothing has suspended it.
+            let answer = unsafe { client.call_suspending(here, self.header(), f) };
+            return answer.map_err(|f| (NoClient::Closed, f));
+        }
+        // SAFETY: this handle keeps the object; the call waits.
+        let call = |client: &Client, f| unsafe { client.call::<T, F, R>(self.header(), f) };
+        // SAFETY: used inside `call` only, as in `with_client`.
+        let answer = match unsafe { self.known_client() } {
+            Some(client) => call(client, f),
+            None => match refuse_to_wait() {
+                Err(why) => return Err((why, f)),
+                Ok(()) => self.with_new_client(f, call)?,
+            },
+        };
+        answer.map_err(|f| (NoClient::Closed, f))
+    }
+
+    /// As [`call`](Self::call), of a large closure or result. Apart, so that they are in no frame
+    /// into which this is inlined.
+    #[track_caller]
+    #[inline(never)]
+    fn call_by_address<R, F>(&self, f: F) -> Result<std::thread::Result<R>, (NoClient, F)>
+    where
+        F: FnOnce(&mut T) -> R,
+    {
+        let mut request = ByAddress::new(f);
+        let outcome = self
+            .call_by_value(|value| request.run(value))
+            .map_err(|(why, _)| why);
+        // SAFETY: a call says `Ok(Ok(()))` if its closure has returned, and gives it back otherwise
+        // only if it has not been run.
+        unsafe { request.finish(outcome) }
+    }
+
+    /// Runs `f` on the value and waits for its result.
+    ///
+    /// `f` may borrow from the caller's frame. The calling thread spins for a few
+    /// microseconds, then yields, then sleeps. Where a scheduler of fibres runs the caller, the
+    /// caller is suspended instead, and others run on its thread; such a wait cannot be
+    /// interrupted.
+    ///
+    /// ```
+    /// # use corelay_delegate::Trustees;
+    /// let trustees = Trustees::dedicated(1).start()?;
+    /// let words = trustees.entrust(Vec::new());
+    /// let text = String::from("borrowed");
+    /// let n = words.apply(|words| {
+    ///     words.push(text.len());
+    ///     words.len()
+    /// });
+    /// assert_eq!(n, 1);
+    /// # Ok::<(), corelay_delegate::StartError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// With the panic of `f`, which poisons the value. When the value is poisoned, when the
+    /// trustee has been shut down, and inside a delegated closure: a closure is a leaf. In a
+    /// launched closure also inside of what may not be suspended, such as a section of RLU.
+    #[inline]
+    #[track_caller]
+    pub fn apply<R, F>(&self, f: F) -> R
+    where
+        R: Send,
+        F: FnOnce(&mut T) -> R + Send,
+    {
+        match self.call(f) {
+            Ok(answer) => unwrap_answer(Ok::<_, F>(answer)),
+            Err((why, _)) => refuse("Trust::apply", type_name::<F>(), &why),
+        }
+    }
+
+    /// As [`apply`](Self::apply), giving `f` back where it cannot run.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryApplyError};
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// assert_eq!(hits.try_apply(|h| *h).unwrap(), 0);
+    /// trustees.shutdown();
+    /// match hits.try_apply(|h| { *h += 1; *h }) {
+    ///     Err(TryApplyError::Closed(f)) => assert_eq!(f(&mut 6), 7),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`TryApplyError`].
+    ///
+    /// # Panics
+    /// With the panic of `f`, which poisons the value.
+    #[inline]
+    pub fn try_apply<R, F>(&self, f: F) -> Result<R, TryApplyError<F>>
+    where
+        R: Send,
+        F: FnOnce(&mut T) -> R + Send,
+    {
+        let answer = match self.call(f) {
+            Ok(answer) => answer,
+            Err((NoClient::Closed, f)) => return Err(TryApplyError::Closed(f)),
+            Err((NoClient::Nested(_), f)) => return Err(TryApplyError::Nested(f)),
+        };
+        answer.map_err(|payload| {
+            if payload.is::<Poisoned>() {
+                return TryApplyError::Poisoned;
+            }
+            match payload.downcast() {
+                Ok(ring) => TryApplyError::Circular(*ring),
+                Err(payload) => resume_unwind(payload),
+            }
+        })
+    }
+
+    /// Asks for `f` and goes on; `then` gets its result later, on this thread.
+    ///
+    /// The request runs even if this thread never calls corelay again. The callback runs
+    /// inside a later call of this thread: [`poll`](crate::poll),
+    /// [`barrier`](crate::barrier), or a request; of a busy client one in a third of
+    /// the window looks for answers. Where the window is full, the call waits and runs callbacks.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, barrier};
+    /// # use std::{cell::Cell, rc::Rc};
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// let seen = Rc::new(Cell::new(0));
+    /// let note = Rc::clone(&seen);
+    /// hits.apply_then(|h| { *h += 1; *h }, move |n| note.set(n));
+    /// barrier().unwrap();
+    /// assert_eq!(seen.get(), 1);
+    /// ```
+    ///
+    /// Inside a delegated closure the request waits until that has ended; its callback then
+    /// runs on the trustee's thread.
+    ///
+    /// Inside a callback nothing is reaped, so where the window is full the request waits for
+    /// its own answer instead, and its callback runs after the present one. Requests keep
+    /// their order; callbacks do not then.
+    ///
+    /// # Panics
+    /// When the trustee has been shut down; inside a callback when the window is full and as
+    /// many callbacks wait as it takes requests; inside a delegated closure when as many
+    /// requests wait for its end. With the panic of a callback that this call has run, after the request has been accepted.
+    #[inline]
+    #[track_caller]
+    pub fn apply_then<R, F, C>(&self, f: F, then: C)
+    where
+        T: 'static,
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        C: FnOnce(R) + 'static,
+    {
+        // SAFETY: nothing borrows, by the bounds.
+        unsafe { self.send::<ApplyThen<F, R, C>, Panics>((f, then)) }
+    }
+
+    /// As [`apply_then`](Self::apply_then), giving both closures back where the request
+    /// cannot be taken now.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryApplyThenError, barrier};
+    /// # let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// match hits.try_apply_then(|h| *h, |n| println!("{n} hits")) {
+    ///     Ok(()) => {}
+    ///     Err(TryApplyThenError::Full(f, then)) => hits.apply_then(f, then), // waits
+    ///     Err(error) => panic!("{error}"),
+    /// }
+    /// barrier().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`TryApplyThenError`].
+    ///
+    /// # Panics
+    /// With the panic of a callback that this call has run, after the request has been
+    /// accepted.
+    #[inline]
+    pub fn try_apply_then<R, F, C>(&self, f: F, then: C) -> Result<(), TryApplyThenError<F, C>>
+    where
+        T: 'static,
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        C: FnOnce(R) + 'static,
+    {
+        // SAFETY: nothing borrows, by the bounds.
+        let sent = unsafe { self.try_send::<ApplyThen<F, R, C>>((f, then), Patience::Try) };
+        sent.map_err(|(why, (f, then))| match why {
+            NotTaken::Full => TryApplyThenError::Full(f, then),
+            NotTaken::Closed | NotTaken::Nested => TryApplyThenError::Closed(f, then),
+        })
+    }
+
+    /// Asks for `f` and goes on; the future gives its result, to any task on any thread.
+    ///
+    /// The call itself makes the request, which runs even if the future is never polled or
+    /// is dropped, and if this thread never calls corelay again: the trustee stores the
+    /// result and wakes the task. Where the window is full, the call waits and runs
+    /// callbacks, as [`apply_then`](Self::apply_then) does.
+    ///
+    /// When [`barrier`](crate::barrier) returns, the request has been executed. It does not
+    /// report a panic of `f`: the future does, as [`AsyncError`](crate::AsyncError).
+    ///
+    /// ```
+    /// # use corelay_delegate::{AsyncError, Trustees};
+    /// async fn two(hits: &corelay_delegate::Trust<u64>) -> Result<u64, AsyncError> {
+    ///     let first = hits.apply_async(|h| { *h += 1; *h }); // asked for by now
+    ///     let second = hits.apply_async(|h| { *h += 1; *h });
+    ///     Ok(first.await? + second.await?)
+    /// }
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+    /// # fn block_on<O>(task: impl Future<Output = O>) -> O {
+    /// #     let mut task = pin!(task);
+    /// #     loop {
+    /// #         let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    /// #         if let Poll::Ready(output) = polled { return output; }
+    /// #         std::thread::yield_now();
+    /// #     }
+    /// # }
+    /// let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// assert_eq!(block_on(two(&hits)).unwrap(), 1 + 2);
+    /// ```
+    ///
+    /// A result of one word, or a larger one in a box, takes 32 bytes of the thread's pool
+    /// while its future lives, one of up to 7 words 80 bytes. Pools grow with the futures
+    /// that a thread has at a time, by 4 KiB, and end with their thread and the last future.
+    ///
+    /// # Panics
+    /// When the trustee has been shut down; inside a delegated closure. With the panic of a
+    /// callback that this call has run, after the request has been accepted: the future is
+    /// lost then.
+    #[inline]
+    #[track_caller]
+    pub fn apply_async<R, F>(&self, f: F) -> ApplyFuture<R>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+    {
+        // SAFETY: nothing borrows, by the bounds.
+        unsafe { self.send::<ApplyAsync<F, R>, Panics>(f) }
+    }
+
+    /// As [`apply_async`](Self::apply_async), giving the closure back where the request
+    /// cannot be taken now.
+    ///
+    /// # Errors
+    /// [`TryApplyAsyncError`].
+    ///
+    /// # Panics
+    /// With the panic of a callback that this call has run, after the request has been
+    /// accepted.
+    #[inline]
+    pub fn try_apply_async<R, F>(&self, f: F) -> Result<ApplyFuture<R>, TryApplyAsyncError<F>>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+    {
+        // SAFETY: nothing borrows, by the bounds.
+        let sent = unsafe { self.try_send::<ApplyAsync<F, R>>(f, Patience::Try) };
+        sent.map_err(|(why, f)| match why {
+            NotTaken::Full => TryApplyAsyncError::Full(f),
+            NotTaken::Closed => TryApplyAsyncError::Closed(f),
+            NotTaken::Nested => TryApplyAsyncError::Nested(f),
+        })
+    }
+
+    /// Asks for `f` and wants no answer. A panic of `f` is reported by the next
+    /// [`barrier`](crate::barrier).
+    ///
+    /// ```
+    /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+    /// let log = trustees.entrust(Vec::new());
+    /// log.post(|log| log.push("begun"));
+    /// log.post(|log| log.push("done"));
+    /// assert_eq!(log.apply(|log| log.join(", ")), "begun, done"); // in the order asked
+    /// ```
+    ///
+    /// # Panics
+    /// As [`apply_then`](Self::apply_then).
+    #[inline]
+    #[track_caller]
+    pub fn post<F>(&self, f: F)
+    where
+        T: 'static,
+        F: FnOnce(&mut T) + Send + 'static,
+    {
+        // SAFETY: nothing borrows, by the bounds.
+        unsafe { self.send::<Post<F>, Panics>(f) }
+    }
+
+    /// As [`post`](Self::post), giving the closure back where the request cannot be taken
+    /// now.
+    ///
+    /// ```
+    /// # use corelay_delegate::{Trustees, TryPostError};
+    /// # let trustees = Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64);
+    /// let lost = match hits.try_post(|h| *h += 1) {
+    ///     Ok(()) => 0,
+    ///     Err(TryPostError::Full(_)) => 1, // rather than wait
+    ///     Err(error) => panic!("{error}"),
+    /// };
+    /// assert_eq!(hits.apply(|h| *h) + lost, 1);
+    /// ```
+    ///
+    /// # Errors
+    /// [`TryPostError`].
+    ///
+    /// # Panics
+    /// As [`try_apply_then`](Self::try_apply_then).
+    #[inline]
+    pub fn try_post<F>(&self, f: F) -> Result<(), TryPostError<F>>
+    where
+        T: 'static,
+        F: FnOnce(&mut T) + Send + 'static,
+    {
+        // SAFETY: nothing borrows, by the bounds.
+        let sent = unsafe { self.try_send::<Post<F>>(f, Patience::Try) };
+        sent.map_err(|(why, f)| match why {
+            NotTaken::Full => TryPostError::Full(f),
+            NotTaken::Closed | NotTaken::Nested => TryPostError::Closed(f),
+        })
+    }
+
+    /// The handle, to an object that has that name now: shown by
+    /// [`Trustees::report`](crate::Trustees::report).
+    ///
+    /// ```
+    /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+    /// let hits = trustees.entrust(0u64).named("hits");
+    /// assert!(trustees.report().to_string().contains("\"hits\", u64"));
+    /// # drop(hits);
+    /// ```
+    pub fn named(self, name: &str) -> Self {
+        self.set_name(name);
+        self
+    }
+
+    /// Gives the object a name, or another one. It has it until it is dropped, whatever
+    /// becomes of this handle. Works anywhere, inside delegated closures too, and asks nothing
+    /// of the trustee. An object without a name takes no room for it.
+    pub fn set_name(&self, name: &str) {
+        let roster = &self.trustee().roster;
+        roster.name(self.header().addr(), type_name::<T>(), name);
+    }
+
+    /// True where a closure has panicked on the value and nobody has cleared that.
+    pub fn is_poisoned(&self) -> bool {
+        // SAFETY: the object lives while this handle does.
+        let poison = unsafe { &(*self.header()).poison };
+        // Relaxed: what users of the value know of each other goes through requests.
+        poison.load(Ordering::Relaxed) == POISONED
+    }
+
+    /// Makes a poisoned value usable again: requests that reach it from now on run. Call
+    /// it when you know that the value is in order, or how to mend it.
+    ///
+    /// ```
+    /// # use corelay_delegate::barrier;
+    /// # let trustees = corelay_delegate::Trustees::dedicated(1).start().unwrap();
+    /// let stock = trustees.entrust(3u32);
+    /// stock.post(|_| panic!("dropped a crate"));
+    /// assert!(barrier().is_err());
+    /// assert!(stock.is_poisoned());
+    /// stock.clear_poison();
+    /// assert_eq!(stock.apply(|s| *s), 3);
+    /// ```
+    pub fn clear_poison(&self) {
+        // SAFETY: the object lives while this handle does.
+        let poison = unsafe { &(*self.header()).poison };
+        // Relaxed: as above. The trustee counts poisoned objects, so it makes the last step.
+        let _ = poison.compare_exchange(POISONED, CLEARED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl<T> Clone for Trust<T> {
+    fn clone(&self) -> Self {
+        Self {
+            handle: self.handle.clone(),
+            slot: self.slot,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Trust<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Trust<{}> of {}", type_name::<T>(), self.trustee().name)
+    }
+}
+
+/// Gives the result of a lone call, or goes on with what went wrong.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn unwrap_answer<R, F>(
+    answer: Result<Result<R, Box<dyn std::any::Any + Send>>, F>,
+) -> R {
+    match answer {
+        Ok(Ok(result)) => result,
+        Ok(Err(payload)) => raise(payload),
+        Err(_) => refuse_full("Trust::apply", type_name::<F>(), Refusal::Closed),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn raise(payload: Box<dyn std::any::Any + Send>) -> ! {
+    if payload.is::<Poisoned>() {
+        panic!("{Poisoned}");
+    }
+    if let Some(ring) = payload.downcast_ref::<CircularWait>() {
+        panic!("{ring}");
+    }
+    resume_unwind(payload)
+}
+
+/// The error of a call that [may not wait](may_not_wait).
+#[cold]
+#[inline(never)]
+pub(crate) fn refuse_to_wait() -> Result<(), NoClient> {
+    match NoSwitch::active() {
+        Some(running) if may_not_wait() => Err(NoClient::Nested(running)),
+        _ => Ok(()),
+    }
+}
+
+/// This thread cannot be a client now.
+#[cold]
+#[track_caller]
+pub(crate) fn refuse(call: &str, closure: &str, why: &NoClient) -> ! {
+    match why {
+        NoClient::Nested(running) if in_turn() => panic!(
+            "corelay: {call} at {} inside {running}: this code may not wait",
+            Location::caller()
+        ),
+        NoClient::Nested(running) => panic!(
+            "corelay: {call} at {} inside {running}: a delegated closure is a leaf and may \
+             not wait; use post or apply_then, or return what is to be done",
+            Location::caller()
+        ),
+        NoClient::Closed => refuse_full(call, closure, Refusal::Closed),
+    }
+}
+
+#[cold]
+#[track_caller]
+pub(crate) fn refuse_full(call: &str, closure: &str, refusal: Refusal) -> ! {
+    let at = Location::caller();
+    match refusal {
+        Refusal::Full => panic!(
+            "corelay: {call} of {closure} at {at}: inside a callback or a delegated closure, \
+             and the queue for what finds no room there is full; use the try_ form or a \
+             larger window"
+        ),
+        Refusal::Closed => {
+            panic!("corelay: {call} of {closure} at {at}: the trustee has been shut down")
+        }
+    }
+}
+
+impl<T> Trust<T> {
+    /// The client behind a handle, for a session.
+    #[track_caller]
+    pub(crate) fn client(&self, call: &str) -> std::rc::Rc<Client> {
+        match self.connect() {
+            Ok(client) => {
+                client.raise_held();
+                std::rc::Rc::clone(&client)
+            }
+            Err(why) => refuse(call, type_name::<T>(), &why),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! How a handle sends a request, whatever its kind.
+//!
+//! A request that finds a place at once is written where it is made, with nothing to undo and nothing
+//! to keep for later. Whatever stands against that, a limit, a client still to be made, a trustee that
+//! sleeps, is a call at its end, out of its way.
+
+use crate::client::connect::NoClient;
+use crate::client::kind::Kind;
+use crate::client::{Client, Patience, Refusal, Reservation};
+use crate::request::label::Label;
+use crate::trust::{Trust, refuse, refuse_full};
+use crate::wire::word::Position;
+
+/// How a sender hears that its request is not taken.
+pub(crate) trait Sender {
+    /// What its call returns.
+    type Returned<X>;
+
+    /// Whether its requests wait for the end of the delegated closure that they are made in.
+    const NESTS: bool;
+
+    /// The request is taken.
+    fn taken<X>(receipt: X) -> Self::Returned<X>;
+
+    /// It is not: of which call, and the closure's type.
+    #[track_caller]
+    fn refused<X>(call: &str, closure: &str, refusal: Refusal) -> Self::Returned<X>;
+
+    /// There can be no client here.
+    #[track_caller]
+    fn no_client<X>(call: &str, closure: &str, why: &NoClient) -> Self::Returned<X>;
+}
+
+/// Panics where its request is not taken.
+pub(crate) struct Panics;
+
+impl Sender for Panics {
+    type Returned<X> = X;
+
+    const NESTS: bool = true;
+
+    #[inline(always)]
+    fn taken<X>(receipt: X) -> X {
+        receipt
+    }
+
+    #[cold]
+    #[track_caller]
+    fn refused<X>(call: &str, closure: &str, refusal: Refusal) -> X {
+        refuse_full(call, closure, refusal)
+    }
+
+    #[cold]
+    #[track_caller]
+    fn no_client<X>(call: &str, closure: &str, why: &NoClient) -> X {
+        refuse(call, closure, why)
+    }
+}
+
+/// Why a request that its sender gets back was not taken.
+pub(crate) enum NotTaken {
+    Full,
+    Closed,
+    Nested,
+}
+
+impl From<Refusal> for NotTaken {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Full => Self::Full,
+            Refusal::Closed => Self::Closed,
+        }
+    }
+}
+
+impl<T> Trust<T> {
+    /// Sends a request.
+    ///
+    /// # Safety
+    /// Nothing borrows.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn send<K: Kind<T>, S: Sender>(
+        &self,
+        sent: K::Sent,
+    ) -> S::Returned<K::Receipt> {
+        let Some((client, place)) = self.reserve::<K>() else {
+            // SAFETY: the caller's duty, which is the same.
+            return unsafe { self.send_slowly::<K, S>(sent) };
+        };
+        let at = place.at;
+        // SAFETY: just reserved; this handle keeps the object; nothing borrows, by the caller.
+        let (receipt, is_awake) = unsafe { client.write::<T, K>(place, sent) };
+        if is_awake {
+            return S::taken(receipt);
+        }
+        // SAFETY: just written.
+        unsafe { self.rouse::<K, S>(client, at, receipt) }
+    }
+
+    #[inline(always)]
+    fn reserve<K: Kind<T>>(&self) -> Option<(&Client, Reservation<'_>)> {
+        // SAFETY: the request is written next, or the client is not used; no user code runs before.
+        let client = unsafe { self.known_client() }?;
+        let label = Label::of_fitting(K::VTABLE, self.header());
+        Some((client, client.reserve::<T, K>(label)?))
+    }
+
+    /// Sends a request that finds no place at once.
+    ///
+    /// # Safety
+    /// As [`send`](Self::send).
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn send_slowly<K: Kind<T>, S: Sender>(&self, sent: K::Sent) -> S::Returned<K::Receipt> {
+        // SAFETY: this handle keeps the object; nothing borrows, by the caller.
+        match self.with_client(sent, |client, sent| unsafe {
+            client.issue_slowly::<T, K>(self.header(), sent, Patience::Wait)
+        }) {
+            Ok(Ok(receipt)) => S::taken(receipt),
+            Ok(Err((refusal, _))) => S::refused(K::CALL, K::closure(), refusal),
+            Err((why @ NoClient::Nested(_), sent)) if S::NESTS => {
+                // SAFETY: nothing borrows, by the caller.
+                let nested = unsafe { K::nest(&self.handle, sent) };
+                match nested {
+                    Ok(receipt) => S::taken(receipt),
+                    Err((Some(refusal), _)) => S::refused(K::CALL, K::closure(), refusal),
+                    Err((None, _)) => S::no_client(K::CALL, K::closure(), &why),
+                }
+            }
+            Err((why, _)) => S::no_client(K::CALL, K::closure(), &why),
+        }
+    }
+
+    /// The trustee sleeps or has ended, and has to hear of the request just written at `at`.
+    ///
+    /// # Safety
+    /// As [`Client::rouse_or_take_back`].
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn rouse<K: Kind<T>, S: Sender>(
+        &self,
+        client: &Client,
+        at: Position,
+        receipt: K::Receipt,
+    ) -> S::Returned<K::Receipt> {
+        // SAFETY: the caller's duty, which is the same.
+        match unsafe { client.rouse_or_take_back::<T, K>(at, receipt) } {
+            Ok(receipt) => S::taken(receipt),
+            Err((refusal, _)) => S::refused(K::CALL, K::closure(), refusal),
+        }
+    }
+
+    /// Sends a request, or gives it back where it cannot be taken now, or as `patience` says.
+    ///
+    /// # Safety
+    /// As [`send`](Self::send).
+    #[inline]
+    pub(crate) unsafe fn try_send<K: Kind<T>>(
+        &self,
+        sent: K::Sent,
+        patience: Patience,
+    ) -> Result<K::Receipt, (NotTaken, K::Sent)> {
+        // SAFETY: this handle keeps the object; nothing borrows, by the caller.
+        match self.with_client(sent, |client, sent| unsafe {
+            client.issue::<T, K>(self.header(), sent, patience)
+        }) {
+            Ok(sent) => sent.map_err(|(refusal, sent)| (refusal.into(), sent)),
+            Err((NoClient::Closed, sent)) => Err((NotTaken::Closed, sent)),
+            Err((NoClient::Nested(_), sent)) => {
+                // SAFETY: nothing borrows, by the caller.
+                let nested = unsafe { K::nest(&self.handle, sent) };
+                nested.map_err(|(why, sent)| (why.map_or(NotTaken::Nested, NotTaken::from), sent))
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use crate::{Trustees, barrier};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    #[test]
+    fn every_call_finds_its_way_without_a_slot() {
+        let trustees = Trustees::dedicated(1).start().expect("a thread");
+        // As if its address fitted no label.
+        let t = trustees.entrust(0).without_a_slot();
+        let (seen, add) = (Rc::new(Cell::new(0)), |n: &mut u32| {
+            *n += 1;
+            *n
+        });
+        let note = || {
+            let seen = Rc::clone(&seen);
+            move |n| seen.set(seen.get() + n)
+        };
+        t.apply_then(add, note());
+        assert!(t.try_apply_then(add, note()).is_ok());
+        t.post(|n| *n += 1);
+        assert!(t.try_post(|n| *n += 1).is_ok());
+        drop(t.apply_async(add));
+        assert!(t.try_apply_async(add).is_ok());
+        assert_eq!((t.apply(add), t.try_apply(add).ok()), (7, Some(8)));
+        barrier().expect("all well");
+        assert_eq!(seen.get(), 1 + 2);
+        trustees.shutdown();
+        assert!(t.try_post(|_| ()).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Delegated objects as one of the ways of sharing.
+
+use crate::client::apply_then::ApplyThen;
+use crate::client::{Client, Patience};
+use crate::context::state::Activity;
+use crate::context::thread::in_leaf;
+use crate::trust::{Trust, refuse_full, unwrap_answer};
+use corelay_sync::wait::NoSwitch;
+use corelay_sync::{Issue, Session, Shared};
+use std::any::type_name;
+use std::rc::Rc;
+
+/// A thread's session with a [`Trust`]: its channel, looked up once.
+///
+/// ```
+/// use corelay_delegate::Trustees;
+/// use corelay_sync::{Issue, Session, Shared};
+///
+/// let trustees = Trustees::dedicated(1).start().unwrap();
+/// let hits = trustees.entrust(0u64);
+/// let mut session = hits.session();
+/// assert_eq!(session.apply(|h| { *h += 1; *h }), 1);
+/// session.issue(|h| *h, |n| assert_eq!(n, 1));
+/// session.barrier(); // the callback has run
+/// ```
+pub struct TrustSession<'a, T> {
+    trust: &'a Trust<T>,
+    client: Rc<Client>,
+}
+
+impl<T: 'static> Shared for Trust<T> {
+    type Value = T;
+    type Session<'a>
+        = TrustSession<'a, T>
+    where
+        Self: 'a;
+
+    /// # Panics
+    /// When the trustee has been shut down; inside a delegated closure.
+    #[track_caller]
+    fn session(&self) -> TrustSession<'_, T> {
+        TrustSession {
+            trust: self,
+            client: self.client("Trust::session"),
+        }
+    }
+}
+
+impl<T: 'static> Session for TrustSession<'_, T> {
+    type Value = T;
+
+    /// As [`Trust::apply`].
+    #[inline]
+    #[track_caller]
+    fn apply<R: Send, F: FnOnce(&mut T) -> R + Send>(&mut self, f: F) -> R {
+        // A session may lie in a thread-local of a member, where a closure finds it.
+        NoSwitch::refuse("Session::apply");
+        // SAFETY: the handle keeps the object; the call waits.
+        unwrap_answer(unsafe { self.client.call_here::<T, F, R>(self.trust.header(), f) })
+    }
+}
+
+impl<T: 'static> Issue for TrustSession<'_, T> {
+    /// As [`Trust::apply_then`].
+    #[inline]
+    #[track_caller]
+    fn issue<R, F, C>(&mut self, f: F, then: C)
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut T) -> R + Send + 'static,
+        C: FnOnce(R) + 'static,
+    {
+        let object = self.trust.header();
+        NoSwitch::refuse("Session::issue");
+        // SAFETY: the handle keeps the object; nothing borrows.
+        let result = unsafe {
+            self.client
+                .issue::<T, ApplyThen<F, R, C>>(object, (f, then), Patience::Wait)
+        };
+        if let Err((refusal, _)) = result {
+            refuse_full("Session::issue", type_name::<F>(), refusal);
+        }
+    }
+
+    /// # Panics
+    /// Inside a callback.
+    #[track_caller]
+    fn reap(&mut self) {
+        self.refuse_in_callback("Session::reap");
+        self.client.flush();
+        self.client.reap();
+        self.client.thread.raise_held();
+    }
+
+    /// # Panics
+    /// Inside a callback.
+    #[track_caller]
+    fn barrier(&mut self) {
+        self.refuse_in_callback("Session::barrier");
+        self.client.finish();
+        self.client.thread.raise_held();
+    }
+}
+
+impl<T> TrustSession<'_, T> {
+    #[track_caller]
+    fn refuse_in_callback(&self, call: &str) {
+        NoSwitch::refuse(call);
+        assert!(
+            self.client.thread.activity() == Activity::Idle,
+            "corelay: {call} inside a callback: the call that runs callbacks is under way"
+        );
+    }
+}
+
+impl<T> Drop for TrustSession<'_, T> {
+    /// A session may outlive its thread's own hold on the client; the last one finishes.
+    fn drop(&mut self) {
+        if Rc::strong_count(&self.client) > 1 {
+            return;
+        }
+        let state = &self.client.thread;
+        if in_leaf() || state.activity() != Activity::Idle {
+            let client = Rc::clone(&self.client);
+            state.adopt_orphan(client);
+        } else {
+            self.client.finish();
+        }
+    }
+}

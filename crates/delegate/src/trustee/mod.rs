@@ -1,0 +1,418 @@
+//! The trustee: the thread that owns objects, from its first pass to its last.
+//!
+//! ```text
+//!       idle for the budget
+//!   AWAKE ───────────────► DOZING ── heavy barrier, nothing found ──► asleep in the
+//!     ▲                      │                                        thread's sleeper
+//!     └── something found ───┴── roused, or an answer has come ──────────┘
+//!
+//!   AWAKE ── close ──► CLOSED ── all served, all values dropped ──► GONE
+//! ```
+//! A [hosted](hosted) trustee is CLOSING before that, and perhaps AWAKE again.
+//!
+//! All trustees sleep in one way, in their thread's one sleeper: what their closures have asked of
+//! other trustees makes them clients too, whom answers wake. So do members of flat teams while
+//! their functions wait, and trustees beside whose loops closures run.
+//!
+//! **No request is stranded.** A client publishes, passes the light barrier and looks at
+//! the state; the trustee says DOZING (or CLOSED), passes the heavy barrier and looks at
+//! every head and at the inbox. One of the two sees the other: either the trustee finds
+//! the request, or the client finds a state other than AWAKE and rouses (or learns that
+//! it came too late, and takes its request back).
+//!
+//! **No answer is missed.** A trustee that waits for another one looks, after the same barrier,
+//! whether there is something to reap or that one's tail has moved, as a thread does that waits in
+//! [`Client::wait_until`](crate::client::Client). What that look does not find wakes the
+//! sleeper.
+
+mod hosted;
+mod idle;
+mod marks;
+pub(crate) mod spawn;
+
+use self::idle::Idle;
+use crate::client::nested;
+use crate::context::leaf::Leaf;
+use crate::context::serving::Serving;
+use crate::context::thread::{is_client, retire_clients};
+use crate::lane::Lane;
+use crate::metrics::Metrics;
+use crate::object::handle::Handle;
+use crate::object::registry::Registry;
+use crate::object::shared::{CLOSED, GONE, Settings, Shared};
+use crate::object::{Header, Object};
+use crate::observe::sampler::Sampler;
+use crate::wire::Channel;
+use crate::wire::inbox::{Kind, Node};
+use corelay_sync::facade::MODEL;
+use corelay_sync::facade::atomic::Ordering;
+use corelay_sync::facade::sync::Arc;
+use corelay_sync::wait::Sleeper;
+use corelay_sync::{barrier, trace};
+use std::cell::{Cell, RefCell};
+use std::mem::offset_of;
+use std::rc::Rc;
+
+/// Something that is done by a trustee's thread in place of its loop, given to it by its
+/// [seat](crate::object::seat). Gives the trustee back.
+pub(crate) type Work = Box<dyn FnOnce(Trustee) -> Trustee + Send>;
+
+/// Idle polls after which the heads are looked at. On the reference machine this keeps the
+/// line of a busy client's head with the client and still bounds the wait of a request
+/// that its client has not published to a few microseconds.
+const LOOK_AFTER: u32 = if MODEL { 1 } else { 256 };
+
+/// Passes with work after which the heads are looked at, however busy the trustee is.
+const LOOK_WHEN_BUSY: u32 = if MODEL { 2 } else { 64 };
+
+/// A trustee on its own thread.
+pub(crate) struct Trustee {
+    shared: Arc<Shared>,
+    home: *mut Object<Registry>,
+    lanes: Vec<Lane>,
+    serving: Rc<Serving>,
+    passes: u64,
+    found: u64,
+    sleeps: u64,
+    rings: u64,
+    retired: RefCell<Vec<*mut Header>>,
+    since_look: u32,
+    work: Option<Work>,
+    closing: bool,
+    /// A recording is under way, as of the last look at the heads: here, because each pass asks.
+    is_recorded: Cell<bool>,
+}
+
+impl Trustee {
+    pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
+        let sampler = shared.samples.clone().map(Sampler::new);
+        let serving = Serving::new(shared.slot.get(), shared.settings.bare, sampler);
+        Self {
+            shared,
+            home,
+            lanes: Vec::new(),
+            serving: Rc::new(serving),
+            passes: 0,
+            found: 0,
+            sleeps: 0,
+            rings: 0,
+            retired: RefCell::new(Vec::new()),
+            since_look: 0,
+            work: None,
+            closing: false,
+            is_recorded: Cell::new(trace::is_on()),
+        }
+    }
+
+    /// Serves until it is asked to close.
+    pub(crate) fn run(self) {
+        let (shared, serving) = (Arc::clone(&self.shared), Rc::clone(&self.serving));
+        marks::begin(&shared);
+        serving.make_current(|| match shared.settings.host {
+            None => self.serve(),
+            Some(_) => self.serve_hosted(),
+        });
+        nested::finish();
+        retire_clients();
+        marks::end(&serving);
+        shared.ended.notify();
+    }
+
+    fn serve(mut self) {
+        let Settings { batch, spin, .. } = self.shared.settings;
+        let sleeper = self.shared.seat.take_sleeper();
+        let mut idle = Idle::default();
+        while !self.closing {
+            let ran = self.pass(false, batch);
+            let waits_for_others = is_client() && self.serve_own_requests();
+            if ran > 0 {
+                idle.end();
+                if let Some(work) = self.work.take() {
+                    self = work(self);
+                }
+                continue;
+            }
+            if !idle.is_time_to_look(self.lanes.len()) {
+                continue;
+            }
+            if self.look_again() {
+                idle.end();
+                continue;
+            }
+            self.publish_metrics();
+            if idle.is_time_to_sleep(spin, waits_for_others) {
+                self.doze(&sleeper, waits_for_others);
+            }
+        }
+        self.refuse_and_drain(CLOSED);
+        self.close();
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// One look at every lane and at the inbox, and where that finds nothing and `heads` says
+    /// so, at every head; the number of things found. Of each client at most `batch` requests.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, heads: bool, batch: u32) -> u32 {
+        if self.is_recorded.get() {
+            return self.marked_pass(heads, batch);
+        }
+        self.plain_pass(heads, batch)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn marked_pass(&mut self, heads: bool, batch: u32) -> u32 {
+        let serving = Rc::clone(&self.serving);
+        marks::pass(&serving, || self.plain_pass(heads, batch))
+    }
+
+    #[inline(always)]
+    fn plain_pass(&mut self, heads: bool, batch: u32) -> u32 {
+        self.passes += 1;
+        // First, so that a client that has just come is served by the same pass.
+        let mut ran = self.read_news();
+        for lane in &self.lanes {
+            ran += lane.serve(&self.serving, batch);
+        }
+        self.answer_groups();
+        if ran == 0 && heads {
+            ran = self.look_at_heads(batch);
+        } else if ran > 0 {
+            // However busy others keep us, every head is looked at now and then.
+            self.since_look += 1;
+            if self.since_look >= LOOK_WHEN_BUSY {
+                self.since_look = 0;
+                self.look_at_heads(batch);
+                if !MODEL {
+                    self.publish_metrics();
+                }
+            }
+        }
+        self.found += u64::from(ran > 0);
+        ran
+    }
+
+    #[inline(always)]
+    fn read_news(&mut self) -> u32 {
+        let has_news = self.shared.inbox.has_news();
+        if has_news {
+            self.read_inbox();
+        }
+        u32::from(has_news)
+    }
+
+    /// The member has found its doorbell rung.
+    pub(crate) fn count_ring(&mut self) {
+        self.rings += 1;
+    }
+
+    /// Sends what closures have asked for and what found no room then.
+    pub(crate) fn send_nested(&self) {
+        if self.serving.nested.get() {
+            nested::drain(&self.serving);
+        }
+    }
+
+    /// Looks after what closures have asked of other trustees. True where answers are still
+    /// to come, or room.
+    #[cold]
+    fn serve_own_requests(&self) -> bool {
+        nested::take_answers(&self.serving);
+        // After the callbacks, which make room.
+        self.send_nested();
+        // After that, for what has just been sent is to be answered.
+        nested::waits_for_others(&self.serving)
+    }
+
+    /// Looks at every head; true where there is something.
+    fn look_again(&mut self) -> bool {
+        let ran = marks::pass(&self.serving, || {
+            self.look_at_heads(self.shared.settings.batch)
+        });
+        self.found += u64::from(ran > 0);
+        ran > 0
+    }
+
+    fn look_at_heads(&self, batch: u32) -> u32 {
+        self.is_recorded.set(trace::is_on());
+        let mut ran = 0;
+        for lane in &self.lanes {
+            ran += lane.serve_head(&self.serving, batch);
+        }
+        self.answer_groups();
+        ran
+    }
+
+    /// Tells the clients of response groups what has been run for them.
+    #[inline(always)]
+    fn answer_groups(&self) {
+        if self.serving.unanswered.get() {
+            self.serving.unanswered.set(false);
+            self.lanes.iter().for_each(Lane::copy_answers);
+            self.lanes.iter().for_each(Lane::wake_answered);
+        }
+    }
+
+    /// Sleeps until there is work or, where the trustee waits for others, one of them has gone on,
+    /// unless that is found on the way: see [`Shared::doze`].
+    fn doze(&mut self, sleeper: &Sleeper, waits_for_others: bool) {
+        let shared = Arc::clone(&self.shared);
+        shared.doze(sleeper, || {
+            let finds = self.shared.inbox.has_news()
+                || self.look_again()
+                || (waits_for_others && nested::have_others_gone_on())
+                || (self.shared.settings.host.is_some() && self.has_turns());
+            if !finds {
+                self.sleeps += 1;
+                self.publish_metrics();
+            }
+            finds
+        });
+    }
+
+    /// Takes the news; drops objects whose last handle has gone.
+    fn read_inbox(&mut self) {
+        for node in self.shared.inbox.take() {
+            self.read(node);
+        }
+        if self.retired.borrow().is_empty() {
+            return;
+        }
+        // Every request accepted before a last handle went away was published before it
+        // was announced here: run them all, then drop.
+        for lane in &self.lanes {
+            lane.drain(&self.serving);
+        }
+        for header in self.retired.take() {
+            if self.serving.is_held(header) {
+                self.serving.holds.retire(header);
+            } else {
+                self.drop_object(header);
+            }
+        }
+    }
+
+    /// Drops an object whose last handle has gone, and whose requests have run.
+    fn drop_object(&mut self, header: *mut Header) {
+        // SAFETY: retired, not freed yet.
+        let type_name = unsafe { &*header }.type_name();
+        self.shared.roster.dismiss(type_name, header.addr());
+        self.registry().dismiss(header);
+        self.drop_value(header);
+        // SAFETY: no handle, no request, no registry knows it any more.
+        unsafe { Header::free(header) };
+    }
+
+    fn read(&mut self, node: *mut Node) {
+        // SAFETY: valid until we have taken it, which is now.
+        match unsafe { &*node }.kind {
+            Kind::Register => {
+                let channel = container(node, offset_of!(Channel, register));
+                // SAFETY: the count that `Client::connect` announced.
+                let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
+                let serving = Rc::clone(&self.serving);
+                self.lanes.push(Lane::new(channel, serving));
+            }
+            Kind::Detach => {
+                let channel = container(node, offset_of!(Channel, detach));
+                // SAFETY: the count that `Client::drop` announced.
+                let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
+                self.lanes
+                    .retain(|lane| !Arc::ptr_eq(&lane.channel, &channel));
+            }
+            Kind::Retire => {
+                let header = container(node, offset_of!(Header, node)).cast::<Header>();
+                self.retired.borrow_mut().push(header.cast_mut());
+            }
+            Kind::Close => self.closing = true,
+            Kind::Work => {
+                let work = self.shared.seat.take().map(|job| job.downcast::<Work>());
+                self.work = work.map(|work| *work.expect("the trustee's work"));
+            }
+        }
+    }
+
+    /// Refuses from now on, as `state` says, and serves what was accepted.
+    fn refuse_and_drain(&mut self, state: u32) {
+        // Relaxed: ordered by the barrier.
+        self.shared.state.word().swap(state, Ordering::Relaxed);
+        // Pairs with the light barrier of every publication: what is not found below was
+        // not accepted, its client sees the state.
+        barrier::heavy();
+        self.read_inbox();
+        for lane in &self.lanes {
+            lane.drain(&self.serving);
+        }
+        self.answer_groups();
+    }
+
+    /// Drops the values; everything accepted has been served.
+    fn close(&mut self) {
+        // What closures have asked for was accepted too.
+        nested::send_last(&self.serving);
+        self.serving.disown();
+        self.shared.roster.close();
+        // Objects retired by what has just run are in the registry still: all alike.
+        for header in std::mem::take(&mut self.registry().objects) {
+            self.drop_value(header);
+        }
+        for node in self.shared.inbox.close() {
+            self.read(node);
+        }
+        for header in self.retired.take() {
+            // SAFETY: its value has been dropped above, and its last handle is gone.
+            unsafe { Header::free(header) };
+        }
+        self.lanes.clear();
+        // SAFETY: ours alone, made for us.
+        unsafe { Header::drop_value(self.home.cast()) };
+        // SAFETY: as above.
+        unsafe { Header::free(self.home.cast()) };
+        self.publish_metrics();
+        // Release: pairs with the Acquire of `wait_until_gone`; a client that waits for it
+        // sees the final tails.
+        self.shared.state.word().store(GONE, Ordering::Release);
+        self.shared.state.wake_all();
+    }
+
+    /// An object for `value`, of this trustee.
+    pub(crate) fn adopt<T>(&mut self, value: T) -> Handle<T> {
+        let shared = Arc::clone(&self.shared);
+        self.registry().adopt(value, &shared)
+    }
+
+    fn registry(&mut self) -> &mut Registry {
+        // SAFETY: no closure runs now, so nobody else has a reference to it.
+        unsafe { Object::value(self.home) }
+    }
+
+    fn drop_value(&self, header: *mut Header) {
+        self.serving.forget_poison(header);
+        let _leaf = Leaf::enter_destructor();
+        // SAFETY: called once per object, on its trustee, when no request is left.
+        self.serving
+            .contain(|| unsafe { Header::drop_value(header) });
+    }
+
+    pub(crate) fn publish_metrics(&self) {
+        self.shared.counters.store(&Metrics {
+            requests: self.serving.requests.get(),
+            batches: self.serving.batches.get(),
+            passes: self.passes,
+            passes_with_work: self.found,
+            sleeps: self.sleeps,
+            rings: self.rings,
+            panics: self.serving.panics.get(),
+        });
+    }
+}
+
+/// The address of what has `node` at `offset`.
+fn container(node: *mut Node, offset: usize) -> *const u8 {
+    node.cast::<u8>().cast_const().wrapping_sub(offset)
+}
+
+// Loom has no clock: in the models every look finds the budget used up.

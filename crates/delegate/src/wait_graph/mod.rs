@@ -1,0 +1,254 @@
+//! Who waits for whom: launched closures that would wait for each other in a ring.
+//!
+//! The [graph](super::graph) of the process, under one lock, for launches are rare, and edges rarer;
+//! the names of objects; and how whoever is refused hears of it. A wait that would close a ring is
+//! refused in one of three ways:
+//!
+//! | what would wait last | is refused |
+//! |---|---|
+//! | a request that is just being deferred | by its trustee, on the spot |
+//! | a [join](super::handle) | by its caller |
+//! | a wait for answers, for room or for launches | the first request or join of the ring, which waits already |
+//!
+//! The last kind concerns another trustee or another closure: that is woken, and finds its refusal
+//! here. A refused request is an edge no more, so the wait itself goes on.
+//!
+//! The lock is `std`'s: no atomic of ours is touched inside, so the models have nothing to
+//! interleave there. Property tests compare the graph with one that looks at all paths.
+
+mod graph;
+
+pub(crate) use self::graph::{Address, Deferred, Place, Wait};
+
+use self::graph::{Graph, Refused};
+use crate::error::CircularWait;
+use crate::object::Header;
+use crate::object::shared::Shared;
+use crate::wire::LaunchId;
+use corelay_sync::facade::sync::Arc;
+use std::collections::BTreeMap;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// An object that is held.
+struct Held {
+    /// The object's name, if it has one, and its type's.
+    name: String,
+    trustee: Arc<Shared>,
+}
+
+/// A closure that joins a launch.
+struct Join {
+    waker: Waker,
+    refusal: Option<CircularWait>,
+}
+
+struct Circle {
+    graph: Graph,
+    held: BTreeMap<Address, Held>,
+    joins: BTreeMap<LaunchId, Join>,
+    /// Requests that their trustees have still to refuse.
+    refused: BTreeMap<Deferred, (Address, CircularWait)>,
+}
+
+static CIRCLE: Mutex<Circle> = Mutex::new(Circle {
+    graph: Graph::new(),
+    held: BTreeMap::new(),
+    joins: BTreeMap::new(),
+    refused: BTreeMap::new(),
+});
+
+fn circle() -> MutexGuard<'static, Circle> {
+    CIRCLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The address by which the graph knows something.
+pub(crate) fn address<T>(of: *const T) -> Address {
+    of.addr()
+}
+
+/// A new launch on `home`, by `parent` and its channel if a launched closure makes it.
+pub(crate) fn number(home: &Shared, parent: Option<(LaunchId, Address)>) -> LaunchId {
+    circle().graph.launch(address(home), parent)
+}
+
+/// `launch` holds `object` from now on.
+pub(crate) fn hold(launch: LaunchId, object: *mut Header) {
+    // SAFETY: a request on it runs, so it is alive.
+    let header = unsafe { &*object };
+    let held = Held {
+        name: describe(header),
+        trustee: Arc::clone(&header.trustee),
+    };
+    let mut circle = circle();
+    circle.held.insert(address(object), held);
+    circle.graph.hold(launch, address(object));
+}
+
+/// Nobody holds `object` any more.
+pub(crate) fn release(object: *mut Header) {
+    let mut circle = circle();
+    let held = circle.held.remove(&address(object));
+    circle.graph.release(address(object));
+    drop(circle);
+    // Perhaps the last count of its trustee.
+    drop(held);
+}
+
+/// `launch` has ended, or will not begin.
+pub(crate) fn end(launch: LaunchId) {
+    circle().graph.end(launch);
+}
+
+/// The coroutine of `launch` ends.
+pub(crate) fn forget(launch: LaunchId) {
+    circle().graph.forget(launch);
+}
+
+/// A request to `object`, which is held, waits at `place`: see [`Graph::defer`].
+pub(crate) fn defer(
+    object: *mut Header,
+    place: Place,
+    sender: Option<LaunchId>,
+    launch: Option<LaunchId>,
+) -> Result<Deferred, CircularWait> {
+    let mut circle = circle();
+    let deferred = circle.graph.defer(address(object), place, sender, launch);
+    deferred.map_err(|objects| circle.name(&objects))
+}
+
+/// A request that was deferred is about to be run, or refused.
+pub(crate) fn resume(deferred: Deferred) {
+    let mut circle = circle();
+    circle.graph.resume(deferred);
+    circle.refused.remove(&deferred);
+}
+
+/// `launch` waits from now on, unless it would do so in a ring of which nothing can be refused.
+pub(crate) fn wait(launch: LaunchId, wait: Wait) -> Result<(), CircularWait> {
+    let mut circle = circle();
+    let refused = circle.graph.wait(launch, wait);
+    refuse(circle, refused)
+}
+
+/// `launch` blocks its trustee's thread from now on, and launches there wait for it, unless that closed
+/// a ring of which nothing can be refused.
+pub(crate) fn block(launch: LaunchId) -> Result<(), CircularWait> {
+    let mut circle = circle();
+    let refused = circle.graph.block(launch);
+    refuse(circle, refused)
+}
+
+/// `launch` blocks nobody any more.
+pub(crate) fn unblock(launch: LaunchId) {
+    circle().graph.unblock(launch);
+}
+
+/// `launch` joins another one from now on, unless that closed a ring. It is woken by `waker` where
+/// that is [refused](refusal_of_join) later.
+pub(crate) fn join(launch: LaunchId, other: LaunchId, waker: Waker) -> Result<(), CircularWait> {
+    let mut circle = circle();
+    let refusal = None;
+    circle.joins.insert(launch, Join { waker, refusal });
+    let refused = circle.graph.wait(launch, Wait::Join(other));
+    let joined = refuse(circle, refused);
+    if joined.is_err() {
+        self::circle().joins.remove(&launch);
+    }
+    joined
+}
+
+/// Why `launch` is to join no longer.
+pub(crate) fn refusal_of_join(launch: LaunchId) -> Option<CircularWait> {
+    circle().joins.get_mut(&launch)?.refusal.take()
+}
+
+/// `launch` waits no more.
+pub(crate) fn go_on(launch: LaunchId) {
+    let mut circle = circle();
+    circle.graph.go_on(launch);
+    let join = circle.joins.remove(&launch);
+    drop(circle);
+    drop(join);
+}
+
+/// The objects of `trustee` that are held, by their names, for reports; and of each what closures hold
+/// for which its own waits.
+pub(crate) fn held(trustee: &Shared) -> Vec<(String, Vec<String>)> {
+    let circle = circle();
+    let held = circle.graph.held(address(trustee)).into_iter();
+    let held = held.filter_map(|(object, waits_for)| {
+        let name = |object| circle.held.get(&object).map(|held| held.name.clone());
+        let waits_for = waits_for.into_iter().map(|other| {
+            let other = other.and_then(name);
+            other.unwrap_or_else(|| String::from("a launch that holds nothing"))
+        });
+        Some((name(object)?, waits_for.collect()))
+    });
+    held.collect()
+}
+
+/// The requests that wait on `trustee` and are to be refused.
+pub(crate) fn take_refused(trustee: &Shared) -> Vec<(Deferred, CircularWait)> {
+    let mut circle = circle();
+    let mut its = Vec::new();
+    circle.refused.retain(|&deferred, (of, ring)| {
+        let is_its = *of == address(trustee);
+        if is_its {
+            its.push((deferred, ring.clone()));
+        }
+        !is_its
+    });
+    its
+}
+
+impl Circle {
+    fn name(&self, objects: &[Address]) -> CircularWait {
+        let name = |object| self.held.get(object).map(|held| held.name.clone());
+        CircularWait::new(objects.iter().filter_map(name).collect())
+    }
+}
+
+/// Tells those that are refused; not under the lock.
+fn refuse(
+    mut circle: MutexGuard<'_, Circle>,
+    refused: Vec<(Option<Refused>, Vec<Address>)>,
+) -> Result<(), CircularWait> {
+    let (mut trustees, mut wakers, mut result) = (Vec::new(), Vec::new(), Ok(()));
+    for (what, objects) in refused {
+        let ring = circle.name(&objects);
+        match what {
+            Some(Refused::Request(deferred, object)) => {
+                // Deferred there, so it is held.
+                if let Some(held) = circle.held.get(&object) {
+                    let trustee = Arc::clone(&held.trustee);
+                    let of = address(ptr::from_ref::<Shared>(&trustee));
+                    circle.refused.insert(deferred, (of, ring));
+                    trustees.push(trustee);
+                }
+            }
+            Some(Refused::Join(launch)) => {
+                if let Some(join) = circle.joins.get_mut(&launch) {
+                    join.refusal = Some(ring);
+                    wakers.push(join.waker.clone());
+                }
+            }
+            Some(Refused::Wait) | None => result = Err(ring),
+        }
+    }
+    drop(circle);
+    for trustee in trustees {
+        trustee.tell_of_refusals();
+    }
+    wakers.into_iter().for_each(Waker::wake);
+    result
+}
+
+fn describe(object: &Header) -> String {
+    let type_name = object.type_name();
+    match object.trustee.roster.name_of(address(object), type_name) {
+        Some(name) => format!("{name:?} ({type_name})"),
+        None => String::from(type_name),
+    }
+}

@@ -1,0 +1,201 @@
+//! The channel between one client thread and one trustee: replaceable as a whole.
+//!
+//! ```text
+//!            client writes                         trustee writes
+//!  mail   +------------------------------------+
+//!  line   | word: (ring cursor, call number)   |   done: the mail it answers
+//!         | lone call: vtable, object, 4 words |   4 words of result
+//!         +------------------------------------+
+//!  head   | position of every request, at once |
+//!         +------------------------------------+
+//!  tail                                            | position executed, fault count |
+//!
+//!  request ring   [label][captures …][label][captures …][label] …   client → trustee
+//!  answer ring    [result][result] …                                 trustee → client
+//!  callbacks      [reap][position][callback …] …                     client's own
+//! ```
+//!
+//! **Streams.** A request is written into the request ring and the *head* is advanced at
+//! once; the *mail* word, which the trustee polls, is advanced three times a window and at
+//! once when the client is slow. A trustee that has been idle for a while looks at the
+//! heads too (the *live tail*), so that no accepted request waits for its client. The
+//! trustee writes results into the answer ring and then advances *tail* once per batch.
+//!
+//! **A lone call** travels in the mail line itself and is answered there: one line goes
+//! to and fro. Its mail word publishes everything the client has in the ring, so it runs
+//! behind it.
+//!
+//! `docs/design/0001-channel.md` has the states, the proof sketch and what was tried.
+
+pub(crate) mod groups;
+pub(crate) mod inbox;
+pub(crate) mod ring;
+pub(crate) mod word;
+
+use self::inbox::{Kind, Node};
+use self::ring::{Rings, View};
+use crate::error::Faults;
+use corelay_sync::facade::Shadow;
+use corelay_sync::facade::atomic::{AtomicU32, AtomicU64, Ordering};
+use corelay_sync::facade::cell::UnsafeCell;
+use corelay_sync::facade::sync::Mutex;
+use corelay_sync::wait::Sleeper;
+use corelay_sync::{CachePadded, prefetch_write};
+use std::any::Any;
+
+/// The number of a launch, unique in the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LaunchId(pub(crate) u64);
+
+/// Words of a lone call that travel in the mail line.
+pub(crate) const MAIL_WORDS: usize = 4;
+
+/// The line that a lone call travels in, and whose first word the trustee polls.
+#[repr(C, align(64))]
+pub(crate) struct MailLine {
+    /// [`Mail`](word::Mail), written by the client.
+    pub(crate) word: AtomicU64,
+    /// The mail that the last lone call came with, written by the trustee.
+    pub(crate) done: AtomicU64,
+    /// Vtable, object, [`MAIL_WORDS`] of captures; then results or a fault.
+    pub(crate) call: UnsafeCell<[u64; 2 + MAIL_WORDS]>,
+    /// Stands for `call` in the models.
+    pub(crate) shadow: Shadow,
+}
+
+// The checkers' atomics and cells are larger; where lines are counted they are not.
+#[cfg(not(any(corelay_loom, corelay_shuttle)))]
+const _: () = assert!(size_of::<MailLine>() == 64);
+
+/// Written by the trustee, once per batch.
+pub(crate) struct TailLine {
+    /// [`Position`](word::Position) up to which requests have been executed.
+    pub(crate) position: AtomicU64,
+    /// Advanced before `position` for every request that faulted.
+    pub(crate) faults: AtomicU32,
+}
+
+/// What client and trustee share.
+pub(crate) struct Channel {
+    pub(crate) mail: CachePadded<MailLine>,
+    /// [`Position`](word::Position) of the next request, written by the client.
+    pub(crate) head: CachePadded<AtomicU64>,
+    pub(crate) tail: CachePadded<TailLine>,
+    /// Where the client sleeps.
+    pub(crate) sleeper: std::sync::Arc<Sleeper>,
+    /// Faults of posts and callbacks, until the client's next barrier takes them.
+    pub(crate) faults: Mutex<Faults>,
+    /// The rings that the channel begins with. A client that has never asked for anything
+    /// may have freed them before its trustee reads this: followed only to serve a request.
+    pub(crate) first: *const Rings,
+    /// The two of them.
+    pub(crate) first_requests: View,
+    pub(crate) first_answers: View,
+    /// Announces the channel to its trustee.
+    pub(crate) register: Node,
+    /// Takes leave of the trustee.
+    pub(crate) detach: Node,
+    /// Where lone calls are answered instead of in the mail line, see [`groups`].
+    pub(crate) seat: Option<groups::Seat>,
+    /// Launches of the client that have ended.
+    pub(crate) launches: AtomicU64,
+    /// The launched closure that is the client.
+    pub(crate) launch: Option<LaunchId>,
+}
+
+// SAFETY: `first` is only read by the trustee after registration; who may touch which
+// word, and when, is the protocol described above.
+unsafe impl Send for Channel {}
+// SAFETY: as above.
+unsafe impl Sync for Channel {}
+
+impl Channel {
+    /// A channel whose rings begin at `origin` (tests begin shortly before the wrap).
+    pub(crate) fn new(
+        first: *const Rings,
+        [first_requests, first_answers]: [View; 2],
+        origin: word::Position,
+        seat: Option<groups::Seat>,
+        launch: Option<LaunchId>,
+    ) -> Self {
+        let mail = word::Mail::new(origin.cursor(), 0);
+        Self {
+            mail: CachePadded::new(MailLine {
+                word: AtomicU64::new(mail.0),
+                done: AtomicU64::new(mail.0),
+                call: UnsafeCell::new([0; 2 + MAIL_WORDS]),
+                shadow: Shadow::new(1),
+            }),
+            head: CachePadded::new(AtomicU64::new(origin.0)),
+            tail: CachePadded::new(TailLine {
+                position: AtomicU64::new(origin.0),
+                faults: AtomicU32::new(0),
+            }),
+            sleeper: Sleeper::current(),
+            faults: Mutex::new(Faults::default()),
+            first,
+            first_requests,
+            first_answers,
+            register: Node::new(Kind::Register),
+            detach: Node::new(Kind::Detach),
+            seat,
+            launches: AtomicU64::new(0),
+            launch,
+        }
+    }
+
+    /// The answer's word of the lone call: it answers `mail`, the last one, once that has run.
+    #[inline(always)]
+    pub(crate) fn done(&self, mail: word::Mail) -> word::Mail {
+        match &self.seat {
+            // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
+            None => word::Mail(self.mail.done.load(Ordering::Acquire)),
+            Some(seat) => seat.done(mail),
+        }
+    }
+
+    /// Asks for the mail line to write it, where the one who looks at it will.
+    #[inline(always)]
+    pub(crate) fn prefetch_mail(&self) {
+        if self.seat.is_none() {
+            prefetch_write(&raw const self.mail.word);
+        }
+    }
+
+    /// Requests that are accepted and not executed. A figure for reports: both sides go on
+    /// meanwhile.
+    pub(crate) fn queued(&self) -> u32 {
+        // Relaxed, all of them: nothing is handed over. What was read at different moments
+        // may not fit together, and then counts as nothing.
+        let tail = word::Position(self.tail.position.load(Ordering::Relaxed));
+        let head = word::Position(self.head.load(Ordering::Relaxed));
+        let in_ring = head.count().wrapping_sub(tail.count()).cast_signed();
+        let mail = word::Mail(self.mail.word.load(Ordering::Relaxed));
+        let done = match &self.seat {
+            None => word::Mail(self.mail.done.load(Ordering::Relaxed)),
+            Some(seat) => seat.done(mail),
+        };
+        in_ring.max(0).cast_unsigned() + u32::from(mail.call_differs(done))
+    }
+
+    /// Keeps the payload of a request that nobody waits for and that went wrong, if it `is_first` or the
+    /// earliest so far. Returns the payload that is not kept, for the caller to discard.
+    #[must_use]
+    pub(crate) fn keep_fault(
+        &self,
+        payload: Box<dyn Any + Send>,
+        is_first: bool,
+    ) -> Option<Box<dyn Any + Send>> {
+        let mut faults = self.faults.lock().expect("never poisoned");
+        faults.add(payload, is_first)
+    }
+
+    /// One of the client's launches has ended.
+    pub(crate) fn end_launch(&self) {
+        // Release: pairs with the Acquire of `Client::has_launches`; what the closure did comes
+        // before. An addition: coroutines of the trustee's thread and a client that takes its
+        // request back do it.
+        self.launches.fetch_add(1, Ordering::Release);
+        self.sleeper.wake_if_asleep();
+    }
+}

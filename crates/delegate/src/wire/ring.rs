@@ -1,0 +1,171 @@
+//! The memory of a channel: request ring and answer ring, allocated and grown together.
+
+use corelay_sync::facade::Shadow;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+
+/// Longest request kept in the ring itself: a label and 25 words of captures (200 B).
+/// Longer or over-aligned captures are boxed. On the reference machine a boxed 80-byte
+/// capture costs several times an inline one, since it is freed on another thread.
+pub(crate) const MAX_CAPTURE_WORDS: usize = 25;
+
+/// Longest callback kept in the client's callback ring. Longer ones are boxed.
+pub(crate) const MAX_CALLBACK_WORDS: usize = 16;
+
+/// Longest answer kept in the ring itself, in words. Longer ones are boxed.
+pub(crate) const MAX_ANSWER_WORDS: usize = 8;
+
+/// Words behind the end of a ring, so that a record that begins before the end never
+/// has to be split: the units it covers at the beginning of the next lap stay unused.
+const SLACK: usize = 1 + MAX_CAPTURE_WORDS;
+
+/// Units that are never given to ordinary requests: the jump into a larger ring takes
+/// [`JUMP_UNITS`], and the carry of [`Position`](super::word::Position) one.
+pub(crate) const SPARE: usize = JUMP_UNITS + 1;
+
+/// Units of a jump record.
+pub(crate) const JUMP_UNITS: usize = 2;
+
+/// Units of the first ring. With it a channel takes less than 4 KiB.
+pub(crate) const FIRST_UNITS: usize = if corelay_sync::facade::MODEL { 16 } else { 64 };
+
+/// A ring as its user keeps it: where it begins, and its size less one.
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    base: *mut u64,
+    mask: u32,
+}
+
+impl View {
+    /// Where the record at `cursor` lies.
+    #[inline(always)]
+    pub(crate) fn at(self, cursor: u32) -> *mut u64 {
+        // SAFETY: masked by the ring's size, so inside its allocation.
+        unsafe { self.base.add((cursor & self.mask) as usize) }
+    }
+
+    /// Units of the ring.
+    #[inline(always)]
+    pub(crate) fn units(self) -> u32 {
+        self.mask + 1
+    }
+}
+
+/// A request ring and an answer ring of as many units (8 bytes each).
+///
+/// An answer takes no more units than its request, and both are freed in order when the
+/// client has reaped them: room for a request is room for its answer.
+pub(crate) struct Rings {
+    pub(crate) requests: View,
+    pub(crate) answers: View,
+    requests_shadow: Shadow,
+    answers_shadow: Shadow,
+}
+
+impl Rings {
+    /// `units` must be a power of two.
+    ///
+    /// Called by the client, on whose memory node they are to lie. A page lies where it is
+    /// first touched: requests are written by the client anyway, answers are not.
+    pub(crate) fn new(units: usize) -> Box<Self> {
+        let answers = allocate(units);
+        touch(answers);
+        Box::new(Self {
+            requests: allocate(units),
+            answers,
+            requests_shadow: Shadow::new(units + SLACK),
+            answers_shadow: Shadow::new(units + SLACK),
+        })
+    }
+
+    /// Tells the model that the calling side owns these units of the request ring now.
+    #[inline(always)]
+    pub(crate) fn touch_request(&self, cursor: u32, units: usize) {
+        self.requests_shadow
+            .write((cursor & self.requests.mask) as usize, units);
+    }
+
+    /// Tells the model that the calling side owns these units of the answer ring now.
+    #[inline(always)]
+    pub(crate) fn touch_answer(&self, cursor: u32, units: usize) {
+        self.answers_shadow
+            .write((cursor & self.answers.mask) as usize, units);
+    }
+}
+
+impl Drop for Rings {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`; nobody uses the rings any more.
+        unsafe { free(self.requests) };
+        // SAFETY: as above.
+        unsafe { free(self.answers) };
+    }
+}
+
+fn layout(units: usize) -> Layout {
+    let bytes = (units + SLACK) * 8;
+    Layout::from_size_align(bytes, 64).expect("a ring is far smaller than the address space")
+}
+
+/// What a ring takes.
+pub(crate) fn bytes(units: usize) -> usize {
+    layout(units).size()
+}
+
+/// Memory for a ring, with the slack behind it. `units` must be a power of two.
+pub(super) fn allocate(units: usize) -> View {
+    assert!(units.is_power_of_two() && units < 1 << 30);
+    let layout = layout(units);
+    // SAFETY: the layout is not empty.
+    let memory = unsafe { alloc(layout) };
+    if memory.is_null() {
+        handle_alloc_error(layout);
+    }
+    View {
+        base: memory.cast(),
+        mask: units as u32 - 1,
+    }
+}
+
+/// Has the pages of a new ring lie on the calling thread's memory node. The trustee, which
+/// would touch them first, is spared their page faults as well.
+fn touch(ring: View) {
+    /// Of the smallest pages.
+    const UNITS_PER_PAGE: usize = 4096 / 8;
+    let last = ring.units() as usize + SLACK - 1;
+    // A ring begins somewhere in a page, so its last one may be left over.
+    for unit in (0..last).step_by(UNITS_PER_PAGE).chain([last]) {
+        // SAFETY: inside its allocation, see `layout`.
+        let place = unsafe { ring.base.add(unit) };
+        // SAFETY: as above; nobody else knows the ring yet.
+        unsafe { place.write(0) };
+    }
+}
+
+/// # Safety
+/// `ring` is from `allocate`, and nobody uses it any more.
+pub(super) unsafe fn free(ring: View) {
+    // SAFETY: the layout it was allocated with.
+    unsafe { dealloc(ring.base.cast(), layout(ring.units() as usize)) };
+}
+
+#[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+mod tests {
+    use super::*;
+    use corelay_topology::node_of;
+
+    /// More than an allocator keeps: its pages are new.
+    const UNITS: usize = 1 << 23;
+
+    #[test]
+    fn answers_lie_where_the_client_is() {
+        let here = 0u64;
+        let rings = Rings::new(UNITS);
+        for unit in [0, UNITS / 2 + 77, UNITS - 1] {
+            let page = rings.answers.at(unit as u32);
+            // Its pages are there; where the kernel does not tell, nothing is.
+            assert_eq!(node_of(page).is_some(), node_of(&here).is_some());
+        }
+        // Requests are written by the client, whenever that is.
+        assert_eq!(node_of(rings.requests.at(UNITS as u32 / 2)), None);
+    }
+}

@@ -25,22 +25,26 @@
 
 pub mod cli;
 mod cluster;
-mod columns;
 pub mod comparison;
 pub mod course;
+mod exit;
 pub mod fibres;
 pub mod figure;
+pub mod figures;
+mod host;
 pub mod machine;
 pub mod measure;
 pub mod method;
 pub mod model;
 pub mod ordered;
+mod output;
 pub mod overlay;
 pub mod peer;
 pub mod plot;
 pub mod reach;
 pub mod report;
 pub mod schema;
+pub mod table;
 pub mod timeline;
 pub mod workload;
 

@@ -2,7 +2,7 @@
 
 mod program;
 
-use corelay_lab::fibres::spec::Outcome;
+use corelay_lab::schema::fibres::Outcome;
 use corelay_lab::schema::{Results, Run};
 use program::{corelay, fine, refused};
 

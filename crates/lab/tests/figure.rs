@@ -2,7 +2,7 @@
 
 mod program;
 
-use corelay_lab::figure::FIGURES;
+use corelay_lab::figures::FIGURES;
 use corelay_lab::figure::measured::Measured;
 use corelay_lab::figure::outcome::Outcome;
 use corelay_lab::schema::Results;

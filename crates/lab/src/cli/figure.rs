@@ -1,14 +1,16 @@
 //! `corelay figure`: the sources' figures, made again on this machine.
 
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::{number, secs};
-use crate::cli::output::{self, Target};
-use crate::figure::declare::Figure;
-use crate::figure::measure::{self, Pace};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
 use crate::figure::outcome::Outcome;
-use crate::figure::size::{ORDER, Size};
-use crate::figure::{self, FIGURES, page};
+use crate::figure::page;
+use crate::figures::declare::Figure;
+use crate::figures::measure::{self, Pace};
+use crate::figures::size::{ORDER, Size};
+use crate::figures::{self, FIGURES};
+use crate::host::Host;
+use crate::output::{self, Target};
 use crate::report::words::wrap;
 use serde::Serialize;
 use std::fmt::Write;
@@ -63,7 +65,7 @@ struct Places {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    let named = args.names.iter().map(|name| figure::named(name));
+    let named = args.names.iter().map(|name| figures::named(name));
     let figures: Vec<&Figure> = match args.list || args.all {
         true => FIGURES.iter().collect(),
         false => named.collect::<Result<_, _>>()?,
@@ -78,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         true => Some(args.open("index.html")?),
         false => None,
     };
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let size = Size::of(&host, args.short)?;
     let outcomes = args.measure(&host, &size, figures.iter().copied().zip(places))?;
     if let Some(index) = index {
@@ -170,7 +172,7 @@ impl Args {
     }
 
     fn list(&self) -> Result<Exit, String> {
-        let host = Host::look();
+        let host = Host::look(COMMIT);
         let size = Size::of(&host, self.short)?;
         let listed: Vec<Listed> = FIGURES
             .iter()

@@ -1,10 +1,12 @@
 //! `corelay machine`: what machine this is and how far apart its CPUs are.
 
-use crate::cli::host::Host;
-use crate::cli::{Exit, output};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::mode::NEAR_FACTOR;
 use crate::measure::probe::Reading;
 use crate::measure::stats;
+use crate::output;
 use corelay_topology::Order;
 use serde::Serialize;
 use std::fmt::Write;
@@ -52,7 +54,7 @@ struct Bin {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let mut rig = host.rig(&Order::CoresFirst, 0)?;
     let readings = rig.watch(PROBE_TIME);
     // On one core all the while, and never seen otherwise: what there is.

@@ -5,33 +5,19 @@
 
 mod bench;
 mod clock;
-pub(crate) mod compare;
-mod fibre_table;
+mod compare;
 mod figure;
-pub(crate) mod host;
 mod lab;
-pub(crate) mod latency_table;
 mod list;
 mod machine;
 mod model;
-mod ordered_table;
-pub(crate) mod output;
 mod plot;
 mod reach;
-mod table;
 mod trace;
 
+use crate::exit::{self, EXIT_CODES, Exit};
 use clap::{Parser, Subcommand};
-use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
-
-pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
-  0    fine
-  1    a method gave a wrong result, or a target was missed
-  2    bad input, or a place that cannot be written
-  130  interrupted (Ctrl-C); what was measured is kept";
 
 /// Which way of sharing between cores wins on this machine, and why.
 #[derive(Debug, Parser)]
@@ -55,37 +41,18 @@ enum Command {
     Trace(trace::Args),
 }
 
-/// How the program ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// Fine.
-    Fine = 0,
-    /// A method gave a wrong result.
-    Wrong = 1,
-    /// Bad input, or a place that cannot be written.
-    BadInput = 2,
-    /// Ctrl-C.
-    Interrupted = 130,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
-
 /// Runs the program on this process's arguments.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_or_help(&error).into(),
     };
-    end(dispatch(cli.command))
+    exit::end(dispatch(cli.command))
 }
 
 fn dispatch(command: Command) -> Result<Exit, String> {
     match command {
-        Command::Compare(args) => compare::run(&args),
+        Command::Compare(args) => compare::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Clock(args) => clock::run(&args),
         Command::Figure(args) => figure::run(&args),
@@ -95,17 +62,6 @@ fn dispatch(command: Command) -> Result<Exit, String> {
         Command::Plot(args) => plot::run(&args),
         Command::Reach(args) => reach::run(args),
         Command::Trace(args) => trace::run(&args),
-    }
-}
-
-/// The exit code; an error's sentence goes to standard error.
-pub(crate) fn end(outcome: Result<Exit, String>) -> ExitCode {
-    match outcome {
-        Ok(exit) => exit.into(),
-        Err(sentence) => {
-            eprintln!("error: {sentence}");
-            Exit::BadInput.into()
-        }
     }
 }
 
@@ -125,24 +81,4 @@ pub(crate) fn refuse_or_help(error: &clap::Error) -> Exit {
         _ => eprintln!("{}", sentence.join(" ")),
     }
     Exit::BadInput
-}
-
-/// A flag that Ctrl-C sets, so that what was measured is kept. A second Ctrl-C ends the
-/// program on the spot. The process has one, however often it measures.
-fn interrupt_flag() -> Arc<AtomicBool> {
-    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    let flag = FLAG.get_or_init(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        let shared = Arc::clone(&flag);
-        let installed = ctrlc::set_handler(move || {
-            // Relaxed: the flag carries no data.
-            if shared.swap(true, Ordering::Relaxed) {
-                std::process::exit(Exit::Interrupted as i32);
-            }
-        });
-        // Without a handler Ctrl-C ends the program at once, as it does everywhere.
-        drop(installed);
-        flag
-    });
-    Arc::clone(flag)
 }

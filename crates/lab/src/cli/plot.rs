@@ -1,8 +1,9 @@
 //! `corelay plot`: results of several machines or commits, laid over each other.
 
-use crate::cli::Exit;
-use crate::cli::host::{COMMIT, command_line};
-use crate::cli::output::{self, Target};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::command_line;
+use crate::output::{self, Target};
 use crate::overlay::lay::{Laid, MOST, lay};
 use crate::overlay::page;
 use crate::overlay::read::read;

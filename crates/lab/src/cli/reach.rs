@@ -4,13 +4,15 @@ mod course;
 mod fibre;
 mod txn;
 
-use crate::cli::host::Host;
 use crate::cli::list::number;
-use crate::cli::{Exit, output};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
 use crate::measure::tracer;
+use crate::output;
 use crate::reach::{self, Outcome};
 use crate::schema::{Mode, Run};
 use corelay_topology::Order;
@@ -60,7 +62,7 @@ enum Area {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let area = match args.area {
         Area::Delegate => reach::Area::delegate(),
         Area::Flat => reach::Area::flat(host.machine.cpus),

@@ -1,8 +1,10 @@
 //! `corelay trace`: any other command, recorded.
 
 use crate::cli::list::number;
-use crate::cli::output::{Target, is_same_place, open_beside, unwritable_file};
-use crate::cli::{self, Cli, Command, Exit, host};
+use crate::cli::{self, Cli, Command};
+use crate::exit::Exit;
+use crate::host;
+use crate::output::{Target, is_same_place, open_beside, unwritable_file};
 use crate::plot::{duration, grouped};
 use crate::timeline;
 use clap::Parser;

@@ -4,24 +4,34 @@
 //! |---|---|
 //! | `survey` | what is measured, and in what time |
 //! | `sweep` | at which points |
+//! | `deliver` | the page, the raw results and the verdict |
+//! | `flags` | the command line of a program that compares |
 
+mod deliver;
+mod flags;
 mod survey;
 pub(crate) mod sweep;
 
+pub(crate) use deliver::Delivery;
 pub(crate) use survey::{Contest, Surveyed};
 
-use crate::cli::{self, compare};
+use crate::exit::{self, Exit};
+use crate::host::Host;
 use crate::method::{any, any_on_schedule};
+use crate::output;
 use crate::schema::Results;
 use crate::workload::operation::{Answer, Workload};
 use crate::workload::own::Own;
 use crate::workload::point::MAX_VARS;
 use crate::workload::random::Random;
 use crate::workload::{fetch_add, latency};
-use clap::{CommandFactory, FromArgMatches, Parser};
+use flags::Asked;
 use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// The commit that this program was built from, or `unknown`.
+pub(crate) const COMMIT: &str = env!("CORELAY_COMMIT");
 
 /// A comparison of the ways of sharing on a structure of yours, by one operation on it.
 ///
@@ -148,15 +158,11 @@ where
     /// command line, measures, and leaves the same behind: a page and the raw results in a
     /// folder, the verdict on the terminal. To be the end of `main`.
     pub fn run(self) -> ExitCode {
-        let command = Flags::command().about(format!(
-            "Compare the ways of sharing on `{}`, and say which to use where",
-            self.own.name
-        ));
-        let matches = command.try_get_matches();
-        match matches.and_then(|matches| Flags::from_arg_matches(&matches)) {
-            Ok(flags) => cli::end(flags.args.run(&self.contest(flags.args.quick()))),
-            Err(error) => cli::refuse_or_help(&error).into(),
-        }
+        let ended = flags::read(std::env::args_os().skip(1)).and_then(|asked| match asked {
+            Asked::Compare(delivery) => delivery.run(&self.contest(delivery.quick)),
+            Asked::Help => output::say(&flags::help(self.own.name)).map(|()| Exit::Fine),
+        });
+        exit::end(ended)
     }
 
     /// Measures for about so long, without looking at the command line. The results are
@@ -185,7 +191,10 @@ where
     /// A sentence that says what the system did not give (threads).
     pub fn measure(self, time: Duration) -> Result<Results, String> {
         let quick = time < survey::QUICK;
-        Ok(self.contest(quick).survey(time)?.results)
+        Ok(self
+            .contest(quick)
+            .survey(&Host::look(COMMIT), time)?
+            .results)
     }
 
     fn contest(self, quick: bool) -> Contest<Own<T, M, F, A>> {
@@ -199,14 +208,6 @@ where
             vars,
         }
     }
-}
-
-/// The flags of `corelay compare`.
-#[derive(Parser)]
-#[command(after_help = cli::EXIT_CODES, max_term_width = 100)]
-struct Flags {
-    #[command(flatten)]
-    args: compare::Args,
 }
 
 #[cfg(test)]

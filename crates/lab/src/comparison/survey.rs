@@ -9,14 +9,14 @@
 //! measured until the time is up, and Ctrl-C ends them sooner with the same results.
 
 use super::sweep;
-use crate::cli::host::Host;
-use crate::cli::output;
+use crate::host::Host;
 use crate::measure::load;
 use crate::measure::memory::available_bytes;
 use crate::measure::plan::{self, Item};
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
 use crate::method::{Method, OnSchedule};
+use crate::output;
 use crate::schema::{Results, Run};
 use crate::workload::operation::Workload;
 use indicatif::ProgressBar;
@@ -98,10 +98,9 @@ impl<W: Workload> Contest<W> {
     ///
     /// # Errors
     /// A sentence that says what the system did not give.
-    pub(crate) fn survey(&self, whole: Duration) -> Result<Surveyed, String> {
+    pub(crate) fn survey(&self, host: &Host, whole: Duration) -> Result<Surveyed, String> {
         let (budget, quick) = (Budget::new(whole), whole < QUICK);
-        let host = Host::look();
-        let mut sweep = sweep::of(&host, quick, self)?;
+        let mut sweep = sweep::of(host, quick, self)?;
         let threads = sweep.iter().map(|item| item.point.threads);
         let mut rig = host.rig(&Default::default(), threads.max().unwrap_or(1))?;
         let clock = Clock::new(&budget);
@@ -128,7 +127,7 @@ impl<W: Workload> Contest<W> {
             let usual = |m: &&OnSchedule<W>| m.usual && fit.contains(m.method.name());
             let methods: Vec<OnSchedule<W>> =
                 self.on_schedule.iter().filter(usual).copied().collect();
-            let items = self.climb(&methods, &mut rig, &host, quick, until, &clock)?;
+            let items = self.climb(&methods, &mut rig, host, quick, until, &clock)?;
             let waves = plan::waves(items, available);
             let measured = self.measure(&mut rig, waves, until, &clock, &mut left_out);
             under_load = load::conclude(&methods, measured);

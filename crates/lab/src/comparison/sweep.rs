@@ -13,7 +13,7 @@
 //! up to the first that a method does not bear; not on one CPU.
 
 use super::Contest;
-use crate::cli::host::Host;
+use crate::host::Host;
 use crate::measure::plan::Item;
 use crate::workload::point::Point;
 use crate::workload::random::Choice;

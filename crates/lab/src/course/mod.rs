@@ -23,12 +23,3 @@ pub mod report;
 pub mod shown;
 pub mod timeline;
 pub mod why;
-
-/// What a step of the course has measured: its workloads are named after the steps.
-///
-/// ```
-/// assert!(corelay_lab::course::is_workload("course-race"));
-/// ```
-pub fn is_workload(name: &str) -> bool {
-    name.starts_with("course-")
-}

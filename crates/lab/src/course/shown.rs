@@ -1,10 +1,10 @@
 //! What a step of the course has shown: made once, told on the terminal and laid out in the
 //! handout.
 
-use crate::figure::grid::Grid;
 use crate::plot::Place;
 use crate::report::words;
 use crate::schema::Run;
+use crate::table::grid::Grid;
 use serde::Serialize;
 use std::fmt::{self, Write};
 

@@ -4,10 +4,11 @@ use super::churn::Churn;
 use super::cycle::Cycle;
 use super::locality::Locality;
 use super::migrate::Mobility;
-use super::spec::{Bench, Outcome, Spec};
+use super::spec::{Bench, Spec};
 use super::team;
 use super::transfer::Transfer;
 use super::yield_::Yield;
+use crate::schema::fibres::Outcome;
 use corelay_sync::facade::atomic::AtomicBool;
 
 /// Runs the benchmark once.

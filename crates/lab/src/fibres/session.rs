@@ -5,11 +5,12 @@
 //! and each places its threads among them as it does anywhere.
 
 use super::method::{Failure, Method};
-use super::spec::{Bench, Length, Outcome, Spec};
+use super::spec::{Bench, Length, Spec};
 use crate::measure::mode::{Bracket, tag};
 use crate::measure::rig::Rig;
 use crate::measure::session::{kept, summary};
 use crate::measure::stats;
+use crate::schema::fibres::Outcome;
 use crate::schema::{Params, Run, Sample};
 use corelay_topology::{CpuSet, confine_current_thread};
 use std::collections::BTreeMap;
@@ -243,8 +244,9 @@ fn sample(outcome: Outcome, bracket: Option<Bracket>, smallest: Option<f64>) -> 
 mod tests {
     use super::*;
     use crate::fibres::method::METHODS;
-    use crate::fibres::spec::{Flavour, PerFibre};
+    use crate::fibres::spec::Flavour;
     use crate::schema::Mode;
+    use crate::schema::fibres::PerFibre;
     use std::sync::Arc;
     use std::time::Duration;
 

@@ -9,9 +9,10 @@
 
 use super::fibre::{self, BinarySemaphore, Cluster, JoinHandle};
 use super::migrate::Mobility;
-use super::spec::{Length, Outcome, PerFibre, Spec};
+use super::spec::{Length, Spec};
 use crate::cluster;
 use crate::measure::cpu::process_cpu_s;
+use crate::schema::fibres::{Outcome, PerFibre};
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rand_core::{Rng, SeedableRng};

@@ -12,11 +12,10 @@
 //! Offsets { cpus, rounds, samples: [{ offsets_ns: [[ns]], step_ns, boundary_ns, took_s }] }
 //! ```
 
-use super::calibrations::Offsets;
-use super::declare::{Axis, Curve, Sign};
-use super::grid::Grid;
+use super::offsets::Offsets;
 use super::quantity::Quantity;
 use crate::schema::{Results, Run};
+use crate::table::grid::Grid;
 use serde::{Deserialize, Serialize};
 
 /// What one figure's measuring gave.
@@ -86,6 +85,67 @@ pub struct Drawing {
     pub lines: Vec<String>,
 }
 
+/// A horizontal axis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// Name and unit.
+    pub label: String,
+    /// Equal steps for equal ratios.
+    pub log: bool,
+}
+
+impl Axis {
+    /// Shared variables of a line each: the axis on which caches and contention are marked.
+    pub const VARS: &str = "shared variables of 64 bytes";
+
+    /// Equal steps for equal ratios.
+    pub fn log(label: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            log: true,
+        }
+    }
+
+    /// Equal steps for equal differences.
+    pub fn linear(label: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            log: false,
+        }
+    }
+
+    /// That of shared variables.
+    pub fn vars() -> Self {
+        Self::log(Self::VARS)
+    }
+}
+
+/// A printed value in a picture: a place, or a height from one place to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sign {
+    /// The panel, by its key.
+    pub panel: String,
+    /// In words.
+    pub label: String,
+    /// From where to where on the horizontal axis.
+    pub x: (f64, f64),
+    /// How high; `None` for a place.
+    pub mops: Option<f64>,
+}
+
+/// A model's curve over a panel's picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The panel, by its key.
+    pub panel: String,
+    /// Which of its pictures.
+    pub quantity: Quantity,
+    /// Its name; `model: ` is put before it.
+    pub label: String,
+    /// Its points in order of x.
+    pub points: Vec<(f64, f64)>,
+}
+
 /// A printed value of the source and what was measured here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beside {
@@ -103,7 +163,7 @@ const LINE: &str = "line";
 const X: &str = "x";
 
 /// Writes into a run where in the figure it stands.
-pub(super) fn place(run: &mut Run, panel: &str, line: &str, x: f64) {
+pub(crate) fn place(run: &mut Run, panel: &str, line: &str, x: f64) {
     let extra = &mut run.params.extra;
     extra.insert(PANEL.to_owned(), panel.into());
     extra.insert(LINE.to_owned(), line.into());

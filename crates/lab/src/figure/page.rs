@@ -4,11 +4,11 @@
 mod heat;
 mod picture;
 
-use super::calibrations::Offsets;
-use super::grid;
 use super::measured::Measured;
+use super::offsets::Offsets;
 use super::outcome::{About, Outcome};
 use super::quantity::Quantity;
+use super::tables as grids;
 use crate::plot::{escape, grouped, trimmed};
 use crate::report::page::parts::{notes, tables};
 use crate::report::page::{machine, shell};
@@ -36,7 +36,10 @@ pub fn html(outcome: &Outcome) -> String {
         for measured in &modes {
             let _ = write!(out, "<h3>{}</h3>", escape(&measured.mode_words()));
             let panels = measured.panels().iter();
-            tables(&mut out, panels.flat_map(|panel| grid::of(measured, panel)));
+            tables(
+                &mut out,
+                panels.flat_map(|panel| grids::of(measured, panel)),
+            );
         }
         out.push_str("</section>");
         how(&mut out, about);
@@ -221,7 +224,7 @@ pub fn text(outcome: &Outcome) -> String {
     if !outcome.results.runs.is_empty() {
         let _ = writeln!(text, "Samples: {}\n", measured.mode_words());
         let panels = measured.panels().iter();
-        let grids = panels.flat_map(|panel| grid::of(&measured, panel));
+        let grids = panels.flat_map(|panel| grids::of(&measured, panel));
         for grid in grids.chain(about.tables.iter().cloned()) {
             let _ = writeln!(text, "{grid}");
         }

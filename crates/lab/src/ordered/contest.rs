@@ -6,7 +6,7 @@ use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
 use crate::method::{Method, Patience};
-use crate::schema::{Mode, Run};
+use crate::schema::{Mode, NO_LONGER_CORRECT, Run};
 use crate::workload::point::Point;
 use std::time::{Duration, Instant};
 
@@ -110,7 +110,7 @@ fn tell(mut run: Run, spec: Spec) -> Run {
         extra.insert("boundary_ns".to_owned(), ns.into());
     }
     if spec.scale.is_too_small() {
-        extra.insert("no_longer_correct".to_owned(), true.into());
+        extra.insert(NO_LONGER_CORRECT.to_owned(), true.into());
         let note = format!(
             "a boundary × {} is below the offset that was measured: what it orders is no longer correct",
             spec.scale
@@ -118,10 +118,4 @@ fn tell(mut run: Run, spec: Spec) -> Run {
         run.notes.push(note);
     }
     run
-}
-
-/// Whether a run says of itself that its boundary was too small.
-pub(crate) fn is_no_longer_correct(run: &Run) -> bool {
-    let says = run.params.extra.get("no_longer_correct");
-    says.and_then(serde_json::Value::as_bool) == Some(true)
 }

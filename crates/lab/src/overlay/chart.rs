@@ -3,9 +3,8 @@
 
 use super::fibres;
 use super::read::Input;
-use crate::course;
-use crate::figure::declare::Axis;
 use crate::figure::measured::Measured;
+use crate::figure::outcome::Axis;
 use crate::figure::outcome::{About, Outcome};
 use crate::figure::quantity::Quantity;
 use crate::report::data::{self, MODES, Subject, lines};
@@ -136,8 +135,8 @@ fn of_throughput(results: &Results) -> Vec<Chart> {
         // What a clock orders has no variables to go over.
         let is_ordered = |run: &&Run| run.samples.iter().any(|s| s.counts.is_some());
         let is_ordered = subject.runs.iter().any(is_ordered);
-        // Nor has what the course counts, and there one number of threads is enough to be drawn.
-        let has_no_vars = is_ordered || course::is_workload(subject.workload);
+        // Nor has what the course counts (its workloads are named after its steps), and there one number of threads is enough to be drawn.
+        let has_no_vars = is_ordered || subject.workload.starts_with("course-");
         let over_threads = subject.vars().len() == 1 && subject.threads().len() > 1 || has_no_vars;
         let runs = match threads.filter(|_| !over_threads) {
             Some(threads) => subject.at(threads),

@@ -2,7 +2,7 @@
 //! where twice the processors do twice the work.
 
 use super::chart::{Chart, Key, Line, Point, by_mode};
-use crate::figure::declare::Axis;
+use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity;
 use crate::schema::{Mode, ModeSummary, Results, Run};
 

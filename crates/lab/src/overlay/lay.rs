@@ -2,10 +2,10 @@
 
 use super::chart::{self, Chart, Key, Point};
 use super::read::Input;
-use crate::figure::grid::Grid;
 use crate::plot::{short_count, significant};
 use crate::report::words;
 use crate::schema::Mode;
+use crate::table::grid::Grid;
 use serde::Serialize;
 
 /// Files that can be told apart by colour and by letter.

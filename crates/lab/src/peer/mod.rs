@@ -24,7 +24,8 @@ mod smoke;
 mod sources;
 mod toolchain;
 
-use crate::fibres::spec::{Outcome, Spec};
+use crate::fibres::spec::Spec;
+use crate::schema::fibres::Outcome;
 use corelay_sync::facade::atomic::AtomicBool;
 use std::fmt;
 use std::path::{Path, PathBuf};

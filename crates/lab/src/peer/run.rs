@@ -2,7 +2,8 @@
 
 use super::Error;
 use super::child::{self, Stopped};
-use crate::fibres::spec::{Bench, Length, Outcome, PerFibre, Spec};
+use crate::fibres::spec::{Bench, Length, Spec};
+use crate::schema::fibres::{Outcome, PerFibre};
 use corelay_sync::facade::atomic::AtomicBool;
 use serde::Deserialize;
 use std::path::Path;

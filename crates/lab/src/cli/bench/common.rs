@@ -1,14 +1,14 @@
 //! What all workloads ask for, measure and leave behind.
 
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::{List, Numbers, number, secs};
-use crate::cli::output::{self, Target};
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::memory::available_bytes;
 use crate::measure::plan::{self, Item};
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
 use crate::method::{Kind, Method};
+use crate::output::{self, Target};
 use crate::schema::{Results, Run};
 use crate::workload::point::{MAX_VARS, Point};
 use crate::workload::random::Choice;

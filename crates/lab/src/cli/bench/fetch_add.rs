@@ -1,12 +1,14 @@
 //! `corelay bench fetch-add`: throughput.
 
 use super::common::{self, Common, names};
-use crate::cli::host::Host;
 use crate::cli::list::{self, List};
-use crate::cli::{Exit, table};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::plan::Item;
 use crate::method::literature::lines;
 use crate::method::{METHODS, Method, fibres};
+use crate::table;
 
 /// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
 ///
@@ -52,7 +54,7 @@ fn methods(text: &str) -> Result<Methods, String> {
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let (common, methods) = (&args.common, &args.method.0);
     common.check_threads(methods.iter())?;
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let mut items = Vec::new();
     for place in common.places(&host, &args.vars)? {
         items.extend(methods.iter().map(|&method| {

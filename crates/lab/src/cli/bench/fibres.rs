@@ -1,15 +1,17 @@
 //! `corelay bench cycle`, `yield`, `churn`, `locality` and `transfer`: the benchmarks of fibres.
 
 use super::common::Bench as Opened;
-use crate::cli::host::Host;
 use crate::cli::list::{self, List, Numbers, number, secs};
-use crate::cli::output;
-use crate::cli::{Exit, fibre_table};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
 use crate::fibres::method::{METHODS, Method};
 use crate::fibres::session::{Item, Session};
 use crate::fibres::spec::{Bench, Flavour, Length, MOST_FIBRES, MOST_PROCESSORS, RING, Spec};
+use crate::host::Host;
 use crate::measure::memory::available_bytes;
+use crate::output;
 use crate::schema::Run;
+use crate::table;
 use corelay_topology::Order;
 use std::fmt;
 use std::path::PathBuf;
@@ -350,7 +352,7 @@ impl Common {
             spec.check()?;
             spec.check_memory(available)?;
         }
-        let host = Host::look();
+        let host = Host::look(COMMIT);
         let mut items = Vec::new();
         for (spec, size) in specs {
             let placement = host.place(&self.pin, spec.processors)?;
@@ -383,9 +385,9 @@ impl Common {
         }
         bar.finish_and_clear();
         let runs = session.finish(rig);
-        let is_wrong = |run: &Run| !run.correct || !fibre_table::completed(run);
+        let is_wrong = |run: &Run| !run.correct || !table::fibres::completed(run);
         let wrong = runs.iter().any(is_wrong);
-        bench.deliver(host, runs, wrong, fibre_table::of)
+        bench.deliver(host, runs, wrong, table::fibres::of)
     }
 }
 

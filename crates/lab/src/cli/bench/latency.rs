@@ -1,15 +1,17 @@
 //! `corelay bench latency`: how long an answer takes under load.
 
 use super::common::{self, Common, Place, names};
-use crate::cli::host::Host;
 use crate::cli::list::{self, List, Numbers};
-use crate::cli::{Exit, latency_table, output};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::load::{self, LADDER};
 use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::method::{Method, ON_SCHEDULE, OnSchedule};
 use crate::workload::fetch_add::FetchAdd;
 use crate::workload::latency::MAX_LOAD;
+use crate::{output, table};
 use std::time::Duration;
 
 /// Latency under load: the operations of fetch-add, but arriving on a schedule
@@ -98,7 +100,7 @@ fn loads(text: &str) -> Result<Loads, String> {
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
     let (common, methods) = (&args.common, &args.method.0);
     common.check_threads(methods.iter().map(|m| &m.method))?;
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let places = common.places(&host, &args.vars)?;
     let each = |place: &Place| args.items(place, &vec![vec![1]; methods.len()]);
     let samples: Vec<Item> = places.iter().flat_map(each).collect();
@@ -109,7 +111,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         &host,
         bench,
         load::conclude(methods, runs),
-        latency_table::of,
+        table::latency::of,
     )
 }
 

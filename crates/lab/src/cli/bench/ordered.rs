@@ -2,18 +2,20 @@
 //! a clock orders.
 
 use super::common::{Bench as Opened, names, threads};
-use crate::cli::host::Host;
 use crate::cli::list::{self, List, Numbers, number, secs};
-use crate::cli::{Exit, ordered_table, output};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::rig::Rig;
 use crate::measure::session::Timing;
 use crate::method::Method;
-use crate::ordered::contest::{Contest, Entrant, is_no_longer_correct};
+use crate::ordered::contest::{Contest, Entrant};
 use crate::ordered::method::{has_boundary, methods, named};
 use crate::ordered::spec::{Bench, Scale, Spec};
 use crate::schema::Run;
 use crate::workload::point::Point;
 use crate::workload::random::Choice;
+use crate::{output, table};
 use corelay_topology::{Order, Placement};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -311,15 +313,15 @@ impl Common {
         let methods = &methods.0;
         benches.iter().try_for_each(|bench| bench.check())?;
         self.check(methods)?;
-        let host = Host::look();
+        let host = Host::look(COMMIT);
         let entrants = self.entrants(&host, methods, benches)?;
         let most = self.threads.0.iter().max().map_or(1, |&n| n as usize);
         let mut opened = Opened::open(&host, &self.pin, most, self.json.as_ref())?;
         let runs = self.measure(&mut opened.rig, entrants)?;
         // What a boundary that is too small makes wrong is a result.
-        let wrong = |run: &Run| !run.correct && !is_no_longer_correct(run);
+        let wrong = |run: &Run| !run.correct && !run.is_no_longer_correct();
         let wrong = runs.iter().any(wrong);
-        opened.deliver(&host, runs, wrong, ordered_table::of)
+        opened.deliver(&host, runs, wrong, table::ordered::of)
     }
 
     fn check(&self, methods: &[Method<Spec>]) -> Result<(), String> {

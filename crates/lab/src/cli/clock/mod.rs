@@ -4,11 +4,13 @@ mod heat;
 mod keep;
 mod text;
 
-use crate::cli::host::Host;
 use crate::cli::list::number;
-use crate::cli::{Exit, output};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::reading::{self, Cost};
 use crate::ordered::clocks::offsets_ns;
+use crate::output;
 use corelay::clock::{CalibrateError, Calibration, Calibrator, Clock, Fitness, Ordo};
 use corelay_topology::CpuSet;
 use keep::Kept;
@@ -84,7 +86,7 @@ struct Findings {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, String> {
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let cpus = args.chosen(host.topology.usable())?;
     let svg = args.svg.as_deref();
     let svg = svg.map(|path| output::open_beside("--svg", path).map(|open| (open, path)));

@@ -1,8 +1,8 @@
 //! What `corelay clock` prints.
 
 use super::{Findings, Largest, Moved, heat};
-use crate::columns::columns;
 use crate::plot::significant;
+use crate::table::columns::columns;
 use corelay::clock::Clock;
 use std::fmt::Write;
 

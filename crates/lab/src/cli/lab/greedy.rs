@@ -1,15 +1,16 @@
 //! `corelay lab greedy`: who gets nothing while a member of a flat team asks only itself.
 
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::number;
-use crate::cli::output::{self, Target};
-use crate::columns::columns;
+use crate::comparison::COMMIT;
 use crate::course::greedy::{
     self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
 };
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output::{self, Target};
 use crate::plot::grouped;
 use crate::schema::{Machine, SCHEMA};
+use crate::table::columns::columns;
 use comfy_table::Table;
 use corelay::Policy;
 use serde::Serialize;
@@ -108,7 +109,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         Target::open(&args.out.join(name)).map_err(|error| output::unwritable(&args.out, &error))
     };
     let (picture, data) = (open("greedy.svg")?, open("greedy.json")?);
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let members = args.members as usize;
     if members > host.machine.cpus {
         eprintln!(
@@ -179,7 +180,7 @@ impl Args {
             starved: Record::is_starved(record),
             record,
         };
-        let (commit, command) = (crate::cli::host::COMMIT, crate::cli::host::command_line());
+        let (commit, command) = (COMMIT, crate::host::command_line());
         let json = serde_json::to_string_pretty(&Output {
             schema: SCHEMA,
             machine: &host.machine,

@@ -1,13 +1,15 @@
 //! `corelay lab hash`: an exercise, begun, checked and marked.
 
 use super::step::{Size, Telling};
-use crate::cli::host::Host;
 use crate::cli::list::number;
-use crate::cli::{Exit, output};
+use crate::comparison::COMMIT;
 use crate::course::hash::mark::RUBRIC;
 use crate::course::hash::run::Limited;
 use crate::course::hash::{self, Exercise, QUESTION};
 use crate::course::shown::Shown;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,7 +62,7 @@ pub(super) fn run(args: Args) -> Result<Exit, String> {
         ))?;
         return Ok(Exit::Fine);
     }
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     match args.shown(&host) {
         Err(sentence) if host.is_interrupted() => {
             eprintln!("{sentence}");

@@ -1,17 +1,18 @@
 //! `corelay lab list`: the ladder.
 
 use super::step::{INTERRUPTED, Size, Telling};
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::{List, Numbers};
-use crate::cli::output;
+use crate::comparison::COMMIT;
 use crate::course::list::job::Pages;
 use crate::course::list::ladder::{PARTS_OF_A_THREAD, Plan};
 use crate::course::list::nodes::HEAD;
 use crate::course::list::rungs::{self, RUNGS, Rung};
 use crate::course::list::show::QUESTION;
 use crate::course::shown::Shown;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::memory::available_bytes;
+use crate::output;
 use corelay_topology::Order;
 use std::time::Duration;
 
@@ -141,7 +142,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
     if let Some(name) = &args.source {
         return sources(name);
     }
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let plan = args.plan(&host)?;
     match measure(&plan, &args.telling, &host)? {
         Some(shown) => args.telling.tell(&shown),

@@ -10,7 +10,7 @@ mod step;
 mod timeline;
 mod why;
 
-use crate::cli::Exit;
+use crate::exit::Exit;
 use clap::Subcommand;
 use std::path::PathBuf;
 use step::{Size, Step, Telling};

@@ -1,11 +1,11 @@
 //! `corelay lab order`: what request lines do to the order of a client's requests.
 
-use crate::cli::Exit;
 use crate::cli::list::{List, Numbers, number};
-use crate::cli::output;
-use crate::columns::columns;
 use crate::course::order::{self, Live, MOST_REQUESTS, SHOWN};
+use crate::exit::Exit;
+use crate::output;
 use crate::plot::grouped;
+use crate::table::columns::columns;
 use corelay_literature::Shape;
 use serde::Serialize;
 use std::fmt::Write;

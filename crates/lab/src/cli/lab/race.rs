@@ -1,13 +1,14 @@
 //! `corelay lab race`: several threads count in one number, and some updates are lost.
 
 use super::step::{Size, Telling};
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::{named, number};
-use crate::cli::output;
+use crate::comparison::COMMIT;
 use crate::course::race::measure::{Plan, measure};
 use crate::course::race::{self, QUESTION, VARIANTS, Variant, tell, window};
 use crate::course::shown::Shown;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output;
 use corelay_topology::Order;
 use std::fmt::Write;
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         output::say(&sources(variants))?;
         return Ok(Exit::Fine);
     }
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let shown = args.shown(&host)?;
     let exit = args.telling.tell(&shown)?;
     Ok(match exit {

@@ -1,12 +1,13 @@
 //! `corelay lab --report`: all steps, one after the other, and what they leave.
 
 use super::step::{Size, Step, Telling};
-use crate::cli::Exit;
-use crate::cli::host::Host;
-use crate::cli::output::{self, Target};
+use crate::comparison::COMMIT;
 use crate::course::report::{Handout, Told};
 use crate::course::shown::Shown;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::crew;
+use crate::output::{self, Target};
 use crate::report::words::wrap;
 use std::io::{self, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,7 @@ pub(super) fn run(
     let unwritable = |error| output::unwritable_folder("--report", folder, &error);
     let open = |name| Target::open(&folder.join(name)).map_err(unwritable);
     let (page, data) = (open("index.html")?, open("results.json")?);
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let course = play(steps, &host, telling, size)?;
     let runs = course.iter().flat_map(|told| told.runs().to_vec());
     let handout = Handout {
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(data["course"][0]["wrong"][0], "7 is not 8.");
         let told = Told {
             step: "wrong",
-            outcome: wrong(&Host::look(), &TELLING, Size::Small),
+            outcome: wrong(&Host::look(COMMIT), &TELLING, Size::Small),
         };
         assert_eq!(said(&told), "wrong: WRONG: 7 is not 8.\n");
     }

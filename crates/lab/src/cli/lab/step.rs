@@ -1,10 +1,11 @@
 //! What all steps of the course have on the command line.
 
-use crate::cli::host::Host;
-use crate::cli::{Exit, output};
-use crate::columns::columns;
 use crate::course::guess::Question;
 use crate::course::shown::{Guess, Shown};
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output;
+use crate::table::columns::columns;
 use serde::Serialize;
 use std::io;
 

@@ -2,13 +2,14 @@
 
 use super::list::{MOST_KEYS, check_memory, iterations};
 use super::step::{INTERRUPTED, Size, Telling};
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::number;
-use crate::cli::output::{self, Target};
+use crate::comparison::COMMIT;
 use crate::course::list::ladder::PARTS_OF_A_THREAD;
 use crate::course::shown::Shown;
 use crate::course::timeline::{Plan, QUESTION, Traced, shown};
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output::{self, Target};
 use crate::plot::Place;
 use corelay_topology::Order;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub(super) struct Args {
 const USUAL: usize = 16;
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let plan = args.plan(&host)?;
     output::folder(&args.out)?;
     let files = Files::open(&args.out)?;

@@ -2,13 +2,14 @@
 
 use super::list::{Rungs, check_memory, iterations, rungs, usual_keys, usual_rounds};
 use super::step::{INTERRUPTED, Size, Telling};
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::number;
-use crate::cli::output;
+use crate::comparison::COMMIT;
 use crate::course::list::rungs::RUNGS;
 use crate::course::shown::Shown;
 use crate::course::why::{Plan, QUESTION};
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output;
 use corelay_topology::Order;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     match measure(&args.plan(&host)?, &args.telling, &host)? {
         Some(shown) => args.telling.tell(&shown),
         None => Ok(Exit::Interrupted),

@@ -1,15 +1,16 @@
 //! `corelay model ceilings`: what latency, links and cycles allow (F6).
 
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::number;
-use crate::columns::columns;
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::machine;
 use crate::measure::mode::NEAR_FACTOR;
 use crate::measure::stats;
 use crate::model::ceilings::{Ceilings, cycles_each, links, processing};
 use crate::plot::significant;
 use crate::report::words::wrap;
+use crate::table::columns::columns;
 use corelay_topology::Order;
 use serde::Serialize;
 use std::fmt::Write;
@@ -120,7 +121,7 @@ struct Said {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let (mut smallest_rtt_ns, mut unavailable) = (None, None);
     let rtt_ns = match args.rtt {
         Some(value) => Some(Value {

@@ -1,10 +1,10 @@
 //! `corelay model contention`: how likely threads meet on one variable (D20, D21).
 
-use crate::cli::Exit;
 use crate::cli::list::{List, Numbers};
-use crate::columns::columns;
+use crate::exit::Exit;
 use crate::model::contention::{fewest_contending, probability};
 use crate::plot::grouped;
+use crate::table::columns::columns;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -1,13 +1,13 @@
 //! `corelay model footprint`: what delegation itself keeps in the caches (D23).
 
-use crate::cli::Exit;
 use crate::cli::list::number;
-use crate::columns::columns;
+use crate::exit::Exit;
 use crate::model::footprint::{
     Pair, SOURCE_BYTES, SOURCE_PAIRS, async_lines, ffwd, product_filled, product_first, rcl,
 };
 use crate::plot::grouped;
 use crate::report::words;
+use crate::table::columns::columns;
 use corelay_literature::Shape;
 use serde::Serialize;
 use std::fmt::Write;

@@ -1,12 +1,12 @@
 //! `corelay model lines`: cache lines moved per operation, on machines that need not be there.
 
 use super::picture;
-use crate::cli::Exit;
 use crate::cli::list::{self, List, Numbers, number};
-use crate::cli::output;
-use crate::columns::columns;
+use crate::exit::Exit;
+use crate::output;
 use crate::report::words;
 use crate::schema::SCHEMA;
+use crate::table::columns::columns;
 use corelay_lines::{Count, Counts, Machine, Method, MethodError, Setup};
 use corelay_topology::{Order, Topology};
 use serde::Serialize;

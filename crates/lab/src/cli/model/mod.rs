@@ -9,7 +9,8 @@ mod residency;
 mod throughput;
 
 use crate::cli::list::{List, Numbers};
-use crate::cli::{Exit, output};
+use crate::exit::Exit;
+use crate::output;
 use crate::workload::point::MAX_VARS;
 use serde::Serialize;
 

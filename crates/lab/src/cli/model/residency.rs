@@ -1,12 +1,13 @@
 //! `corelay model residency`: how much of the data the caches hold (D22).
 
-use crate::cli::Exit;
-use crate::cli::host::Host;
 use crate::cli::list::{List, number};
-use crate::columns::columns;
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::model::residency::{VAR_BYTES, capacity, from_memory, resident};
 use crate::plot::{bytes, grouped};
 use crate::schema::CacheLevel;
+use crate::table::columns::columns;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -68,7 +69,7 @@ struct Share {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let level = |number: u32| {
         let levels = &host.machine.caches;
         levels

@@ -1,10 +1,11 @@
 //! `corelay reach course`: the ladder's targets, and how long the whole course takes.
 
 use super::{Args, say_figures, say_outcomes};
-use crate::cli::host::Host;
-use crate::cli::{Exit, output};
 use crate::course::list::climb::Climb;
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::rig::Rig;
+use crate::output;
 use crate::reach;
 use crate::reach::course::{LONGEST, TARGETS, points};
 use crate::schema::{Mode, Run};

@@ -1,11 +1,12 @@
 //! `corelay reach fibre`: many points, each with contenders of its own.
 
 use super::{Args, say_outcomes};
-use crate::cli::host::Host;
-use crate::cli::{Exit, output};
+use crate::exit::Exit;
 use crate::fibres::session::{Item, Session};
+use crate::host::Host;
 use crate::measure::rig::Rig;
 use crate::measure::stats::Interval;
+use crate::output;
 use crate::reach::Outcome;
 use crate::reach::fibre::{self, Point};
 use crate::reach::{self, Area};

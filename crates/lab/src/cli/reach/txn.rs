@@ -1,12 +1,13 @@
 //! `corelay reach txn`: what a clock orders, beside its rivals.
 
 use super::{Args, say_outcomes};
-use crate::cli::host::Host;
-use crate::cli::{Exit, output};
+use crate::exit::Exit;
+use crate::host::Host;
 use crate::measure::rig::Rig;
 use crate::measure::session::Timing;
 use crate::measure::stats::Interval;
 use crate::ordered::contest::{Contest, Entrant};
+use crate::output;
 use crate::reach::Outcome;
 use crate::reach::txn::{self, Point};
 use crate::schema::{Counts, Mode, Run};

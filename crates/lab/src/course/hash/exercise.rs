@@ -7,9 +7,9 @@ use super::run::{Checked, Limited};
 use super::scaling::{Measured, threads};
 use crate::course::guess::Question;
 use crate::course::shown::{Guess, Part, Shown};
-use crate::figure::grid::Grid;
 use crate::plot::{grouped, significant};
 use crate::report::words::times;
+use crate::table::grid::Grid;
 use serde_json::json;
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 use super::*;
 use crate::course::guess::Question;
 use crate::course::shown::{Part, Picture};
-use crate::figure::grid::Grid;
 use crate::overlay::lay::lay;
 use crate::overlay::{page as overlaid, read::read};
 use crate::plot::Place;
 use crate::schema::{Machine, Mode, ModeSummary, Params, SCHEMA, Sample};
+use crate::table::grid::Grid;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! The pictures of a figure: one for each panel and quantity, lines over an axis that has
 //! several places, bars where it has one.
 
-use crate::figure::declare::{Axis, Curve, Sign};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Drawing;
+use crate::figure::outcome::{Axis, Curve, Sign};
 use crate::figure::quantity::{Quantity, Value};
 use crate::model::contention;
 use crate::plot::{

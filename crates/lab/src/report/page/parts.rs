@@ -1,8 +1,8 @@
 //! What pages of the lab have in common inside: lists of sentences and tables of words.
 
-use crate::figure::grid::Grid;
 use crate::plot::escape;
 use crate::report::words::html as prose;
+use crate::table::grid::Grid;
 use std::fmt::Write;
 
 /// Sentences under a title, with names between backquotes; nothing where there are none.

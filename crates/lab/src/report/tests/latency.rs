@@ -1,8 +1,8 @@
 //! Latency under load, on the page and in words.
 
 use super::*;
-use crate::cli::latency_table;
 use crate::schema::Run;
+use crate::table;
 
 fn told(results: &Results) -> Vec<String> {
     let latency = verdict(results).latency;
@@ -121,7 +121,7 @@ fn a_machine_that_bears_nothing_is_said_to() {
         !told.iter().any(|s| s.starts_with("Other programs")),
         "{told:?}"
     );
-    let table = latency_table::of(&crowded);
+    let table = table::latency::of(&crowded);
     assert!(
         table.contains("More threads than CPUs took turns"),
         "{table}"

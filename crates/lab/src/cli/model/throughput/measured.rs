@@ -1,13 +1,13 @@
 //! The runs behind the fit, and those that are compared with it.
 
 use super::{Args, Measured, observe};
-use crate::cli::host::Host;
-use crate::cli::output;
+use crate::host::Host;
 use crate::measure::memory::available_bytes;
 use crate::measure::plan::Item;
 use crate::measure::rig::Rig;
 use crate::measure::session::{Session, Timing};
 use crate::model::throughput::{Split, Work, splits};
+use crate::output;
 use crate::schema::Run;
 use crate::workload::paced::Paced;
 use crate::workload::point::Point;

@@ -5,14 +5,15 @@ mod measured;
 mod picture;
 mod text;
 
-use crate::cli::Exit;
-use crate::cli::host::{COMMIT, Host, command_line};
 use crate::cli::list::number;
-use crate::cli::output::{open_beside, unwritable_file};
+use crate::comparison::COMMIT;
+use crate::exit::Exit;
+use crate::host::{Host, command_line};
 use crate::measure::stats;
 use crate::method::literature::lines;
 use crate::method::{Method, any_dedicated};
 use crate::model::throughput::{Fit, Law, Observed, Side, Split, Work, splits};
+use crate::output::{open_beside, unwritable_file};
 use crate::schema::{Machine, Mode, Run, SCHEMA};
 use crate::workload::paced::Paced;
 use crate::workload::point::MAX_VARS;
@@ -180,7 +181,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         Some(path) => Some(open_beside("--svg", path)?),
         None => None,
     };
-    let host = Host::look();
+    let host = Host::look(COMMIT);
     let given = args.ts.zip(args.tc).map(|(ts, tc)| Law { ts, tc });
     let work = match &args.from {
         Some(_) => None,

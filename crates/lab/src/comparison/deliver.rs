@@ -1,0 +1,74 @@
+//! What a comparison leaves behind: a page, the raw results, and a verdict.
+
+use super::{COMMIT, Contest, Surveyed};
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output::{self, Target};
+use crate::report;
+use crate::schema::Results;
+use crate::workload::operation::Workload;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a comparison takes, and where its results go.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    /// A quarter of a minute instead of a whole one, and fewer points.
+    pub quick: bool,
+    /// The folder for `index.html` and `results.json`.
+    pub out: PathBuf,
+    /// Print the results as JSON instead of the verdict.
+    pub json: bool,
+}
+
+impl Delivery {
+    /// The folder, unless another one is named.
+    pub(crate) const OUT: &str = "corelay-report";
+
+    /// Measures, and leaves page, results and verdict behind.
+    ///
+    /// # Errors
+    /// A sentence that says which place cannot be written, or what the system did not give.
+    pub(crate) fn run<W: Workload>(&self, contest: &Contest<W>) -> Result<Exit, String> {
+        let (page, data) = self.targets()?;
+        let whole = Duration::from_secs(if self.quick { 15 } else { 60 });
+        let Surveyed {
+            results,
+            interrupted,
+        } = contest.survey(&Host::look(COMMIT), whole)?;
+        self.deliver(page, data, &results)?;
+        let wrong = results.runs.iter().any(|run| !run.correct);
+        Ok(match (wrong, interrupted) {
+            (true, _) => Exit::Wrong,
+            (false, true) => Exit::Interrupted,
+            (false, false) => Exit::Fine,
+        })
+    }
+
+    fn deliver(&self, page: Target, data: Target, results: &Results) -> Result<(), String> {
+        let mut json = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
+        json.push('\n');
+        data.write(json.as_bytes())
+            .and_then(|()| page.write(report::html(results).as_bytes()))
+            .map_err(|error| output::unwritable(&self.out, &error))?;
+        if self.json {
+            return output::say(&json);
+        }
+        let page = self.out.join("index.html");
+        output::say(&format!(
+            "{}\nThe page is {}\n",
+            report::verdict(results),
+            page.display()
+        ))
+    }
+
+    /// The page and the raw results, opened before anything is measured.
+    fn targets(&self) -> Result<(Target, Target), String> {
+        output::folder(&self.out)?;
+        let open = |name| {
+            Target::open(&self.out.join(name))
+                .map_err(|error| output::unwritable(&self.out, &error))
+        };
+        Ok((open("index.html")?, open("results.json")?))
+    }
+}

@@ -1,0 +1,125 @@
+//! The best of each method over any number of threads, and at the most threads (F4): two tables,
+//! since a method can be good where it is not overcrowded and collapse beyond.
+
+use super::declare::{Drawn, Figure, Panel, Printed, Source};
+use super::one_variable::over_threads;
+use super::size::{Size, VARS};
+use crate::figure::measured::Measured;
+use crate::figure::outcome::Axis;
+use crate::figure::quantity::Quantity::Throughput;
+use crate::plot::significant;
+use crate::report::words::{code, times};
+use crate::table::grid::Grid;
+
+const PANELS: [(&str, &str); 2] = [("one", "1 variable"), ("many", "1,024 variables")];
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "best",
+    title: "Who is best over any number of threads, and who at the most?",
+    source: Source::Ffwd("application benchmarks: comparing best performance"),
+    whole: 4,
+    fewer: "the most threads are two, and any number is one or two.",
+    panels,
+    printed: &[
+        Printed {
+            what: "ffwd / pthread mutex, each at its best number of threads",
+            there: "up to 2.5 (applications)",
+            here: |m| against_mutex(m, PEAK),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "ffwd / pthread mutex at the most threads",
+            there: "10 and more (applications)",
+            here: |m| against_mutex(m, LAST),
+            drawn: Drawn::Nowhere,
+        },
+    ],
+    tables,
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let panel = |(key, title), vars| Panel {
+        key,
+        title,
+        axis: Axis::linear("threads"),
+        quantities: &[Throughput],
+        lines: over_threads(size, vars),
+    };
+    vec![panel(PANELS[0], 1), panel(PANELS[1], VARS)]
+}
+
+/// A place of a line, given its panel: its peak, or its last.
+type Choice = fn(&Measured<'_>, &str, &str) -> Option<(f64, f64)>;
+
+const PEAK: Choice = |m, panel, line| m.peak(panel, line);
+const LAST: Choice = |m, panel, line| m.last(panel, line);
+
+fn against_mutex(m: &Measured<'_>, choice: Choice) -> Option<String> {
+    let of = |line| choice(m, PANELS[0].0, line);
+    let ratio = of("ffwd")?.1 / of("mutex")?.1;
+    Some(format!("{} (fetch-and-add)", times(ratio)))
+}
+
+fn tables(m: &Measured<'_>) -> Vec<Grid> {
+    vec![
+        table(m, "Best over any number of threads", PEAK),
+        table(m, "At the most threads", LAST),
+    ]
+}
+
+/// A row for each method: Mops at how many threads, and against the mutex.
+fn table(m: &Measured<'_>, title: &str, choice: Choice) -> Grid {
+    let lines = m.panel(PANELS[0].0).map_or(&[][..], |panel| &panel.lines);
+    let mut head = vec!["method".to_owned()];
+    for (_, title) in PANELS {
+        let columns = [&format!("{title}: Mops"), "threads", "/ mutex"];
+        head.extend(columns.map(str::to_owned));
+    }
+    let row = |line: &String| {
+        let mut row = vec![line.clone()];
+        for (panel, _) in PANELS {
+            let mutex = choice(m, panel, "mutex");
+            row.extend(match choice(m, panel, line) {
+                Some((x, mops)) => [
+                    significant(mops),
+                    x.to_string(),
+                    mutex.map_or(String::new(), |(_, mutex)| times(mops / mutex)),
+                ],
+                None => ["–".to_owned(), String::new(), String::new()],
+            });
+        }
+        row
+    };
+    Grid {
+        title: title.to_owned(),
+        head,
+        rows: lines.iter().map(row).collect(),
+    }
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    for (key, title) in PANELS {
+        let lines = m.panel(key).map_or(&[][..], |panel| &panel.lines);
+        let best = |of: &dyn Fn(&str) -> Option<(f64, f64)>| {
+            let all = lines.iter().filter_map(|line| Some((line, of(line)?)));
+            all.max_by(|a, b| a.1.1.total_cmp(&b.1.1))
+        };
+        if let (Some((any, (x, high))), Some((most, (_, mops)))) = (
+            best(&|line| m.peak(key, line)),
+            best(&|line| m.last(key, line)),
+        ) {
+            said.push(format!(
+                "{title}: the best over any number of threads is {} with {} Mops at {x}, at the \
+                 most threads {} with {}.",
+                code(any),
+                significant(high),
+                code(most),
+                significant(mops)
+            ));
+        }
+    }
+    said
+}

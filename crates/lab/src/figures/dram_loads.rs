@@ -1,0 +1,78 @@
+//! Loads from memory per operation (D25), from the node's own and from others': delegation keeps
+//! its data where its servers are, locks go wherever a variable lies.
+
+use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::size::Size;
+use crate::figure::measured::Measured;
+use crate::figure::outcome::Axis;
+use crate::figure::quantity::Quantity::{LocalLoads, RemoteLoads, Throughput};
+use crate::measure::counters;
+use crate::method::counted::Counted;
+use crate::method::literature::async_lines;
+use crate::method::{Method, flat, lock};
+use crate::plot::percent;
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "dram-loads",
+    title: "How often does an operation go to memory, and to whose?",
+    source: Source::Thesis("Memory Subsystem"),
+    unavailable: counters::unavailable,
+    panels,
+    printed: &[
+        Printed {
+            what: "delegation's loads that are local",
+            there: "100 %: data lies on its server's node",
+            here: |m| local(m, "async-lines"),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "the mutex's loads that are local",
+            there: "nearer to an even split between nodes (1 / nodes)",
+            here: |m| local(m, "mutex"),
+            drawn: Drawn::Nowhere,
+        },
+    ],
+    words: |m| match m.machine().nodes {
+        0 | 1 => vec![
+            "This machine has one memory node: every load is local, whoever makes it.".to_owned(),
+        ],
+        _ => Vec::new(),
+    },
+    ..Figure::PLAIN
+};
+
+/// A method whose loads are counted.
+macro_rules! counted {
+    ($method:expr) => {
+        $method.built_by(|_, point, patience| Counted::start(&$method, point, patience))
+    };
+}
+
+const METHODS: [Method; 3] = [
+    counted!(lock::mutex()),
+    counted!(flat::queue()),
+    counted!(async_lines()),
+];
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let line = |method: Method| {
+        let way = method;
+        let cell = |vars: u64| size.cell(vars as f64, way, size.usual_servers(), vars);
+        Line::new(method.name(), size.vars().into_iter().map(cell))
+    };
+    vec![Panel {
+        key: "vars",
+        title: "Over variables",
+        axis: Axis::vars(),
+        quantities: &[LocalLoads, RemoteLoads, Throughput],
+        lines: METHODS.map(line).into(),
+    }]
+}
+
+/// The share of local loads at the most variables.
+fn local(m: &Measured<'_>, line: &str) -> Option<String> {
+    let (x, _) = m.last("vars", line)?;
+    let local = m.at("vars", line, x, LocalLoads)?;
+    let remote = m.at("vars", line, x, RemoteLoads)?;
+    (local + remote > 0.0).then(|| percent(local / (local + remote)))
+}

@@ -1,0 +1,206 @@
+//! Fetch-and-add over variables (D16, D17): the thesis's main figure.
+
+use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::size::{Size, named};
+use crate::figure::measured::Measured;
+use crate::figure::outcome::{Axis, Curve};
+use crate::figure::quantity::Quantity::Throughput;
+use crate::method::Method;
+use crate::method::literature::lines;
+use crate::plot::{grouped, short_count, significant};
+use crate::report::words::{code, count, times};
+
+const LOCKS: [&str; 3] = ["atomic", "mutex", "ttas"];
+const DEDICATED: &str = "async-lines:16x32";
+const FLAT: &str = "flat-queue";
+/// Delegation between fibres.
+const GEPARD: &str = "trust-fibre";
+
+/// The source's other lines.
+const RIVALS: [&str; 4] = [LOCKS[0], LOCKS[1], LOCKS[2], FLAT];
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "fetch-add",
+    title: "Which way of sharing is fastest over so many variables?",
+    source: Source::Thesis("Fetch and Add"),
+    whole: 4,
+    fewer: "of two threads one serves: dedicated delegation has one server and one client, and \
+            locks and atomics have two contenders where the source has 56.",
+    panels,
+    printed: &[
+        Printed {
+            what: "dedicated, up to the size of the servers' caches",
+            there: "over 600 Mops",
+            here: |m| {
+                let (x, mops) = m.peak("vars", DEDICATED)?;
+                Some(at(x, mops))
+            },
+            drawn: Drawn::Level {
+                panel: "vars",
+                mops: 600.0,
+                span: (1.0, (1u64 << 18) as f64),
+                label: "thesis: dedicated > 600",
+            },
+        },
+        Printed {
+            what: "flat, at most",
+            there: "just under 500 Mops",
+            here: |m| {
+                let (x, mops) = m.peak("vars", FLAT)?;
+                Some(at(x, mops))
+            },
+            drawn: Drawn::Level {
+                panel: "vars",
+                mops: 490.0,
+                span: (1.0, (1u64 << 20) as f64),
+                label: "thesis: flat < 500",
+            },
+        },
+        Printed {
+            what: "dedicated is ahead of all others up to",
+            there: "2^20 variables (1 Mi)",
+            here: |m| {
+                Some(match ahead_up_to(m, DEDICATED)? {
+                    Some(x) => format!("{} variables", short_count(x)),
+                    None => "nowhere: another is ahead at one variable".to_owned(),
+                })
+            },
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "locks and atomics are fastest at",
+            there: "2^19 variables (512 Ki), where contention is practically 0",
+            here: |m| {
+                let of = |line| Some(format!("{line} {}", short_count(m.peak("vars", line)?.0)));
+                let peaks: Option<Vec<String>> = LOCKS.into_iter().map(of).collect();
+                Some(peaks?.join(", "))
+            },
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "all slow down from",
+            there: "about 2^20 variables, the size of the last caches",
+            here: |m| {
+                let caches = &m.machine().caches;
+                let bytes = caches.iter().max_by_key(|c| c.level)?.bytes;
+                let capacity = crate::model::residency::capacity(bytes);
+                Some(format!(
+                    "the last cache holds {} variables",
+                    grouped(capacity)
+                ))
+            },
+            drawn: Drawn::Nowhere,
+        },
+    ],
+    curves,
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let line = |(label, way): (&str, Method)| {
+        let cell = |vars: u64| size.cell(vars as f64, way, size.usual_servers(), vars);
+        Line::new(label, size.vars().into_iter().map(cell))
+    };
+    let mut ways: Vec<(&str, Method)> = LOCKS.map(|name| (name, named(name))).into();
+    ways.push(("async-lines:1x2", lines::queue(1, 2)));
+    ways.push((DEDICATED, lines::queue(16, 32)));
+    ways.extend([FLAT, "trust", "trust-then", GEPARD].map(|name| (name, named(name))));
+    vec![Panel {
+        key: "vars",
+        title: "Over variables",
+        axis: Axis::vars(),
+        quantities: &[Throughput],
+        lines: ways.into_iter().map(line).collect(),
+    }]
+}
+
+/// A throughput and where.
+fn at(x: f64, mops: f64) -> String {
+    let variables = count(x as u64, "variable", "variables");
+    format!("{} Mops, at {variables}", significant(mops))
+}
+
+/// Up to which number of variables `line` is ahead of every line of the source (corelay's own
+/// are not among them); nothing where it is behind from the first on.
+fn ahead_up_to(m: &Measured<'_>, line: &str) -> Option<Option<f64>> {
+    let points = m.throughput("vars", line);
+    let is_ahead = |&&(x, mops): &&(f64, f64)| {
+        let best = m.best_of("vars", RIVALS, x);
+        best.is_none_or(|(_, best)| best <= mops)
+    };
+    points.first()?;
+    let ahead = points.iter().take_while(is_ahead);
+    Some(ahead.last().map(|(x, _)| *x))
+}
+
+/// What one variable can bear where a line crosses for each operation: the lock limit (F6).
+fn curves(m: &Measured<'_>) -> Vec<Curve> {
+    let limit = m.round_trip_ns().map(|rtt_ns| {
+        let ceilings = crate::model::ceilings::Ceilings { rtt_ns, clients: 1 };
+        Curve {
+            panel: "vars".to_owned(),
+            quantity: Throughput,
+            label: "lock handed over".to_owned(),
+            points: [1.0, 16.0].map(|x| (x, ceilings.lock_handover())).into(),
+        }
+    });
+    limit.into_iter().collect()
+}
+
+/// Why one variable is little trouble for `rival` where fewer threads want it than in the source.
+fn fewer_contend(m: &Measured<'_>, rival: &str) -> Option<String> {
+    let threads = m.outcome().results.runs.first()?.params.threads;
+    (threads < 56 && LOCKS.contains(&rival)).then(|| {
+        format!(
+            " {} contend here, not 56: the fewer CPUs want a line, the more operations in a row \
+             does the one that has it.",
+            count(threads as u64, "thread", "threads")
+        )
+    })
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(Some(up_to)) = ahead_up_to(m, DEDICATED) {
+        said.push(format!(
+            "The thesis's dedicated delegation is ahead of its rivals up to {} variables.",
+            grouped(up_to as u64)
+        ));
+    } else if let Some((rival, mops)) = m.best_of("vars", RIVALS, 1.0)
+        && let Some(lines) = m.mops("vars", DEDICATED, 1.0)
+    {
+        said.push(format!(
+            "On one variable {} does {} Mops and the thesis's dedicated delegation {}.{}",
+            code(rival),
+            significant(mops),
+            significant(lines),
+            fewer_contend(m, rival).unwrap_or_default()
+        ));
+    }
+    if let Some((last, _)) = m.last("vars", "atomic")
+        && let Some((winner, _)) = m.winner("vars", last)
+    {
+        said.push(format!(
+            "With {} variables {} is ahead{}.",
+            grouped(last as u64),
+            code(winner),
+            if LOCKS.contains(&winner) {
+                ": threads rarely meet, and each works undisturbed while a server does everything \
+                 alone"
+            } else {
+                ""
+            }
+        ));
+    }
+    if let (Some(fibres), Some(one)) = (m.peak("vars", GEPARD), m.peak("vars", "trust")) {
+        said.push(format!(
+            "{}, which is how Gepard delegates, does {} Mops at most: 64 fibres of a client wait, \
+             each for its own answer, {} of what a thread does that waits itself.",
+            code(GEPARD),
+            significant(fibres.1),
+            times(fibres.1 / one.1)
+        ));
+    }
+    said
+}

@@ -1,0 +1,140 @@
+//! Flat delegation by policy (D12): how long a request takes, and how often a client that looks
+//! finds its answer ready.
+//!
+//! The thesis shows 56 and 28 pairs of client and server, and leaves the greedy policy out for
+//! its scale: here it is all threads and half of them, without it too. The dedicated request
+//! lines of the thesis stand beside, as it compares them.
+
+use super::declare::{Cell, Drawn, Figure, Line, Panel, Printed, Source, Work};
+use super::size::{Size, VARS, usual_servers};
+use crate::figure::measured::Measured;
+use crate::figure::outcome::Axis;
+use crate::figure::quantity::Quantity::{Latency, Ready, Throughput};
+use crate::method::Method;
+use crate::method::flat::{self, BOUND};
+use crate::method::literature::lines;
+use crate::plot::{percent, significant};
+use crate::report::words::times;
+use corelay::Policy;
+
+const DEDICATED: &str = "async-lines:16x32 (dedicated)";
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "flat-latency",
+    title: "How long does a request take, by policy?",
+    source: Source::Thesis("Scheduling Strategies for Asynchronous Flat Delegation"),
+    whole: 4,
+    fewer: "half of the threads would be one, which asks only itself: all of them are shown.",
+    panels,
+    printed: &[
+        Printed {
+            what: "latency of blocked against queue",
+            there: "up to 15.5 % lower",
+            here: |m| {
+                let (blocked, queue) = (latency(m, "flat-blocked")?, latency(m, "flat-queue")?);
+                Some(match blocked / queue {
+                    r if r <= 1.0 => format!("{} lower", percent(1.0 - r)),
+                    r => format!("{} higher", percent(r - 1.0)),
+                })
+            },
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "the policy with the longest latency",
+            there: "doorbell",
+            here: |m| {
+                let lines = &m.panel("threads")?.lines;
+                let flat = lines.iter().filter(|line| line.as_str() != DEDICATED);
+                let of = |line: &'_ String| Some((line.clone(), latency(m, line)?));
+                let longest = flat.filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1))?;
+                Some(format!("{}, {} ns", longest.0, significant(longest.1)))
+            },
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "latency of flat queue against dedicated lines",
+            there: "on the order of 10 times",
+            here: |m| Some(times(latency(m, "flat-queue")? / latency(m, DEDICATED)?)),
+            drawn: Drawn::Nowhere,
+        },
+    ],
+    words,
+    ..Figure::PLAIN
+};
+
+/// A policy whose requests are timed and whose looks are counted.
+macro_rules! observed {
+    ($method:expr, $policy:expr) => {
+        $method.built_by(|add, point, patience| flat::observed(add, point, patience, $policy))
+    };
+}
+
+const POLICIES: [Method; 5] = [
+    observed!(flat::bound(), Policy::Bound(BOUND)),
+    observed!(flat::doorbell(), Policy::Doorbell),
+    observed!(flat::blocked(), Policy::Blocked),
+    observed!(flat::queue(), Policy::Queue),
+    observed!(flat::adaptive(), Policy::Adaptive),
+];
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let mut threads = vec![size.threads / 2, size.threads];
+    threads.retain(|&n| n >= 2);
+    let cells = |way: Method, servers: &dyn Fn(usize) -> usize| -> Vec<Cell> {
+        let cell = |&n: &usize| {
+            let mut cell = size.cell_of(n, n as f64, way, servers(n), VARS);
+            // As many requests in flight as with the lines beside: latency follows from it.
+            if let Work::Sharing(item) = &mut cell.work {
+                item.point.window = IN_FLIGHT;
+            }
+            cell
+        };
+        threads.iter().map(cell).collect()
+    };
+    let flat = |method: Method| {
+        let way = method;
+        Line::new(method.name(), cells(way, &|_| 0))
+    };
+    let dedicated = lines::queue(16, 32);
+    let mut lines: Vec<Line> = POLICIES.map(flat).into();
+    lines.insert(0, Line::new(DEDICATED, cells(dedicated, &usual_servers)));
+    vec![Panel {
+        key: "threads",
+        title: "Over threads",
+        axis: Axis::linear("threads"),
+        quantities: &[Latency, Ready, Throughput],
+        lines,
+    }]
+}
+
+/// Requests in flight per client and server: those of 16 lines and a queue of 32.
+const IN_FLIGHT: usize = 48;
+
+fn latency(m: &Measured<'_>, line: &str) -> Option<f64> {
+    let (_, value) = *m.points("threads", line, Latency).last()?;
+    Some(value.middle)
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    if let (Some(queue), Some(dedicated)) = (latency(m, "flat-queue"), latency(m, DEDICATED)) {
+        said.push(format!(
+            "A request of `flat-queue` takes {} ns, one on dedicated lines {}: {}.",
+            significant(queue),
+            significant(dedicated),
+            if queue > 3.0 * dedicated {
+                "in a flat team it waits until the other member serves, which is what the source \
+                 finds too"
+            } else {
+                "the members soon serve each other, and the source's factor of ten, which comes \
+                 from waiting for 55 others in turn, is not here"
+            }
+        ));
+    }
+    said.push(format!(
+        "Latency follows from what is in flight (Little's law): every line here may have \
+         {IN_FLIGHT} requests per pair under way. It is the average over requests that were \
+         timed, one in 64."
+    ));
+    said
+}

@@ -1,0 +1,90 @@
+//! Fetch-and-add at the most threads over variables (F2, F5): where delegation by ffwd loses, as
+//! soon as there are about as many locks as threads.
+
+use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::one_variable::{LOCKS, METHODS};
+use super::size::{Size, named};
+use crate::figure::measured::Measured;
+use crate::figure::outcome::Axis;
+use crate::figure::quantity::Quantity::Throughput;
+use crate::plot::{grouped, significant};
+use crate::report::words::{code, times};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "many-variables",
+    title: "From how many variables on do locks win?",
+    source: Source::Ffwd("fetch-and-add, 128 threads"),
+    whole: 4,
+    fewer: "two threads contend seldom, so that locks win early.",
+    panels,
+    printed: &[Printed {
+        what: "ffwd falls behind locks from",
+        there: "about as many variables as threads (128)",
+        here: |m| {
+            Some(match falls_behind(m)? {
+                Some((x, lock)) => format!("{} ({lock})", grouped(x as u64)),
+                None => "nowhere here".to_owned(),
+            })
+        },
+        drawn: Drawn::At {
+            panel: "vars",
+            x: 128.0,
+            label: "slides: 128 threads",
+        },
+    }],
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let last = if size.short { 12 } else { 18 };
+    let line = |name| {
+        let vars = (0..=last).step_by(3).map(|shift| 1u64 << shift);
+        let cell = |vars: u64| size.cell(vars as f64, named(name), 1, vars);
+        Line::new(name, vars.map(cell))
+    };
+    vec![Panel {
+        key: "vars",
+        title: "Over variables, one server",
+        axis: Axis::vars(),
+        quantities: &[Throughput],
+        lines: METHODS.map(line).into(),
+    }]
+}
+
+/// The first number of variables at which a lock is ahead of ffwd, and which.
+fn falls_behind(m: &Measured<'_>) -> Option<Option<(f64, &'static str)>> {
+    let points = m.throughput("vars", "ffwd");
+    points.first()?;
+    let ahead = |&(x, ffwd): &(f64, f64)| {
+        let (lock, mops) = m.best_of("vars", LOCKS, x)?;
+        (mops > ffwd).then_some((x, lock))
+    };
+    Some(points.iter().find_map(ahead))
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(Some((x, lock))) = falls_behind(m) {
+        said.push(format!(
+            "{} is ahead of ffwd from {} on. The source's 128 threads fall behind at about 128 \
+             variables; fewer threads contend less for each of them.",
+            code(lock),
+            crate::report::words::count(x as u64, "variable", "variables")
+        ));
+    }
+    if let Some((last, ffwd)) = m.last("vars", "ffwd")
+        && let Some((best, mops)) = m.best_of("vars", LOCKS.into_iter().chain(["atomic"]), last)
+        && mops > ffwd
+    {
+        said.push(format!(
+            "At {} variables {} does {} Mops and ffwd {}: {} as much. This is where ffwd loses.",
+            grouped(last as u64),
+            code(best),
+            significant(mops),
+            significant(ffwd),
+            times(mops / ffwd)
+        ));
+    }
+    said
+}

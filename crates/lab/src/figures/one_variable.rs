@@ -1,0 +1,192 @@
+//! Fetch-and-add on one variable over threads (F2, F3): the slides' "get_seqno", and what a
+//! cache line that crosses for every operation allows (F6).
+
+use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::size::{Size, named};
+use crate::figure::measured::Measured;
+use crate::figure::outcome::{Axis, Curve};
+use crate::figure::quantity::Quantity::Throughput;
+use crate::model::ceilings::Ceilings;
+use crate::plot::significant;
+use crate::report::words::{code, count, times};
+
+/// What is compared: locks, the literature's delegation, corelay's.
+pub(super) const METHODS: [&str; 10] = [
+    "atomic",
+    "mutex",
+    "ttas",
+    "ticket",
+    "mcs",
+    "clh",
+    "rcl",
+    "ffwd",
+    "trust",
+    "trust-then",
+];
+
+/// Those that are locks.
+pub(super) const LOCKS: [&str; 5] = ["mutex", "ttas", "ticket", "mcs", "clh"];
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "one-variable",
+    title: "Who counts fastest on one variable, over threads?",
+    source: Source::Ffwd("fetch-and-add, 1 variable"),
+    whole: 4,
+    fewer: "the axis of threads ends where the CPUs do; one client gets no batch of 15, which is \
+            what makes ffwd fast.",
+    panels,
+    printed: &[
+        Printed {
+            what: "ffwd, 120 clients",
+            there: "55 Mops, 40 cycles per operation",
+            here: |m| {
+                let (threads, mops) = m.last("threads", "ffwd")?;
+                let clients = count(threads as u64 - 1, "client", "clients");
+                Some(format!("{} Mops, {clients}", significant(mops)))
+            },
+            drawn: Drawn::Level {
+                panel: "threads",
+                mops: 55.0,
+                span: (1.0, 128.0),
+                label: "slides: ffwd, 120 clients",
+            },
+        },
+        Printed {
+            what: "ffwd, for each client",
+            there: "2.5 Mops (a latency of 400 ns)",
+            here: |m| {
+                let (threads, mops) = m.last("threads", "ffwd")?;
+                let rtt = significant(m.round_trip_ns()?);
+                Some(format!(
+                    "{} Mops (a round trip of {rtt} ns)",
+                    significant(mops / (threads - 1.0))
+                ))
+            },
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "a lock, contended",
+            there: "below 10 Mops",
+            here: |m| {
+                let (lock, mops) = best_lock(m)?;
+                Some(format!("{} Mops ({lock})", significant(mops)))
+            },
+            drawn: Drawn::Level {
+                panel: "threads",
+                mops: 10.0,
+                span: (1.0, 128.0),
+                label: "slides: a lock, at most",
+            },
+        },
+        Printed {
+            what: "model: a line that crosses for each operation",
+            there: "14 Mops at 70 ns one way",
+            here: |m| {
+                let rtt_ns = m.round_trip_ns()?;
+                let limit = Ceilings { rtt_ns, clients: 1 }.lock_handover();
+                Some(format!(
+                    "{} Mops at {} ns one way",
+                    significant(limit),
+                    significant(rtt_ns / 2.0)
+                ))
+            },
+            drawn: Drawn::Nowhere,
+        },
+    ],
+    curves,
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    vec![Panel {
+        key: "threads",
+        title: "Over threads, one variable",
+        axis: Axis::linear("threads"),
+        quantities: &[Throughput],
+        lines: over_threads(size, 1),
+    }]
+}
+
+/// Every method over threads, on so many variables.
+pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<Line> {
+    let line = |name| {
+        let way = named(name);
+        let threads = size.threads_from(way.least_threads(1)).into_iter();
+        Line::new(
+            name,
+            threads.map(|n| size.cell_of(n, n as f64, way, 1, vars)),
+        )
+    };
+    METHODS.map(line).into()
+}
+
+/// The lock that is fastest at the most threads.
+fn best_lock(m: &Measured<'_>) -> Option<(&'static str, f64)> {
+    let (x, _) = m.last("threads", "ffwd")?;
+    m.best_of("threads", LOCKS, x)
+}
+
+fn curves(m: &Measured<'_>) -> Vec<Curve> {
+    let Some((rtt_ns, (most, _))) = m.round_trip_ns().zip(m.last("threads", "ffwd")) else {
+        return Vec::new();
+    };
+    let clients = |n: f64| Ceilings {
+        rtt_ns,
+        clients: n as usize - 1,
+    };
+    let xs = || (2..=most as usize).map(|n| n as f64);
+    let curve = |label: &str, points| Curve {
+        panel: "threads".to_owned(),
+        quantity: Throughput,
+        label: label.to_owned(),
+        points,
+    };
+    vec![
+        curve(
+            "lock handed over",
+            xs().map(|x| (x, clients(x).lock_handover())).collect(),
+        ),
+        curve(
+            "clients / round trip",
+            xs().map(|x| (x, clients(x).one_in_flight())).collect(),
+        ),
+    ]
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    if let (Some((threads, ffwd)), Some((lock, mops))) = (m.last("threads", "ffwd"), best_lock(m)) {
+        said.push(format!(
+            "With {threads} threads ffwd does {} Mops and the fastest lock, {}, {}: {}.",
+            significant(ffwd),
+            code(lock),
+            significant(mops),
+            if ffwd > mops {
+                format!("ffwd is ahead {}, as in the source", times(ffwd / mops))
+            } else {
+                format!(
+                    "the lock does {} as much, against the source. A lock between {threads} threads stays \
+                     with one of them for many operations in a row, while every ffwd request makes \
+                     a round trip, which pays where many clients share it",
+                    times(mops / ffwd)
+                )
+            }
+        ));
+        let alone = m.mops("threads", lock, 1.0);
+        if let Some(alone) = alone {
+            said.push(format!(
+                "{} alone does {} Mops: contention by {threads} threads leaves it {} of that.",
+                code(lock),
+                significant(alone),
+                times(mops / alone)
+            ));
+        }
+    }
+    said.push(
+        "`trust-then` does not wait for its answers, the others do. Flat combining and CC-Synch \
+         are not here yet."
+            .to_owned(),
+    );
+    said
+}

@@ -1,0 +1,59 @@
+//! What a clock orders as contenders of a figure, all sampled in turn.
+
+use super::measure::{Pace, Slot};
+use crate::measure::rig::Rig;
+use crate::ordered::contest::{Contest, Entrant};
+use crate::report::words::{and, code};
+use crate::schema::Run;
+use std::collections::BTreeMap;
+
+/// Measures the contenders; what has no figure is said, and what is no longer correct.
+pub(super) fn all(
+    slots: &[Slot<'_, Entrant>],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let (mut contest, mut kept) = (Contest::default(), Vec::new());
+    for slot in slots {
+        match contest.add(slot.item.clone(), &rig.patience(None)) {
+            Ok(()) => kept.push(slot),
+            Err(_) if rig.is_interrupted() => break,
+            Err(why) => missing.push(slot.without(&why)),
+        }
+    }
+    contest.warm_up(rig, pace.warm_up(), tick);
+    for _ in 0..pace.samples {
+        if !contest.round(rig, pace.timing(), None, tick) {
+            break;
+        }
+    }
+    let runs = contest.finish(rig, pace.timing()).into_iter().zip(kept);
+    let runs: Vec<Run> = runs.map(|(run, slot)| slot.put(run)).collect();
+    missing.extend(no_longer_correct(&runs));
+    runs
+}
+
+/// Who ran with a boundary that is too small, and how often the check has shown it.
+fn no_longer_correct(runs: &[Run]) -> Vec<String> {
+    let mut by_method: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.is_no_longer_correct()) {
+        let (all, caught) = by_method.entry(&run.method).or_default();
+        *all += 1;
+        *caught += usize::from(!run.correct);
+    }
+    if by_method.is_empty() {
+        return Vec::new();
+    }
+    let methods: Vec<String> = by_method.keys().map(|method| code(method)).collect();
+    let (all, caught) = by_method
+        .values()
+        .fold((0, 0), |(all, caught), of| (all + of.0, caught + of.1));
+    vec![format!(
+        "Points of {} below × 1 are no longer correct: times that are called certain there need not \
+         be. They show what the boundary costs, and nothing to use. The checks have caught {caught} \
+         of {all}.",
+        and(&methods)
+    )]
+}

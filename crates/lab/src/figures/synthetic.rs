@@ -1,0 +1,344 @@
+//! For tests: figures whose data is made up, so that it is known what their words have to say.
+
+use super::declare::{Figure, Work};
+use super::measure::{Pace, told};
+use super::size::Size;
+use crate::figure::outcome::{Outcome, place};
+use crate::schema::{Asked, Machine, Mode, Params, Results, Run, SCHEMA, Sample, Trustee};
+
+/// The outcome of `figure` on so many CPUs, near, where `mops` is the throughput of a line at x.
+pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> f64) -> Outcome {
+    let size = Size::test(cpus);
+    let panels = (figure.panels)(&size);
+    let mut runs = Vec::new();
+    for panel in &panels {
+        for line in &panel.lines {
+            for cell in &line.cells {
+                let mut run = run(mops(&line.label, cell.x));
+                match &cell.work {
+                    Work::Sharing(item) => {
+                        run.params.threads = item.point.threads;
+                        run.params.servers = item.point.servers;
+                    }
+                    Work::Fibres(item) => {
+                        run.method = item.method.name().to_owned();
+                        run.params.threads = item.spec.processors;
+                    }
+                    Work::Ordered(entrant) => {
+                        run.method = entrant.method.name().to_owned();
+                        run.params.threads = entrant.point.threads;
+                    }
+                }
+                place(&mut run, panel.key, &line.label, cell.x);
+                runs.push(run);
+            }
+        }
+    }
+    let results = Results {
+        schema: SCHEMA,
+        machine: Machine {
+            cpus,
+            ..Machine::default()
+        },
+        commit: "c".to_owned(),
+        command: "x".to_owned(),
+        runs,
+    };
+    told(figure, &panels, Pace::SHORT, Vec::new(), results, None)
+}
+
+fn run(mops: f64) -> Run {
+    Run {
+        workload: "fetch-add".to_owned(),
+        method: "m".to_owned(),
+        params: Params::default(),
+        correct: true,
+        median_mops: mops,
+        harmonic_mean_mops: mops,
+        by_mode: Default::default(),
+        samples: vec![Sample {
+            mops,
+            mode: Mode::Near,
+            rtt_ns: Some(100.0),
+            per_thread: vec![1],
+            cpu_s: 0.0,
+            latency_ns: None,
+            arrivals: None,
+            fibres: None,
+            counts: None,
+        }],
+        trustees: vec![Trustee {
+            requests: 80,
+            passes: 20,
+            passes_with_work: 10,
+            asked: Some(Asked {
+                polls: 4,
+                ready: 1,
+                pops: 10,
+                failed_pops: 1,
+                timed: 2,
+                latency_ns: 1000,
+                ..Asked::default()
+            }),
+            ..Trustee::default()
+        }],
+        latency_ns: None,
+        load: None,
+        loads: None,
+        not_installed: None,
+        notes: Vec::new(),
+    }
+}
+
+/// All that a figure says, as one text.
+pub(super) fn said(outcome: &Outcome) -> String {
+    let beside = outcome.figure.beside.iter();
+    let here = beside.map(|b| format!("{}: {}", b.what, b.here.as_deref().unwrap_or("?")));
+    let said = outcome.figure.said.iter().cloned();
+    let text: Vec<String> = here.chain(said).collect();
+    text.join("\n").replace('\u{a0}', " ")
+}
+
+#[test]
+fn knees_are_found_where_they_are() {
+    let knee_at_16 = |_: &str, n: f64| if n <= 16.0 { n } else { 14.0 };
+    let told = said(&outcome(&super::request_lines::FIGURE, 56, knee_at_16));
+    assert!(told.contains("naming: 16\n"), "{told}");
+    assert!(told.contains("64 have 0.88 × of what 16 have"), "{told}");
+    assert!(!told.contains("The source's 16 is for"), "{told}");
+    let told = said(&outcome(&super::request_lines::FIGURE, 2, |_, n| {
+        n.min(4.0)
+    }));
+    assert!(
+        told.contains("naming: 4\n") && told.contains("with 1 client and 1 server"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_rule_of_two_n_is_judged() {
+    let rule = |at: f64| {
+        let outcome = outcome(&super::saturation::EIGHT, 56, |_, length| length.min(at));
+        said(&outcome)
+    };
+    let told = rule(16.0);
+    assert!(
+        told.contains("cease: 16, 2.0 × the request lines"),
+        "{told}"
+    );
+    assert!(told.contains("rule of 2 N holds"), "{told}");
+    let told = rule(48.0);
+    assert!(
+        told.contains("cease: 48, 6.0 ×") && told.contains("does not hold"),
+        "{told}"
+    );
+}
+
+#[test]
+fn who_is_ahead_is_said() {
+    // As in the source: the lines are ahead until locks come into their own.
+    let as_there = |line: &str, vars: f64| match line {
+        "async-lines:16x32" => 600.0,
+        "atomic" => vars / 100.0,
+        _ => 1.0,
+    };
+    let told = said(&outcome(&super::fetch_add::FIGURE, 56, as_there));
+    assert!(told.contains("all others up to: 32 Ki variables"), "{told}");
+    // Who is fastest of all is none of the source's: what is said of locks is not said of it.
+    let behind = |line: &str, _: f64| match line {
+        "trust-then" => 3.0,
+        "atomic" => 2.0,
+        _ => 1.0,
+    };
+    for (cpus, contend) in [(2, "2 threads contend here"), (64, "")] {
+        let told = said(&outcome(&super::fetch_add::FIGURE, cpus, behind));
+        assert!(told.contains("nowhere: another is ahead"), "{told}");
+        assert!(
+            told.contains("On one variable `atomic` does 2.00"),
+            "{told}"
+        );
+        assert_eq!(told.contains("contend here"), cpus < 56, "{told}");
+        assert!(told.contains(contend), "{told}");
+        assert!(
+            told.contains("variables `trust-then` is ahead.\n"),
+            "{told}"
+        );
+    }
+
+    let lock_from_64 = |line: &str, vars: f64| match line {
+        "mcs" if vars >= 64.0 => 80.0,
+        "ffwd" => 55.0,
+        _ => 1.0,
+    };
+    let told = said(&outcome(&super::many_variables::FIGURE, 56, lock_from_64));
+    assert!(told.contains("locks from: 64 (mcs)"), "{told}");
+    let told = said(&outcome(&super::many_variables::FIGURE, 56, |_, _| 1.0));
+    assert!(told.contains("locks from: nowhere here"), "{told}");
+    assert!(!told.contains("loses"), "{told}");
+}
+
+#[test]
+fn the_peak_moves_with_the_work() {
+    let peak = |line: &str, servers: f64| match line {
+        "add" => 30.0 - (servers - 7.0).abs(),
+        _ => 30.0 - (servers - 28.0).abs(),
+    };
+    let told = said(&outcome(&super::fast_slow::FIGURE, 56, peak));
+    assert!(
+        told.contains("7 for the addition, 28 for the square root"),
+        "{told}"
+    );
+    let told = said(&outcome(&super::fast_slow::FIGURE, 2, |_, _| 1.0));
+    assert!(
+        told.contains("servers at the highest throughput: ?"),
+        "{told}"
+    );
+}
+
+#[test]
+fn both_tables_have_every_method_and_tell_collapse_from_none() {
+    // The mutex collapses with threads, ffwd rises.
+    let mops = |line: &str, threads: f64| match line {
+        "mutex" => 64.0 / threads,
+        "ffwd" => threads,
+        _ => 1.0,
+    };
+    let outcome = outcome(&super::best::FIGURE, 64, mops);
+    let [any, most] = &*outcome.figure.tables else {
+        panic!("two tables")
+    };
+    let row = |grid: &crate::table::grid::Grid, method: &str| {
+        let row = grid.rows.iter().find(|row| row[0] == method).unwrap();
+        row[1..4].join(" ").replace('\u{a0}', " ")
+    };
+    assert_eq!(any.rows.len(), super::one_variable::METHODS.len());
+    assert_eq!(row(any, "mutex"), "64.0 1 1.00 ×");
+    assert_eq!(row(any, "ffwd"), "64.0 64 1.00 ×");
+    assert_eq!(row(most, "mutex"), "1.00 64 1.00 ×");
+    assert_eq!(row(most, "ffwd"), "64.0 64 64 ×");
+}
+
+#[test]
+fn fibres_are_ranked_and_who_does_not_scale_is_seen() {
+    // Ours twice as fast as Tokio on two processors, which gain nothing from the second.
+    let mops = |line: &str, p: f64| match line {
+        "corelay-migrating" => 50.0 * p,
+        "tokio" => 50.0,
+        _ => 10.0 * p,
+    };
+    let outcome = outcome(&super::chapter::cycle::FIGURE, 2, mops);
+    let told = said(&outcome);
+    let first = "on 2 processors `corelay-migrating` is fastest, with 10.0 ns an operation; \
+                 `corelay-migrating` takes 0.50 × the time of `tokio`; fibres that stay take \
+                 5.0 × the time of those that migrate.";
+    assert!(told.contains(first), "{told}");
+    assert!(told.contains("`tokio` 2.0 ×"), "{told}");
+    assert!(told.contains("and `corelay-migrating` 1.00 ×."), "{told}");
+    assert!(told.contains("tokio 1.00 ×"), "{told}");
+    let [table] = &*outcome.figure.tables else {
+        panic!("one table")
+    };
+    let row = |method: &str| table.rows.iter().find(|row| row[0] == method).unwrap();
+    assert_eq!(row("corelay-migrating")[1..], ["10.0", "10.0"]);
+    assert_eq!(row("tokio")[1..], ["20.0", "20.0"]);
+}
+
+#[test]
+fn a_table_says_why_there_is_no_figure() {
+    let mut outcome = outcome(&super::chapter::transfer::FIGURE, 2, |_, _| 1.0);
+    for run in &mut outcome.results.runs {
+        match &*run.method {
+            "go" => {
+                run.not_installed = Some("there is no `go`".to_owned());
+                run.samples.clear();
+            }
+            "tokio" => {
+                run.samples[0].mops = 0.0;
+                run.samples[0].fibres = Some(crate::schema::fibres::Outcome::default());
+            }
+            "may" => run.correct = false,
+            _ => {}
+        }
+    }
+    let measured = crate::figure::measured::Measured::of(&outcome);
+    let table = (super::chapter::transfer::FIGURE.tables)(&measured);
+    let cell = |method: &str| &table[0].rows.iter().find(|row| row[0] == method).unwrap()[1];
+    assert_eq!(cell("go"), "not installed");
+    assert_eq!(cell("tokio"), "did not complete");
+    assert_eq!(cell("may"), "wrong");
+    assert_eq!(cell("corelay"), "1.00");
+    let said = (super::chapter::transfer::FIGURE.words)(&measured);
+    assert!(
+        said[0].contains("2 processors `tokio` did not complete"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn offsets_stand_beside_the_sources() {
+    use crate::figure::offsets::{Offsets, Sample};
+    let (figure, size) = (&super::ordo::offsets::FIGURE, Size::test(3));
+    let told = |cpus: Vec<usize>, ns: fn(usize, usize, f64) -> f64| {
+        let sample = |more: f64| {
+            let cell = |i: usize, j: usize| (i != j).then(|| ns(i, j, more));
+            let n = cpus.len();
+            Sample {
+                offsets_ns: (0..n)
+                    .map(|i| (0..n).map(|j| cell(i, j)).collect())
+                    .collect(),
+                step_ns: 10.0,
+                boundary_ns: 200.0 + more,
+                took_s: 0.1,
+            }
+        };
+        let offsets = Offsets {
+            samples: [20.0, 0.0, 50.0].map(sample).into(),
+            cpus,
+            rounds: 1_000,
+        };
+        let results = Results {
+            schema: SCHEMA,
+            machine: Machine::default(),
+            commit: "c".to_owned(),
+            command: "x".to_owned(),
+            runs: Vec::new(),
+        };
+        let panels = (figure.panels)(&size);
+        let none = Vec::new();
+        super::measure::told(figure, &panels, Pace::SHORT, none, results, Some(offsets))
+    };
+    // The counter of CPU 7 is 40 ns ahead; a line takes 100 ns.
+    let outcome = told(vec![0, 1, 7], |i, j, more| {
+        let ahead = |k: usize| if k == 2 { 40.0 } else { 0.0 };
+        100.0 + ahead(j) - ahead(i) + more
+    });
+    let text = said(&outcome);
+    for words in [
+        "offset of a pair, ns: 60.0 and 140",
+        "ORDO_BOUNDARY, ns: 200 to 250 by sample",
+        "up to 1.8 × its smallest",
+        "Of all 6 ordered pairs the largest is from CPU 1 to CPU 7, 140 ns.",
+        "between CPU 1 and CPU 7, by 80.0 ns in",
+        "is ahead.",
+    ] {
+        assert!(text.contains(words), "`{words}` is missing in: {text}");
+    }
+    let [table] = &*outcome.figure.tables else {
+        panic!("one table")
+    };
+    assert_eq!(table.rows[1], ["0 → 7", "140", "160", "190"]);
+    let page = crate::figure::page::html(&outcome);
+    assert_eq!(page.matches("class=\"cell\"").count(), 6);
+    assert!(crate::figure::page::text(&outcome).contains("Xeon 70 and 276"));
+    let index = crate::figure::page::index(&[outcome]);
+    assert!(index.contains("class=\"cell\"") && !index.contains("Nothing was measured"));
+
+    // Of many pairs the table has the largest; a difference within a step is called one.
+    let outcome = told((0..20).collect(), |i, j, more| {
+        50.0 + (i * 20 + j) as f64 / 400.0 + more
+    });
+    let table = &outcome.figure.tables[0];
+    assert!(table.title.contains("the 24 largest of 380"), "{table}");
+    assert_eq!(table.rows[0][0], "19 → 18");
+    assert!(said(&outcome).contains("advances at a time."));
+}

@@ -1,0 +1,88 @@
+//! How many servers (D24): dedicated delegation over variables, a line for each number of
+//! servers. Where the data lies in memory, more servers wait for it at the same time, and the
+//! tail rises.
+
+use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::size::{Size, named};
+use crate::figure::measured::Measured;
+use crate::figure::outcome::Axis;
+use crate::figure::quantity::Quantity::{Saturation, Throughput};
+use crate::method::literature::lines;
+use crate::plot::{grouped, significant};
+use crate::report::words::{count, times};
+
+const FLAT: &str = "flat-queue";
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "vary-servers",
+    title: "How many servers should there be, over so many variables?",
+    source: Source::Thesis("Memory Subsystem"),
+    whole: 3,
+    fewer: "one server is all that two threads can have beside a client; flat delegation, where \
+            both serve, stands for more servers.",
+    panels,
+    printed: &[Printed {
+        what: "the tail, where variables lie in memory",
+        there: "rises with the number of servers; 32 of 56 and flat do nearly what atomics do",
+        here: tail,
+        drawn: Drawn::Nowhere,
+    }],
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let line = |label: String, way, servers| {
+        let cell = |vars: u64| size.cell(vars as f64, way, servers, vars);
+        Line::new(label, size.vars().into_iter().map(cell))
+    };
+    let named = |name: &str| line(name.to_owned(), named(name), 1);
+    let mut lines = vec![named("atomic"), named(FLAT)];
+    let servers = size.servers().into_iter();
+    lines.extend(servers.map(|n| line(label(n), lines::queue(16, 32), n)));
+    vec![Panel {
+        key: "vars",
+        title: "Over variables",
+        axis: Axis::vars(),
+        quantities: &[Throughput, Saturation],
+        lines,
+    }]
+}
+
+fn label(servers: usize) -> String {
+    count(servers as u64, "server", "servers")
+}
+
+/// The throughput of each number of servers at the most variables.
+fn tail(m: &Measured<'_>) -> Option<String> {
+    let lines = &m.panel("vars")?.lines;
+    let (x, _) = m.last("vars", FLAT)?;
+    let of = |line: &String| Some(format!("{line} {}", significant(m.mops("vars", line, x)?)));
+    let told: Vec<String> = lines.iter().filter_map(of).collect();
+    Some(format!(
+        "at {}: {} Mops",
+        grouped(x as u64),
+        told.join(", ")
+    ))
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let told = || {
+        let (x, flat) = m.last("vars", FLAT)?;
+        let (one, in_cache) = (
+            m.mops("vars", "1 server", x)?,
+            m.peak("vars", "1 server")?.1,
+        );
+        Some(format!(
+            "With {} variables one server does {} Mops, {} of its best: it fetches them from \
+             further away, one after the other. Flat delegation, where every thread serves, does {} ({} of \
+             one server's).",
+            grouped(x as u64),
+            significant(one),
+            times(one / in_cache),
+            significant(flat),
+            times(flat / one)
+        ))
+    };
+    told().into_iter().collect()
+}

@@ -1,7 +1,8 @@
 //! The main picture of a result file as a stand-alone SVG, as in the README:
 //! `cargo run --release -p corelay-lab --example picture -- corelay-report/results.json > docs/report.svg`
 
-use corelay_lab::{report, schema::Results};
+use corelay_lab::report;
+use corelay_lab_measure::schema::Results;
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {

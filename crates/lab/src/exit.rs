@@ -1,6 +1,6 @@
 //! How a program of the lab ends.
 
-use crate::host;
+use corelay_lab_measure::host;
 use std::process::ExitCode;
 
 /// The exit codes, for the help of a command.

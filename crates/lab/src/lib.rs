@@ -5,20 +5,15 @@
 //! | [`cli`] | the program `corelay`: flags, bad input, exit codes |
 //! | [`comparison`] | somebody's own structure, compared in the same way |
 //! | [`course`] | effects shown rather than measured |
-//! | [`method`] | the ways of sharing |
-//! | [`workload`] | what the threads do |
 //! | [`fibres`] | the benchmarks of fibres |
 //! | [`ordered`] | what a clock orders: time stamps, read-log-update, transactions, logs |
 //! | [`figure`] | the figures of the sources, made again |
-//! | [`measure`] | samples on machines that move under you |
-//! | [`machine`] | what machine this is |
 //! | [`model`] | what the figures should look like |
 //! | [`overlay`] | results of several machines or commits, laid over each other |
 //! | [`peer`] | the benchmarks of fibres on other runtimes |
 //! | [`plot`] | pictures |
 //! | [`report`] | the page and the verdict |
 //! | [`reach`] | the project's targets |
-//! | [`schema`] | the one JSON schema of results |
 //! | [`timeline`] | the picture of a trace |
 
 #![deny(unsafe_code)]
@@ -31,10 +26,6 @@ mod exit;
 pub mod fibres;
 pub mod figure;
 pub mod figures;
-mod host;
-pub mod machine;
-pub mod measure;
-pub mod method;
 pub mod model;
 pub mod ordered;
 mod output;
@@ -43,10 +34,8 @@ pub mod peer;
 pub mod plot;
 pub mod reach;
 pub mod report;
-pub mod schema;
 pub mod table;
 pub mod timeline;
-pub mod workload;
 
 pub use comparison::Comparison;
 

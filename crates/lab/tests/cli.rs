@@ -2,8 +2,8 @@
 
 mod program;
 
-use corelay_lab::method::METHODS;
-use corelay_lab::schema::{Limit, Mode, Results, SCHEMA};
+use corelay_lab_measure::method::METHODS;
+use corelay_lab_measure::schema::{Limit, Mode, Results, SCHEMA};
 use program::{corelay, refused, text};
 use std::path::Path;
 
@@ -238,7 +238,7 @@ fn loads_are_offered_and_what_became_of_them_is_said() {
     for (run, method) in results.runs.iter().zip(methods.iter().flat_map(|m| [m, m])) {
         assert_eq!((run.workload.as_str(), &*run.method), ("latency", *method));
         assert!(run.correct && table.contains(method), "{run:?}");
-        let again: corelay_lab::schema::Run =
+        let again: corelay_lab_measure::schema::Run =
             serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap();
         assert_eq!(&again, run);
         let load = run.load.unwrap();
@@ -313,7 +313,7 @@ fn every_method_is_measured_and_right() {
         assert_eq!(run.params.secs, 0.02);
         assert!(table.contains(&run.method), "{table}");
         // Reading what was written gives the same again.
-        let again: corelay_lab::schema::Run =
+        let again: corelay_lab_measure::schema::Run =
             serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap();
         assert_eq!(&again, run);
     }
@@ -413,7 +413,7 @@ fn the_machine_describes_itself() {
     assert!(machine["cpus"].as_u64().unwrap() >= 1);
     let pairs = machine["cpus"].as_u64().unwrap() > 1;
     assert_eq!(machine["round_trip"].is_object(), pairs);
-    let machine: corelay_lab::schema::Machine = serde_json::from_value(machine).unwrap();
+    let machine: corelay_lab_measure::schema::Machine = serde_json::from_value(machine).unwrap();
     assert_eq!(machine.rtt_min_ns.is_some(), pairs);
 }
 

@@ -2,8 +2,8 @@
 
 mod program;
 
-use corelay_lab::schema::fibres::Outcome;
-use corelay_lab::schema::{Results, Run};
+use corelay_lab_measure::schema::fibres::Outcome;
+use corelay_lab_measure::schema::{Results, Run};
 use program::{corelay, fine, refused};
 
 /// corelay's own methods; others' programs have tests of their own.

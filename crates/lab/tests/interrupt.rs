@@ -3,7 +3,7 @@
 
 mod program;
 
-use corelay_lab::schema::Results;
+use corelay_lab_measure::schema::Results;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

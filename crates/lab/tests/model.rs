@@ -55,7 +55,7 @@ fn residency_is_the_thesis_sums() {
 
 #[test]
 fn residency_marks_are_this_machines() {
-    let machine = corelay_lab::machine::describe(
+    let machine = corelay_lab_measure::machine::describe(
         &corelay_topology::Topology::current(),
         &corelay_topology::Facts::current(),
     );

@@ -2,7 +2,7 @@
 
 mod program;
 
-use corelay_lab::schema::{Counts, Results, Run};
+use corelay_lab_measure::schema::{Counts, Results, Run};
 use program::{corelay, fine, refused, text};
 
 /// Runs a benchmark; every figure has been checked by the program.

@@ -25,7 +25,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("txn", 3),
     ("structures", 3),
     ("corelay", 4),
-    ("lab", 5),
+    ("lab-measure", 5),
+    ("lab", 8),
     ("capi", 5),
 ];
 

@@ -2,8 +2,8 @@
 
 use crate::comparison::{Contest, Delivery, sweep};
 use crate::exit::Exit;
-use crate::method::{self, ON_SCHEDULE};
-use crate::workload::fetch_add::FetchAdd;
+use corelay_lab_measure::method::{self, ON_SCHEDULE};
+use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use std::path::PathBuf;
 
 /// Compare all methods on this machine, and say which to use where

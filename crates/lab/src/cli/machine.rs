@@ -2,11 +2,11 @@
 
 use crate::comparison::COMMIT;
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::measure::mode::NEAR_FACTOR;
-use crate::measure::probe::Reading;
-use crate::measure::stats;
 use crate::output;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::mode::NEAR_FACTOR;
+use corelay_lab_measure::measure::probe::Reading;
+use corelay_lab_measure::measure::stats;
 use corelay_topology::Order;
 use serde::Serialize;
 use std::fmt::Write;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
         struct Output<'a> {
             schema: u32,
             #[serde(flatten)]
-            machine: &'a crate::schema::Machine,
+            machine: &'a corelay_lab_measure::schema::Machine,
             round_trip: Option<RoundTrip>,
         }
         let (schema, machine) = (results.schema, &results.machine);
@@ -90,7 +90,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, String> {
     })
 }
 
-fn text(host: &Host, machine: &crate::schema::Machine, round_trip: Option<&RoundTrip>) -> String {
+fn text(
+    host: &Host,
+    machine: &corelay_lab_measure::schema::Machine,
+    round_trip: Option<&RoundTrip>,
+) -> String {
     let mut text = format!(
         "{} ({}), Linux {}\n",
         machine.model, machine.arch, machine.kernel

@@ -2,12 +2,12 @@
 
 use crate::comparison::COMMIT;
 use crate::exit::Exit;
-use crate::host::command_line;
 use crate::output::{self, Target};
 use crate::overlay::lay::{Laid, MOST, lay};
 use crate::overlay::page;
 use crate::overlay::read::read;
 use crate::plot::Place;
+use corelay_lab_measure::host::command_line;
 use std::fmt::Write;
 use std::path::PathBuf;
 

@@ -2,11 +2,11 @@
 
 use super::{COMMIT, Contest, Surveyed};
 use crate::exit::Exit;
-use crate::host::Host;
 use crate::output::{self, Target};
 use crate::report;
-use crate::schema::Results;
-use crate::workload::operation::Workload;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::schema::Results;
+use corelay_lab_measure::workload::operation::Workload;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -16,15 +16,15 @@ pub(crate) use deliver::Delivery;
 pub(crate) use survey::{Contest, Surveyed};
 
 use crate::exit::{self, Exit};
-use crate::host::Host;
-use crate::method::{any, any_on_schedule};
 use crate::output;
-use crate::schema::Results;
-use crate::workload::operation::{Answer, Workload};
-use crate::workload::own::Own;
-use crate::workload::point::MAX_VARS;
-use crate::workload::random::Random;
-use crate::workload::{fetch_add, latency};
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::method::{any, any_on_schedule};
+use corelay_lab_measure::schema::Results;
+use corelay_lab_measure::workload::operation::{Answer, Workload};
+use corelay_lab_measure::workload::own::Own;
+use corelay_lab_measure::workload::point::MAX_VARS;
+use corelay_lab_measure::workload::random::Random;
+use corelay_lab_measure::workload::{fetch_add, latency};
 use flags::Asked;
 use std::marker::PhantomData;
 use std::process::ExitCode;
@@ -213,13 +213,13 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::Item;
-    use crate::measure::rig::Rig;
-    use crate::measure::session::{Session, Timing};
-    use crate::method::Patience;
-    use crate::schema::Run;
-    use crate::workload::point::Point;
-    use crate::workload::random::Choice;
+    use corelay_lab_measure::measure::plan::Item;
+    use corelay_lab_measure::measure::rig::Rig;
+    use corelay_lab_measure::measure::session::{Session, Timing};
+    use corelay_lab_measure::method::Patience;
+    use corelay_lab_measure::schema::Run;
+    use corelay_lab_measure::workload::point::Point;
+    use corelay_lab_measure::workload::random::Choice;
 
     /// One sample of each method, and of each that can on a schedule, with nobody to look
     /// at the clock.

@@ -9,16 +9,16 @@
 //! measured until the time is up, and Ctrl-C ends them sooner with the same results.
 
 use super::sweep;
-use crate::host::Host;
-use crate::measure::load;
-use crate::measure::memory::available_bytes;
-use crate::measure::plan::{self, Item};
-use crate::measure::rig::Rig;
-use crate::measure::session::{Session, Timing};
-use crate::method::{Method, OnSchedule};
 use crate::output;
-use crate::schema::{Results, Run};
-use crate::workload::operation::Workload;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::load;
+use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_measure::measure::plan::{self, Item};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::method::{Method, OnSchedule};
+use corelay_lab_measure::schema::{Results, Run};
+use corelay_lab_measure::workload::operation::Workload;
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -374,8 +374,8 @@ fn leave_out(left_out: &mut Vec<String>, what: &str, why: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::ON_SCHEDULE;
-    use crate::workload::point::Point;
+    use corelay_lab_measure::method::ON_SCHEDULE;
+    use corelay_lab_measure::workload::point::Point;
     use corelay_sync::facade::atomic::Ordering;
     use std::sync::Arc;
 

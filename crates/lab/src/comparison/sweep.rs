@@ -13,10 +13,10 @@
 //! up to the first that a method does not bear; not on one CPU.
 
 use super::Contest;
-use crate::host::Host;
-use crate::measure::plan::Item;
-use crate::workload::point::Point;
-use crate::workload::random::Choice;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::Choice;
 use corelay_topology::Order;
 
 /// Variables at the most threads: past the caches of most machines at 64 bytes each.

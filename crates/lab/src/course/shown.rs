@@ -3,8 +3,8 @@
 
 use crate::plot::Place;
 use crate::report::words;
-use crate::schema::Run;
 use crate::table::grid::Grid;
+use corelay_lab_measure::schema::Run;
 use serde::Serialize;
 use std::fmt::{self, Write};
 

@@ -4,7 +4,7 @@ use super::migrate::Mobility;
 use super::own;
 use super::spec::Spec;
 use crate::peer::{self, PEERS, Peer};
-use crate::schema::fibres::Outcome;
+use corelay_lab_measure::schema::fibres::Outcome;
 use corelay_sync::facade::atomic::AtomicBool;
 
 /// Why a method has no figure.

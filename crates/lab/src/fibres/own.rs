@@ -8,7 +8,7 @@ use super::spec::{Bench, Spec};
 use super::team;
 use super::transfer::Transfer;
 use super::yield_::Yield;
-use crate::schema::fibres::Outcome;
+use corelay_lab_measure::schema::fibres::Outcome;
 use corelay_sync::facade::atomic::AtomicBool;
 
 /// Runs the benchmark once.

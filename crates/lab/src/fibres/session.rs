@@ -6,12 +6,12 @@
 
 use super::method::{Failure, Method};
 use super::spec::{Bench, Length, Spec};
-use crate::measure::mode::{Bracket, tag};
-use crate::measure::rig::Rig;
-use crate::measure::session::{kept, summary};
-use crate::measure::stats;
-use crate::schema::fibres::Outcome;
-use crate::schema::{Params, Run, Sample};
+use corelay_lab_measure::measure::mode::{Bracket, tag};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{kept, summary};
+use corelay_lab_measure::measure::stats;
+use corelay_lab_measure::schema::fibres::Outcome;
+use corelay_lab_measure::schema::{Params, Run, Sample};
 use corelay_topology::{CpuSet, confine_current_thread};
 use std::collections::BTreeMap;
 
@@ -245,8 +245,8 @@ mod tests {
     use super::*;
     use crate::fibres::method::METHODS;
     use crate::fibres::spec::Flavour;
-    use crate::schema::Mode;
-    use crate::schema::fibres::PerFibre;
+    use corelay_lab_measure::schema::Mode;
+    use corelay_lab_measure::schema::fibres::PerFibre;
     use std::sync::Arc;
     use std::time::Duration;
 

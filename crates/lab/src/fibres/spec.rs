@@ -8,7 +8,7 @@
 //! | locality (C5) | touches its array, takes a random seat, wakes who sat there, waits | one wait |
 //! | transfer (C6) | one leads and spins until all others have seen it; they park or yield | one leader |
 
-use crate::schema::fibres::Outcome;
+use corelay_lab_measure::schema::fibres::Outcome;
 use std::fmt;
 use std::time::Duration;
 
@@ -312,7 +312,7 @@ fn within(bench: &str, what: &str, n: usize, least: usize, most: usize) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::fibres::PerFibre;
+    use corelay_lab_measure::schema::fibres::PerFibre;
 
     fn spec(bench: Bench, processors: usize, fibres: usize) -> Spec {
         let length = match bench {

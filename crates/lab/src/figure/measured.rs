@@ -5,7 +5,7 @@ use super::outcome::{Drawing, Outcome, place_of};
 use super::quantity::{Quantity, Value};
 use crate::report::data::MODES;
 use crate::report::words;
-use crate::schema::{Machine, Mode, Run};
+use corelay_lab_measure::schema::{Machine, Mode, Run};
 
 /// A line has its knee where it is first within 5 % of its peak: what comes behind it buys
 /// nothing worth naming.

@@ -1,6 +1,6 @@
 //! Offsets between the clocks of CPUs, as a figure's file has them.
 
-use crate::measure::stats::quantile;
+use corelay_lab_measure::measure::stats::quantile;
 use serde::{Deserialize, Serialize};
 
 /// Offsets between the clocks of CPUs.

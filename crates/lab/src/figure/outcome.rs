@@ -14,8 +14,8 @@
 
 use super::offsets::Offsets;
 use super::quantity::Quantity;
-use crate::schema::{Results, Run};
 use crate::table::grid::Grid;
+use corelay_lab_measure::schema::{Results, Run};
 use serde::{Deserialize, Serialize};
 
 /// What one figure's measuring gave.

@@ -4,9 +4,9 @@
 //! thesis has it (D16), with their quartiles. The counters (D8) are counted from a contender's
 //! start to its end, over all its samples, near and far together.
 
-use crate::measure::stats;
 use crate::plot::{percent, significant};
-use crate::schema::{Asked, Counts, Mode, Run, Trustee};
+use corelay_lab_measure::measure::stats;
+use corelay_lab_measure::schema::{Asked, Counts, Mode, Run, Trustee};
 use serde::{Deserialize, Serialize};
 
 /// A quantity.
@@ -153,7 +153,7 @@ impl Quantity {
 }
 
 fn throughput(run: &Run, mode: Mode) -> Option<Value> {
-    let of_mode = |s: &&crate::schema::Sample| s.mode == mode && s.mops > 0.0;
+    let of_mode = |s: &&corelay_lab_measure::schema::Sample| s.mode == mode && s.mops > 0.0;
     let mops: Vec<f64> = run.samples.iter().filter(of_mode).map(|s| s.mops).collect();
     Some(Value {
         middle: stats::harmonic_mean(&mops)?,

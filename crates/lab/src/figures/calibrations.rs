@@ -7,9 +7,9 @@
 
 use super::measure::Pace;
 use crate::figure::offsets::{Offsets, Sample};
-use crate::measure::rig::Rig;
 use crate::ordered::clocks::offsets_ns;
 use corelay_clock::{CalibrateError, Calibration, Calibrator};
+use corelay_lab_measure::measure::rig::Rig;
 use corelay_topology::CpuSet;
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! for each other then wait for whole time slices, and figures say little.
 
 use crate::plot::percent;
-use crate::schema::{Run, Sample};
+use corelay_lab_measure::schema::{Run, Sample};
 
 /// A share of the CPUs above this is undisturbed: starting and stopping take some of a sample.
 const ENOUGH: f64 = 0.9;
@@ -17,7 +17,7 @@ pub(super) fn note(runs: &[Run], cpus: usize) -> Option<String> {
     };
     let shares: Vec<f64> = runs.iter().filter(is_busy).flat_map(of).collect();
     // Some methods sleep where they wait; those that spin take what they can get.
-    let most = crate::measure::stats::quantile(&shares, 0.75)?;
+    let most = corelay_lab_measure::measure::stats::quantile(&shares, 0.75)?;
     (most < ENOUGH).then(|| {
         format!(
             "Other programs used the CPUs too: the threads of a point had {} of the time that \
@@ -46,7 +46,7 @@ fn share(sample: &Sample, threads: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Mode;
+    use corelay_lab_measure::schema::Mode;
 
     fn sample(cpu_s: f64) -> Sample {
         Sample {

@@ -5,10 +5,10 @@ use crate::fibres::session::Item as OfFibres;
 use crate::figure::measured::Measured;
 use crate::figure::outcome::{Axis, Curve, Sign};
 use crate::figure::quantity::Quantity;
-use crate::measure::plan::Item;
 use crate::ordered::contest::Entrant;
 use crate::table::grid::Grid;
-use crate::workload::fetch_add;
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::workload::fetch_add;
 
 /// A figure of a source.
 pub struct Figure {

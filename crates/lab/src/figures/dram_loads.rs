@@ -6,11 +6,11 @@ use super::size::Size;
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{LocalLoads, RemoteLoads, Throughput};
-use crate::measure::counters;
-use crate::method::counted::Counted;
-use crate::method::literature::async_lines;
-use crate::method::{Method, flat, lock};
 use crate::plot::percent;
+use corelay_lab_measure::measure::counters;
+use corelay_lab_measure::method::counted::Counted;
+use corelay_lab_measure::method::literature::async_lines;
+use corelay_lab_measure::method::{Method, flat, lock};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "dram-loads",

@@ -9,12 +9,12 @@ use super::size::{Size, VARS};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{Saturation, Throughput};
-use crate::method::Method;
-use crate::method::literature::lines;
-use crate::method::literature::lines::rooted;
 use crate::plot::{percent, significant};
 use crate::report::words::count;
-use crate::workload::root;
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::method::literature::lines;
+use corelay_lab_measure::method::literature::lines::rooted;
+use corelay_lab_measure::workload::root;
 
 const ADD: &str = "add";
 const ROOT: &str = "square root";

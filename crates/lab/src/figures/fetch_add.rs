@@ -5,10 +5,10 @@ use super::size::{Size, named};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::{Axis, Curve};
 use crate::figure::quantity::Quantity::Throughput;
-use crate::method::Method;
-use crate::method::literature::lines;
 use crate::plot::{grouped, short_count, significant};
 use crate::report::words::{code, count, times};
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::method::literature::lines;
 
 const LOCKS: [&str; 3] = ["atomic", "mutex", "ttas"];
 const DEDICATED: &str = "async-lines:16x32";

@@ -10,12 +10,12 @@ use super::size::{Size, VARS, usual_servers};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{Latency, Ready, Throughput};
-use crate::method::Method;
-use crate::method::flat::{self, BOUND};
-use crate::method::literature::lines;
 use crate::plot::{percent, significant};
 use crate::report::words::times;
 use corelay::Policy;
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::method::flat::{self, BOUND};
+use corelay_lab_measure::method::literature::lines;
 
 const DEDICATED: &str = "async-lines:16x32 (dedicated)";
 

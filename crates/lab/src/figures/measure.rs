@@ -9,12 +9,12 @@ use super::size::Size;
 use crate::figure::measured::Measured;
 use crate::figure::offsets::Offsets;
 use crate::figure::outcome::{About, Beside, Drawing, Outcome, place};
-use crate::host::Host;
-use crate::measure::memory::available_bytes;
-use crate::measure::plan::{self, Item};
-use crate::measure::rig::Rig;
-use crate::measure::session::{Session, Timing};
-use crate::schema::{Results, Run};
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_measure::measure::plan::{self, Item};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::schema::{Results, Run};
 use std::time::Duration;
 
 /// How long a figure is measured.
@@ -319,10 +319,35 @@ mod tests {
     use crate::figure::quantity::Quantity::Throughput;
     use crate::figures::declare::Line;
     use crate::figures::size::named;
-    use crate::method::literature::lines;
-    use crate::method::{METHODS, Method, broken};
-    use crate::schema::Mode;
+    use corelay_lab_measure::method::literature::lines;
+    use corelay_lab_measure::method::{Contender, Kind, METHODS, Method};
+    use corelay_lab_measure::schema::Mode;
+    use corelay_lab_measure::workload::random::Client;
+    use std::ops::Range;
     use std::sync::Arc;
+
+    /// Counts what it never does, so that its result is wrong.
+    struct Idle(usize);
+
+    impl Contender for Idle {
+        fn clients(&self) -> Range<usize> {
+            0..self.0
+        }
+
+        fn client(&self, client: Client) -> u64 {
+            client.drive(|choice| choice as u64)
+        }
+
+        fn total(&self) -> Result<u64, String> {
+            Ok(0)
+        }
+    }
+
+    fn wrong() -> Method {
+        Method::of_its_own("wrong", Kind::Direct, |_, point, _| {
+            Ok(Box::new(Idle(point.threads)))
+        })
+    }
 
     /// Set up by nobody.
     fn refused() -> Method {
@@ -344,7 +369,7 @@ mod tests {
             lines: vec![
                 line("mutex", named("mutex")),
                 line("refused", refused()),
-                line("wrong", broken::LOSES),
+                line("wrong", wrong()),
                 line("async-lines:2x4", lines::queue(2, 4)),
                 line("atomic", named("atomic")),
             ],
@@ -368,11 +393,7 @@ mod tests {
         assert_eq!(slices.get(), 12 * 3);
         assert!(missing[0].contains("`refused` at 1: no such luck"));
         for run in &runs {
-            let label = if run.method == "loses-updates" {
-                "wrong"
-            } else {
-                &run.method
-            };
+            let label = &run.method;
             let x = place_of(run, "vars", label).expect("the line is named as the method");
             assert_eq!(x, run.params.vars as f64);
             assert_eq!(run.correct, label != "wrong");

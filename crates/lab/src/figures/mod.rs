@@ -131,7 +131,7 @@ fn edits(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
     use crate::figures::declare::Work;
-    use crate::measure::plan::Item;
+    use corelay_lab_measure::measure::plan::Item;
     use std::collections::HashSet;
 
     #[test]

@@ -6,9 +6,9 @@ use super::size::{Size, named};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{Batch, Throughput};
-use crate::method::literature::lines;
 use crate::plot::significant;
 use crate::report::words::times;
+use corelay_lab_measure::method::literature::lines;
 
 const ONE: &str = "1 line (in order)";
 const ONE_DIRECT: &str = "1 line, direct (in order)";

@@ -1,10 +1,10 @@
 //! What a clock orders as contenders of a figure, all sampled in turn.
 
 use super::measure::{Pace, Slot};
-use crate::measure::rig::Rig;
 use crate::ordered::contest::{Contest, Entrant};
 use crate::report::words::{and, code};
-use crate::schema::Run;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::schema::Run;
 use std::collections::BTreeMap;
 
 /// Measures the contenders; what has no figure is said, and what is no longer correct.

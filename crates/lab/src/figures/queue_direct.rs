@@ -11,10 +11,10 @@ use super::size::{Size, VARS};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{Ready, Saturation, Throughput};
-use crate::method::Method;
-use crate::method::literature::lines;
 use crate::plot::percent;
 use crate::report::words::times;
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::method::literature::lines;
 
 const QUEUE: &str = "queue of 32";
 const DIRECT: &str = "direct";

@@ -9,9 +9,9 @@ use super::size::{Size, VARS, usual_servers};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{Batch, Throughput};
-use crate::method::literature::lines;
 use crate::plot::{grouped, significant};
 use crate::report::words::{count, times};
+use corelay_lab_measure::method::literature::lines;
 
 const LINES: usize = 16;
 

@@ -6,10 +6,10 @@ use super::size::{Size, VARS};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{Batch, Latency, Throughput};
-use crate::method::Method;
-use crate::method::literature::lines;
 use crate::plot::significant;
 use crate::report::words::{count, times};
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::method::literature::lines;
 
 const QUEUE: &str = "queue of 2 N";
 const DIRECT: &str = "direct";

@@ -8,9 +8,9 @@ use super::size::{Size, VARS};
 use crate::figure::measured::{KNEE, Measured};
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{self, FailedPops, Latency, Ready, Saturation, Throughput};
-use crate::method::literature::lines;
 use crate::plot::{percent, significant};
 use crate::report::words::times;
+use corelay_lab_measure::method::literature::lines;
 
 pub(super) const SIXTEEN: Figure = Figure {
     name: "saturation-16",

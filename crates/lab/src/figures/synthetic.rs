@@ -4,7 +4,9 @@ use super::declare::{Figure, Work};
 use super::measure::{Pace, told};
 use super::size::Size;
 use crate::figure::outcome::{Outcome, place};
-use crate::schema::{Asked, Machine, Mode, Params, Results, Run, SCHEMA, Sample, Trustee};
+use corelay_lab_measure::schema::{
+    Asked, Machine, Mode, Params, Results, Run, SCHEMA, Sample, Trustee,
+};
 
 /// The outcome of `figure` on so many CPUs, near, where `mops` is the throughput of a line at x.
 pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> f64) -> Outcome {
@@ -254,7 +256,8 @@ fn a_table_says_why_there_is_no_figure() {
             }
             "tokio" => {
                 run.samples[0].mops = 0.0;
-                run.samples[0].fibres = Some(crate::schema::fibres::Outcome::default());
+                run.samples[0].fibres =
+                    Some(corelay_lab_measure::schema::fibres::Outcome::default());
             }
             "may" => run.correct = false,
             _ => {}

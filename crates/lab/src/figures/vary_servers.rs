@@ -7,9 +7,9 @@ use super::size::{Size, named};
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity::{Saturation, Throughput};
-use crate::method::literature::lines;
 use crate::plot::{grouped, significant};
 use crate::report::words::{count, times};
+use corelay_lab_measure::method::literature::lines;
 
 const FLAT: &str = "flat-queue";
 

@@ -152,7 +152,7 @@ pub fn splits(threads: usize) -> impl Iterator<Item = Split> {
 }
 
 /// What both sides do beside carrying requests: rounds of
-/// [`compute`](crate::workload::slow::compute) for each.
+/// [`compute`](corelay_lab_measure::workload::slow::compute) for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Work {
     /// In every delegated operation.

@@ -2,12 +2,12 @@
 
 use super::method::{boundary_ns, has_boundary};
 use super::spec::Spec;
-use crate::measure::plan::Item;
-use crate::measure::rig::Rig;
-use crate::measure::session::{Session, Timing};
-use crate::method::{Method, Patience};
-use crate::schema::{Mode, NO_LONGER_CORRECT, Run};
-use crate::workload::point::Point;
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::method::{Method, Patience};
+use corelay_lab_measure::schema::{Mode, NO_LONGER_CORRECT, Run};
+use corelay_lab_measure::workload::point::Point;
 use std::time::{Duration, Instant};
 
 /// One contender to be.

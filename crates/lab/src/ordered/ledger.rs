@@ -1,6 +1,6 @@
 //! What clients leave behind at the end of a slice.
 
-use crate::schema::Counts;
+use corelay_lab_measure::schema::Counts;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Counts of the clients since they were last taken, and what they have found to be wrong.

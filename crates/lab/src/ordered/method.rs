@@ -2,8 +2,8 @@
 
 use super::spec::{Bench, Spec};
 use super::{bank, clocks, rmap, set, stamp};
-use crate::method::{Contender, Kind, Method, Patience};
-use crate::workload::point::Point;
+use corelay_lab_measure::method::{Contender, Kind, Method, Patience};
+use corelay_lab_measure::workload::point::Point;
 
 /// Sets a method up.
 pub(super) type Build = fn(Spec, &Point, &Patience) -> Result<Box<dyn Contender>, String>;

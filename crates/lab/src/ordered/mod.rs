@@ -8,9 +8,9 @@
 //! | `stm-transfer`, `stm-read` (O6) | `bank` | one transaction |
 //! | `oplog-rmap` (O8) | `rmap` | one mapping added or removed, or one read of all of them |
 //!
-//! They are no [`Workload`](crate::workload::operation::Workload), for what their methods share is
+//! They are no [`Workload`](corelay_lab_measure::workload::operation::Workload), for what their methods share is
 //! not a sequential object: each has a small trait of its own, whose implementors are the methods.
-//! Measured they are as all others: contenders of a [`Session`](crate::measure::session::Session).
+//! Measured they are as all others: contenders of a [`Session`](corelay_lab_measure::measure::session::Session).
 //!
 //! | module | idea |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Objects behind a lock or behind a trustee: one code for both, by the traits that they share.
 
-use crate::schema::Trustee;
-use crate::workload::point::Point;
 use corelay::{ClientGuard, Trust, Trustees};
+use corelay_lab_measure::schema::Trustee;
+use corelay_lab_measure::workload::point::Point;
 use corelay_locks::StdMutex;
 use corelay_sync::{Session, Shared};
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Which workload, with its parameters.
 
-use crate::workload::operation::Task;
+use corelay_lab_measure::workload::operation::Task;
 use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;

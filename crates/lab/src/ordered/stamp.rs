@@ -13,13 +13,13 @@
 use super::clocks;
 use super::ledger::Ledger;
 use super::method::Build;
-#[cfg(target_arch = "x86_64")]
-use crate::measure::instructions;
-use crate::method::Contender;
-use crate::schema::Counts;
-use crate::workload::point::Point;
-use crate::workload::random::Client;
 use corelay_clock::{Clock, Logical, Time};
+#[cfg(target_arch = "x86_64")]
+use corelay_lab_measure::measure::instructions;
+use corelay_lab_measure::method::Contender;
+use corelay_lab_measure::schema::Counts;
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::Client;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
 use std::ops::Range;
@@ -178,9 +178,9 @@ impl<F: Fn(u64) -> u64 + Send + Sync + 'static> Contender for Arena<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{Kind, Method};
     use crate::ordered::spec::Bench;
     use crate::ordered::tests::{is_caught, measure};
+    use corelay_lab_measure::method::{Kind, Method};
 
     #[test]
     fn a_time_drawn_twice_and_one_that_falls_are_caught() {

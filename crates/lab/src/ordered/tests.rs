@@ -2,12 +2,12 @@
 
 use super::method::{has_boundary, methods};
 use super::spec::{Bench, Scale, Spec};
-use crate::measure::plan::Item;
-use crate::measure::rig::Rig;
-use crate::measure::session::{Session, Timing};
-use crate::method::{Kind, Method, Patience};
-use crate::schema::{Mode, Run};
-use crate::workload::point::Point;
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::method::{Kind, Method, Patience};
+use corelay_lab_measure::schema::{Mode, Run};
+use corelay_lab_measure::workload::point::Point;
 use std::sync::Arc;
 use std::time::Duration;
 

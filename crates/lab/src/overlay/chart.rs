@@ -8,7 +8,7 @@ use crate::figure::outcome::Axis;
 use crate::figure::outcome::{About, Outcome};
 use crate::figure::quantity::Quantity;
 use crate::report::data::{self, MODES, Subject, lines};
-use crate::schema::{Mode, Percentiles, Results, Run};
+use corelay_lab_measure::schema::{Mode, Percentiles, Results, Run};
 use std::collections::BTreeMap;
 
 /// Lines over an axis.

@@ -4,7 +4,7 @@
 use super::chart::{Chart, Key, Line, Point, by_mode};
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity;
-use crate::schema::{Mode, ModeSummary, Results, Run};
+use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
 
 /// Whether a run is of a benchmark of fibres.
 pub(super) fn is_one(run: &Run) -> bool {

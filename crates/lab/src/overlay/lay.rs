@@ -4,8 +4,8 @@ use super::chart::{self, Chart, Key, Point};
 use super::read::Input;
 use crate::plot::{short_count, significant};
 use crate::report::words;
-use crate::schema::Mode;
 use crate::table::grid::Grid;
+use corelay_lab_measure::schema::Mode;
 use serde::Serialize;
 
 /// Files that can be told apart by colour and by letter.
@@ -267,7 +267,7 @@ impl Together {
 mod tests {
     use super::*;
     use crate::overlay::read::Part;
-    use crate::schema::{Machine, ModeSummary, Params, Results, Run, SCHEMA, Sample};
+    use corelay_lab_measure::schema::{Machine, ModeSummary, Params, Results, Run, SCHEMA, Sample};
     use std::collections::BTreeMap;
 
     /// A file of the mutex over 1 and 8 variables in `mode`, at `mops`.

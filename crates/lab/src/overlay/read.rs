@@ -2,7 +2,7 @@
 //! place in it.
 
 use crate::figure::outcome::About;
-use crate::schema::{Results, Run, SCHEMA};
+use corelay_lab_measure::schema::{Results, Run, SCHEMA};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};

@@ -25,7 +25,7 @@ mod sources;
 mod toolchain;
 
 use crate::fibres::spec::Spec;
-use crate::schema::fibres::Outcome;
+use corelay_lab_measure::schema::fibres::Outcome;
 use corelay_sync::facade::atomic::AtomicBool;
 use std::fmt;
 use std::path::{Path, PathBuf};

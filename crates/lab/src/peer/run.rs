@@ -3,7 +3,7 @@
 use super::Error;
 use super::child::{self, Stopped};
 use crate::fibres::spec::{Bench, Length, Spec};
-use crate::schema::fibres::{Outcome, PerFibre};
+use corelay_lab_measure::schema::fibres::{Outcome, PerFibre};
 use corelay_sync::facade::atomic::AtomicBool;
 use serde::Deserialize;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use super::Bound::{AtLeast, AtMost};
 use super::Figure::{Mops, Ns, Rtt};
 use super::{Area, Target};
-use crate::measure::cpu::process_cpu_s;
-use crate::method::{Method, atomic, channel, lock, tokio, trust};
+use corelay_lab_measure::measure::cpu::process_cpu_s;
+use corelay_lab_measure::method::{Method, atomic, channel, lock, tokio, trust};
 use std::time::{Duration, Instant};
 
 /// One variable, two threads.

@@ -16,9 +16,9 @@
 use super::Bound::AtLeast;
 use super::Figure::{Best, Mops};
 use super::{Area, Target};
-use crate::method::{Method, atomic, flat, load::Load};
-use crate::workload::slow::Slow;
 use corelay::Policy;
+use corelay_lab_measure::method::{Method, atomic, flat, load::Load};
+use corelay_lab_measure::workload::slow::Slow;
 
 /// Beyond so many members nothing is promised.
 const MOST_MEMBERS: usize = 8;
@@ -105,10 +105,10 @@ pub(super) fn area(cpus: usize) -> Area {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::Item;
-    use crate::measure::rig::Rig;
-    use crate::measure::session::{Session, Timing};
-    use crate::method::Patience;
+    use corelay_lab_measure::measure::plan::Item;
+    use corelay_lab_measure::measure::rig::Rig;
+    use corelay_lab_measure::measure::session::{Session, Timing};
+    use corelay_lab_measure::method::Patience;
     use std::collections::HashSet;
     use std::sync::Arc;
     use std::time::Duration;

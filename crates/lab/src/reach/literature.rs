@@ -7,8 +7,8 @@
 use super::Bound::{AtLeast, AtMost};
 use super::Figure::{Best, Mops, Ns, Rtt};
 use super::{Area, Target};
-use crate::method::literature::{self, lines};
-use crate::method::{Method, trust};
+use corelay_lab_measure::method::literature::{self, lines};
+use corelay_lab_measure::method::{Method, trust};
 use corelay_literature::{Shape, ShapeError};
 
 /// One variable, two threads.
@@ -88,7 +88,7 @@ fn targets() -> Vec<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::fetch_add::FetchAdd;
+    use corelay_lab_measure::workload::fetch_add::FetchAdd;
 
     #[test]
     fn names_tell_the_shapes() {

@@ -12,11 +12,11 @@ mod flat;
 mod literature;
 pub mod txn;
 
-use crate::measure::stats::{self, Interval};
-use crate::method::Method;
-use crate::schema::{Mode, Run};
-use crate::workload::point::Point;
-use crate::workload::random::Choice;
+use corelay_lab_measure::measure::stats::{self, Interval};
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::schema::{Mode, Run};
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::Choice;
 use std::fmt;
 use std::slice;
 use std::sync::Arc;
@@ -270,7 +270,7 @@ fn values(figure: Figure, runs: &[Run], mode: Mode) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Params, Sample};
+    use corelay_lab_measure::schema::{Params, Sample};
 
     fn run(method: &str, mode: Mode, mops: &[f64]) -> Run {
         let sample = |&mops: &f64| Sample {

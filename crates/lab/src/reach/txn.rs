@@ -6,10 +6,10 @@
 use super::Bound::{AtLeast, AtMost};
 use super::Figure::{Mops, Ns};
 use super::{Bound, Figure, Outcome, Target, judge};
-use crate::method::Method;
 use crate::ordered::method::named;
 use crate::ordered::spec::{Bench, Scale, Spec};
-use crate::schema::Run;
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::schema::Run;
 
 /// One workload at one size, with those who are measured at it.
 #[derive(Clone, Debug)]

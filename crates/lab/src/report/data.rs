@@ -2,9 +2,9 @@
 
 use super::method;
 use super::verdict::FEWEST;
-use crate::measure::stats::quantile;
-use crate::schema::{Mode, ModeSummary, Results, Run};
-use crate::workload::{fetch_add, latency};
+use corelay_lab_measure::measure::stats::quantile;
+use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
+use corelay_lab_measure::workload::{fetch_add, latency};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modes that figures are given for, in the order in which they are shown.
@@ -165,7 +165,7 @@ fn throughput(run: &Run, mode: Mode) -> Option<ModeSummary> {
 }
 
 fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
-    let of = |s: &crate::schema::Sample| {
+    let of = |s: &corelay_lab_measure::schema::Sample| {
         // The operations themselves, and not the nominal length of the sample: a thread
         // that was held up ends its sample late.
         let value = s.per_thread.iter().sum::<u64>() as f64 / s.cpu_s / 1e6;
@@ -187,7 +187,9 @@ fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
 
 /// The samples of a run in a mode, in Mops.
 pub(crate) fn samples(run: &Run, mode: Mode) -> Vec<f64> {
-    let kept = |s: &&crate::schema::Sample| s.mode == mode && s.mops.is_finite() && s.mops > 0.0;
+    let kept = |s: &&corelay_lab_measure::schema::Sample| {
+        s.mode == mode && s.mops.is_finite() && s.mops > 0.0
+    };
     if !run.correct {
         return Vec::new();
     }

@@ -2,8 +2,8 @@
 
 use super::data;
 use super::words::{self, count};
-use crate::measure::stats::quantile;
-use crate::schema::{Limit, Mode, Results, Run, Sample};
+use corelay_lab_measure::measure::stats::quantile;
+use corelay_lab_measure::schema::{Limit, Mode, Results, Run, Sample};
 use std::collections::BTreeSet;
 
 /// Latency runs with one number of threads, variables, and one distribution: what one

@@ -21,13 +21,13 @@ pub(crate) mod words;
 pub use method::Form;
 pub use verdict::{Verdict, verdict};
 
-use crate::schema::Results;
+use corelay_lab_measure::schema::Results;
 
 /// The page about `results`: one HTML file without any outside resource, in light and
 /// dark, for phones and for paper. It is well-formed XML, too.
 ///
 /// ```
-/// use corelay_lab::schema::{Machine, Results, SCHEMA};
+/// use corelay_lab_measure::schema::{Machine, Results, SCHEMA};
 ///
 /// let nothing = Results {
 ///     schema: SCHEMA,

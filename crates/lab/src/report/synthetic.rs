@@ -1,9 +1,9 @@
 //! Results made up for tests: the shapes of a small machine, never measured figures.
 
-use crate::measure::limit;
-use crate::measure::stats::{harmonic_mean, quantile};
 use crate::model::{contention, residency};
-use crate::schema::{
+use corelay_lab_measure::measure::limit;
+use corelay_lab_measure::measure::stats::{harmonic_mean, quantile};
+use corelay_lab_measure::schema::{
     Arrivals, CacheLevel, Limit, Machine, Mode, ModeSummary, Params, Percentiles, Results, Run,
     SCHEMA, Sample,
 };

@@ -1,7 +1,7 @@
 //! Numbers and lists as words, and the small markup of sentences: `code` in backticks.
 
 use crate::plot::{escape, grouped, trimmed};
-use crate::schema::Mode;
+use corelay_lab_measure::schema::Mode;
 
 /// A ratio: `3.9 ×`, `0.034 ×`, `1.04 ×` near one, `120 ×`.
 pub(crate) fn times(ratio: f64) -> String {

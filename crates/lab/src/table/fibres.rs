@@ -1,11 +1,11 @@
 //! Benchmarks of fibres as a table for the terminal.
 
-use crate::measure::stats;
 use crate::plot::{grouped, significant};
-use crate::schema::fibres::Outcome;
-use crate::schema::{Mode, ModeSummary, Results, Run};
 use crate::table;
 use crate::table::columns::columns;
+use corelay_lab_measure::measure::stats;
+use corelay_lab_measure::schema::fibres::Outcome;
+use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -155,9 +155,9 @@ fn figures(run: &Run, mode: Mode, summary: &ModeSummary) -> [String; 9] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::session::summary;
-    use crate::schema::fibres::PerFibre;
-    use crate::schema::{Machine, Params, SCHEMA, Sample};
+    use corelay_lab_measure::measure::session::summary;
+    use corelay_lab_measure::schema::fibres::PerFibre;
+    use corelay_lab_measure::schema::{Machine, Params, SCHEMA, Sample};
 
     fn run(method: &str, completed: bool) -> Run {
         let outcome = Outcome {

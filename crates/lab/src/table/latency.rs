@@ -1,10 +1,10 @@
 //! Latency under load as a table for the terminal.
 
-use crate::measure::limit;
 use crate::plot::{grouped, percent, significant};
-use crate::schema::{Limit, Mode, ModeSummary, Results, Run};
 use crate::table;
 use crate::table::columns::columns;
+use corelay_lab_measure::measure::limit;
+use corelay_lab_measure::schema::{Limit, Mode, ModeSummary, Results, Run};
 use std::fmt::Write;
 
 /// A table of all runs, a line per mode, then what the reader should know about them.

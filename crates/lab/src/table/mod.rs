@@ -14,8 +14,8 @@ pub mod grid;
 pub mod latency;
 pub mod ordered;
 
-use crate::schema::{Mode, Results, Run};
 use crate::table::columns::columns;
+use corelay_lab_measure::schema::{Mode, Results, Run};
 use std::fmt::Write;
 
 /// A table of all runs, then what the reader should know about them.

@@ -2,8 +2,8 @@
 
 use super::footnotes;
 use crate::plot::significant;
-use crate::schema::{Counts, Mode, Results, Run};
 use crate::table::columns::columns;
+use corelay_lab_measure::schema::{Counts, Mode, Results, Run};
 use std::fmt::Write;
 
 /// A table of all runs, then what the reader should know about them.

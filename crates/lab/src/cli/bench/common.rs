@@ -2,16 +2,16 @@
 
 use crate::cli::list::{List, Numbers, number, secs};
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::measure::memory::available_bytes;
-use crate::measure::plan::{self, Item};
-use crate::measure::rig::Rig;
-use crate::measure::session::{Session, Timing};
-use crate::method::{Kind, Method};
 use crate::output::{self, Target};
-use crate::schema::{Results, Run};
-use crate::workload::point::{MAX_VARS, Point};
-use crate::workload::random::Choice;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_measure::measure::plan::{self, Item};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::method::{Kind, Method};
+use corelay_lab_measure::schema::{Results, Run};
+use corelay_lab_measure::workload::point::{MAX_VARS, Point};
+use corelay_lab_measure::workload::random::Choice;
 use corelay_topology::Order;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,11 +4,11 @@ use super::common::{self, Common, names};
 use crate::cli::list::{self, List};
 use crate::comparison::COMMIT;
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::measure::plan::Item;
-use crate::method::literature::lines;
-use crate::method::{METHODS, Method, fibres};
 use crate::table;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::method::literature::lines;
+use corelay_lab_measure::method::{METHODS, Method, fibres};
 
 /// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
 ///

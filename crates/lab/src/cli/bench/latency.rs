@@ -4,14 +4,15 @@ use super::common::{self, Common, Place, names};
 use crate::cli::list::{self, List, Numbers};
 use crate::comparison::COMMIT;
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::measure::load::{self, LADDER};
-use crate::measure::plan::Item;
-use crate::measure::rig::Rig;
-use crate::method::{Method, ON_SCHEDULE, OnSchedule};
-use crate::workload::fetch_add::FetchAdd;
-use crate::workload::latency::MAX_LOAD;
-use crate::{output, table};
+use crate::output;
+use crate::table;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::load::{self, LADDER};
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::method::{Method, ON_SCHEDULE, OnSchedule};
+use corelay_lab_measure::workload::fetch_add::FetchAdd;
+use corelay_lab_measure::workload::latency::MAX_LOAD;
 use std::time::Duration;
 
 /// Latency under load: the operations of fetch-add, but arriving on a schedule

@@ -1,7 +1,7 @@
 //! The history of `corelay clock`: its file, and what it says.
 
-use crate::measure::mode::state_file;
 use corelay::clock::{Calibration, History, HistoryError, Identity, Ordo, Record};
+use corelay_lab_measure::measure::mode::state_file;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

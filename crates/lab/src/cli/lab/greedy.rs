@@ -6,13 +6,13 @@ use crate::course::greedy::{
     self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
 };
 use crate::exit::Exit;
-use crate::host::Host;
 use crate::output::{self, Target};
 use crate::plot::grouped;
-use crate::schema::{Machine, SCHEMA};
 use crate::table::columns::columns;
 use comfy_table::Table;
 use corelay::Policy;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::schema::{Machine, SCHEMA};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -180,7 +180,7 @@ impl Args {
             starved: Record::is_starved(record),
             record,
         };
-        let (commit, command) = (COMMIT, crate::host::command_line());
+        let (commit, command) = (COMMIT, corelay_lab_measure::host::command_line());
         let json = serde_json::to_string_pretty(&Output {
             schema: SCHEMA,
             machine: &host.machine,

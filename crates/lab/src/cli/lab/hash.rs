@@ -8,8 +8,8 @@ use crate::course::hash::run::Limited;
 use crate::course::hash::{self, Exercise, QUESTION};
 use crate::course::shown::Shown;
 use crate::exit::Exit;
-use crate::host::Host;
 use crate::output;
+use corelay_lab_measure::host::Host;
 use std::path::PathBuf;
 use std::time::Duration;
 

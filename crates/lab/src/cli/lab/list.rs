@@ -10,9 +10,9 @@ use crate::course::list::rungs::{self, RUNGS, Rung};
 use crate::course::list::show::QUESTION;
 use crate::course::shown::Shown;
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::measure::memory::available_bytes;
 use crate::output;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_topology::Order;
 use std::time::Duration;
 

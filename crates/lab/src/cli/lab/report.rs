@@ -5,10 +5,10 @@ use crate::comparison::COMMIT;
 use crate::course::report::{Handout, Told};
 use crate::course::shown::Shown;
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::measure::crew;
 use crate::output::{self, Target};
 use crate::report::words::wrap;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::crew;
 use std::io::{self, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -100,7 +100,7 @@ fn said(told: &Told) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Results;
+    use corelay_lab_measure::schema::Results;
 
     const TELLING: Telling = Telling {
         yes: true,

@@ -3,9 +3,9 @@
 use crate::course::guess::Question;
 use crate::course::shown::{Guess, Shown};
 use crate::exit::Exit;
-use crate::host::Host;
 use crate::output;
 use crate::table::columns::columns;
+use corelay_lab_measure::host::Host;
 use serde::Serialize;
 use std::io;
 
@@ -128,7 +128,7 @@ pub(super) struct Telling {
 struct Output<'a> {
     #[serde(flatten)]
     shown: &'a Shown,
-    runs: &'a [crate::schema::Run],
+    runs: &'a [corelay_lab_measure::schema::Run],
 }
 
 impl Telling {

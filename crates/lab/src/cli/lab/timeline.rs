@@ -8,9 +8,9 @@ use crate::course::list::ladder::PARTS_OF_A_THREAD;
 use crate::course::shown::Shown;
 use crate::course::timeline::{Plan, QUESTION, Traced, shown};
 use crate::exit::Exit;
-use crate::host::Host;
 use crate::output::{self, Target};
 use crate::plot::Place;
+use corelay_lab_measure::host::Host;
 use corelay_topology::Order;
 use std::path::{Path, PathBuf};
 

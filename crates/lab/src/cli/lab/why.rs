@@ -8,8 +8,8 @@ use crate::course::list::rungs::RUNGS;
 use crate::course::shown::Shown;
 use crate::course::why::{Plan, QUESTION};
 use crate::exit::Exit;
-use crate::host::Host;
 use crate::output;
+use corelay_lab_measure::host::Host;
 use corelay_topology::Order;
 use std::time::Duration;
 

@@ -3,14 +3,14 @@
 use crate::cli::list::number;
 use crate::comparison::COMMIT;
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::machine;
-use crate::measure::mode::NEAR_FACTOR;
-use crate::measure::stats;
 use crate::model::ceilings::{Ceilings, cycles_each, links, processing};
 use crate::plot::significant;
 use crate::report::words::wrap;
 use crate::table::columns::columns;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::machine;
+use corelay_lab_measure::measure::mode::NEAR_FACTOR;
+use corelay_lab_measure::measure::stats;
 use corelay_topology::Order;
 use serde::Serialize;
 use std::fmt::Write;

@@ -11,7 +11,7 @@ mod throughput;
 use crate::cli::list::{List, Numbers};
 use crate::exit::Exit;
 use crate::output;
-use crate::workload::point::MAX_VARS;
+use corelay_lab_measure::workload::point::MAX_VARS;
 use serde::Serialize;
 
 /// What the figures should look like: the sources' models, with this machine's values

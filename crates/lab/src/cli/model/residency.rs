@@ -3,11 +3,11 @@
 use crate::cli::list::{List, number};
 use crate::comparison::COMMIT;
 use crate::exit::Exit;
-use crate::host::Host;
 use crate::model::residency::{VAR_BYTES, capacity, from_memory, resident};
 use crate::plot::{bytes, grouped};
-use crate::schema::CacheLevel;
 use crate::table::columns::columns;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::schema::CacheLevel;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -3,14 +3,14 @@
 use super::{Args, say_outcomes};
 use crate::exit::Exit;
 use crate::fibres::session::{Item, Session};
-use crate::host::Host;
-use crate::measure::rig::Rig;
-use crate::measure::stats::Interval;
 use crate::output;
 use crate::reach::Outcome;
 use crate::reach::fibre::{self, Point};
 use crate::reach::{self, Area};
-use crate::schema::{Mode, Run};
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::stats::Interval;
+use corelay_lab_measure::schema::{Mode, Run};
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
 

@@ -2,17 +2,17 @@
 
 use super::{Args, say_outcomes};
 use crate::exit::Exit;
-use crate::host::Host;
-use crate::measure::rig::Rig;
-use crate::measure::session::Timing;
-use crate::measure::stats::Interval;
 use crate::ordered::contest::{Contest, Entrant};
 use crate::output;
 use crate::reach::Outcome;
 use crate::reach::txn::{self, Point};
-use crate::schema::{Counts, Mode, Run};
-use crate::workload::point::Point as Threads;
-use crate::workload::random::Choice;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::Timing;
+use corelay_lab_measure::measure::stats::Interval;
+use corelay_lab_measure::schema::{Counts, Mode, Run};
+use corelay_lab_measure::workload::point::Point as Threads;
+use corelay_lab_measure::workload::random::Choice;
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
 

@@ -3,9 +3,9 @@
 use super::fault::{Fault, Kind};
 use super::project::Workshop;
 use super::run::{Limited, Outcome, bad_end};
-use crate::measure::session::summary;
-use crate::measure::stats;
-use crate::schema::{Mode, Params, Run, Sample};
+use corelay_lab_measure::measure::session::summary;
+use corelay_lab_measure::measure::stats;
+use corelay_lab_measure::schema::{Mode, Params, Run, Sample};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

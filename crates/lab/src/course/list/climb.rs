@@ -4,12 +4,12 @@ use super::job::{Ended, Job, Pages};
 use super::memory::{free_memory, small_pages};
 use super::neighbour::Neighbour;
 use super::rungs::Rung;
-use crate::measure::cpu::process_cpu_s;
-use crate::measure::mode::{Bracket, tag};
-use crate::measure::rig::Rig;
-use crate::measure::session::{kept, summary};
-use crate::measure::stats;
-use crate::schema::{Mode, Params, Run, Sample};
+use corelay_lab_measure::measure::cpu::process_cpu_s;
+use corelay_lab_measure::measure::mode::{Bracket, tag};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{kept, summary};
+use corelay_lab_measure::measure::stats;
+use corelay_lab_measure::schema::{Mode, Params, Run, Sample};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

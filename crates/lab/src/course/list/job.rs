@@ -3,8 +3,8 @@
 use super::keys::{Seen, key};
 use super::nodes::{List, Node, Owned};
 use super::usage::Usage;
-use crate::measure::counters::Counters;
-use crate::measure::crew::message;
+use corelay_lab_measure::measure::counters::Counters;
+use corelay_lab_measure::measure::crew::message;
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 #[cfg(not(target_arch = "x86_64"))]
@@ -428,7 +428,7 @@ impl Timed {
 #[inline(always)]
 fn stamp() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    return crate::measure::instructions::rdtsc();
+    return corelay_lab_measure::measure::instructions::rdtsc();
     #[cfg(not(target_arch = "x86_64"))]
     ticks()
 }

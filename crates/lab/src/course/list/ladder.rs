@@ -3,8 +3,8 @@
 use super::climb::{Climb, Climbed, Point};
 use super::job::Pages;
 use super::rungs::{self, Rung};
-use crate::measure::rig::Rig;
-use crate::schema::{Mode, ModeSummary};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::schema::{Mode, ModeSummary};
 use std::collections::BTreeMap;
 
 /// Parts for each thread, where nothing else is asked for: enough against stragglers, says the

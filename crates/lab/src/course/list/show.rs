@@ -9,8 +9,8 @@ use crate::plot::{
     Bar, BarPlot, Halo, LinePlot, Point, Scale, Series, Style, bytes, grouped, percent, significant,
 };
 use crate::report::words::{count, mode, times};
-use crate::schema::Mode;
 use crate::table::grid::Grid;
+use corelay_lab_measure::schema::Mode;
 use serde_json::json;
 
 /// What is asked beforehand.

@@ -2,13 +2,13 @@
 //! looks at what it says in the end.
 
 use super::{Counter, Variant};
-use crate::measure::cpu::process_cpu_s;
-use crate::measure::crew::Crew;
-use crate::measure::mode::{Bracket, tag};
-use crate::measure::rig::Rig;
-use crate::measure::session::{kept, summary};
-use crate::measure::stats;
-use crate::schema::{Params, Run, Sample};
+use corelay_lab_measure::measure::cpu::process_cpu_s;
+use corelay_lab_measure::measure::crew::Crew;
+use corelay_lab_measure::measure::mode::{Bracket, tag};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{kept, summary};
+use corelay_lab_measure::measure::stats;
+use corelay_lab_measure::schema::{Params, Run, Sample};
 use corelay_sync::Backoff;
 use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 mod page;
 
 use super::shown::Shown;
-use crate::schema::{Results, Run};
+use corelay_lab_measure::schema::{Results, Run};
 use serde::Serialize;
 
 /// A step that was run, or could not be.
@@ -67,7 +67,7 @@ impl Handout {
     ///
     /// ```
     /// use corelay_lab::course::{report::{Handout, Told}, shown::Shown};
-    /// use corelay_lab::schema::{Machine, Results, SCHEMA};
+    /// use corelay_lab_measure::schema::{Machine, Results, SCHEMA};
     ///
     /// let handout = Handout {
     ///     results: Results {

@@ -4,8 +4,8 @@ use crate::course::shown::{Part, Picture};
 use crate::overlay::lay::lay;
 use crate::overlay::{page as overlaid, read::read};
 use crate::plot::Place;
-use crate::schema::{Machine, Mode, ModeSummary, Params, SCHEMA, Sample};
 use crate::table::grid::Grid;
+use corelay_lab_measure::schema::{Machine, Mode, ModeSummary, Params, SCHEMA, Sample};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -17,8 +17,8 @@ use super::list::climb::{Climb, Climbed, Point};
 use super::list::job::Pages;
 use super::list::ladder::{PADDING, PARTS_OF_A_THREAD, usual};
 use super::list::rungs::Rung;
-use crate::measure::rig::Rig;
-use crate::schema::Mode;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::schema::Mode;
 
 /// What is watched.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
 use crate::plot::percent;
 use crate::report::words::{code, count};
-use crate::schema::Run;
+use corelay_lab_measure::schema::Run;
 
 const SHARE: &str = "share";
 

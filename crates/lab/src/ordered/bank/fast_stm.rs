@@ -3,8 +3,8 @@
 //! It says nothing of attempts that failed, and so the body counts how often it runs.
 
 use super::{Accounts, Teller, opening};
-use crate::schema::Counts;
 use ::fast_stm::{TVar, atomically};
+use corelay_lab_measure::schema::Counts;
 use std::cell::Cell;
 
 pub(super) struct Bank {

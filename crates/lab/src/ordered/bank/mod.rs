@@ -24,11 +24,11 @@ use super::ledger::Ledger;
 use super::method::Build;
 use super::served::clients;
 use super::spec::{Bench, Spec};
-use crate::method::Contender;
-use crate::schema::{Counts, Trustee};
-use crate::workload::point::Point;
-use crate::workload::random::{Client, Random};
 use corelay_clock::Logical;
+use corelay_lab_measure::method::Contender;
+use corelay_lab_measure::schema::{Counts, Trustee};
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::{Client, Random};
 use std::ops::Range;
 
 pub(super) const MUTEX: Build = |spec, point, _| arena(spec, point, shared::locked);
@@ -247,8 +247,8 @@ impl<A: Accounts> Contender for Arena<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{Kind, Method};
     use crate::ordered::tests::{is_caught, measure};
+    use corelay_lab_measure::method::{Kind, Method};
     use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
 
     /// No transactions at all: each access by itself.

@@ -1,8 +1,8 @@
 //! corelay's transactions.
 
 use super::{Accounts, Teller, opening};
-use crate::schema::{Aborts, Counts};
 use corelay_clock::Clock;
+use corelay_lab_measure::schema::{Aborts, Counts};
 use corelay_txn::tl2::{Session, Stm, TVar};
 
 pub(super) struct Bank<C: Clock> {

@@ -1,6 +1,6 @@
 //! The map that all of them share, and what a read of the whole takes from it.
 
-use crate::workload::random::Random;
+use corelay_lab_measure::workload::random::Random;
 use corelay_txn::oplog::ReverseMap;
 
 /// Somebody's mapping of a page.

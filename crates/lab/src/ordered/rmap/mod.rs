@@ -26,11 +26,11 @@ use super::ledger::Ledger;
 use super::method::Build;
 use super::served::clients;
 use super::spec::{Bench, Spec};
-use crate::method::Contender;
-use crate::schema::{Counts, Trustee};
-use crate::workload::point::Point;
-use crate::workload::random::{Client, Random};
 use corelay_clock::Logical;
+use corelay_lab_measure::method::Contender;
+use corelay_lab_measure::schema::{Counts, Trustee};
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::{Client, Random};
 use map::{Census, Mapping};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -258,9 +258,9 @@ impl<M: Rmap> Contender for Arena<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{Kind, Method};
     use crate::ordered::served::Served;
     use crate::ordered::tests::{is_caught, measure};
+    use corelay_lab_measure::method::{Kind, Method};
     use corelay_locks::StdMutex;
     use map::Map;
 

@@ -2,8 +2,8 @@
 
 use super::map::{Census, Map, Mapping, Of};
 use super::{Mapper, Rmap};
-use crate::schema::Counts;
 use corelay_clock::Clock;
+use corelay_lab_measure::schema::Counts;
 use corelay_txn::oplog::{Absorbed, Commutes, OpLog, Operation, Remap, ReverseMap, Session};
 
 /// What is logged.

@@ -5,9 +5,9 @@
 use super::map::{Census, Map, Mapping};
 use super::{Mapper, Rmap};
 use crate::ordered::served::Served;
-use crate::schema::Trustee;
-use crate::workload::point::Point;
 use corelay::Trust;
+use corelay_lab_measure::schema::Trustee;
+use corelay_lab_measure::workload::point::Point;
 
 pub(super) struct Posted(Served<Trust<Map>>);
 

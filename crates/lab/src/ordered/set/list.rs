@@ -75,7 +75,7 @@ impl Drop for List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::random::Random;
+    use corelay_lab_measure::workload::random::Random;
     use std::collections::BTreeSet;
 
     #[test]

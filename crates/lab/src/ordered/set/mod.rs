@@ -26,11 +26,11 @@ use super::ledger::Ledger;
 use super::method::Build;
 use super::served::clients;
 use super::spec::{Bench, Spec};
-use crate::method::Contender;
-use crate::schema::{Counts, Trustee};
-use crate::workload::point::Point;
-use crate::workload::random::{Client, Random};
 use corelay_clock::{Clock, Logical};
+use corelay_lab_measure::method::Contender;
+use corelay_lab_measure::schema::{Counts, Trustee};
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::{Client, Random};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -290,8 +290,8 @@ impl<S: Set> Contender for Arena<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::{Kind, Method};
     use crate::ordered::tests::{is_caught, measure};
+    use corelay_lab_measure::method::{Kind, Method};
     use rcu::{Pinned, Rcu};
 
     /// Ways to be wrong, now and then.

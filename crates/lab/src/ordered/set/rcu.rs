@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::{Member, Set, Shape};
-use crate::workload::operation::Line;
+use corelay_lab_measure::workload::operation::Line;
 use corelay_locks::Ttas;
 use corelay_sync::facade::atomic::Ordering::{Acquire, Relaxed, Release};
 use corelay_sync::{Session as _, Shared as _};

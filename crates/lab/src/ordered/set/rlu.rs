@@ -1,8 +1,8 @@
 //! Read-log-update: corelay's list, and its hash table for more than one.
 
 use super::{Member, Set, Shape};
-use crate::schema::{Aborts, Counts};
 use corelay_clock::Clock;
+use corelay_lab_measure::schema::{Aborts, Counts};
 use corelay_txn::rlu::{Domain, HashSession, ListSession, RluHash, RluList, Stats};
 
 pub(super) struct List<C>(RluList<C>);

@@ -3,9 +3,9 @@
 use super::list::List;
 use super::{Member, Set, Shape};
 use crate::ordered::served::Served;
-use crate::schema::Trustee;
-use crate::workload::point::Point;
 use corelay::Trust;
+use corelay_lab_measure::schema::Trustee;
+use corelay_lab_measure::workload::point::Point;
 use corelay_locks::StdMutex;
 use corelay_sync::{Session, Shared};
 

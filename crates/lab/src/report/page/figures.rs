@@ -12,7 +12,7 @@ use crate::plot::{
 use crate::report::data::{self, Line, Measure, Subject};
 use crate::report::method::{self, Form, Styles};
 use crate::report::words::{self, count};
-use crate::schema::{Machine, Mode, ModeSummary, Results, Run};
+use corelay_lab_measure::schema::{Machine, Mode, ModeSummary, Results, Run};
 
 /// Width of a picture in units: two stand side by side on a wide page, one fills a phone.
 pub(crate) const WIDTH: f64 = 520.0;

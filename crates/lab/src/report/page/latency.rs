@@ -10,7 +10,7 @@ use crate::report::latency::{Group, Quantity, Spread, limit, limit_words, load};
 use crate::report::method::Styles;
 use crate::report::verdict::Latency;
 use crate::report::words::{self, rate};
-use crate::schema::{Limit, Mode, Results, Run};
+use corelay_lab_measure::schema::{Limit, Mode, Results, Run};
 use std::fmt::Write;
 
 /// The verdict on latency.

@@ -4,7 +4,7 @@ use crate::plot::{bytes, escape, significant, trimmed};
 use crate::report::data::{self, Subject};
 use crate::report::method::METHODS;
 use crate::report::words::{self, count};
-use crate::schema::{Machine, Mode, Results};
+use corelay_lab_measure::schema::{Machine, Mode, Results};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -64,7 +64,7 @@ fn or_unknown(text: &str) -> &str {
 }
 
 fn caches(machine: &Machine) -> String {
-    let one = |c: &crate::schema::CacheLevel| {
+    let one = |c: &corelay_lab_measure::schema::CacheLevel| {
         let sharers = if c.sharers > 1 {
             format!(" shared by {} CPUs", c.sharers)
         } else {

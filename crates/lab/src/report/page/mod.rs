@@ -19,7 +19,7 @@ use super::verdict::{
 };
 use super::words::{self, html as prose};
 use crate::plot::escape;
-use crate::schema::{Mode, Results};
+use corelay_lab_measure::schema::{Mode, Results};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

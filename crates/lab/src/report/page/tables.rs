@@ -6,7 +6,7 @@ use crate::report::data::{self, Measure, Subject};
 use crate::report::method::{self, Styles};
 use crate::report::verdict::{Judge, Need};
 use crate::report::words;
-use crate::schema::{Mode, Run};
+use corelay_lab_measure::schema::{Mode, Run};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Latency under load, on the page and in words.
 
 use super::*;
-use crate::schema::Run;
 use crate::table;
+use corelay_lab_measure::schema::Run;
 
 fn told(results: &Results) -> Vec<String> {
     let latency = verdict(results).latency;

@@ -7,7 +7,7 @@ mod page;
 use super::synthetic::{ALL, Recipe, small_loads, small_machine, summed_up, under_load};
 use super::verdict::{Comparison, Kind, Need, Outcome};
 use super::{html, picture, verdict};
-use crate::schema::{Mode, Results};
+use corelay_lab_measure::schema::{Mode, Results};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -5,7 +5,7 @@ use super::judge::Judge;
 use super::level::Level;
 use crate::report::method::{self, Form};
 use crate::report::words;
-use crate::schema::Mode;
+use corelay_lab_measure::schema::Mode;
 
 /// What a program needs of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,10 +2,10 @@
 
 use super::judge::Judge;
 use super::level::Level;
-use crate::measure::stats::Interval;
 use crate::report::method::{self, Form};
 use crate::report::words;
-use crate::schema::Mode;
+use corelay_lab_measure::measure::stats::Interval;
+use corelay_lab_measure::schema::Mode;
 use std::fmt;
 
 /// What is set against what.

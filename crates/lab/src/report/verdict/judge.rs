@@ -1,8 +1,8 @@
 //! Which of two methods is faster, and how sure that is.
 
-use crate::measure::stats::{Interval, quantile, ratio_ci};
 use crate::report::data;
-use crate::schema::{Mode, Run};
+use corelay_lab_measure::measure::stats::{Interval, quantile, ratio_ci};
+use corelay_lab_measure::schema::{Mode, Run};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,10 +2,10 @@
 
 use super::findings::{Comparison, Outcome, Pair};
 use super::judge::{FEWEST, Judge};
-use crate::measure::limit;
 use crate::report::latency::{self, Group, Quantity, micros};
 use crate::report::words::{self, code};
-use crate::schema::{Limit, Mode, Run};
+use corelay_lab_measure::measure::limit;
+use corelay_lab_measure::schema::{Limit, Mode, Run};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The verdict on latency at one number of threads and variables.

@@ -7,7 +7,7 @@
 
 use crate::model::{contention, residency};
 use crate::report::words;
-use crate::schema::CacheLevel;
+use corelay_lab_measure::schema::CacheLevel;
 use std::fmt;
 
 /// Why the points of a level belong together.

@@ -30,8 +30,8 @@ pub(super) use judge::{FEWEST, Judge};
 use super::data::{self, Subject};
 use super::latency::Group;
 use super::{method, words};
-use crate::schema::{Machine, Results};
-use crate::workload::fetch_add;
+use corelay_lab_measure::schema::{Machine, Results};
+use corelay_lab_measure::workload::fetch_add;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -87,7 +87,7 @@ impl Section {
 /// Judges `results`.
 ///
 /// ```
-/// use corelay_lab::schema::{Machine, Results, SCHEMA};
+/// use corelay_lab_measure::schema::{Machine, Results, SCHEMA};
 ///
 /// let nothing = Results {
 ///     schema: SCHEMA,

@@ -4,7 +4,7 @@ use super::judge::{FEWEST, Judge};
 use crate::report::data::Subject;
 use crate::report::method::{self, Form, Styles};
 use crate::report::words::{self, code, count};
-use crate::schema::{Machine, Mode, Results};
+use corelay_lab_measure::schema::{Machine, Mode, Results};
 use std::collections::BTreeSet;
 
 /// Notes on the whole file.

@@ -2,7 +2,7 @@
 
 use super::{Finding, Need, Outcome, Section, Verdict};
 use crate::report::words::{self, wrap};
-use crate::schema::Mode;
+use corelay_lab_measure::schema::Mode;
 use std::fmt;
 
 /// Columns of a line: fits every terminal and still reads as prose.

@@ -9,7 +9,7 @@ use crate::plot::{bytes, grouped, percent, significant};
 use crate::report::data::{self, Subject};
 use crate::report::method::{self, Form};
 use crate::report::words::{self, count};
-use crate::schema::{Machine, Mode, Run};
+use corelay_lab_measure::schema::{Machine, Mode, Run};
 
 /// What the explanations draw on.
 pub(super) struct Evidence<'a> {

@@ -4,7 +4,7 @@ use super::measured::divided;
 use super::{Args, Measured, observe};
 use crate::model::throughput::Work;
 use crate::overlay::read;
-use crate::schema::Run;
+use corelay_lab_measure::schema::Run;
 use std::path::Path;
 
 /// Reads the runs of the wanted method at one number of threads and variables: the threads

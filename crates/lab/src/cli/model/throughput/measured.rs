@@ -1,17 +1,17 @@
 //! The runs behind the fit, and those that are compared with it.
 
 use super::{Args, Measured, observe};
-use crate::host::Host;
-use crate::measure::memory::available_bytes;
-use crate::measure::plan::Item;
-use crate::measure::rig::Rig;
-use crate::measure::session::{Session, Timing};
 use crate::model::throughput::{Split, Work, splits};
 use crate::output;
-use crate::schema::Run;
-use crate::workload::paced::Paced;
-use crate::workload::point::Point;
-use crate::workload::random::Choice;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::schema::Run;
+use corelay_lab_measure::workload::paced::Paced;
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::Choice;
 use corelay_topology::Order;
 use std::time::Duration;
 

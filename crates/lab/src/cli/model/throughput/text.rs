@@ -3,8 +3,8 @@
 use super::{Point, Said};
 use crate::model::throughput::{Observed, PROOF, Side};
 use crate::plot::significant;
-use crate::schema::Mode;
 use crate::table::columns::columns;
+use corelay_lab_measure::schema::Mode;
 use std::fmt::Write;
 
 /// Threads that got less than this share of their CPUs' time were disturbed.

@@ -1,0 +1,206 @@
+//! A crew of long-lived threads, each pinned to its CPU, that take jobs together.
+//!
+//! A thread's birth, its first page faults and its way to its CPU take longer than a
+//! short sample, so the lab keeps its threads and only wakes them. Between jobs they
+//! sleep, so that a waiting crew disturbs nobody.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that wait for work, thread `i` on the `i`-th CPU of a placement.
+#[derive(Debug, Default)]
+pub struct Crew {
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    // Dropping the sender ends the thread.
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    cpu: Option<usize>,
+    note: Option<String>,
+}
+
+/// What a member answers: the job's value, or the message of its panic.
+pub type Outcome<R> = Result<R, String>;
+
+impl Crew {
+    /// One thread for each entry of `placement`, pinned where the entry names a CPU.
+    ///
+    /// # Errors
+    /// Where the system gives no more threads.
+    pub fn new(placement: &[Option<usize>]) -> std::io::Result<Self> {
+        let mut crew = Self::default();
+        crew.grow(placement)?;
+        Ok(crew)
+    }
+
+    /// Adds threads until there is one for each entry of `placement`. Threads that exist
+    /// keep their CPUs.
+    ///
+    /// # Errors
+    /// Where the system gives no more threads; those that it gave remain.
+    pub fn grow(&mut self, placement: &[Option<usize>]) -> std::io::Result<()> {
+        for (i, &cpu) in placement.iter().enumerate().skip(self.members.len()) {
+            self.members.push(Member::spawn(i, cpu)?);
+        }
+        Ok(())
+    }
+
+    /// Number of threads.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// True for a crew of no threads.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The CPU that thread `i` is pinned to; `None` where it is not pinned.
+    pub fn cpu(&self, i: usize) -> Option<usize> {
+        self.members.get(i).and_then(|m| m.cpu)
+    }
+
+    /// Why those of the first `threads` threads that should be pinned are not: one
+    /// sentence each.
+    pub fn notes(&self, threads: usize) -> impl Iterator<Item = &str> {
+        self.members
+            .iter()
+            .take(threads)
+            .filter_map(|m| m.note.as_deref())
+    }
+
+    /// Starts `job(i)` on each thread `i` of `members` and returns at once; the answers
+    /// come from [`Running::join`].
+    ///
+    /// # Panics
+    /// Where `members` names a thread that the crew does not have.
+    pub fn start<R, F>(&self, members: std::ops::Range<usize>, job: F) -> Running<R>
+    where
+        R: Send + 'static,
+        F: Fn(usize) -> R + Send + Sync + 'static,
+    {
+        let job = Arc::new(job);
+        let answers = members.map(|i| {
+            let (send, answer) = mpsc::channel();
+            let job = Arc::clone(&job);
+            let work = move || {
+                let outcome = catch_unwind(AssertUnwindSafe(|| job(i)));
+                // Whoever waits for the last answer may own what the job used: let go first.
+                drop(job);
+                // The other side is gone only where the caller does not care any more.
+                let _ = send.send(outcome.map_err(|payload| message(&*payload)));
+            };
+            let member = &self.members[i];
+            let jobs = member
+                .jobs
+                .as_ref()
+                .expect("a member has its sender until it is dropped");
+            jobs.send(Box::new(work))
+                .expect("a member lives as long as its sender");
+            answer
+        });
+        Running {
+            answers: answers.collect(),
+        }
+    }
+}
+
+/// Jobs on their way.
+#[derive(Debug)]
+pub struct Running<R> {
+    answers: Vec<mpsc::Receiver<Outcome<R>>>,
+}
+
+impl<R> Running<R> {
+    /// Waits for all, in the order of the threads.
+    pub fn join(self) -> Vec<Outcome<R>> {
+        let lost = || Err("the thread ended without an answer".to_owned());
+        self.answers
+            .iter()
+            .map(|answer| answer.recv().unwrap_or_else(|_| lost()))
+            .collect()
+    }
+}
+
+impl Member {
+    fn spawn(i: usize, cpu: Option<usize>) -> std::io::Result<Self> {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("crew-{i}"))
+            .spawn(move || {
+                let pinned = cpu.map(corelay_topology::pin_current_thread);
+                let _ = tell.send(pinned);
+                for job in inbox {
+                    job();
+                }
+            })?;
+        let (cpu, note) = match told.recv() {
+            Ok(Some(Ok(()))) => (cpu, None),
+            Ok(Some(Err(error))) => (None, Some(format!("thread {i} is not pinned: {error}"))),
+            Ok(None) | Err(_) => (None, None),
+        };
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            cpu,
+            note,
+        })
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // Jobs catch their panics, so there is nothing to learn here.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The text of a panic.
+pub fn message(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_in_order() {
+        let crew = Crew::new(&[None, None, None]).unwrap();
+        for _ in 0..3 {
+            let got: Vec<_> = crew.start(0..3, |i| i * 10).join().into_iter().collect();
+            assert_eq!(got, [Ok(0), Ok(10), Ok(20)]);
+        }
+        assert_eq!(crew.start(1..3, |i| i).join(), [Ok(1), Ok(2)]);
+    }
+
+    #[test]
+    fn a_panic_is_an_answer_and_the_thread_lives_on() {
+        let crew = Crew::new(&[None]).unwrap();
+        let outcome = crew.start(0..1, |_| -> u32 { panic!("by design") }).join();
+        assert_eq!(outcome, [Err("by design".to_owned())]);
+        assert_eq!(crew.start(0..1, |i| i).join(), [Ok(0)]);
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_reported_not_silent() {
+        let crew = Crew::new(&[Some(1 << 20)]).unwrap();
+        assert_eq!(crew.cpu(0), None);
+        assert_eq!(crew.notes(1).count(), 1);
+        assert_eq!(crew.start(0..1, |i| i).join(), [Ok(0)]);
+    }
+}

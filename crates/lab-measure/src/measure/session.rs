@@ -1,0 +1,634 @@
+//! Samples, interleaved: one of each contender, then again one of each.
+//!
+//! A machine that changes every few seconds makes "first all of A, then all of B" a
+//! comparison of two machines. So all contenders are set up first, and a *round* takes
+//! one bracketed sample of each in turn:
+//!
+//! ```text
+//!   probe  A  probe  B  probe  C  probe  A  probe  B …
+//!     └─ bracket ─┘└─ bracket ─┘
+//! ```
+
+use crate::measure::limit;
+use crate::measure::mode::{Bracket, tag};
+use crate::measure::plan::Item;
+use crate::measure::rig::Rig;
+use crate::measure::slice::{self, Slice};
+use crate::measure::stats;
+use crate::measure::tally::{Packed, Tally};
+use crate::method::{Contender, Patience};
+use crate::schema::{Arrivals, Counts, Mode, ModeSummary, Params, Percentiles, Run, Sample};
+use crate::workload::fetch_add::FetchAdd;
+use crate::workload::operation::Task;
+use crate::workload::point::Point;
+use crate::workload::random::Draw;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Contenders of one workload that are measured together.
+#[derive(Debug)]
+pub struct Session<W = FetchAdd> {
+    workload: W,
+    entries: Vec<Entry>,
+    /// Streams of random choices handed out so far.
+    streams: u64,
+}
+
+/// One contender and what was measured of it.
+struct Entry {
+    method: &'static str,
+    point: Point,
+    contender: Arc<dyn Contender>,
+    draw: Draw,
+    /// Operations since the set-up, in samples and in warming up.
+    ops: u64,
+    taken: Vec<Taken>,
+    notes: Vec<String>,
+    failure: Option<String>,
+}
+
+struct Taken {
+    slice: Slice,
+    bracket: Option<Bracket>,
+    /// Where operations arrived on a schedule: their latencies, in less memory than the
+    /// slice has them, and what the sample says of them.
+    latencies: Option<Packed>,
+    latency_ns: Option<Percentiles>,
+    arrivals: Option<Arrivals>,
+    counts: Option<Counts>,
+}
+
+/// How long the slices of a round are.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Length of a sample.
+    pub sample: Duration,
+    /// Right before it, in the same threads and not counted.
+    pub warm: Duration,
+}
+
+impl Timing {
+    /// Samples of `sample`, each with a tenth of it (1 to 20 ms) of warming up.
+    pub fn of(sample: Duration) -> Self {
+        Self {
+            sample,
+            warm: (sample / 10).clamp(Duration::from_millis(1), Duration::from_millis(20)),
+        }
+    }
+
+    /// Time that a sample takes with its warming up, its probe and its wake-ups, roughly.
+    pub fn whole(self) -> Duration {
+        self.sample + self.warm + super::rig::PROBE_TIME + Duration::from_micros(500)
+    }
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry")
+            .field("method", &self.method)
+            .field("point", &self.point)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// A session of fetch-add without contenders.
+    pub fn new() -> Self {
+        Self::of(FetchAdd)
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: Task> Session<W> {
+    /// A session of `workload` without contenders.
+    pub fn of(workload: W) -> Self {
+        Self {
+            workload,
+            entries: Vec::new(),
+            streams: 0,
+        }
+    }
+
+    /// Sets up a method at its point (adjusted as the method needs it).
+    ///
+    /// # Errors
+    /// One sentence that says what could not be had.
+    pub fn add(&mut self, item: Item<W>, patience: &Patience) -> Result<(), String> {
+        let Item {
+            method,
+            mut point,
+            mut notes,
+        } = item;
+        notes.extend(point.adjust(&method));
+        point.window = method.window(point.window);
+        let contender = Arc::from(method.build(self.workload, &point, patience)?);
+        let draw = Draw::new(point.choice, point.vars, point.seed);
+        let (taken, failure) = (Vec::new(), None);
+        self.entries.push(Entry {
+            method: method.name(),
+            point,
+            contender,
+            draw,
+            ops: 0,
+            taken,
+            notes,
+            failure,
+        });
+        Ok(())
+    }
+
+    /// Number of contenders.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True without contenders.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Runs each contender for `time` without keeping a figure: pages are touched, queues
+    /// allocated, sleepers woken. Stops early when interrupted.
+    pub fn warm_up(&mut self, rig: &Rig, time: Duration, mut tick: impl FnMut()) {
+        for entry in &mut self.entries {
+            self.streams += 1;
+            if rig.is_interrupted() {
+                return;
+            }
+            entry.run(rig, self.streams, time);
+            tick();
+        }
+    }
+
+    /// Takes one sample of each contender; stops early when interrupted or at `deadline`,
+    /// and says whether the round was finished.
+    pub fn round(
+        &mut self,
+        rig: &mut Rig,
+        timing: Timing,
+        deadline: Option<Instant>,
+        mut tick: impl FnMut(),
+    ) -> bool {
+        let mut before = rig.distance();
+        for entry in &mut self.entries {
+            let late = |deadline| Instant::now() + timing.whole() > deadline;
+            if rig.is_interrupted() || deadline.is_some_and(late) {
+                return false;
+            }
+            self.streams += 2;
+            entry.run(rig, self.streams, timing.warm);
+            // Those of warming up are nobody's.
+            let _ = entry.contender.counts();
+            let slice = entry.run(rig, self.streams + 1, timing.sample);
+            let after = rig.distance();
+            // A slice cut short by Ctrl-C is counted for the check, not for the figures.
+            if let Some(slice) = slice.filter(|_| !rig.is_interrupted()) {
+                let bracket = rig.bracket(before, after);
+                let counts = entry.contender.counts();
+                entry.taken.push(Taken::new(slice, bracket, counts));
+            }
+            before = after;
+            tick();
+        }
+        true
+    }
+
+    /// Samples of the mode that every contender has, by what is known so far.
+    pub fn blocks(&self, rig: &Rig, mode: Mode) -> usize {
+        let smallest = rig.smallest_ns();
+        let of = |entry: &Entry| {
+            entry
+                .taken
+                .iter()
+                .filter(|taken| tag(taken.bracket, smallest) == mode)
+                .count()
+        };
+        self.entries.iter().map(of).min().unwrap_or(0)
+    }
+
+    /// Checks every contender's final count and sums up.
+    pub fn finish(self, rig: &Rig, timing: Timing) -> Vec<Run> {
+        self.entries
+            .into_iter()
+            .map(|entry| entry.finish(self.workload, rig, timing))
+            .collect()
+    }
+}
+
+impl Entry {
+    /// One slice; a panic in a client ends this contender's career.
+    fn run(&mut self, rig: &Rig, stream: u64, time: Duration) -> Option<Slice> {
+        if self.failure.is_some() {
+            return None;
+        }
+        let outcome = slice::run(
+            &rig.crew,
+            &self.contender,
+            &self.draw,
+            self.point.load,
+            stream,
+            time,
+            &rig.interrupted,
+        );
+        match outcome {
+            Ok(slice) => {
+                self.ops += slice.ops();
+                self.failure = slice.tally.as_ref().and_then(|t| t.gap(slice.ops()));
+                Some(slice)
+            }
+            Err(panic) => {
+                self.failure = Some(format!("a client panicked: {panic}"));
+                None
+            }
+        }
+    }
+
+    /// Why this contender has no figure, if it has none: it panicked, or lost operations.
+    fn failure(&mut self, counts: bool, rig: &Rig) -> Option<String> {
+        if self.failure.is_some() {
+            return self.failure.take();
+        }
+        // On a client's CPU: the main thread may find itself on that of a busy server.
+        let first = self.contender.clients().start;
+        let contender = Arc::clone(&self.contender);
+        let sum = rig
+            .crew
+            .start(first..first + 1, move |_| contender.total())
+            .join();
+        match sum.into_iter().next() {
+            Some(Ok(Ok(total))) if total == self.ops || !counts => None,
+            Some(Ok(Ok(total))) => Some(format!(
+                "wrong result: {} operations, but the variables sum up to {total}",
+                self.ops
+            )),
+            Some(Ok(Err(sentence))) => Some(format!("wrong result: {sentence}")),
+            Some(Err(panic)) => Some(format!("summing up panicked: {panic}")),
+            None => Some("the variables could not be summed up".to_owned()),
+        }
+    }
+
+    fn finish(mut self, task: impl Task, rig: &Rig, timing: Timing) -> Run {
+        let failure = self.failure(task.counts(), rig);
+        let loads = self.contender.loads();
+        // Jobs let go of the contender before they answer, so it is ours alone.
+        let trustees = Arc::get_mut(&mut self.contender).map_or_else(Vec::new, |c| c.end());
+        let correct = failure.is_none();
+        let mut notes = self.notes;
+        notes.extend(failure);
+        notes.extend(rig.crew.notes(self.point.threads).map(str::to_owned));
+        let smallest = rig.smallest_ns();
+        let latencies = if correct {
+            latencies(&self.taken, smallest)
+        } else {
+            BTreeMap::new()
+        };
+        let samples: Vec<Sample> = self.taken.into_iter().map(|t| t.tagged(smallest)).collect();
+        let kept = if correct {
+            kept(&samples)
+        } else {
+            BTreeMap::new()
+        };
+        let all: Vec<f64> = kept.values().flatten().copied().collect();
+        if correct && all.is_empty() {
+            notes.push("no sample could be used".to_owned());
+        }
+        let load = self
+            .point
+            .load
+            .map(|offered| limit::load(offered, &samples));
+        let workload = match load {
+            None => task.name(),
+            Some(_) => task.name_under_load(),
+        };
+        Run {
+            workload: workload.to_owned(),
+            method: self.method.to_owned(),
+            params: params(&self.point, task, timing, |member| rig.crew.cpu(member)),
+            correct,
+            median_mops: stats::median(&all).unwrap_or(0.0),
+            harmonic_mean_mops: stats::harmonic_mean(&all).unwrap_or(0.0),
+            by_mode: kept
+                .into_iter()
+                .filter_map(|(m, v)| {
+                    let of_mode = samples.iter().filter(|s| s.mode == m);
+                    let open = ModeSummary {
+                        latency_ns: latencies.get(&m).and_then(Tally::percentiles),
+                        limit: load.map(|_| limit::limit(of_mode)),
+                        ..summary(&v)?
+                    };
+                    Some((m, open))
+                })
+                .collect(),
+            latency_ns: together(latencies.values()).percentiles(),
+            load,
+            samples,
+            trustees,
+            loads,
+            not_installed: None,
+            notes,
+        }
+    }
+}
+
+/// The latencies of the samples that count, by mode.
+fn latencies(taken: &[Taken], smallest: Option<f64>) -> BTreeMap<Mode, Tally> {
+    let mut by_mode: BTreeMap<Mode, Tally> = BTreeMap::new();
+    for taken in taken {
+        let mode = tag(taken.bracket, smallest);
+        if let Some(latencies) = taken.latencies.as_ref().filter(|_| mode != Mode::Discarded) {
+            by_mode.entry(mode).or_default().unpack(latencies);
+        }
+    }
+    by_mode
+}
+
+fn together<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Tally {
+    let mut all = Tally::default();
+    tallies.for_each(|tally| all.merge(tally));
+    all
+}
+
+impl Taken {
+    fn new(mut slice: Slice, bracket: Option<Bracket>, counts: Option<Counts>) -> Self {
+        let tally = slice.tally.take();
+        let tally = tally.as_ref();
+        Self {
+            latencies: tally.map(Tally::packed),
+            latency_ns: tally.and_then(Tally::percentiles),
+            arrivals: tally.map(|t| Arrivals {
+                due: t.issued + t.unserved,
+                late: t.late,
+                unserved: t.unserved,
+                waiting_s: t.waiting_ns as f64 * 1e-9,
+                wall_s: slice.wall_s,
+            }),
+            slice,
+            bracket,
+            counts,
+        }
+    }
+
+    fn tagged(self, smallest: Option<f64>) -> Sample {
+        Sample {
+            mops: self.slice.mops(),
+            mode: tag(self.bracket, smallest),
+            rtt_ns: self.bracket.map(Bracket::larger_ns),
+            cpu_s: self.slice.cpu_s,
+            latency_ns: self.latency_ns,
+            arrivals: self.arrivals,
+            fibres: None,
+            counts: self.counts,
+            per_thread: self.slice.per_thread,
+        }
+    }
+}
+
+/// The throughput of the samples that count, by mode.
+pub fn kept(samples: &[Sample]) -> BTreeMap<Mode, Vec<f64>> {
+    let mut kept: BTreeMap<Mode, Vec<f64>> = BTreeMap::new();
+    for sample in samples.iter().filter(|s| s.mode != Mode::Discarded) {
+        kept.entry(sample.mode).or_default().push(sample.mops);
+    }
+    kept
+}
+
+/// Median and quartiles of them.
+pub fn summary(mops: &[f64]) -> Option<ModeSummary> {
+    Some(ModeSummary {
+        median_mops: stats::median(mops)?,
+        n: mops.len(),
+        q1_mops: stats::quantile(mops, 0.25)?,
+        q3_mops: stats::quantile(mops, 0.75)?,
+        latency_ns: None,
+        limit: None,
+    })
+}
+
+fn params(
+    point: &Point,
+    task: impl Task,
+    timing: Timing,
+    cpu: impl Fn(usize) -> Option<usize>,
+) -> Params {
+    let own = task.params().into_iter();
+    let own = own.map(|(name, value)| (name.to_owned(), value));
+    let load = point.load.into_iter().flat_map(|load| {
+        [
+            ("load".to_owned(), load.into()),
+            ("arrivals".to_owned(), "poisson".into()),
+        ]
+    });
+    Params {
+        threads: point.threads,
+        servers: point.servers,
+        vars: point.vars,
+        window: point.window,
+        secs: timing.sample.as_secs_f64(),
+        dist: point.choice.to_string(),
+        seed: point.seed,
+        placement: (0..point.threads).map(cpu).collect(),
+        extra: load.chain(own).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::{Kind, METHODS, Method, ON_SCHEDULE, broken};
+    use crate::workload::latency;
+    use corelay_sync::facade::atomic::Ordering;
+
+    fn item(method: Method, threads: usize) -> Item {
+        let point = Point {
+            // One at least for each member of a flat team.
+            vars: threads.max(3) as u64,
+            window: 4,
+            ..Point::small(threads)
+        };
+        Item {
+            method,
+            point,
+            notes: vec!["said before".to_owned()],
+        }
+    }
+
+    fn rig(threads: usize) -> Rig {
+        Rig::new(&vec![None; threads], &[], "test", Arc::default()).unwrap()
+    }
+
+    const TIMING: Timing = Timing {
+        sample: Duration::from_millis(2),
+        warm: Duration::from_millis(1),
+    };
+
+    fn measure(rig: &mut Rig, methods: &[Method], rounds: usize) -> Vec<Run> {
+        let mut session = Session::new();
+        for &method in methods {
+            session
+                .add(item(method, rig.crew.len()), &Patience::default())
+                .unwrap();
+        }
+        session.warm_up(rig, TIMING.warm, || {});
+        for _ in 0..rounds {
+            session.round(rig, TIMING, None, || {});
+        }
+        session.finish(rig, TIMING)
+    }
+
+    #[test]
+    fn every_method_is_right_with_two_threads_and_with_five() {
+        for threads in [2, 5] {
+            for run in measure(&mut rig(threads), METHODS, 2) {
+                assert!(run.correct, "{run:?}");
+                assert_eq!(run.samples.len(), 2);
+                assert!(run.median_mops > 0.0);
+                assert_eq!(run.by_mode[&Mode::Unknown].n, 2);
+                assert_eq!(run.notes[0], "said before");
+                assert_eq!(run.params.placement, vec![None; threads]);
+                let servers = match Method::named(&run.method).map(|m| m.kind()) {
+                    Some(Kind::Dedicated) => 1,
+                    Some(Kind::Flat) => threads,
+                    _ => 0,
+                };
+                assert_eq!(run.trustees.len(), servers, "{}", run.method);
+                let asked: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+                let ran: u64 = run.trustees.iter().map(|t| t.requests).sum();
+                assert!(servers == 0 || ran > asked, "{run:?}");
+                for trustee in &run.trustees {
+                    assert!(trustee.requests >= trustee.batches && trustee.batches > 0);
+                    assert!(trustee.passes >= trustee.passes_with_work);
+                    assert!(trustee.passes_with_work > 0);
+                    assert_eq!(trustee.panics, 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_method_with_a_schedule_is_right_and_counts_all_that_was_due() {
+        for threads in [2, 5] {
+            let mut rig = rig(threads);
+            let mut session = Session::new();
+            for entry in ON_SCHEDULE {
+                let mut item = item(entry.method, threads);
+                let generator = entry.generator_point(&item.point);
+                item.point.load = Some(100_000);
+                session.add(item, &Patience::default()).unwrap();
+                let generator = Item {
+                    method: entry.generator,
+                    point: generator,
+                    notes: vec![],
+                };
+                session.add(generator, &Patience::default()).unwrap();
+            }
+            session.warm_up(&rig, TIMING.warm, || {});
+            for _ in 0..3 {
+                session.round(&mut rig, TIMING, None, || {});
+            }
+            for run in session.finish(&rig, TIMING) {
+                assert!(run.correct, "{run:?}");
+                assert_eq!(run.workload, latency::NAME);
+                let load = run.load.unwrap();
+                assert_eq!(run.params.extra["load"], load.offered);
+                for sample in &run.samples {
+                    let arrivals = sample.arrivals.unwrap();
+                    let done: u64 = sample.per_thread.iter().sum();
+                    assert_eq!(arrivals.due, done + arrivals.unserved);
+                    assert!(arrivals.late <= done);
+                }
+                let all = run.latency_ns.unwrap();
+                assert!(all.p50 <= all.p99 && all.p99 <= all.p999 && all.p999 <= all.max);
+                assert_eq!(run.by_mode[&Mode::Unknown].latency_ns, Some(all));
+            }
+        }
+    }
+
+    #[test]
+    fn lost_updates_on_a_schedule_are_caught_and_have_no_latency() {
+        let mut rig = rig(2);
+        let mut session = Session::new();
+        let mut item = item(broken::LOSES, 2);
+        // More than it bears, for long enough: thousands of operations, of which each
+        // thousandth is lost if no other.
+        item.point.load = Some(100_000_000);
+        session.add(item, &Patience::default()).unwrap();
+        session.warm_up(&rig, Duration::from_millis(50), || {});
+        for _ in 0..3 {
+            session.round(&mut rig, TIMING, None, || {});
+        }
+        let run = &session.finish(&rig, TIMING)[0];
+        assert!(!run.correct && run.latency_ns.is_none() && run.by_mode.is_empty());
+    }
+
+    #[test]
+    fn lost_updates_are_caught_and_have_no_figure() {
+        for threads in [1, 2] {
+            let runs = measure(&mut rig(threads), &[METHODS[0], broken::LOSES], 3);
+            assert!(runs[0].correct);
+            assert!(!runs[1].correct);
+            assert!(
+                runs[1].notes.iter().any(|n| n.starts_with("wrong result")),
+                "{:?}",
+                runs[1].notes
+            );
+            assert!(runs[1].by_mode.is_empty());
+            assert_eq!(
+                (runs[1].median_mops, runs[1].harmonic_mean_mops),
+                (0.0, 0.0)
+            );
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_wrong_result_and_the_others_go_on() {
+        let runs = measure(&mut rig(2), &[broken::PANICS, METHODS[0]], 2);
+        assert!(!runs[0].correct && runs[1].correct);
+        assert!(runs[0].notes.iter().any(|n| n.contains("broken by design")));
+        assert_eq!(runs[1].samples.len(), 2);
+    }
+
+    #[test]
+    fn an_interrupt_keeps_what_was_measured() {
+        let mut rig = rig(2);
+        let mut session = Session::new();
+        session
+            .add(item(METHODS[0], 2), &Patience::default())
+            .unwrap();
+        session
+            .add(item(METHODS[1], 2), &Patience::default())
+            .unwrap();
+        assert!(session.round(&mut rig, TIMING, None, || {}));
+        let flag = Arc::clone(&rig.interrupted);
+        // Relaxed: one thread only.
+        let after_one = || flag.store(true, Ordering::Relaxed);
+        assert!(!session.round(&mut rig, TIMING, None, after_one));
+        let runs = session.finish(&rig, TIMING);
+        assert_eq!(
+            runs.iter().map(|r| r.samples.len()).collect::<Vec<_>>(),
+            [2, 1]
+        );
+        assert!(runs.iter().all(|run| run.correct));
+    }
+
+    #[test]
+    fn a_deadline_ends_a_round() {
+        let mut rig = rig(2);
+        let mut session = Session::new();
+        session
+            .add(item(METHODS[0], 2), &Patience::default())
+            .unwrap();
+        assert!(!session.round(&mut rig, TIMING, Some(Instant::now()), || {}));
+        assert!(
+            session.finish(&rig, TIMING)[0]
+                .notes
+                .iter()
+                .any(|n| n == "no sample could be used")
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! For tests only: methods that are wrong in the ways that the lab must catch.
+
+use crate::method::{Contender, Kind, Method};
+use crate::workload::point::Point;
+use crate::workload::random::Client;
+use corelay_literature::Shape;
+use corelay_sync::facade::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
+
+/// Loses updates: a load, then a store (no undefined behaviour, and yet a race). With one
+/// thread nothing races, so every thousandth update is dropped by hand as well.
+pub const LOSES: Method = method("loses-updates", |_, p, _| {
+    Ok(Box::new(Broken::new(p, false)))
+});
+
+/// Panics in its clients.
+pub const PANICS: Method = method("panics", |_, p, _| Ok(Box::new(Broken::new(p, true))));
+
+const fn method(name: &'static str, build: super::Build) -> Method {
+    Method {
+        name,
+        kind: Kind::Direct,
+        window: 1,
+        bytes_per_var: 8,
+        lines: Shape::DEFAULT,
+        fibres: 0,
+        build,
+    }
+}
+
+struct Broken {
+    threads: usize,
+    panics: bool,
+    variable: AtomicU64,
+}
+
+impl Broken {
+    fn new(point: &Point, panics: bool) -> Self {
+        Self {
+            threads: point.threads,
+            panics,
+            variable: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Contender for Broken {
+    fn clients(&self) -> Range<usize> {
+        0..self.threads
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        assert!(!self.panics, "broken by design");
+        let mut n = 0;
+        client.drive(|_| {
+            n += 1;
+            // Relaxed: it is broken anyway.
+            let old = self.variable.load(Ordering::Relaxed);
+            // Relaxed: as above.
+            self.variable
+                .store(old + u64::from(n % 1000 != 0), Ordering::Relaxed);
+            old
+        })
+    }
+
+    fn total(&self) -> Result<u64, String> {
+        // Relaxed: the clients have been joined.
+        Ok(self.variable.load(Ordering::Relaxed))
+    }
+}

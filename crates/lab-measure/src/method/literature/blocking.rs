@@ -1,0 +1,80 @@
+//! Protocols whose clients wait for each answer.
+
+use super::servers::Servers;
+use super::{bytes_per_var, total};
+use crate::method::{Build, Contender, Kind, Method};
+use crate::schema::Trustee;
+use crate::workload::operation::{Answer, Operation, Workload};
+use crate::workload::point::Point;
+use crate::workload::random::Client;
+use corelay_literature::Shape;
+use corelay_literature::{Blocking, Delegation, FfwdLines, RclLines};
+use std::ops::Range;
+
+pub const fn ffwd<W: Workload>() -> Method<W> {
+    method("ffwd", |w, p, _| {
+        Waiting::<W, FfwdLines>::start("ffwd", w, p)
+    })
+}
+
+pub const fn rcl<W: Workload>() -> Method<W> {
+    method("rcl", |w, p, _| Waiting::<W, RclLines>::start("rcl", w, p))
+}
+
+const fn method<W: Workload>(name: &'static str, build: Build<W>) -> Method<W> {
+    Method {
+        name,
+        kind: Kind::Dedicated,
+        window: 1,
+        bytes_per_var: bytes_per_var::<W>(),
+        lines: Shape::DEFAULT,
+        fibres: 0,
+        build,
+    }
+}
+
+struct Waiting<W: Workload, P: Blocking> {
+    workload: W,
+    clients: Range<usize>,
+    delegation: Delegation<P, W::Object>,
+    servers: Servers,
+}
+
+impl<W: Workload, P: Blocking + 'static> Waiting<W, P> {
+    fn start(name: &str, workload: W, point: &Point) -> Result<Box<dyn Contender>, String> {
+        let clients = point.servers..point.threads;
+        let objects = (0..point.vars).map(|_| workload.object());
+        let (delegation, servers) = Delegation::new(point.servers, clients.len(), objects);
+        Ok(Box::new(Self {
+            workload,
+            clients,
+            delegation,
+            servers: Servers::start(name, servers, point)?,
+        }))
+    }
+}
+
+impl<W: Workload, P: Blocking> Contender for Waiting<W, P> {
+    fn clients(&self) -> Range<usize> {
+        self.clients.clone()
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        let _serving = self.servers.serve();
+        let mut asking = self.delegation.client(client.index);
+        let asking = asking.as_mut().expect("a client runs on one thread");
+        let mut next = client.operations(self.workload);
+        client.drive(|var| {
+            let operation = next();
+            asking.apply(var, move |object| operation.run(object).number())
+        })
+    }
+
+    fn total(&self) -> Result<u64, String> {
+        total(self.workload, &self.delegation)
+    }
+
+    fn end(&mut self) -> Vec<Trustee> {
+        self.servers.end().iter().map(Trustee::from).collect()
+    }
+}

@@ -1,0 +1,313 @@
+//! The thesis's request lines.
+//!
+//! On the command line `async-lines` has the thesis's 16 lines per pair and a pending queue of
+//! 32; `async-lines:N` has N lines and a queue of 2N, `async-lines:NxL` a queue of L, and
+//! `async-lines:N-direct` none.
+//!
+//! Where operations arrive on a schedule each is issued when it is due, and lines and queues are
+//! looked at between arrivals; the callback takes the time.
+
+use super::servers::Servers;
+use super::total;
+use crate::measure::memory::available_bytes;
+use crate::method::trust::{answered, counting};
+use crate::method::{Contender, Kind, Method};
+use crate::schema::Trustee;
+use crate::workload::latency::Ticket;
+use crate::workload::operation::{Answer, Operation, Workload};
+use crate::workload::point::Point;
+use crate::workload::random::Client;
+use crate::workload::root::FetchRoot;
+use corelay_literature::{Asked, AsyncLines, PairLines, Shape, ShapeError};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+const NAME: &str = "async-lines";
+
+pub const fn async_lines<W: Workload>() -> Method<W> {
+    Method {
+        name: NAME,
+        kind: Kind::Dedicated,
+        window: 48,
+        bytes_per_var: super::bytes_per_var::<W>(),
+        lines: Shape::DEFAULT,
+        fibres: 0,
+        // The callbacks differ: those of a schedule know when their operation was due.
+        build: |w, p, _| match p.load {
+            None => Lines::start(w, p, closed_loop),
+            Some(_) => Lines::start(w, p, |workload, client, asking| {
+                on_schedule(workload, client, asking, |ticket| {
+                    move |answer| {
+                        std::hint::black_box(answer);
+                        ticket.answered();
+                    }
+                })
+            }),
+        },
+    }
+}
+
+/// The method with lines and queues of that shape.
+pub const fn shaped<W: Workload>(name: &'static str, shape: Shape) -> Method<W> {
+    let queue = match shape.pending() {
+        Some(queue) => queue,
+        None => 0,
+    };
+    Method {
+        name,
+        window: shape.lines() + queue,
+        lines: shape,
+        ..async_lines()
+    }
+}
+
+/// So many lines with a pending queue of so many, named by both; within bounds.
+pub fn queue(lines: usize, queue: usize) -> Method {
+    named(Shape::queue(lines, queue))
+}
+
+/// So many lines, written directly, named by it; within bounds.
+pub fn direct(lines: usize) -> Method {
+    named(Shape::direct(lines))
+}
+
+fn named(shape: Result<Shape, ShapeError>) -> Method {
+    let shape = shape.expect("lines and queues are within bounds");
+    shaped(kept(format!("{NAME}:{shape}")), shape)
+}
+
+/// A few bytes for each name on a command line, and for each point of a figure, for as long as the
+/// program runs.
+fn kept(name: String) -> &'static str {
+    String::leak(name)
+}
+
+/// The method where `text` names one with parameters.
+///
+/// # Errors
+/// A clause that says what is wrong with the parameters.
+pub fn with_parameters<W: Workload>(text: &str) -> Option<Result<Method<W>, String>> {
+    let parameters = text.strip_prefix(NAME)?.strip_prefix(':')?;
+    let shape = parameters.parse::<Shape>();
+    let method = shape.map(|shape| shaped(kept(text.to_owned()), shape));
+    Some(method.map_err(|why| {
+        format!(
+            "`{text}`: {why}; write {NAME}:N, {NAME}:NxL or {NAME}:N-direct, such as {NAME}:4x8"
+        )
+    }))
+}
+
+/// `method`, but what is delegated takes `ROOTS` square roots (D10).
+pub fn rooted<const ROOTS: u32>(method: Method) -> Method {
+    method.built_by(|_, p, patience| (async_lines().build)(FetchRoot::<ROOTS>, p, patience))
+}
+
+/// A client of the lines, with callbacks of type `C`.
+type Asking<W, C> = corelay_literature::Client<PairLines<C>, <W as Workload>::Object>;
+
+struct Lines<W: Workload, C: FnOnce(u64), D> {
+    workload: W,
+    clients: Range<usize>,
+    delegation: AsyncLines<W::Object, C>,
+    servers: Servers,
+    /// What all clients have counted, by server.
+    asked: Mutex<Vec<Asked>>,
+    /// What a client does.
+    drive: D,
+}
+
+impl<W, C, D> Lines<W, C, D>
+where
+    W: Workload,
+    C: FnOnce(u64) + 'static,
+    D: Fn(W, Client, &mut Asking<W, C>) -> u64 + Send + Sync + 'static,
+{
+    fn start(workload: W, point: &Point, drive: D) -> Result<Box<dyn Contender>, String> {
+        let clients = point.servers..point.threads;
+        check_memory(point)?;
+        let objects = (0..point.vars).map(|_| workload.object());
+        let (delegation, servers) =
+            AsyncLines::shaped(point.lines, point.servers, clients.len(), objects);
+        Ok(Box::new(Self {
+            workload,
+            clients,
+            delegation,
+            asked: Mutex::new(vec![Asked::default(); servers.len()]),
+            servers: Servers::start(NAME, servers, point)?,
+            drive,
+        }))
+    }
+}
+
+/// Asks again as soon as there is room; each operation counts when its callback has run.
+fn closed_loop<W: Workload>(workload: W, client: Client, asking: &mut Asking<W, fn(u64)>) -> u64 {
+    let mut next = client.operations(workload);
+    counting(|| {
+        let asked = client.drive(|var| {
+            let operation = next();
+            let run = move |object: &mut W::Object| operation.run(object).number();
+            asking.issue(var, run, answered);
+            0
+        });
+        asking.barrier();
+        asked
+    })
+}
+
+/// Asks when an operation is due.
+fn on_schedule<W: Workload, C: FnOnce(u64)>(
+    workload: W,
+    client: Client,
+    asking: &mut Asking<W, C>,
+    redeem: impl Fn(Ticket) -> C,
+) -> u64 {
+    let mut next = client.operations(workload);
+    let asking = RefCell::new(asking);
+    client.issue(
+        |var, ticket| {
+            let operation = next();
+            let run = move |object: &mut W::Object| operation.run(object).number();
+            asking.borrow_mut().issue(var, run, redeem(ticket));
+        },
+        || _ = asking.borrow_mut().flush(),
+        || asking.borrow_mut().barrier(),
+    )
+}
+
+/// Lines and queues of all pairs fit into half of what is available.
+fn check_memory(point: &Point) -> Result<(), String> {
+    let shape = point.lines;
+    let queue = shape.pending().unwrap_or(0);
+    let pairs = (point.servers * (point.threads - point.servers)) as u64;
+    // A request line, its response, and what a client keeps of it; a request that waits.
+    let bytes = pairs * (shape.lines() * (64 + 16 + 40) + queue * 88) as u64;
+    match available_bytes() {
+        Some(available) if bytes > available / 2 => Err(format!(
+            "--method: {} request lines and a queue of {queue} for each of {pairs} pairs would \
+             take {} MiB, and {} MiB are available",
+            shape.lines(),
+            bytes >> 20,
+            available >> 20
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl<W, C, D> Contender for Lines<W, C, D>
+where
+    W: Workload,
+    C: FnOnce(u64),
+    D: Fn(W, Client, &mut Asking<W, C>) -> u64 + Send + Sync,
+{
+    fn clients(&self) -> Range<usize> {
+        self.clients.clone()
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        let _serving = self.servers.serve();
+        let mut asking = self.delegation.client(client.index);
+        let asking = asking.as_mut().expect("a client runs on one thread");
+        let count = (self.drive)(self.workload, client, asking);
+        let mut sums = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.iter_mut()
+            .zip(asking.asked())
+            .for_each(|(sum, asked)| *sum += asked);
+        count
+    }
+
+    fn total(&self) -> Result<u64, String> {
+        total(self.workload, &self.delegation)
+    }
+
+    fn end(&mut self) -> Vec<Trustee> {
+        let asked = std::mem::take(self.asked.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let served = self.servers.end();
+        let told = served.iter().zip(asked).map(|(served, asked)| Trustee {
+            asked: Some(asked.into()),
+            ..Trustee::from(served)
+        });
+        told.collect()
+    }
+}
+
+impl From<Asked> for crate::schema::Asked {
+    fn from(asked: Asked) -> Self {
+        Self {
+            polls: asked.polls,
+            ready: asked.ready,
+            pops: asked.pops,
+            failed_pops: asked.failed_pops,
+            flushes: asked.flushes,
+            depths: asked.depths,
+            timed: asked.timed,
+            latency_ns: u64::try_from(asked.latency.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::plan::Item;
+    use crate::measure::rig::Rig;
+    use crate::measure::session::{Session, Timing};
+    use crate::method::Patience;
+    use crate::workload::fetch_add::FetchAdd;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn parameters_are_read() {
+        let read = |text| {
+            with_parameters::<FetchAdd>(text).map(|read| {
+                read.map(|method| {
+                    assert_eq!(method.name(), text);
+                    let (lines, queue) = (method.lines.lines(), method.lines.pending());
+                    (lines, queue, method.window(1))
+                })
+            })
+        };
+        assert_eq!(read("async-lines:4"), Some(Ok((4, Some(8), 12))));
+        assert_eq!(read("async-lines:16x64"), Some(Ok((16, Some(64), 80))));
+        assert_eq!(read("async-lines:1-direct"), Some(Ok((1, None, 1))));
+        assert_eq!(read("async-lines:1024"), Some(Ok((1024, Some(1024), 2048))));
+        assert_eq!(read("async-lines"), None);
+        assert_eq!(read("async"), None);
+        assert_eq!(queue(4, 8).name(), "async-lines:4x8");
+        assert_eq!(direct(16).name(), "async-lines:16-direct");
+        for text in [
+            "", "0", "4x0", "1025", "4x", "x4", "-direct", "4-queue", "+4", "4x1025",
+        ] {
+            let wrong = read(String::leak(format!("async-lines:{text}"))).unwrap();
+            assert!(wrong.as_ref().unwrap_err().contains("such as"), "{wrong:?}");
+        }
+    }
+
+    /// One request at a time is all that a pass can find behind one line, and behind a line that
+    /// is written directly nothing is taken out of a queue.
+    #[test]
+    fn methods_have_the_shape_that_they_are_named_by() {
+        let point = Point::small(2);
+        let mut rig = Rig::new(&point.placement, &[], "test", Arc::default()).unwrap();
+        let mut session = Session::new();
+        for method in [direct(1), queue(1, 2), async_lines()] {
+            let item = Item {
+                method,
+                point: point.clone(),
+                notes: vec![],
+            };
+            session.add(item, &Patience::default()).unwrap();
+        }
+        let timing = Timing::of(Duration::from_millis(5));
+        session.round(&mut rig, timing, None, || {});
+        let counted = session.finish(&rig, timing).into_iter().map(|run| {
+            assert!(run.correct, "{run:?}");
+            let server = run.trustees[0];
+            let asked = server.asked.unwrap();
+            (server.requests > server.passes_with_work, asked.pops > 0)
+        });
+        let counted: Vec<(bool, bool)> = counted.collect();
+        assert_eq!(counted, [(false, false), (false, true), (true, true)]);
+    }
+}

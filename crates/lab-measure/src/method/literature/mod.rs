@@ -1,0 +1,43 @@
+//! Delegation as the literature has it, by `corelay-literature`: the product is measured
+//! beside it.
+//!
+//! * `ffwd`: one request in flight per client; 15 clients are answered at once.
+//! * `rcl`: remote core locking, one request in flight per client, answered in its own line; an
+//!   operation's captures stay in the client's frame.
+//! * `async-lines`: N request lines per client and server, and a queue before them; answers
+//!   come to a callback, as for `trust-then`. With parameters `async-lines:N`,
+//!   `async-lines:NxL` and `async-lines:N-direct`.
+//!
+//! The variables are spread over the servers in turn. A variable's operation travels as the
+//! papers' requests do: a function pointer, a pointer to the variable, and the operation's
+//! captures (for fetch-add none) as words; the answer is a word.
+
+mod blocking;
+pub mod lines;
+mod servers;
+
+pub use blocking::{ffwd, rcl};
+pub use lines::async_lines;
+
+use crate::workload::operation::{LINE_BYTES, Workload};
+use corelay_literature::{Delegation, Protocol};
+
+/// What a variable takes: the lines of its object, and where it is.
+const fn bytes_per_var<W: Workload>() -> u64 {
+    let object = size_of::<W::Object>().next_multiple_of(LINE_BYTES);
+    (object + size_of::<u64>()) as u64
+}
+
+/// See [`crate::method::Contender::total`].
+fn total<W: Workload, P: Protocol>(
+    workload: W,
+    delegation: &Delegation<P, W::Object>,
+) -> Result<u64, String> {
+    let mut total = Ok(0);
+    let looked = delegation.inspect(|object| {
+        if let Ok(sum) = total {
+            total = workload.check(object).map(|seen| sum + seen);
+        }
+    });
+    looked.map_err(|busy| busy.to_string()).and(total)
+}

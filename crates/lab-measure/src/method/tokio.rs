@@ -1,0 +1,303 @@
+//! An actor on Tokio: requests through `mpsc`, each answer through a `oneshot`, 64 client
+//! tasks.
+//!
+//! The runtime's workers are the threads that are counted, each pinned to its place; the
+//! tasks wander among them as Tokio sees fit. There is no answer to reuse here: the
+//! pattern that programs write makes a `oneshot` per call.
+//!
+//! Tuned: the actor takes what is there at once (`recv_many`), and the queue is unbounded,
+//! for the tasks bound it already. One runtime of many workers was three times as quick as
+//! a runtime per thread with the actor on its own, whose wake-ups go through the kernel.
+//!
+//! Where operations arrive on a schedule, one generator task for each worker but the
+//! actor's looks at the clock, yields to the runtime between two looks (the runtime's own
+//! timer counts in milliseconds), and spawns a task for each operation that is due, as a
+//! server does for a request. It waits while a whole window of its tasks is under way.
+
+use crate::measure::tally::Tally;
+use crate::method::{Contender, Kind, Method};
+use crate::workload::latency::{Clock, Generator, Look, Tallies, Wall};
+use crate::workload::operation::{Answer, AnswerOf, Line, Operation, Workload};
+use crate::workload::point::Point;
+use crate::workload::random::Client;
+use corelay_literature::Shape;
+use corelay_sync::facade::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+pub const fn method<W: Workload>() -> Method<W> {
+    Method {
+        name: "tokio",
+        kind: Kind::Direct,
+        window: 1,
+        bytes_per_var: size_of::<Line<W::Object>>() as u64,
+        lines: Shape::DEFAULT,
+        fibres: 0,
+        build: |workload, point, _| Ok(Box::new(Tokio::start(workload, point)?)),
+    }
+}
+
+/// The same on a schedule, with as many operations under way as the window says.
+pub(super) const fn on_schedule<W: Workload>() -> Method<W> {
+    Method {
+        window: 0,
+        ..method()
+    }
+}
+
+/// Its generators alone, which spawn nothing.
+pub(super) const fn generator<W: Workload>() -> Method<W> {
+    Method {
+        name: "generator-tokio",
+        build: |workload, point, _| {
+            let tokio = Tokio::start(workload, point)?;
+            let asks = false;
+            Ok(Box::new(Tokio { asks, ..tokio }))
+        },
+        ..on_schedule()
+    }
+}
+
+/// Client tasks.
+const TASKS: usize = 64;
+
+enum Request<W: Workload> {
+    Do(W::Operation, usize, oneshot::Sender<AnswerOf<W>>),
+    Total(oneshot::Sender<Result<u64, String>>),
+}
+
+type Requests<W> = mpsc::UnboundedSender<Request<W>>;
+
+struct Tokio<W: Workload> {
+    workload: W,
+    requests: Requests<W>,
+    runtime: Runtime,
+    /// Generator tasks, where operations arrive on a schedule.
+    generators: usize,
+    /// Operations under way of one generator.
+    window: usize,
+    /// Whether a task asks the actor.
+    asks: bool,
+    /// Operations that were not asked for.
+    unasked: AtomicU64,
+}
+
+impl<W: Workload> Tokio<W> {
+    fn start(workload: W, point: &Point) -> Result<Self, String> {
+        let (placement, next) = (Arc::clone(&point.placement), AtomicUsize::new(0));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(point.threads)
+            .thread_name("tokio-worker")
+            .on_thread_start(move || {
+                // Relaxed: the number only has to be unique.
+                let worker = next.fetch_add(1, Ordering::Relaxed);
+                // The crew's threads have the same CPUs and report a failure to pin.
+                let cpu = placement.get(worker).copied().flatten();
+                let _ = cpu.map(corelay_topology::pin_current_thread);
+            })
+            .build()
+            .map_err(|error| format!("the Tokio runtime could not be started: {error}"))?;
+        let (requests, inbox) = mpsc::unbounded_channel();
+        runtime.spawn(serve(workload, inbox, point.vars_len()));
+        Ok(Self {
+            workload,
+            requests,
+            runtime,
+            generators: (point.threads - 1).max(1),
+            window: point.window,
+            asks: true,
+            unasked: AtomicU64::new(0),
+        })
+    }
+}
+
+async fn serve<W: Workload>(
+    workload: W,
+    mut inbox: mpsc::UnboundedReceiver<Request<W>>,
+    vars: usize,
+) {
+    let mut variables: Vec<Line<W::Object>> = (0..vars).map(|_| Line(workload.object())).collect();
+    let mut batch = Vec::with_capacity(TASKS);
+    while inbox.recv_many(&mut batch, TASKS).await > 0 {
+        for request in batch.drain(..) {
+            // Whoever asked waits for the answer, so it is there.
+            match request {
+                Request::Do(operation, var, answer) => {
+                    let _ = answer.send(operation.run(&mut variables[var].0));
+                }
+                Request::Total(answer) => {
+                    let _ = answer.send(variables.iter().map(|v| workload.check(&v.0)).sum());
+                }
+            }
+        }
+    }
+}
+
+async fn call<W: Workload>(workload: W, mut client: Client, requests: Requests<W>) -> u64 {
+    let mut next = client.operations(workload);
+    let (mut done, mut sum) = (0, 0u64);
+    loop {
+        let answer = ask(&requests, next(), client.choose()).await;
+        sum = sum.wrapping_add(answer.number());
+        done += 1;
+        if client.stopped() {
+            break;
+        }
+    }
+    std::hint::black_box(sum);
+    done
+}
+
+/// What a generator and its operations share.
+struct UnderWay {
+    operations: AtomicUsize,
+    tally: Mutex<Tally>,
+}
+
+/// An operation under way, until it is dropped: also by the panic of its task, which would
+/// otherwise be waited for for ever.
+struct Flight(Arc<UnderWay>);
+
+impl Flight {
+    fn take_off(under_way: &Arc<UnderWay>) -> Self {
+        // Relaxed: the operation is spawned afterwards, by this thread.
+        under_way.operations.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(under_way))
+    }
+
+    fn answered(self, latency_ns: u64) {
+        // Nobody panics while it is locked.
+        let mut tally = self.0.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.answer(latency_ns);
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `generate`; the tally is complete at 0.
+        self.0.operations.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Spawns an operation whenever one is due, or without `requests` does nothing then;
+/// returns how many were done.
+async fn generate<W: Workload>(
+    workload: W,
+    (mut generator, mut client): (Generator<Wall>, Client),
+    requests: Option<Requests<W>>,
+    window: usize,
+    tallies: Tallies,
+) -> u64 {
+    let mut next = client.operations(workload);
+    let under_way = Arc::new(UnderWay {
+        operations: AtomicUsize::new(0),
+        tally: Mutex::default(),
+    });
+    // Acquire: pairs with the Release of a flight's end.
+    let now = |under_way: &UnderWay| under_way.operations.load(Ordering::Acquire);
+    loop {
+        if now(&under_way) >= window {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        match generator.look() {
+            Look::Due(due) => {
+                let (operation, var) = (next(), client.choose());
+                let Some(requests) = requests.clone() else {
+                    std::hint::black_box((operation, var));
+                    generator.answered(due);
+                    continue;
+                };
+                let (clock, flight) = (generator.clock, Flight::take_off(&under_way));
+                tokio::spawn(async move {
+                    std::hint::black_box(ask(&requests, operation, var).await.number());
+                    flight.answered(clock.now() - due);
+                });
+            }
+            Look::Early(_) => tokio::task::yield_now().await,
+            Look::Over => break,
+        }
+    }
+    while now(&under_way) > 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut tally = under_way
+        .tally
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let answers = std::mem::take(&mut *tally);
+    tallies.put(&generator.tally);
+    tallies.put(&answers);
+    generator.tally.issued
+}
+
+async fn ask<W: Workload>(
+    requests: &Requests<W>,
+    operation: W::Operation,
+    var: usize,
+) -> AnswerOf<W> {
+    let (send, answer) = oneshot::channel();
+    let sent = requests.send(Request::Do(operation, var, send));
+    assert!(
+        sent.is_ok(),
+        "the actor serves until its contender is dropped"
+    );
+    answer.await.expect("the actor answers every request")
+}
+
+impl<W: Workload> Tokio<W> {
+    fn on_schedule(&self, client: Client) -> u64 {
+        let requests = self.asks.then(|| self.requests.clone());
+        let (generators, tallies) = client.into_generators(self.generators);
+        let task = |client| {
+            let (requests, tallies) = (requests.clone(), tallies.clone());
+            let generate = generate(self.workload, client, requests, self.window, tallies);
+            self.runtime.spawn(generate)
+        };
+        let done = self.finish(generators.into_iter().map(task).collect());
+        if !self.asks {
+            // Relaxed: it is read when the clients have been joined.
+            self.unasked.fetch_add(done, Ordering::Relaxed);
+        }
+        done
+    }
+
+    /// Waits for all tasks; returns the sum of what they did.
+    fn finish(&self, tasks: Vec<JoinHandle<u64>>) -> u64 {
+        self.runtime.block_on(async {
+            let mut done = 0;
+            for task in tasks {
+                done += task.await.expect("a client task does not panic");
+            }
+            done
+        })
+    }
+}
+
+impl<W: Workload> Contender for Tokio<W> {
+    /// One thread of the crew waits for the tasks; it sleeps meanwhile.
+    fn clients(&self) -> Range<usize> {
+        0..1
+    }
+
+    fn client(&self, client: Client) -> u64 {
+        if client.has_schedule() {
+            return self.on_schedule(client);
+        }
+        let call = |client| call(self.workload, client, self.requests.clone());
+        let tasks = client.split(TASKS).map(|c| self.runtime.spawn(call(c)));
+        self.finish(tasks.collect())
+    }
+
+    fn total(&self) -> Result<u64, String> {
+        let (send, answer) = oneshot::channel();
+        let asked = self.requests.send(Request::Total(send));
+        let total = asked.ok().and_then(|()| answer.blocking_recv().ok());
+        let total = total.unwrap_or_else(|| Err("the actor has ended".to_owned()))?;
+        // Relaxed: the clients have been joined.
+        Ok(total + self.unasked.load(Ordering::Relaxed))
+    }
+}

@@ -7,14 +7,8 @@
 //! | [`course`] | effects shown rather than measured |
 //! | [`fibres`] | the benchmarks of fibres |
 //! | [`ordered`] | what a clock orders: time stamps, read-log-update, transactions, logs |
-//! | [`figure`] | the figures of the sources, made again |
-//! | [`model`] | what the figures should look like |
-//! | [`overlay`] | results of several machines or commits, laid over each other |
 //! | [`peer`] | the benchmarks of fibres on other runtimes |
-//! | [`plot`] | pictures |
-//! | [`report`] | the page and the verdict |
 //! | [`reach`] | the project's targets |
-//! | [`timeline`] | the picture of a trace |
 
 #![deny(unsafe_code)]
 
@@ -22,20 +16,11 @@ pub mod cli;
 mod cluster;
 pub mod comparison;
 pub mod course;
-mod exit;
 pub mod fibres;
-pub mod figure;
 pub mod figures;
-pub mod model;
 pub mod ordered;
-mod output;
-pub mod overlay;
 pub mod peer;
-pub mod plot;
 pub mod reach;
-pub mod report;
-pub mod table;
-pub mod timeline;
 
 pub use comparison::Comparison;
 

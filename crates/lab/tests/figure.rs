@@ -2,10 +2,10 @@
 
 mod program;
 
-use corelay_lab::figure::measured::Measured;
-use corelay_lab::figure::outcome::Outcome;
 use corelay_lab::figures::FIGURES;
 use corelay_lab_measure::schema::Results;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Outcome;
 use program::{corelay, refused};
 use std::path::Path;
 

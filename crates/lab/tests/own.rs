@@ -1,7 +1,8 @@
 //! Somebody's own structure goes through every method that fits it, and its report speaks
 //! of it.
 
-use corelay_lab::{Comparison, report};
+use corelay_lab::Comparison;
+use corelay_lab_report as report;
 use corelay_lab_measure::schema::{Results, Run};
 use std::process::Command;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! `corelay compare`: the main job, within a minute.
 
 use crate::comparison::{Contest, Delivery, sweep};
-use crate::exit::Exit;
 use corelay_lab_measure::method::{self, ON_SCHEDULE};
 use corelay_lab_measure::workload::fetch_add::FetchAdd;
+use corelay_lab_report::exit::Exit;
 use std::path::PathBuf;
 
 /// Compare all methods on this machine, and say which to use where

@@ -2,16 +2,16 @@
 
 use crate::cli::list::{number, secs};
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::figure::outcome::Outcome;
-use crate::figure::page;
 use crate::figures::declare::Figure;
 use crate::figures::measure::{self, Pace};
 use crate::figures::size::{ORDER, Size};
 use crate::figures::{self, FIGURES};
-use crate::output::{self, Target};
-use crate::report::words::wrap;
 use corelay_lab_measure::host::Host;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::figure::outcome::Outcome;
+use corelay_lab_report::figure::page;
+use corelay_lab_report::output::{self, Target};
+use corelay_lab_report::words::wrap;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
 //! `corelay machine`: what machine this is and how far apart its CPUs are.
 
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::output;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::mode::NEAR_FACTOR;
 use corelay_lab_measure::measure::probe::Reading;
 use corelay_lab_measure::measure::stats;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use serde::Serialize;
 use std::fmt::Write;

@@ -15,8 +15,8 @@ mod plot;
 mod reach;
 mod trace;
 
-use crate::exit::{self, EXIT_CODES, Exit};
 use clap::{Parser, Subcommand};
+use corelay_lab_report::exit::{self, EXIT_CODES, Exit};
 use std::process::ExitCode;
 
 /// Which way of sharing between cores wins on this machine, and why.

@@ -1,13 +1,13 @@
 //! `corelay plot`: results of several machines or commits, laid over each other.
 
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::output::{self, Target};
-use crate::overlay::lay::{Laid, MOST, lay};
-use crate::overlay::page;
-use crate::overlay::read::read;
-use crate::plot::Place;
 use corelay_lab_measure::host::command_line;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output::{self, Target};
+use corelay_lab_report::overlay::lay::{Laid, MOST, lay};
+use corelay_lab_report::overlay::page;
+use corelay_lab_report::overlay::read::read;
+use corelay_lab_report::plot::Place;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -82,7 +82,7 @@ fn text(laid: &Laid) -> String {
         );
     }
     for note in &laid.notes {
-        let _ = writeln!(text, "{}", crate::report::words::wrap(note, "! ", 96));
+        let _ = writeln!(text, "{}", corelay_lab_report::words::wrap(note, "! ", 96));
     }
     for overlay in &laid.overlays {
         let _ = writeln!(text, "\n{}", overlay.grid(&laid.files));

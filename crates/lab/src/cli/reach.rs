@@ -6,8 +6,6 @@ mod txn;
 
 use crate::cli::list::number;
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::output;
 use crate::reach::{self, Outcome};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
@@ -15,6 +13,8 @@ use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::{Session, Timing};
 use corelay_lab_measure::measure::tracer;
 use corelay_lab_measure::schema::{Mode, Run};
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
 

@@ -2,12 +2,12 @@
 
 use crate::cli::list::number;
 use crate::cli::{self, Cli, Command};
-use crate::exit::Exit;
-use crate::output::{Target, is_same_place, open_beside, unwritable_file};
-use crate::plot::{duration, grouped};
-use crate::timeline;
 use clap::Parser;
 use corelay_lab_measure::host;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output::{Target, is_same_place, open_beside, unwritable_file};
+use corelay_lab_report::plot::{duration, grouped};
+use corelay_lab_report::timeline;
 use corelay_sync::trace::{Limits, Recording, Trace};
 use std::ffi::OsString;
 use std::fmt::Write;

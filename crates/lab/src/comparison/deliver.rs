@@ -1,12 +1,12 @@
 //! What a comparison leaves behind: a page, the raw results, and a verdict.
 
 use super::{COMMIT, Contest, Surveyed};
-use crate::exit::Exit;
-use crate::output::{self, Target};
-use crate::report;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::schema::Results;
 use corelay_lab_measure::workload::operation::Workload;
+use corelay_lab_report as report;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output::{self, Target};
 use std::path::PathBuf;
 use std::time::Duration;
 

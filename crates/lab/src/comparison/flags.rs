@@ -3,7 +3,7 @@
 //! There are three, as of `corelay compare`, and so a crate that only splits arguments is enough.
 
 use super::Delivery;
-use crate::exit::EXIT_CODES;
+use corelay_lab_report::exit::EXIT_CODES;
 use lexopt::{Arg, Parser};
 use std::ffi::OsString;
 

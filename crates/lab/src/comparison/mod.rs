@@ -15,8 +15,6 @@ pub(crate) mod sweep;
 pub(crate) use deliver::Delivery;
 pub(crate) use survey::{Contest, Surveyed};
 
-use crate::exit::{self, Exit};
-use crate::output;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::method::{any, any_on_schedule};
 use corelay_lab_measure::schema::Results;
@@ -25,6 +23,8 @@ use corelay_lab_measure::workload::own::Own;
 use corelay_lab_measure::workload::point::MAX_VARS;
 use corelay_lab_measure::workload::random::Random;
 use corelay_lab_measure::workload::{fetch_add, latency};
+use corelay_lab_report::exit::{self, Exit};
+use corelay_lab_report::output;
 use flags::Asked;
 use std::marker::PhantomData;
 use std::process::ExitCode;
@@ -166,8 +166,8 @@ where
     }
 
     /// Measures for about so long, without looking at the command line. The results are
-    /// what [`report::html`](crate::report::html) and
-    /// [`report::verdict`](crate::report::verdict()) read; less than half a minute means fewer
+    /// what [`report::html`](corelay_lab_report::html) and
+    /// [`report::verdict`](corelay_lab_report::verdict()) read; less than half a minute means fewer
     /// points. From here on Ctrl-C ends measuring early, and a second one the program.
     ///
     /// ```

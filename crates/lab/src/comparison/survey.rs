@@ -9,7 +9,6 @@
 //! measured until the time is up, and Ctrl-C ends them sooner with the same results.
 
 use super::sweep;
-use crate::output;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::load;
 use corelay_lab_measure::measure::memory::available_bytes;
@@ -19,6 +18,7 @@ use corelay_lab_measure::measure::session::{Session, Timing};
 use corelay_lab_measure::method::{Method, OnSchedule};
 use corelay_lab_measure::schema::{Results, Run};
 use corelay_lab_measure::workload::operation::Workload;
+use corelay_lab_report::output;
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! A guess before the step is run: who has guessed remembers the answer.
 
 use super::shown::Guess;
-use crate::plot::significant;
+use corelay_lab_report::plot::significant;
 use std::io::{self, BufRead, Write};
 
 /// A question about a number.

@@ -1,10 +1,10 @@
 //! What a step of the course has shown: made once, told on the terminal and laid out in the
 //! handout.
 
-use crate::plot::Place;
-use crate::report::words;
-use crate::table::grid::Grid;
 use corelay_lab_measure::schema::Run;
+use corelay_lab_report::plot::Place;
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words;
 use serde::Serialize;
 use std::fmt::{self, Write};
 

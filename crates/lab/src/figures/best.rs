@@ -4,12 +4,12 @@
 use super::declare::{Drawn, Figure, Panel, Printed, Source};
 use super::one_variable::over_threads;
 use super::size::{Size, VARS};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::Throughput;
-use crate::plot::significant;
-use crate::report::words::{code, times};
-use crate::table::grid::Grid;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::Throughput;
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::{code, times};
 
 const PANELS: [(&str, &str); 2] = [("one", "1 variable"), ("many", "1,024 variables")];
 

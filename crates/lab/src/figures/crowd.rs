@@ -1,8 +1,8 @@
 //! Whether other programs had a share of the CPUs while a figure was measured: threads that spin
 //! for each other then wait for whole time slices, and figures say little.
 
-use crate::plot::percent;
 use corelay_lab_measure::schema::{Run, Sample};
+use corelay_lab_report::plot::percent;
 
 /// A share of the CPUs above this is undisturbed: starting and stopping take some of a sample.
 const ENOUGH: f64 = 0.9;

@@ -2,13 +2,13 @@
 
 use super::size::Size;
 use crate::fibres::session::Item as OfFibres;
-use crate::figure::measured::Measured;
-use crate::figure::outcome::{Axis, Curve, Sign};
-use crate::figure::quantity::Quantity;
 use crate::ordered::contest::Entrant;
-use crate::table::grid::Grid;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::workload::fetch_add;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::{Axis, Curve, Sign};
+use corelay_lab_report::figure::quantity::Quantity;
+use corelay_lab_report::table::grid::Grid;
 
 /// A figure of a source.
 pub struct Figure {

@@ -3,14 +3,14 @@
 
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::Size;
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{LocalLoads, RemoteLoads, Throughput};
-use crate::plot::percent;
 use corelay_lab_measure::measure::counters;
 use corelay_lab_measure::method::counted::Counted;
 use corelay_lab_measure::method::literature::async_lines;
 use corelay_lab_measure::method::{Method, flat, lock};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{LocalLoads, RemoteLoads, Throughput};
+use corelay_lab_report::plot::percent;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "dram-loads",

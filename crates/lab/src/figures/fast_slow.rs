@@ -6,15 +6,15 @@
 
 use super::declare::{Cell, Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::{Size, VARS};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{Saturation, Throughput};
-use crate::plot::{percent, significant};
-use crate::report::words::count;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_measure::method::literature::lines::rooted;
 use corelay_lab_measure::workload::root;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Saturation, Throughput};
+use corelay_lab_report::plot::{percent, significant};
+use corelay_lab_report::words::count;
 
 const ADD: &str = "add";
 const ROOT: &str = "square root";

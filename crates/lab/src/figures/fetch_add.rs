@@ -2,13 +2,13 @@
 
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::{Size, named};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::{Axis, Curve};
-use crate::figure::quantity::Quantity::Throughput;
-use crate::plot::{grouped, short_count, significant};
-use crate::report::words::{code, count, times};
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::{Axis, Curve};
+use corelay_lab_report::figure::quantity::Quantity::Throughput;
+use corelay_lab_report::plot::{grouped, short_count, significant};
+use corelay_lab_report::words::{code, count, times};
 
 const LOCKS: [&str; 3] = ["atomic", "mutex", "ttas"];
 const DEDICATED: &str = "async-lines:16x32";
@@ -83,7 +83,7 @@ pub(super) const FIGURE: Figure = Figure {
             here: |m| {
                 let caches = &m.machine().caches;
                 let bytes = caches.iter().max_by_key(|c| c.level)?.bytes;
-                let capacity = crate::model::residency::capacity(bytes);
+                let capacity = corelay_lab_report::model::residency::capacity(bytes);
                 Some(format!(
                     "the last cache holds {} variables",
                     grouped(capacity)
@@ -137,7 +137,7 @@ fn ahead_up_to(m: &Measured<'_>, line: &str) -> Option<Option<f64>> {
 /// What one variable can bear where a line crosses for each operation: the lock limit (F6).
 fn curves(m: &Measured<'_>) -> Vec<Curve> {
     let limit = m.round_trip_ns().map(|rtt_ns| {
-        let ceilings = crate::model::ceilings::Ceilings { rtt_ns, clients: 1 };
+        let ceilings = corelay_lab_report::model::ceilings::Ceilings { rtt_ns, clients: 1 };
         Curve {
             panel: "vars".to_owned(),
             quantity: Throughput,

@@ -4,10 +4,10 @@
 use super::measure::{Pace, Slot};
 use crate::fibres::session::{Item, Session};
 use crate::fibres::spec::Length;
-use crate::report::words::{and, code};
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::Run;
+use corelay_lab_report::words::{and, code};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

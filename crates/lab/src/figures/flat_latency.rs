@@ -7,15 +7,15 @@
 
 use super::declare::{Cell, Drawn, Figure, Line, Panel, Printed, Source, Work};
 use super::size::{Size, VARS, usual_servers};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{Latency, Ready, Throughput};
-use crate::plot::{percent, significant};
-use crate::report::words::times;
 use corelay::Policy;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::flat::{self, BOUND};
 use corelay_lab_measure::method::literature::lines;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Latency, Ready, Throughput};
+use corelay_lab_report::plot::{percent, significant};
+use corelay_lab_report::words::times;
 
 const DEDICATED: &str = "async-lines:16x32 (dedicated)";
 

@@ -2,11 +2,11 @@
 
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::{Size, VARS, named};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::Throughput;
-use crate::plot::significant;
-use crate::report::words::{code, count, times};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::Throughput;
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::words::{code, count, times};
 
 /// The thesis's policies and, last, corelay's own.
 const POLICIES: [&str; 6] = [

@@ -4,11 +4,11 @@
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::one_variable::{LOCKS, METHODS};
 use super::size::{Size, named};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::Throughput;
-use crate::plot::{grouped, significant};
-use crate::report::words::{code, times};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::Throughput;
+use corelay_lab_report::plot::{grouped, significant};
+use corelay_lab_report::words::{code, times};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "many-variables",
@@ -70,7 +70,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             "{} is ahead of ffwd from {} on. The source's 128 threads fall behind at about 128 \
              variables; fewer threads contend less for each of them.",
             code(lock),
-            crate::report::words::count(x as u64, "variable", "variables")
+            corelay_lab_report::words::count(x as u64, "variable", "variables")
         ));
     }
     if let Some((last, ffwd)) = m.last("vars", "ffwd")

@@ -6,15 +6,15 @@ use super::declare::{Cell, Figure, Panel, Printed, Work};
 use super::fibre_runs;
 use super::ordered_runs;
 use super::size::Size;
-use crate::figure::measured::Measured;
-use crate::figure::offsets::Offsets;
-use crate::figure::outcome::{About, Beside, Drawing, Outcome, place};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::plan::{self, Item};
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::{Session, Timing};
 use corelay_lab_measure::schema::{Results, Run};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::offsets::Offsets;
+use corelay_lab_report::figure::outcome::{About, Beside, Drawing, Outcome, place};
 use std::time::Duration;
 
 /// How long a figure is measured.
@@ -314,15 +314,15 @@ fn measure_wave(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::outcome::Axis;
-    use crate::figure::outcome::place_of;
-    use crate::figure::quantity::Quantity::Throughput;
     use crate::figures::declare::Line;
     use crate::figures::size::named;
     use corelay_lab_measure::method::literature::lines;
     use corelay_lab_measure::method::{Contender, Kind, METHODS, Method};
     use corelay_lab_measure::schema::Mode;
     use corelay_lab_measure::workload::random::Client;
+    use corelay_lab_report::figure::outcome::Axis;
+    use corelay_lab_report::figure::outcome::place_of;
+    use corelay_lab_report::figure::quantity::Quantity::Throughput;
     use std::ops::Range;
     use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::{Size, named};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::{Axis, Curve};
-use crate::figure::quantity::Quantity::Throughput;
-use crate::model::ceilings::Ceilings;
-use crate::plot::significant;
-use crate::report::words::{code, count, times};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::{Axis, Curve};
+use corelay_lab_report::figure::quantity::Quantity::Throughput;
+use corelay_lab_report::model::ceilings::Ceilings;
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::words::{code, count, times};
 
 /// What is compared: locks, the literature's delegation, corelay's.
 pub(super) const METHODS: [&str; 10] = [

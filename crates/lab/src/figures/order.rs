@@ -3,12 +3,12 @@
 
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::{Size, named};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{Batch, Throughput};
-use crate::plot::significant;
-use crate::report::words::times;
 use corelay_lab_measure::method::literature::lines;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Batch, Throughput};
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::words::times;
 
 const ONE: &str = "1 line (in order)";
 const ONE_DIRECT: &str = "1 line, direct (in order)";
@@ -62,7 +62,7 @@ fn cost(m: &Measured<'_>) -> Option<f64> {
 fn price(one: f64, sixteen: f64) -> String {
     let (one_mops, sixteen_mops) = (significant(one), significant(sixteen));
     if one < sixteen {
-        let share = crate::plot::percent(1.0 - one / sixteen);
+        let share = corelay_lab_report::plot::percent(1.0 - one / sixteen);
         format!(
             "Order by one line costs {share} of the throughput: {one_mops} Mops instead of \
              {sixteen_mops}, since each request waits for the answer of the one before."

@@ -2,9 +2,9 @@
 
 use super::measure::{Pace, Slot};
 use crate::ordered::contest::{Contest, Entrant};
-use crate::report::words::{and, code};
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::Run;
+use corelay_lab_report::words::{and, code};
 use std::collections::BTreeMap;
 
 /// Measures the contenders; what has no figure is said, and what is no longer correct.

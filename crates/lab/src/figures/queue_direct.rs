@@ -8,13 +8,13 @@
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::fast_slow::{by_roots, work_axis};
 use super::size::{Size, VARS};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{Ready, Saturation, Throughput};
-use crate::plot::percent;
-use crate::report::words::times;
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Ready, Saturation, Throughput};
+use corelay_lab_report::plot::percent;
+use corelay_lab_report::words::times;
 
 const QUEUE: &str = "queue of 32";
 const DIRECT: &str = "direct";

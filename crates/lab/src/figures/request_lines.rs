@@ -3,13 +3,13 @@
 
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::{Size, VARS};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{Batch, Latency, Throughput};
-use crate::plot::significant;
-use crate::report::words::{count, times};
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Batch, Latency, Throughput};
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::words::{count, times};
 
 const QUEUE: &str = "queue of 2 N";
 const DIRECT: &str = "direct";

@@ -5,12 +5,14 @@
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::queue_length::LENGTHS;
 use super::size::{Size, VARS};
-use crate::figure::measured::{KNEE, Measured};
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{self, FailedPops, Latency, Ready, Saturation, Throughput};
-use crate::plot::{percent, significant};
-use crate::report::words::times;
 use corelay_lab_measure::method::literature::lines;
+use corelay_lab_report::figure::measured::{KNEE, Measured};
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{
+    self, FailedPops, Latency, Ready, Saturation, Throughput,
+};
+use corelay_lab_report::plot::{percent, significant};
+use corelay_lab_report::words::times;
 
 pub(super) const SIXTEEN: Figure = Figure {
     name: "saturation-16",

@@ -3,10 +3,10 @@
 use super::declare::{Figure, Work};
 use super::measure::{Pace, told};
 use super::size::Size;
-use crate::figure::outcome::{Outcome, place};
 use corelay_lab_measure::schema::{
     Asked, Machine, Mode, Params, Results, Run, SCHEMA, Sample, Trustee,
 };
+use corelay_lab_report::figure::outcome::{Outcome, place};
 
 /// The outcome of `figure` on so many CPUs, near, where `mops` is the throughput of a line at x.
 pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> f64) -> Outcome {
@@ -209,7 +209,7 @@ fn both_tables_have_every_method_and_tell_collapse_from_none() {
     let [any, most] = &*outcome.figure.tables else {
         panic!("two tables")
     };
-    let row = |grid: &crate::table::grid::Grid, method: &str| {
+    let row = |grid: &corelay_lab_report::table::grid::Grid, method: &str| {
         let row = grid.rows.iter().find(|row| row[0] == method).unwrap();
         row[1..4].join(" ").replace('\u{a0}', " ")
     };
@@ -263,7 +263,7 @@ fn a_table_says_why_there_is_no_figure() {
             _ => {}
         }
     }
-    let measured = crate::figure::measured::Measured::of(&outcome);
+    let measured = corelay_lab_report::figure::measured::Measured::of(&outcome);
     let table = (super::chapter::transfer::FIGURE.tables)(&measured);
     let cell = |method: &str| &table[0].rows.iter().find(|row| row[0] == method).unwrap()[1];
     assert_eq!(cell("go"), "not installed");
@@ -279,7 +279,7 @@ fn a_table_says_why_there_is_no_figure() {
 
 #[test]
 fn offsets_stand_beside_the_sources() {
-    use crate::figure::offsets::{Offsets, Sample};
+    use corelay_lab_report::figure::offsets::{Offsets, Sample};
     let (figure, size) = (&super::ordo::offsets::FIGURE, Size::test(3));
     let told = |cpus: Vec<usize>, ns: fn(usize, usize, f64) -> f64| {
         let sample = |more: f64| {
@@ -330,10 +330,10 @@ fn offsets_stand_beside_the_sources() {
         panic!("one table")
     };
     assert_eq!(table.rows[1], ["0 → 7", "140", "160", "190"]);
-    let page = crate::figure::page::html(&outcome);
+    let page = corelay_lab_report::figure::page::html(&outcome);
     assert_eq!(page.matches("class=\"cell\"").count(), 6);
-    assert!(crate::figure::page::text(&outcome).contains("Xeon 70 and 276"));
-    let index = crate::figure::page::index(&[outcome]);
+    assert!(corelay_lab_report::figure::page::text(&outcome).contains("Xeon 70 and 276"));
+    let index = corelay_lab_report::figure::page::index(&[outcome]);
     assert!(index.contains("class=\"cell\"") && !index.contains("Nothing was measured"));
 
     // Of many pairs the table has the largest; a difference within a step is called one.

@@ -4,12 +4,12 @@
 
 use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use super::size::{Size, named};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{Saturation, Throughput};
-use crate::plot::{grouped, significant};
-use crate::report::words::{count, times};
 use corelay_lab_measure::method::literature::lines;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Saturation, Throughput};
+use corelay_lab_report::plot::{grouped, significant};
+use corelay_lab_report::words::{count, times};
 
 const FLAT: &str = "flat-queue";
 

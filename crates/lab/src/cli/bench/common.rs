@@ -1,8 +1,6 @@
 //! What all workloads ask for, measure and leave behind.
 
 use crate::cli::list::{List, Numbers, number, secs};
-use crate::exit::Exit;
-use crate::output::{self, Target};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::plan::{self, Item};
@@ -12,6 +10,8 @@ use corelay_lab_measure::method::{Kind, Method};
 use corelay_lab_measure::schema::{Results, Run};
 use corelay_lab_measure::workload::point::{MAX_VARS, Point};
 use corelay_lab_measure::workload::random::Choice;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output::{self, Target};
 use corelay_topology::Order;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,12 +3,12 @@
 use super::common::{self, Common, names};
 use crate::cli::list::{self, List};
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::table;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_measure::method::{METHODS, Method, fibres};
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::table;
 
 /// Throughput: add one to 64-byte variables chosen at random, as fast as it goes
 ///

@@ -3,15 +3,15 @@
 use super::common::Bench as Opened;
 use crate::cli::list::{self, List, Numbers, number, secs};
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
 use crate::fibres::method::{METHODS, Method};
 use crate::fibres::session::{Item, Session};
 use crate::fibres::spec::{Bench, Flavour, Length, MOST_FIBRES, MOST_PROCESSORS, RING, Spec};
-use crate::output;
-use crate::table;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::schema::Run;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
+use corelay_lab_report::table;
 use corelay_topology::Order;
 use std::fmt;
 use std::path::PathBuf;

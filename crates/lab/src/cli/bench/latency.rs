@@ -3,9 +3,6 @@
 use super::common::{self, Common, Place, names};
 use crate::cli::list::{self, List, Numbers};
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::output;
-use crate::table;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::load::{self, LADDER};
 use corelay_lab_measure::measure::plan::Item;
@@ -13,6 +10,9 @@ use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::method::{Method, ON_SCHEDULE, OnSchedule};
 use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use corelay_lab_measure::workload::latency::MAX_LOAD;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
+use corelay_lab_report::table;
 use std::time::Duration;
 
 /// Latency under load: the operations of fetch-add, but arriving on a schedule

@@ -6,7 +6,7 @@ mod fibres;
 mod latency;
 mod ordered;
 
-use crate::exit::Exit;
+use corelay_lab_report::exit::Exit;
 use std::ffi::OsString;
 
 /// Measure one workload with every knob

@@ -1,8 +1,8 @@
 //! The offsets between CPUs, as a picture and as letters.
 
 use crate::ordered::clocks::offsets_ns;
-use crate::plot::{HeatMap, Place, significant};
 use corelay::clock::Calibration;
+use corelay_lab_report::plot::{HeatMap, Place, significant};
 use std::fmt::Write;
 
 /// Rows and columns of a terminal's map; of more CPUs several share a letter.

@@ -6,12 +6,12 @@ mod text;
 
 use crate::cli::list::number;
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
 use crate::ordered::clocks::offsets_ns;
-use crate::output;
 use corelay::clock::{CalibrateError, Calibration, Calibrator, Clock, Fitness, Ordo};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::reading::{self, Cost};
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::CpuSet;
 use keep::Kept;
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! What `corelay clock` prints.
 
 use super::{Findings, Largest, Moved, heat};
-use crate::plot::significant;
-use crate::table::columns::columns;
 use corelay::clock::Clock;
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::table::columns::columns;
 use std::fmt::Write;
 
 /// Pairs that moved, as far as they are shown.

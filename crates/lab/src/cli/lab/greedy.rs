@@ -5,14 +5,14 @@ use crate::comparison::COMMIT;
 use crate::course::greedy::{
     self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
 };
-use crate::exit::Exit;
-use crate::output::{self, Target};
-use crate::plot::grouped;
-use crate::table::columns::columns;
 use comfy_table::Table;
 use corelay::Policy;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::schema::{Machine, SCHEMA};
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output::{self, Target};
+use corelay_lab_report::plot::grouped;
+use corelay_lab_report::table::columns::columns;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;

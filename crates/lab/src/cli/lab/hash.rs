@@ -7,9 +7,9 @@ use crate::course::hash::mark::RUBRIC;
 use crate::course::hash::run::Limited;
 use crate::course::hash::{self, Exercise, QUESTION};
 use crate::course::shown::Shown;
-use crate::exit::Exit;
-use crate::output;
 use corelay_lab_measure::host::Host;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -9,10 +9,10 @@ use crate::course::list::nodes::HEAD;
 use crate::course::list::rungs::{self, RUNGS, Rung};
 use crate::course::list::show::QUESTION;
 use crate::course::shown::Shown;
-use crate::exit::Exit;
-use crate::output;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ mod step;
 mod timeline;
 mod why;
 
-use crate::exit::Exit;
 use clap::Subcommand;
+use corelay_lab_report::exit::Exit;
 use std::path::PathBuf;
 use step::{Size, Step, Telling};
 

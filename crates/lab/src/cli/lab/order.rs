@@ -2,10 +2,10 @@
 
 use crate::cli::list::{List, Numbers, number};
 use crate::course::order::{self, Live, MOST_REQUESTS, SHOWN};
-use crate::exit::Exit;
-use crate::output;
-use crate::plot::grouped;
-use crate::table::columns::columns;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
+use corelay_lab_report::plot::grouped;
+use corelay_lab_report::table::columns::columns;
 use corelay_literature::Shape;
 use serde::Serialize;
 use std::fmt::Write;

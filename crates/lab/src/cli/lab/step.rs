@@ -2,10 +2,10 @@
 
 use crate::course::guess::Question;
 use crate::course::shown::{Guess, Shown};
-use crate::exit::Exit;
-use crate::output;
-use crate::table::columns::columns;
 use corelay_lab_measure::host::Host;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
+use corelay_lab_report::table::columns::columns;
 use serde::Serialize;
 use std::io;
 

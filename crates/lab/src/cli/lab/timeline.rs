@@ -7,10 +7,10 @@ use crate::comparison::COMMIT;
 use crate::course::list::ladder::PARTS_OF_A_THREAD;
 use crate::course::shown::Shown;
 use crate::course::timeline::{Plan, QUESTION, Traced, shown};
-use crate::exit::Exit;
-use crate::output::{self, Target};
-use crate::plot::Place;
 use corelay_lab_measure::host::Host;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output::{self, Target};
+use corelay_lab_report::plot::Place;
 use corelay_topology::Order;
 use std::path::{Path, PathBuf};
 

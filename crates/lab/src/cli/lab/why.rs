@@ -7,9 +7,9 @@ use crate::comparison::COMMIT;
 use crate::course::list::rungs::RUNGS;
 use crate::course::shown::Shown;
 use crate::course::why::{Plan, QUESTION};
-use crate::exit::Exit;
-use crate::output;
 use corelay_lab_measure::host::Host;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::time::Duration;
 

@@ -2,15 +2,15 @@
 
 use crate::cli::list::number;
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::model::ceilings::{Ceilings, cycles_each, links, processing};
-use crate::plot::significant;
-use crate::report::words::wrap;
-use crate::table::columns::columns;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::machine;
 use corelay_lab_measure::measure::mode::NEAR_FACTOR;
 use corelay_lab_measure::measure::stats;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::model::ceilings::{Ceilings, cycles_each, links, processing};
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::table::columns::columns;
+use corelay_lab_report::words::wrap;
 use corelay_topology::Order;
 use serde::Serialize;
 use std::fmt::Write;

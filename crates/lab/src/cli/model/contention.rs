@@ -1,10 +1,10 @@
 //! `corelay model contention`: how likely threads meet on one variable (D20, D21).
 
 use crate::cli::list::{List, Numbers};
-use crate::exit::Exit;
-use crate::model::contention::{fewest_contending, probability};
-use crate::plot::grouped;
-use crate::table::columns::columns;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::model::contention::{fewest_contending, probability};
+use corelay_lab_report::plot::grouped;
+use corelay_lab_report::table::columns::columns;
 use serde::Serialize;
 use std::fmt::Write;
 

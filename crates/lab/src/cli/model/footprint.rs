@@ -1,13 +1,13 @@
 //! `corelay model footprint`: what delegation itself keeps in the caches (D23).
 
 use crate::cli::list::number;
-use crate::exit::Exit;
-use crate::model::footprint::{
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::model::footprint::{
     Pair, SOURCE_BYTES, SOURCE_PAIRS, async_lines, ffwd, product_filled, product_first, rcl,
 };
-use crate::plot::grouped;
-use crate::report::words;
-use crate::table::columns::columns;
+use corelay_lab_report::plot::grouped;
+use corelay_lab_report::table::columns::columns;
+use corelay_lab_report::words;
 use corelay_literature::Shape;
 use serde::Serialize;
 use std::fmt::Write;

@@ -2,11 +2,11 @@
 
 use super::picture;
 use crate::cli::list::{self, List, Numbers, number};
-use crate::exit::Exit;
-use crate::output;
-use crate::report::words;
-use crate::table::columns::columns;
 use corelay_lab_measure::schema::SCHEMA;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
+use corelay_lab_report::table::columns::columns;
+use corelay_lab_report::words;
 use corelay_lines::{Count, Counts, Machine, Method, MethodError, Setup};
 use corelay_topology::{Order, Topology};
 use serde::Serialize;

@@ -9,9 +9,9 @@ mod residency;
 mod throughput;
 
 use crate::cli::list::{List, Numbers};
-use crate::exit::Exit;
-use crate::output;
 use corelay_lab_measure::workload::point::MAX_VARS;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use serde::Serialize;
 
 /// What the figures should look like: the sources' models, with this machine's values

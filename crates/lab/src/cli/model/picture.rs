@@ -1,7 +1,7 @@
 //! The counts as a picture: lines moved per operation over clients, a line for each method.
 
 use super::lines::{Came, Output, Row, WHAT};
-use crate::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style};
+use corelay_lab_report::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style};
 
 const WIDTH: f64 = 860.0;
 

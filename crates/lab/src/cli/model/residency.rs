@@ -2,12 +2,12 @@
 
 use crate::cli::list::{List, number};
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::model::residency::{VAR_BYTES, capacity, from_memory, resident};
-use crate::plot::{bytes, grouped};
-use crate::table::columns::columns;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::schema::CacheLevel;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::model::residency::{VAR_BYTES, capacity, from_memory, resident};
+use corelay_lab_report::plot::{bytes, grouped};
+use corelay_lab_report::table::columns::columns;
 use serde::Serialize;
 use std::fmt::Write;
 

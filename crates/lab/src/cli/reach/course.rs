@@ -2,13 +2,13 @@
 
 use super::{Args, say_figures, say_outcomes};
 use crate::course::list::climb::Climb;
-use crate::exit::Exit;
-use crate::output;
 use crate::reach;
 use crate::reach::course::{LONGEST, TARGETS, points};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::{Mode, Run};
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

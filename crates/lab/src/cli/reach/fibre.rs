@@ -1,9 +1,7 @@
 //! `corelay reach fibre`: many points, each with contenders of its own.
 
 use super::{Args, say_outcomes};
-use crate::exit::Exit;
 use crate::fibres::session::{Item, Session};
-use crate::output;
 use crate::reach::Outcome;
 use crate::reach::fibre::{self, Point};
 use crate::reach::{self, Area};
@@ -11,6 +9,8 @@ use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::stats::Interval;
 use corelay_lab_measure::schema::{Mode, Run};
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,7 @@
 //! `corelay reach txn`: what a clock orders, beside its rivals.
 
 use super::{Args, say_outcomes};
-use crate::exit::Exit;
 use crate::ordered::contest::{Contest, Entrant};
-use crate::output;
 use crate::reach::Outcome;
 use crate::reach::txn::{self, Point};
 use corelay_lab_measure::host::Host;
@@ -13,6 +11,8 @@ use corelay_lab_measure::measure::stats::Interval;
 use corelay_lab_measure::schema::{Counts, Mode, Run};
 use corelay_lab_measure::workload::point::Point as Threads;
 use corelay_lab_measure::workload::random::Choice;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The records as a picture: answers over steps, a line for each policy.
 
 use super::{Record, Scenario};
-use crate::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, grouped};
+use corelay_lab_report::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, grouped};
 
 const WIDTH: f64 = 860.0;
 

@@ -7,9 +7,9 @@ use super::run::{Checked, Limited};
 use super::scaling::{Measured, threads};
 use crate::course::guess::Question;
 use crate::course::shown::{Guess, Part, Shown};
-use crate::plot::{grouped, significant};
-use crate::report::words::times;
-use crate::table::grid::Grid;
+use corelay_lab_report::plot::{grouped, significant};
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::times;
 use serde_json::json;
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 use super::fault::Fault;
 use super::run::Checked;
 use super::scaling::Measured;
-use crate::plot::{grouped, significant};
-use crate::report::words::times;
+use corelay_lab_report::plot::{grouped, significant};
+use corelay_lab_report::words::times;
 use serde::Serialize;
 
 /// Points for a table that is right.

@@ -5,12 +5,12 @@ use super::ladder::Ladder;
 use super::rungs::RUNGS;
 use crate::course::guess::Question;
 use crate::course::shown::{Guess, Part, Picture, Shown};
-use crate::plot::{
+use corelay_lab_measure::schema::Mode;
+use corelay_lab_report::plot::{
     Bar, BarPlot, Halo, LinePlot, Point, Scale, Series, Style, bytes, grouped, percent, significant,
 };
-use crate::report::words::{count, mode, times};
-use crate::table::grid::Grid;
-use corelay_lab_measure::schema::Mode;
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::{count, mode, times};
 use serde_json::json;
 
 /// What is asked beforehand.

@@ -3,11 +3,11 @@
 use super::measure::{Counted, Plan, lost};
 use super::window::{self, Compiled, Line, Window};
 use crate::course::shown::{Guess, Part, Picture, Shown};
-use crate::plot::{Bar, BarPlot, Place, Scale, Style, grouped, significant};
-use crate::report::words::{and, count};
-use crate::table::grid::Grid;
 use corelay_lab_measure::measure::stats::{median, quantile};
 use corelay_lab_measure::schema::Mode;
+use corelay_lab_report::plot::{Bar, BarPlot, Place, Scale, Style, grouped, significant};
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::{and, count};
 
 /// Width of the picture, in units.
 const WIDTH: f64 = 720.0;

@@ -2,10 +2,10 @@
 
 use super::{Handout, Told};
 use crate::course::shown::{Guess, Part, Shown};
-use crate::plot::{Place, escape, significant};
-use crate::report::page::parts::{notes, table};
-use crate::report::page::{machine, shell};
-use crate::report::words::{count, html as prose};
+use corelay_lab_report::page::parts::{notes, table};
+use corelay_lab_report::page::{machine, shell};
+use corelay_lab_report::plot::{Place, escape, significant};
+use corelay_lab_report::words::{count, html as prose};
 use std::fmt::Write;
 
 pub(super) fn html(handout: &Handout) -> String {

@@ -1,11 +1,11 @@
 use super::*;
 use crate::course::guess::Question;
 use crate::course::shown::{Part, Picture};
-use crate::overlay::lay::lay;
-use crate::overlay::{page as overlaid, read::read};
-use crate::plot::Place;
-use crate::table::grid::Grid;
 use corelay_lab_measure::schema::{Machine, Mode, ModeSummary, Params, SCHEMA, Sample};
+use corelay_lab_report::overlay::lay::lay;
+use corelay_lab_report::overlay::{page as overlaid, read::read};
+use corelay_lab_report::plot::Place;
+use corelay_lab_report::table::grid::Grid;
 use std::collections::BTreeMap;
 use std::path::Path;
 

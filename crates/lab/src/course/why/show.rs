@@ -8,12 +8,12 @@ use crate::course::list::job::Ended;
 use crate::course::list::show::efficiency;
 use crate::course::list::usage::Usage;
 use crate::course::shown::{Guess, Part, Picture, Shown};
-use crate::plot::{StackPlot, grouped, percent, significant};
-use crate::report::words::{count, times};
-use crate::table::grid::Grid;
 use corelay_lab_measure::measure::counters::Counters;
 use corelay_lab_measure::measure::stats::median;
 use corelay_lab_measure::schema::Mode;
+use corelay_lab_report::plot::{StackPlot, grouped, percent, significant};
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::{count, times};
 use serde_json::json;
 
 /// What is asked beforehand.

@@ -4,7 +4,7 @@ use super::{FEWER, WHOLE, against, grown, most, panel, table, words};
 use crate::fibres::spec::{Bench, RING};
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
-use crate::report::words::{and, times};
+use corelay_lab_report::words::{and, times};
 
 const HI: &str = "hi";
 const LO: &str = "lo";

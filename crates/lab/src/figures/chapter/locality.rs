@@ -2,13 +2,13 @@
 
 use super::{FEWER, MIGRATING, WHOLE, given, most, panel, table};
 use crate::fibres::spec::Bench;
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Drawing;
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
-use crate::plot::percent;
-use crate::report::words::{code, count};
 use corelay_lab_measure::schema::Run;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Drawing;
+use corelay_lab_report::plot::percent;
+use corelay_lab_report::words::{code, count};
 
 const SHARE: &str = "share";
 

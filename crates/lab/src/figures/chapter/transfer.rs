@@ -3,13 +3,13 @@
 
 use super::{FEWER, WHOLE, given, most, panel, table};
 use crate::fibres::spec::{Bench, Flavour};
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Drawing;
-use crate::figure::quantity::Quantity::{PerSecond, ScalabilityUs};
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::fibre_runs::completed;
 use crate::figures::size::Size;
-use crate::report::words::{and, code};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Drawing;
+use corelay_lab_report::figure::quantity::Quantity::{PerSecond, ScalabilityUs};
+use corelay_lab_report::words::{and, code};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "transfer",

@@ -2,10 +2,10 @@
 
 use super::{FEWER, GO, MIGRATING, TOKIO, WHOLE, against, most, ns, panel, table, words};
 use crate::fibres::spec::Bench;
-use crate::figure::measured::Measured;
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
-use crate::report::words::times;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::words::times;
 
 const HI: &str = "hi";
 const LO: &str = "lo";

@@ -1,15 +1,15 @@
 //! How much the boundary matters: multiplied by 1/8 to 8 (O10). Below 1 nothing is correct any more,
 //! and that is said wherever such a point stands.
 
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity::{Throughput, Uncertain};
 use crate::figures::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use crate::figures::size::Size;
 use crate::ordered::clocks;
 use crate::ordered::spec::{Bench, Scale, Spec};
-use crate::plot::significant;
-use crate::report::words::{and, count, times};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Throughput, Uncertain};
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::words::{and, count, times};
 
 const LIST: &str = "rlu-list";
 const TRANSFER: &str = "stm-transfer";
@@ -136,7 +136,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             significant(ns)
         )
     });
-    let cost = |panel: &crate::figure::outcome::Drawing| {
+    let cost = |panel: &corelay_lab_report::figure::outcome::Drawing| {
         let line = panel.lines.last()?;
         let one = m.mops(&panel.key, line, 1.0)?;
         let eight = m.mops(&panel.key, line, 8.0)?;

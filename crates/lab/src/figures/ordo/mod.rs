@@ -13,12 +13,12 @@ pub(super) mod timestamping;
 
 use super::declare::{Line, Panel};
 use super::size::Size;
-use crate::figure::measured::Measured;
-use crate::figure::outcome::Axis;
-use crate::figure::quantity::Quantity;
 use crate::ordered::method;
 use crate::ordered::spec::{Bench, Scale, Spec};
-use crate::report::words::{code, count, times};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity;
+use corelay_lab_report::words::{code, count, times};
 
 /// What fewer CPUs than the source's leave out.
 const FEWER: &str = "the axis of threads ends where the CPUs do, and few threads do not contend for a \
@@ -72,7 +72,7 @@ fn slopes(m: &Measured<'_>, panel: &str, lines: &[&str]) -> Option<String> {
     let threads = count(most as u64, "thread", "threads");
     Some(format!(
         "from 1 to {threads}: {}",
-        crate::report::words::and(&said)
+        corelay_lab_report::words::and(&said)
     ))
 }
 

@@ -1,13 +1,13 @@
 //! How far apart the clocks of two CPUs may be, for every ordered pair: what the boundary is the
 //! largest of (O1).
 
-use crate::figure::measured::Measured;
-use crate::figure::offsets::{Offsets, Pair};
 use crate::figures::declare::{Drawn, Figure, Printed, Source};
-use crate::plot::significant;
-use crate::report::words::{count, times};
-use crate::table::grid::Grid;
 use corelay_clock::Fitness;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::offsets::{Offsets, Pair};
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::{count, times};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "offsets",

@@ -1,11 +1,11 @@
 //! Logs merged at read (O8), over threads.
 
 use super::{FEWER, WHOLE, against, over_threads, slopes};
-use crate::figure::measured::Measured;
-use crate::figure::quantity::Quantity::Throughput;
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
 use crate::ordered::spec::Bench;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::quantity::Quantity::Throughput;
 
 const METHODS: [&str; 5] = [
     "trust",
@@ -55,7 +55,7 @@ fn panels(size: &Size) -> Vec<Panel> {
 }
 
 fn words(m: &Measured<'_>) -> Vec<String> {
-    let of = |panel: &crate::figure::outcome::Drawing| {
+    let of = |panel: &corelay_lab_report::figure::outcome::Drawing| {
         let key = &panel.key;
         let logical = against(m, key, "oplog-logical", "mutex")?;
         let ordo = against(m, key, "oplog-ordo", "mutex")?;

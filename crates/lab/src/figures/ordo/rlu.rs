@@ -1,11 +1,11 @@
 //! Read-log-update with one shared clock and with each core's own (O5).
 
 use super::{FEWER, WHOLE, against, over_threads, slopes};
-use crate::figure::measured::Measured;
-use crate::figure::quantity::Quantity::{Aborts, Throughput, Uncertain};
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
 use crate::ordered::spec::Bench;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::quantity::Quantity::{Aborts, Throughput, Uncertain};
 
 const METHODS: [&str; 4] = ["mutex", "rcu", "rlu-logical", "rlu-ordo"];
 
@@ -53,7 +53,7 @@ fn panels(size: &Size) -> Vec<Panel> {
 }
 
 fn words(m: &Measured<'_>) -> Vec<String> {
-    let of = |panel: &crate::figure::outcome::Drawing| {
+    let of = |panel: &corelay_lab_report::figure::outcome::Drawing| {
         let key = &panel.key;
         let by = against(m, key, "rlu-ordo", "rlu-logical")?;
         let rcu = against(m, key, "rlu-logical", "rcu")?;

@@ -1,12 +1,12 @@
 //! Time stamps: each core's own clock beside increments of a shared counter (O11).
 
 use super::{FEWER, WHOLE, against, over_threads, slopes};
-use crate::figure::measured::Measured;
-use crate::figure::quantity::Quantity::{PerThread, Throughput};
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
 use crate::ordered::spec::Bench;
-use crate::report::words::code;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::quantity::Quantity::{PerThread, Throughput};
+use corelay_lab_report::words::code;
 
 const THREADS: &str = "threads";
 

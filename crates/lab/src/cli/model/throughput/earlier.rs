@@ -2,9 +2,9 @@
 
 use super::measured::divided;
 use super::{Args, Measured, observe};
-use crate::model::throughput::Work;
-use crate::overlay::read;
 use corelay_lab_measure::schema::Run;
+use corelay_lab_report::model::throughput::Work;
+use corelay_lab_report::overlay::read;
 use std::path::Path;
 
 /// Reads the runs of the wanted method at one number of threads and variables: the threads

@@ -1,8 +1,6 @@
 //! The runs behind the fit, and those that are compared with it.
 
 use super::{Args, Measured, observe};
-use crate::model::throughput::{Split, Work, splits};
-use crate::output;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::plan::Item;
@@ -12,6 +10,8 @@ use corelay_lab_measure::schema::Run;
 use corelay_lab_measure::workload::paced::Paced;
 use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::Choice;
+use corelay_lab_report::model::throughput::{Split, Work, splits};
+use corelay_lab_report::output;
 use corelay_topology::Order;
 use std::time::Duration;
 

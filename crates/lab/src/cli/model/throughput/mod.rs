@@ -7,9 +7,6 @@ mod text;
 
 use crate::cli::list::number;
 use crate::comparison::COMMIT;
-use crate::exit::Exit;
-use crate::model::throughput::{Fit, Law, Observed, Side, Split, Work, splits};
-use crate::output::{open_beside, unwritable_file};
 use corelay_lab_measure::host::{Host, command_line};
 use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::method::literature::lines;
@@ -17,6 +14,9 @@ use corelay_lab_measure::method::{Method, any_dedicated};
 use corelay_lab_measure::schema::{Machine, Mode, Run, SCHEMA};
 use corelay_lab_measure::workload::paced::Paced;
 use corelay_lab_measure::workload::point::MAX_VARS;
+use corelay_lab_report::exit::Exit;
+use corelay_lab_report::model::throughput::{Fit, Law, Observed, Side, Split, Work, splits};
+use corelay_lab_report::output::{open_beside, unwritable_file};
 use serde::Serialize;
 use std::path::PathBuf;
 

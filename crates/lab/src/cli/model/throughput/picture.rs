@@ -1,7 +1,7 @@
 //! The curve, and the measured points on it.
 
 use super::Said;
-use crate::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, significant};
+use corelay_lab_report::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, significant};
 
 /// Width of the picture in units.
 const WIDTH: f64 = 860.0;

@@ -1,10 +1,10 @@
 //! The model and what was measured, for the terminal.
 
 use super::{Point, Said};
-use crate::model::throughput::{Observed, PROOF, Side};
-use crate::plot::significant;
-use crate::table::columns::columns;
 use corelay_lab_measure::schema::Mode;
+use corelay_lab_report::model::throughput::{Observed, PROOF, Side};
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::table::columns::columns;
 use std::fmt::Write;
 
 /// Threads that got less than this share of their CPUs' time were disturbed.

@@ -1,0 +1,316 @@
+//! Runs, grouped as pictures and verdicts need them.
+
+use super::method;
+use super::verdict::FEWEST;
+use corelay_lab_measure::measure::stats::quantile;
+use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
+use corelay_lab_measure::workload::{fetch_add, latency};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The modes that figures are given for, in the order in which they are shown.
+pub const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
+
+/// The name of the workload where it is none of the lab's, but somebody's own structure.
+pub fn own(results: &Results) -> Option<&str> {
+    let name = results.runs.first()?.workload.as_str();
+    let alone = results.runs.iter().all(|run| run.workload == name);
+    (alone && is_own(name)).then_some(name)
+}
+
+fn is_own(workload: &str) -> bool {
+    ![fetch_add::NAME, latency::NAME].contains(&workload)
+}
+
+/// Runs of one workload with one distribution: what one picture may show together. Runs
+/// under a given load are not among them: they have [pictures of their own](super::latency).
+pub struct Subject<'a> {
+    pub workload: &'a str,
+    pub dist: &'a str,
+    pub runs: Vec<&'a Run>,
+}
+
+impl<'a> Subject<'a> {
+    /// The subjects of a file, in the order in which they first occur.
+    pub fn all(results: &'a Results) -> Vec<Self> {
+        let mut subjects: Vec<Self> = Vec::new();
+        for run in results.runs.iter().filter(|run| run.load.is_none()) {
+            let (workload, dist) = (run.workload.as_str(), run.params.dist.as_str());
+            match subjects
+                .iter_mut()
+                .find(|s| s.workload == workload && s.dist == dist)
+            {
+                Some(subject) => subject.runs.push(run),
+                None => subjects.push(Self {
+                    workload,
+                    dist,
+                    runs: vec![run],
+                }),
+            }
+        }
+        subjects
+    }
+
+    /// Its name: the workload, and the distribution where it has one.
+    pub fn name(&self) -> String {
+        match self.dist {
+            "" => self.workload.to_owned(),
+            dist => format!("{}, {dist}", self.workload),
+        }
+    }
+
+    /// Thread counts with a right result.
+    pub fn threads(&self) -> BTreeSet<usize> {
+        self.right().map(|r| r.params.threads).collect()
+    }
+
+    /// Numbers of variables with a right result.
+    pub fn vars(&self) -> BTreeSet<u64> {
+        self.right().map(|r| r.params.vars).collect()
+    }
+
+    pub fn right(&self) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().copied().filter(|r| r.correct)
+    }
+
+    /// Modes in which something was measured, in the order of [`MODES`].
+    pub fn modes(&self) -> Vec<Mode> {
+        modes(self.runs.iter().copied())
+    }
+
+    /// Somebody's own structure, of which nothing is known but its name.
+    pub fn is_own(&self) -> bool {
+        is_own(self.workload)
+    }
+
+    /// Some method is of that form.
+    pub fn has(&self, form: method::Form) -> bool {
+        self.runs
+            .iter()
+            .any(|run| method::form(&run.method) == form)
+    }
+
+    /// The contention models hold for variables of a line each, chosen uniformly (D16).
+    pub fn has_models(&self) -> bool {
+        self.workload == fetch_add::NAME && self.dist == "uniform"
+    }
+
+    /// Its runs at `threads` threads.
+    pub fn at(&self, threads: usize) -> Vec<&'a Run> {
+        self.runs
+            .iter()
+            .copied()
+            .filter(|r| r.params.threads == threads)
+            .collect()
+    }
+
+    /// The thread count that speaks for the subject: the most threads that have a CPU
+    /// each, or the fewest where none do.
+    pub fn main_threads(&self, cpus: usize) -> Option<usize> {
+        let threads = self.threads();
+        threads
+            .iter()
+            .rev()
+            .find(|&&t| t <= cpus.max(1))
+            .or(threads.first())
+            .copied()
+    }
+}
+
+/// Modes in which one of `runs` has a figure.
+pub fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<Mode> {
+    let seen = |m: &Mode| {
+        runs.clone()
+            .into_iter()
+            .any(|r| throughput(r, *m).is_some())
+    };
+    MODES.into_iter().filter(seen).collect()
+}
+
+/// Modes worth a picture among `runs`: those in which some point has enough samples to be
+/// compared. Where none is, all that occurred are.
+pub fn drawn_modes(runs: &[&Run]) -> Vec<Mode> {
+    let all = modes(runs.iter().copied());
+    let enough = |m: &Mode| {
+        runs.iter()
+            .any(|r| throughput(r, *m).is_some_and(|s| s.n >= FEWEST))
+    };
+    let well_seen: Vec<Mode> = all.iter().copied().filter(enough).collect();
+    if well_seen.is_empty() { all } else { well_seen }
+}
+
+/// What is drawn on the vertical axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Mops of wall time.
+    Throughput,
+    /// Mops per CPU used: operations ÷ CPU time, trustees counted.
+    PerCpu,
+}
+
+impl Measure {
+    /// Median and spread of a run in a mode; `None` where it has no figure there.
+    pub fn of(self, run: &Run, mode: Mode) -> Option<ModeSummary> {
+        match self {
+            Measure::Throughput => throughput(run, mode),
+            Measure::PerCpu => per_cpu(run, mode),
+        }
+    }
+}
+
+fn throughput(run: &Run, mode: Mode) -> Option<ModeSummary> {
+    let summary = run.by_mode.get(&mode)?;
+    let numbers = [summary.median_mops, summary.q1_mops, summary.q3_mops];
+    let sound = numbers.iter().all(|v| v.is_finite()) && summary.median_mops > 0.0;
+    (run.correct && summary.n > 0 && sound).then_some(*summary)
+}
+
+fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
+    let of = |s: &corelay_lab_measure::schema::Sample| {
+        // The operations themselves, and not the nominal length of the sample: a thread
+        // that was held up ends its sample late.
+        let value = s.per_thread.iter().sum::<u64>() as f64 / s.cpu_s / 1e6;
+        (s.mode == mode && value.is_finite() && value > 0.0).then_some(value)
+    };
+    let values: Vec<f64> = run.samples.iter().filter_map(of).collect();
+    if !run.correct {
+        return None;
+    }
+    Some(ModeSummary {
+        median_mops: quantile(&values, 0.5)?,
+        n: values.len(),
+        q1_mops: quantile(&values, 0.25)?,
+        q3_mops: quantile(&values, 0.75)?,
+        latency_ns: None,
+        limit: None,
+    })
+}
+
+/// The samples of a run in a mode, in Mops.
+pub fn samples(run: &Run, mode: Mode) -> Vec<f64> {
+    let kept = |s: &&corelay_lab_measure::schema::Sample| {
+        s.mode == mode && s.mops.is_finite() && s.mops > 0.0
+    };
+    if !run.correct {
+        return Vec::new();
+    }
+    run.samples.iter().filter(kept).map(|s| s.mops).collect()
+}
+
+/// How the work was split between the clients: shares of 1, the smallest first, each the
+/// median over the samples of the modes that are wanted. Empty where nothing is known.
+pub fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
+    let mut samples: Vec<Vec<f64>> = Vec::new();
+    for sample in run.samples.iter().filter(|s| wanted(s.mode)) {
+        let all: u64 = sample.per_thread.iter().sum();
+        if all > 0 {
+            let share = |&n: &u64| n as f64 / all as f64;
+            let mut shares: Vec<f64> = sample.per_thread.iter().map(share).collect();
+            shares.sort_by(f64::total_cmp);
+            samples.push(shares);
+        }
+    }
+    let clients = samples.first().map_or(0, Vec::len);
+    let nth = |i: usize| -> Option<f64> {
+        let values: Vec<f64> = samples.iter().filter_map(|s| s.get(i).copied()).collect();
+        quantile(&values, 0.5)
+    };
+    (0..clients).filter_map(nth).collect()
+}
+
+/// Median of the round trips probed around the samples of `runs` in a mode, in nanoseconds.
+pub fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
+    let samples = runs
+        .iter()
+        .flat_map(|r| &r.samples)
+        .filter(|s| s.mode == mode);
+    let probed: Vec<f64> = samples
+        .filter_map(|s| s.rtt_ns)
+        .filter(|ns| ns.is_finite() && *ns > 0.0)
+        .collect();
+    quantile(&probed, 0.5)
+}
+
+/// One line of a picture: a method, or one variant of it.
+pub struct Line<'a> {
+    pub method: &'a str,
+    /// Which of the method's lines this is, and what it is called.
+    pub variant: usize,
+    pub label: String,
+    /// In order of x, one run per x.
+    pub points: Vec<(u64, &'a Run)>,
+}
+
+/// The lines of a picture over `x`. A method that was run more than once at the same x
+/// (with several windows, say) gets a line for each, named by what differs.
+pub fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'a>> {
+    let mut methods: BTreeMap<(usize, &str), Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        methods
+            .entry(method::rank(&run.method))
+            .or_default()
+            .push(run);
+    }
+    let mut lines = Vec::new();
+    for ((_, method), runs) in methods {
+        let differing = differing(&runs, &x);
+        let mut variants: BTreeMap<String, BTreeMap<u64, &Run>> = BTreeMap::new();
+        for run in runs {
+            let all = parameters(run);
+            let words = differing
+                .iter()
+                .filter_map(|k| all.get(k).map(|v| format!("{k} {v}")));
+            let name = words.collect::<Vec<_>>().join(", ");
+            variants.entry(name).or_default().insert(x(run), run);
+        }
+        for (variant, (name, points)) in variants.into_iter().enumerate() {
+            let label = if name.is_empty() {
+                method.to_owned()
+            } else {
+                format!("{method}, {name}")
+            };
+            lines.push(Line {
+                method,
+                variant,
+                label,
+                points: points.into_iter().collect(),
+            });
+        }
+    }
+    lines
+}
+
+/// Names of the parameters in which runs of one method at the same x differ.
+fn differing(runs: &[&Run], x: impl Fn(&Run) -> u64) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut first: BTreeMap<u64, BTreeMap<String, String>> = BTreeMap::new();
+    for run in runs {
+        let all = parameters(run);
+        let Some(known) = first.get(&x(run)) else {
+            first.insert(x(run), all);
+            continue;
+        };
+        let keys = known.keys().chain(all.keys());
+        names.extend(keys.filter(|k| known.get(*k) != all.get(*k)).cloned());
+    }
+    names
+}
+
+/// Parameters that may tell two runs of a method apart. Variables and threads are axes,
+/// workload and distribution tell subjects apart.
+fn parameters(run: &Run) -> BTreeMap<String, String> {
+    let p = &run.params;
+    let own = [
+        ("servers", p.servers.to_string()),
+        ("window", p.window.to_string()),
+        ("secs", p.secs.to_string()),
+        ("seed", p.seed.to_string()),
+    ];
+    let extra = p.extra.iter().map(|(k, v)| match v {
+        serde_json::Value::String(s) => (k.clone(), s.clone()),
+        v => (k.clone(), v.to_string()),
+    });
+    own.into_iter()
+        .map(|(k, v)| (k.to_owned(), v))
+        .chain(extra)
+        .collect()
+}

@@ -1,0 +1,196 @@
+//! An outcome as a figure's words ask for it: values, peaks and knees, in one mode of the
+//! machine.
+
+use super::outcome::{Drawing, Outcome, place_of};
+use super::quantity::{Quantity, Value};
+use crate::data::MODES;
+use crate::words;
+use corelay_lab_measure::schema::{Machine, Mode, Run};
+
+/// A line has its knee where it is first within 5 % of its peak: what comes behind it buys
+/// nothing worth naming.
+pub const KNEE: f64 = 0.95;
+
+/// What was measured, in a mode.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    outcome: &'a Outcome,
+    mode: Mode,
+}
+
+impl<'a> Measured<'a> {
+    /// In the mode with the most samples.
+    pub fn of(outcome: &'a Outcome) -> Self {
+        let samples = || outcome.results.runs.iter().flat_map(|run| &run.samples);
+        let seen = |mode: &Mode| samples().filter(|sample| sample.mode == *mode).count();
+        // Of equals the first: near.
+        let mode = MODES.into_iter().rev().max_by_key(seen);
+        let mode = mode.unwrap_or(Mode::Unknown);
+        Self { outcome, mode }
+    }
+
+    /// In that mode.
+    pub fn in_mode(outcome: &'a Outcome, mode: Mode) -> Self {
+        Self { outcome, mode }
+    }
+
+    /// In each mode that occurred in at least half of the runs, the usual one first.
+    pub fn in_all_modes(outcome: &'a Outcome) -> Vec<Self> {
+        let usual = Self::of(outcome);
+        // What is not installed or did not complete has no figure in any mode.
+        let has_figure = |run: &&Run| run.correct && run.samples.iter().any(|s| s.mops > 0.0);
+        let runs = outcome.results.runs.iter().filter(has_figure);
+        let is_seen = |m: &Self| {
+            let with = |run: &&Run| Quantity::Throughput.of(run, m.mode).is_some();
+            2 * runs.clone().filter(with).count() >= runs.clone().count().max(1)
+        };
+        let others = MODES.into_iter().filter(|mode| *mode != usual.mode);
+        let others = others
+            .map(|mode| Self::in_mode(outcome, mode))
+            .filter(is_seen);
+        std::iter::once(usual).chain(others).collect()
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What was measured.
+    pub fn outcome(&self) -> &'a Outcome {
+        self.outcome
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &'a Machine {
+        &self.outcome.results.machine
+    }
+
+    /// The panels in order.
+    pub fn panels(&self) -> &'a [Drawing] {
+        &self.outcome.figure.panels
+    }
+
+    /// The panel of that key.
+    pub fn panel(&self, key: &str) -> Option<&'a Drawing> {
+        self.panels().iter().find(|panel| panel.key == key)
+    }
+
+    /// The runs of a line in order of x.
+    pub fn runs(&self, panel: &str, line: &str) -> Vec<(f64, &'a Run)> {
+        let placed = |run: &'a Run| Some((place_of(run, panel, line)?, run));
+        let mut runs: Vec<_> = self
+            .outcome
+            .results
+            .runs
+            .iter()
+            .filter_map(placed)
+            .collect();
+        runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        runs
+    }
+
+    /// The values of a line in order of x.
+    pub fn points(&self, panel: &str, line: &str, quantity: Quantity) -> Vec<(f64, Value)> {
+        let value = |(x, run)| Some((x, quantity.of(run, self.mode)?));
+        let runs = self.runs(panel, line).into_iter();
+        runs.filter_map(value).collect()
+    }
+
+    /// A value of a line.
+    pub fn at(&self, panel: &str, line: &str, x: f64, quantity: Quantity) -> Option<f64> {
+        let points = self.points(panel, line, quantity);
+        let found = points.into_iter().find(|(at, _)| *at == x);
+        found.map(|(_, value)| value.middle)
+    }
+
+    /// The throughput of a line at x, in Mops.
+    pub fn mops(&self, panel: &str, line: &str, x: f64) -> Option<f64> {
+        self.at(panel, line, x, Quantity::Throughput)
+    }
+
+    /// Where a line's throughput is highest, and how high.
+    pub fn peak(&self, panel: &str, line: &str) -> Option<(f64, f64)> {
+        peak(&self.throughput(panel, line))
+    }
+
+    /// The first place of a line within [`KNEE`] of its peak, and its throughput there.
+    pub fn knee(&self, panel: &str, line: &str) -> Option<(f64, f64)> {
+        knee(&self.throughput(panel, line))
+    }
+
+    /// The last place of a line, and its throughput there.
+    pub fn last(&self, panel: &str, line: &str) -> Option<(f64, f64)> {
+        self.throughput(panel, line).last().copied()
+    }
+
+    /// Places and throughput of a line.
+    pub fn throughput(&self, panel: &str, line: &str) -> Vec<(f64, f64)> {
+        let points = self.points(panel, line, Quantity::Throughput);
+        points.into_iter().map(|(x, v)| (x, v.middle)).collect()
+    }
+
+    /// The line of a panel that is highest at x.
+    pub fn winner(&self, panel: &str, x: f64) -> Option<(&'a str, f64)> {
+        let lines = &self.panel(panel)?.lines;
+        self.best_of(panel, lines.iter().map(String::as_str), x)
+    }
+
+    /// That one of some lines of a panel which is highest at x.
+    pub fn best_of<'l>(
+        &self,
+        panel: &str,
+        lines: impl IntoIterator<Item = &'l str>,
+        x: f64,
+    ) -> Option<(&'l str, f64)> {
+        let at = |line: &'l str| Some((line, self.mops(panel, line, x)?));
+        let lines = lines.into_iter().filter_map(at);
+        lines.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// Median round trip of the mode's samples, in nanoseconds.
+    pub fn round_trip_ns(&self) -> Option<f64> {
+        let runs: Vec<&Run> = self.outcome.results.runs.iter().collect();
+        crate::data::round_trip(&runs, self.mode)
+    }
+
+    /// The mode in words, with its round trip where it has one.
+    pub fn mode_words(&self) -> String {
+        let rtt = self.round_trip_ns().map_or(String::new(), |ns| {
+            format!(", round trip {} ns", crate::plot::significant(ns))
+        });
+        format!("{}{rtt}", words::mode(self.mode))
+    }
+}
+
+fn peak(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    // Of equals the first.
+    let points = points.iter().rev().copied();
+    points.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn knee(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let (_, most) = peak(points)?;
+    points.iter().find(|(_, y)| *y >= KNEE * most).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knee_is_the_first_that_is_nearly_the_peak() {
+        let line = [
+            (1.0, 10.0),
+            (2.0, 40.0),
+            (4.0, 96.0),
+            (8.0, 100.0),
+            (16.0, 70.0),
+        ];
+        assert_eq!(peak(&line), Some((8.0, 100.0)));
+        assert_eq!(knee(&line), Some((4.0, 96.0)));
+        assert_eq!(knee(&line[..2]), Some((2.0, 40.0)));
+        assert_eq!(peak(&[(1.0, 5.0), (2.0, 5.0)]), Some((1.0, 5.0)));
+        assert_eq!((peak(&[]), knee(&[])), (None, None));
+    }
+}

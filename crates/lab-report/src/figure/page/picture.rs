@@ -1,0 +1,336 @@
+//! The pictures of a figure: one for each panel and quantity, lines over an axis that has
+//! several places, bars where it has one.
+
+use crate::figure::measured::Measured;
+use crate::figure::outcome::Drawing;
+use crate::figure::outcome::{Axis, Curve, Sign};
+use crate::figure::quantity::{Quantity, Value};
+use crate::method::{self, Styles};
+use crate::model::contention;
+use crate::page::figures::{WIDTH, between_integers, cache_marks};
+use crate::plot::{
+    Bar, BarPlot, Halo, LinePlot, Mark, Marker, Place, Point, Scale, Series, Shade, Style, escape,
+    short_count, significant, trimmed,
+};
+use crate::words;
+use std::fmt::Write;
+
+/// All pictures in one mode of the machine.
+pub(super) fn all(out: &mut String, measured: &Measured<'_>) {
+    for panel in measured.panels() {
+        let pictures: Vec<(Quantity, String)> = panel
+            .quantities
+            .iter()
+            // Counters are over all modes: once is enough.
+            .filter(|q| q.is_by_mode() || is_usual(measured))
+            .filter_map(|&quantity| Some((quantity, draw(measured, panel, quantity)?)))
+            .collect();
+        if pictures.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            out,
+            r#"<h3>{} · {}</h3><div class="figures own">"#,
+            escape(&panel.title),
+            escape(&measured.mode_words())
+        );
+        for (quantity, svg) in pictures {
+            let _ = write!(
+                out,
+                "<figure><figcaption>{}</figcaption>{svg}</figure>",
+                escape(&upper(quantity.label()))
+            );
+        }
+        out.push_str("</div>");
+    }
+}
+
+/// The first picture that there is, with an id of its own among several figures'.
+pub(super) fn first(measured: &Measured<'_>, number: usize) -> Option<String> {
+    let mut panels = measured.panels().iter();
+    panels.find_map(|panel| {
+        let mut quantities = panel.quantities.iter();
+        let panel = Drawing {
+            title: measured.outcome().figure.title.clone(),
+            ..panel.clone()
+        };
+        let svg = quantities.find_map(|&quantity| draw(measured, &panel, quantity))?;
+        // Ids are made of the panel's key, and panels of different figures share keys.
+        Some(svg.replace(
+            &format!("\"{}-", panel.key),
+            &format!("\"f{number}-{}-", panel.key),
+        ))
+    })
+}
+
+fn is_usual(measured: &Measured<'_>) -> bool {
+    Measured::of(measured.outcome()).mode() == measured.mode()
+}
+
+fn upper(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
+}
+
+/// A line and its points.
+type Drawn<'a> = (&'a str, Vec<(f64, Value)>);
+
+fn draw(measured: &Measured<'_>, panel: &Drawing, quantity: Quantity) -> Option<String> {
+    let lines: Vec<Drawn<'_>> = panel
+        .lines
+        .iter()
+        .map(|line| (line.as_str(), measured.points(&panel.key, line, quantity)))
+        .filter(|(_, points)| !points.is_empty())
+        .collect();
+    let mut xs: Vec<f64> = lines
+        .iter()
+        .flat_map(|(_, p)| p.iter().map(|p| p.0))
+        .collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let styles = Styles::of(panel.lines.iter().map(String::as_str));
+    match &*xs {
+        [] => None,
+        [_] => Some(bars(measured, panel, quantity, &lines, &styles)),
+        _ => Some(plot(measured, panel, quantity, &lines, &xs, &styles)),
+    }
+}
+
+fn id(measured: &Measured<'_>, panel: &Drawing, quantity: Quantity) -> String {
+    let mode = words::mode(measured.mode()).replace(' ', "-");
+    format!("{}-{mode}-{quantity:?}", panel.key)
+}
+
+fn plot(
+    measured: &Measured<'_>,
+    panel: &Drawing,
+    quantity: Quantity,
+    lines: &[Drawn<'_>],
+    xs: &[f64],
+    styles: &Styles,
+) -> String {
+    let about = &measured.outcome().figure;
+    let (first, last) = (xs[0], xs[xs.len() - 1]);
+    let here = |key: &str| key == panel.key;
+    let mut series: Vec<Series> = Vec::new();
+    // First, so that what was measured lies on top.
+    let signs = about.drawn.iter().filter(|sign| here(&sign.panel));
+    if quantity == Quantity::Throughput {
+        series.extend(signs.clone().filter_map(|sign| level(sign, first, last)));
+    }
+    let curves = about.curves.iter();
+    let curves = curves.filter(|curve| here(&curve.panel) && curve.quantity == quantity);
+    series.extend(curves.map(curve));
+    series.extend(lines.iter().map(|(label, points)| {
+        Series {
+            label: (*label).to_owned(),
+            style: style(styles, label),
+            points: points
+                .iter()
+                .map(|p| point(label, panel, quantity, p))
+                .collect(),
+            faint: false,
+        }
+    }));
+    let places = signs.filter(|sign| sign.mops.is_none());
+    let mut marks: Vec<Mark> = places
+        .map(|sign| Mark {
+            x: sign.x.0,
+            label: sign.label.clone(),
+        })
+        .collect();
+    let over_vars = panel.axis.label == Axis::VARS;
+    if over_vars {
+        marks.extend(cache_marks(measured.machine()));
+    }
+    let threads = measured.outcome().results.runs.first();
+    let threads = threads.map_or(1, |run| run.params.threads);
+    let chance = |vars: f64| between_integers(vars, |v| contention::probability(threads, v));
+    let y = scale(quantity, &series);
+    LinePlot {
+        id: id(measured, panel, quantity),
+        title: format!("{}: {}", panel.title, quantity.label()),
+        description: Series::left_to_right(&series),
+        x_label: &panel.axis.label,
+        y_label: y_label(quantity, y),
+        x: if panel.axis.log {
+            Scale::Log {
+                low: first,
+                high: last,
+            }
+        } else {
+            Scale::Linear {
+                low: first,
+                high: last,
+            }
+        },
+        x_ticks: if over_vars { Vec::new() } else { xs.to_vec() },
+        y,
+        series,
+        marks,
+        shade: (over_vars && quantity == Quantity::Throughput).then_some(Shade {
+            label: "chance that two threads meet (shaded)",
+            probability: &chance,
+        }),
+        width: WIDTH,
+        room: (0, 0),
+    }
+    .svg(Place::Page)
+}
+
+/// A method's own style; what is no method's name is drawn solid, since dashes are the sources'
+/// and the models'.
+fn style(styles: &Styles, label: &str) -> Style {
+    let style = styles.style(label, 0);
+    let dash = if method::find(label).is_some() {
+        style.dash
+    } else {
+        ""
+    };
+    Style { dash, ..style }
+}
+
+/// What the source prints, as far as it lies over this axis.
+fn level(sign: &Sign, first: f64, last: f64) -> Option<Series> {
+    let (from, to) = (sign.x.0.max(first), sign.x.1.min(last));
+    let points = [(from, sign.mops?), (to, sign.mops?)];
+    (from < to).then(|| grey(sign.label.clone(), "1 4", &points))
+}
+
+fn curve(curve: &Curve) -> Series {
+    grey(format!("model: {}", curve.label), "8 4", &curve.points)
+}
+
+/// What was not measured here is grey.
+fn grey(label: String, dash: &'static str, points: &[(f64, f64)]) -> Series {
+    let points = points.iter().map(|&(x, y)| Point {
+        x,
+        y,
+        spread: (y, y),
+        tip: format!("{label}\n{}", significant(y)),
+        halo: Halo::None,
+    });
+    Series {
+        points: points.collect(),
+        label,
+        style: Style {
+            colour: "c-grey",
+            marker: Marker::Bar,
+            dash,
+            bold: false,
+        },
+        faint: false,
+    }
+}
+
+fn scale(quantity: Quantity, series: &[Series]) -> Scale {
+    if quantity.is_share() {
+        return Scale::Linear {
+            low: 0.0,
+            high: 1.0,
+        };
+    }
+    let points = series.iter().flat_map(|s| &s.points);
+    Scale::for_values(points.flat_map(|p| [p.y, p.spread.0, p.spread.1]))
+}
+
+/// The caption names the quantity; on the axis stand its unit and its spacing.
+fn y_label(quantity: Quantity, y: Scale) -> &'static str {
+    let log = matches!(y, Scale::Log { .. });
+    match quantity {
+        Quantity::Throughput if log => "Mops, logarithmic",
+        Quantity::Throughput => "Mops",
+        Quantity::PerThread if log => "Mops / thread, logarithmic",
+        Quantity::PerThread => "Mops / thread",
+        Quantity::Aborts | Quantity::Uncertain if log => "per 1,000 operations, logarithmic",
+        Quantity::Aborts | Quantity::Uncertain => "per 1,000 operations",
+        Quantity::PerSecond if log => "operations / second, logarithmic",
+        Quantity::PerSecond => "operations / second",
+        Quantity::ScalabilityUs if log => "µs × processors / operation, logarithmic",
+        Quantity::ScalabilityUs => "µs × processors / operation",
+        Quantity::Scalability if log => "ns × processors / operation, logarithmic",
+        Quantity::Scalability => "ns × processors / operation",
+        Quantity::Latency if log => "ns, logarithmic",
+        Quantity::Latency => "ns",
+        Quantity::Saturation | Quantity::Ready | Quantity::FailedPops => "share, 0 to 1",
+        Quantity::Batch => "requests",
+        Quantity::LocalLoads | Quantity::RemoteLoads => "loads per operation",
+    }
+}
+
+fn point(label: &str, panel: &Drawing, quantity: Quantity, (x, value): &(f64, Value)) -> Point {
+    let place = format!("{} {}", short_count(*x), panel.axis.label);
+    Point {
+        x: *x,
+        y: value.middle,
+        spread: value.spread,
+        tip: format!("{label}\n{place}\n{}", tip(quantity, value)),
+        halo: Halo::None,
+    }
+}
+
+fn tip(quantity: Quantity, value: &Value) -> String {
+    let middle = quantity.words(value.middle);
+    match value.n {
+        0 => format!("{}: {middle}", quantity.head()),
+        n => format!(
+            "harmonic mean {middle} {}\nquartiles {} to {}, n = {n}",
+            quantity.head(),
+            significant(value.spread.0),
+            significant(value.spread.1)
+        ),
+    }
+}
+
+fn bars(
+    measured: &Measured<'_>,
+    panel: &Drawing,
+    quantity: Quantity,
+    lines: &[Drawn<'_>],
+    styles: &Styles,
+) -> String {
+    let bar = |(label, points): &Drawn<'_>| {
+        let (_, value) = points.first()?;
+        Some(Bar {
+            label: (*label).to_owned(),
+            style: styles.style(label, 0),
+            value: value.middle,
+            spread: value.spread,
+            tip: format!("{label}\n{}", tip(quantity, value)),
+        })
+    };
+    let bars: Vec<Bar> = lines.iter().filter_map(bar).collect();
+    let told: Vec<String> = bars
+        .iter()
+        .map(|bar| format!("{} {}", bar.label, significant(bar.value)))
+        .collect();
+    let x = lines.first().and_then(|(_, points)| points.first());
+    let place = x.map_or(String::new(), |(x, _)| {
+        format!(
+            "{} ({}: {})",
+            quantity.head(),
+            panel.axis.label,
+            trimmed(*x)
+        )
+    });
+    let scale = if quantity.is_share() {
+        Scale::Linear {
+            low: 0.0,
+            high: 1.0,
+        }
+    } else {
+        Scale::for_values(bars.iter().flat_map(|b| [b.value, b.spread.0, b.spread.1]))
+    };
+    BarPlot {
+        id: id(measured, panel, quantity),
+        title: format!("{}: {}", panel.title, quantity.label()),
+        description: format!("{}.", told.join(", ")),
+        label: &place,
+        scale,
+        bars,
+        width: WIDTH,
+    }
+    .svg(Place::Page)
+}

@@ -1,0 +1,79 @@
+//! Reporting: from results to what one can read: a verdict, pages, pictures, tables, models.
+//!
+//! ```text
+//!   Results ── verdict ──┬── Display: the terminal
+//!           │            └── page ──┐
+//!           └── page/figures, tables ── html: one file that needs no other
+//! ```
+//!
+//! Nothing here measures, and nothing here knows more than the results file says: a page
+//! can be made again from any `results.json`, also of a machine that is not at hand.
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`verdict`](mod@verdict) | which method to use where, in words |
+//! | [`page`] | the page, and what all pages of the lab have in common |
+//! | [`figure`] | a measured figure of a source: its file, its page, its tables |
+//! | [`overlay`] | results of several machines or commits, laid over each other |
+//! | [`timeline`] | the picture of a trace |
+//! | [`model`] | what the figures should look like |
+//! | [`plot`] | pictures as SVG |
+//! | [`table`] | results as tables for the terminal |
+//! | [`words`] | numbers and lists as words |
+//! | [`data`] | runs, sorted for pages and pictures |
+//! | [`method`] | how a method is named, drawn and judged |
+//! | [`output`] | files that are whole or not there, and the terminal |
+//! | [`exit`] | how a program of the lab ends |
+
+#![forbid(unsafe_code)]
+
+pub mod data;
+pub mod exit;
+pub mod figure;
+mod latency;
+pub mod method;
+pub mod model;
+pub mod output;
+pub mod overlay;
+pub mod page;
+pub mod plot;
+pub mod table;
+pub mod timeline;
+pub mod verdict;
+pub mod words;
+
+pub use method::Form;
+pub use verdict::{Verdict, verdict};
+
+use corelay_lab_measure::schema::Results;
+
+/// The page about `results`: one HTML file without any outside resource, in light and
+/// dark, for phones and for paper. It is well-formed XML, too.
+///
+/// ```
+/// use corelay_lab_measure::schema::{Machine, Results, SCHEMA};
+///
+/// let nothing = Results {
+///     schema: SCHEMA,
+///     machine: Machine::default(),
+///     commit: "unknown".into(),
+///     command: "corelay compare".into(),
+///     runs: Vec::new(),
+/// };
+/// let page = corelay_lab_report::html(&nothing);
+/// assert!(page.contains("Nothing was measured"));
+/// ```
+pub fn html(results: &Results) -> String {
+    page::html(results)
+}
+
+/// The main picture as an SVG file of its own: throughput of every method at the most
+/// threads, in the mode with the most samples. Empty results give a picture that says so.
+pub fn picture(results: &Results) -> String {
+    page::figures::picture(results)
+}
+
+#[cfg(test)]
+mod synthetic;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! What one round trip allows (ffwd's slides, "why so slow?" and "why isn't it even
+//! faster?"; SPEC F6).
+//!
+//! A line that has to cross from core to core for every operation bounds their number:
+//! about 70 ns one way gave the slides 14 Mops for a lock. Delegation is bounded by what
+//! is in flight instead: clients × requests each ÷ round trip. Further off stand what the links
+//! between sockets carry, and what the server can process at all.
+//!
+//! | the slides | here |
+//! |---|---|
+//! | "~70 ns intra-socket latency, ~14 Mops" | [`Ceilings::lock_handover`] |
+//! | "latency suggests 2.5 Mops/client, 120 clients: 300 Mops" | [`Ceilings::one_in_flight`] |
+//! | "round-trip bandwidth-delay product is 120 cache lines" | [`Ceilings::in_flight_for`] |
+//! | "300 cache lines per link: 300+ Mops" | [`links`] |
+//! | "55 Mops = 40 cycles per operation" | [`processing`], [`cycles_each`] |
+
+/// Ceilings that follow from one measured round trip. All throughput in Mops.
+///
+/// ```
+/// use corelay_lab_report::model::ceilings::Ceilings;
+///
+/// let here = Ceilings { rtt_ns: 140.0, clients: 1 };
+/// assert!((here.lock_handover() - 14.3).abs() < 0.1);   // the slides' 70 ns, 14 Mops
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ceilings {
+    /// Round trip between two cores, in nanoseconds: a line there and a line back.
+    pub rtt_ns: f64,
+    /// Threads that issue requests.
+    pub clients: usize,
+}
+
+impl Ceilings {
+    /// A lock or an atomic whose line crosses once per operation: 1 ÷ one-way latency.
+    /// One that keeps its line for several operations in a row may pass it.
+    pub fn lock_handover(self) -> f64 {
+        1000.0 / (self.rtt_ns / 2.0)
+    }
+
+    /// All clients together, each with one request in flight: clients ÷ round trip.
+    pub fn one_in_flight(self) -> f64 {
+        self.clients as f64 * 1000.0 / self.rtt_ns
+    }
+
+    /// Requests that must be in flight at once to sustain `mops` (the bandwidth-delay
+    /// product).
+    pub fn in_flight_for(self, mops: f64) -> f64 {
+        mops * self.rtt_ns / 1000.0
+    }
+}
+
+/// Links that carry `lines_each` million lines a second, an operation to a line: Mops.
+///
+/// ```
+/// assert_eq!(corelay_lab_report::model::ceilings::links(3, 300.0), 900.0);
+/// ```
+pub fn links(links: u64, lines_each: f64) -> f64 {
+    links as f64 * lines_each
+}
+
+/// A core of `ghz` that needs so many `cycles` for an operation: Mops.
+///
+/// ```
+/// assert_eq!(corelay_lab_report::model::ceilings::processing(2.2, 40.0), 55.0);
+/// ```
+pub fn processing(ghz: f64, cycles: f64) -> f64 {
+    ghz * 1000.0 / cycles
+}
+
+/// Cycles that a core of `ghz` has for each operation where it does `mops`.
+///
+/// ```
+/// assert_eq!(corelay_lab_report::model::ceilings::cycles_each(2.2, 55.0), 40.0);
+/// ```
+pub fn cycles_each(ghz: f64, mops: f64) -> f64 {
+    ghz * 1000.0 / mops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slides_figures_come_out() {
+        // 2.5 Mops per client is a round trip of 400 ns; 120 clients make 300 Mops, which
+        // needs 120 requests in flight.
+        let slides = Ceilings {
+            rtt_ns: 400.0,
+            clients: 120,
+        };
+        assert_eq!(slides.one_in_flight(), 300.0);
+        assert_eq!(slides.in_flight_for(300.0), 120.0);
+        assert_eq!(
+            Ceilings {
+                rtt_ns: 400.0,
+                clients: 1
+            }
+            .one_in_flight(),
+            2.5
+        );
+        assert_eq!(slides.lock_handover(), 5.0);
+    }
+}

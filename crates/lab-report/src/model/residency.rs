@@ -1,0 +1,84 @@
+//! How much of the shared data a cache holds (SPEC D22).
+//!
+//! `P = min(1, S_cache / (S_var · N))` is the chance that a variable chosen uniformly at
+//! random is *in* the cache, once the cache has filled with nothing else. The thesis calls
+//! it the probability "that a variable will be DRAM resident", which would be largest where
+//! there are fewest variables; that share is `1 − P`.
+
+/// Bytes that one shared variable of the fetch-and-add benchmark occupies: a line of its
+/// own (D16).
+pub const VAR_BYTES: u64 = 64;
+
+/// The share, 0 to 1, of `vars` variables that a cache of `cache_bytes` holds.
+///
+/// ```
+/// use corelay_lab_report::model::residency::resident;
+///
+/// assert_eq!(resident(32 << 20, 1 << 20), 0.5);   // 64 MiB of variables, 32 MiB of cache
+/// assert_eq!(resident(32 << 20, 1), 1.0);
+/// ```
+pub fn resident(cache_bytes: u64, vars: u64) -> f64 {
+    let data = VAR_BYTES as f64 * vars as f64;
+    if data <= cache_bytes as f64 {
+        1.0
+    } else {
+        cache_bytes as f64 / data
+    }
+}
+
+/// The most variables that a cache of `cache_bytes` holds: where its mark stands.
+///
+/// ```
+/// assert_eq!(corelay_lab_report::model::residency::capacity(1 << 20), 1 << 14);
+/// ```
+pub fn capacity(cache_bytes: u64) -> u64 {
+    cache_bytes / VAR_BYTES
+}
+
+/// The share, 0 to 1, of `vars` variables that comes from memory: what no cache holds.
+///
+/// ```
+/// use corelay_lab_report::model::residency::from_memory;
+///
+/// assert_eq!(from_memory(32 << 20, 1 << 21), 0.75);
+/// assert_eq!(from_memory(32 << 20, 1), 0.0);   // as printed, it would be all of them
+/// ```
+pub fn from_memory(cache_bytes: u64, vars: u64) -> f64 {
+    1.0 - resident(cache_bytes, vars)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thesis's own sums: 960 of 1,024 KB of L2 are left beside delegation, for each of 16
+    /// servers; so are 2,464 KB of L3.
+    #[test]
+    fn agrees_with_the_figures_of_the_source() {
+        let near = |vars: u64, said: f64| (vars as f64 / said - 1.0).abs() < 0.03;
+        assert!(near(capacity(960 << 10), 15e3) && near(capacity(16 * (960 << 10)), 246e3));
+        assert!(near(capacity(2464 << 10), 39e3) && near(capacity(16 * (2464 << 10)), 630e3));
+        // "L2 cache is exhausted at 2^18", "L3 … approaches 2^20".
+        assert_eq!(resident(16 * (960 << 10), 1 << 17), 1.0);
+        assert!(from_memory(16 * (960 << 10), 1 << 18) > 0.0);
+        let both = 16 * ((960 + 2464) << 10);
+        assert_eq!(from_memory(both, 1 << 19), 0.0);
+        assert!(from_memory(both, 1 << 20) > 0.1);
+    }
+
+    #[test]
+    fn all_of_it_up_to_the_capacity_and_less_beyond() {
+        let cache = 48 << 10;
+        let most = capacity(cache);
+        assert_eq!(most, 768);
+        assert_eq!(resident(cache, most), 1.0);
+        assert!(resident(cache, most + 1) < 1.0);
+        assert_eq!(resident(cache, 4 * most), 0.25);
+    }
+
+    #[test]
+    fn no_cache_holds_nothing_and_no_data_is_always_held() {
+        assert_eq!(resident(0, 1), 0.0);
+        assert_eq!(resident(0, 0), 1.0);
+    }
+}

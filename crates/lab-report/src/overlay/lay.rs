@@ -1,0 +1,401 @@
+//! Which charts all files have, and their lines beside each other.
+
+use super::chart::{self, Chart, Key, Point};
+use super::read::Input;
+use crate::plot::{short_count, significant};
+use crate::table::grid::Grid;
+use crate::words;
+use corelay_lab_measure::schema::Mode;
+use serde::Serialize;
+
+/// Files that can be told apart by colour and by letter.
+pub const MOST: usize = 8;
+
+/// One picture's worth: the same chart of every file.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    /// Workload, axis and quantity.
+    pub key: Key,
+    /// The mode of each file's points: the same, unless the files have none in common.
+    pub modes: Vec<Mode>,
+    /// By method or line, in the order in which they first occur.
+    pub lines: Vec<Together>,
+}
+
+/// One method's points in each file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Together {
+    /// Its name.
+    pub label: String,
+    /// The files' points in their order; empty where a file does not have it.
+    pub files: Vec<Vec<Point>>,
+}
+
+/// Everything that files have in common.
+#[derive(Clone, Debug)]
+pub struct Laid {
+    /// The files' names, in their order.
+    pub files: Vec<Told>,
+    /// The pictures.
+    pub overlays: Vec<Overlay>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// How a file is named in legends.
+#[derive(Clone, Debug, Serialize)]
+pub struct Told {
+    /// A letter for the pictures.
+    pub letter: char,
+    /// The file.
+    pub file: String,
+    /// Its machine.
+    pub machine: String,
+    /// The commit that measured.
+    pub commit: String,
+    /// The command that measured.
+    pub command: String,
+}
+
+impl Told {
+    fn of(number: usize, input: &Input) -> Self {
+        let first = input.first();
+        let machine = &first.machine;
+        let model = match &*machine.model {
+            "" => "unknown processor",
+            model => model,
+        };
+        let cpus = words::count(machine.cpus as u64, "CPU", "CPUs");
+        Self {
+            letter: char::from(b'A' + number as u8),
+            file: input.path.display().to_string(),
+            machine: format!("{model}, {cpus}"),
+            commit: first.commit.clone(),
+            command: first.command.clone(),
+        }
+    }
+}
+
+/// Lays files over each other.
+///
+/// # Errors
+/// A sentence that names two files that have nothing in common.
+pub fn lay(inputs: &[Input]) -> Result<Laid, String> {
+    let charts: Vec<Vec<Chart>> = inputs.iter().map(chart::of).collect();
+    let find = |charts: &'_ [Chart], key: &Key| charts.iter().find(|c| c.key == *key).cloned();
+    for (input, own) in inputs.iter().zip(&charts) {
+        if own.is_empty() {
+            let path = input.path.display();
+            return Err(format!(
+                "{path}: nothing in it can be drawn: no run has a figure"
+            ));
+        }
+        if !own
+            .iter()
+            .any(|chart| find(&charts[0], &chart.key).is_some())
+        {
+            return Err(format!(
+                "{} ({}) and {} ({}) are incomparable: they have no workload over the same axis",
+                inputs[0].path.display(),
+                told(&charts[0]),
+                input.path.display(),
+                told(own)
+            ));
+        }
+    }
+    let mut notes = Vec::new();
+    let mut overlays = Vec::new();
+    for key in charts[0].iter().map(|chart| &chart.key) {
+        let all: Vec<Chart> = charts.iter().filter_map(|own| find(own, key)).collect();
+        if all.len() == inputs.len() {
+            overlays.extend(overlays_of(key, &all, &mut notes));
+        }
+    }
+    if overlays.is_empty() {
+        return Err(
+            "the files are incomparable: any two have something in common, but there is \
+                    no workload and axis that all of them have"
+                .to_owned(),
+        );
+    }
+    notes.extend(different(inputs, "threads", |input| {
+        let runs = input.runs();
+        runs.map(|run| run.params.threads)
+            .max()
+            .unwrap_or(0)
+            .to_string()
+    }));
+    notes.extend(different(inputs, "seconds of a sample", |input| {
+        let first = input.runs().next();
+        first.map_or(String::new(), |run| run.params.secs.to_string())
+    }));
+    notes.sort();
+    notes.dedup();
+    let files = inputs
+        .iter()
+        .enumerate()
+        .map(|(n, input)| Told::of(n, input));
+    Ok(Laid {
+        files: files.collect(),
+        overlays,
+        notes,
+    })
+}
+
+/// A picture for each mode that all have; where there is none, each in its own.
+fn overlays_of(key: &Key, all: &[Chart], notes: &mut Vec<String>) -> Vec<Overlay> {
+    let modes = all[0].lines.keys().copied();
+    let common: Vec<Mode> = modes
+        .filter(|mode| all.iter().all(|chart| chart.lines.contains_key(mode)))
+        .collect();
+    let overlay = |modes: Vec<Mode>| {
+        let mut lines: Vec<Together> = Vec::new();
+        for (file, (chart, mode)) in all.iter().zip(&modes).enumerate() {
+            for line in chart.lines.get(mode).into_iter().flatten() {
+                let known = lines.iter().position(|known| known.label == line.label);
+                let at = known.unwrap_or_else(|| {
+                    lines.push(Together {
+                        label: line.label.clone(),
+                        files: vec![Vec::new(); all.len()],
+                    });
+                    lines.len() - 1
+                });
+                lines[at].files[file].clone_from(&line.points);
+            }
+        }
+        Overlay {
+            key: key.clone(),
+            modes,
+            lines,
+        }
+    };
+    if common.is_empty() {
+        notes.push(
+            "The files have no distance of the CPUs in common: near figures of one lie over far \
+             ones of another, and much of what differs may be that."
+                .to_owned(),
+        );
+        let own = all.iter().filter_map(|chart| chart.lines.keys().next());
+        return vec![overlay(own.copied().collect())];
+    }
+    let of = |mode| overlay(vec![mode; all.len()]);
+    common.into_iter().map(of).collect()
+}
+
+/// What a file has, for a sentence.
+fn told(charts: &[Chart]) -> String {
+    let mut all: Vec<String> = charts
+        .iter()
+        .map(|chart| format!("{} over {}", chart.key.what, chart.key.axis.label))
+        .collect();
+    all.dedup();
+    words::and(&all)
+}
+
+/// A note where files differ in what would have to be the same for machines to be compared.
+fn different(inputs: &[Input], what: &str, of: impl Fn(&Input) -> String) -> Option<String> {
+    let values: Vec<String> = inputs.iter().map(of).collect();
+    let differ = values.iter().any(|value| *value != values[0]);
+    differ.then(|| {
+        let each = values
+            .iter()
+            .zip('A'..)
+            .map(|(v, letter)| format!("{letter} {v}"));
+        format!(
+            "The files differ in {what}: {}.",
+            each.collect::<Vec<_>>().join(", ")
+        )
+    })
+}
+
+impl Overlay {
+    /// What it shows, in a line.
+    pub fn title(&self) -> String {
+        let first = self.modes.first().copied().unwrap_or(Mode::Unknown);
+        let mode = if self.modes.iter().any(|mode| *mode != first) {
+            let letters = self.modes.iter().zip('A'..);
+            let each = letters.map(|(mode, letter)| format!("{letter} {}", words::mode(*mode)));
+            format!(" · {}", words::and(&each.collect::<Vec<_>>()))
+        } else if first == Mode::Unknown {
+            String::new()
+        } else {
+            format!(" · {}", words::mode(first))
+        };
+        format!("{} · {}{mode}", self.key.what, self.key.quantity)
+    }
+
+    /// As a table: a row for each line and place, a column for each file; of two files also how
+    /// much the second has of the first.
+    pub fn grid(&self, files: &[Told]) -> Grid {
+        let mut head = vec!["line".to_owned(), self.key.axis.label.clone()];
+        head.extend(files.iter().map(|told| told.letter.to_string()));
+        if let [a, b] = files {
+            head.push(format!("{} / {}", b.letter, a.letter));
+        }
+        let mut rows = Vec::new();
+        for line in &self.lines {
+            let mut xs: Vec<f64> = line.files.iter().flatten().map(|p| p.x).collect();
+            xs.sort_by(f64::total_cmp);
+            xs.dedup();
+            rows.extend(xs.into_iter().map(|x| line.row(x)));
+        }
+        Grid {
+            title: self.title(),
+            head,
+            rows,
+        }
+    }
+}
+
+impl Together {
+    fn row(&self, x: f64) -> Vec<String> {
+        let at = |points: &Vec<Point>| points.iter().find(|p| p.x == x).map(|p| p.y);
+        let values: Vec<Option<f64>> = self.files.iter().map(at).collect();
+        let mut row = vec![self.label.clone(), short_count(x)];
+        let word = |value: &Option<f64>| value.map_or(String::new(), significant);
+        row.extend(values.iter().map(word));
+        match &*values {
+            [Some(a), Some(b)] if *a > 0.0 => row.push(words::times(b / a)),
+            [_, _] => row.push(String::new()),
+            _ => {}
+        }
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overlay::read::Part;
+    use corelay_lab_measure::schema::{Machine, ModeSummary, Params, Results, Run, SCHEMA, Sample};
+    use std::collections::BTreeMap;
+
+    /// A file of the mutex over 1 and 8 variables in `mode`, at `mops`.
+    fn input(name: &str, workload: &str, mode: Mode, mops: f64) -> Input {
+        let run = |vars| Run {
+            workload: workload.to_owned(),
+            method: "mutex".to_owned(),
+            params: Params {
+                threads: 2,
+                vars,
+                dist: "uniform".to_owned(),
+                ..Params::default()
+            },
+            correct: true,
+            median_mops: mops,
+            harmonic_mean_mops: mops,
+            by_mode: BTreeMap::from([(
+                mode,
+                ModeSummary {
+                    median_mops: mops,
+                    n: 1,
+                    q1_mops: mops,
+                    q3_mops: mops,
+                    latency_ns: None,
+                    limit: None,
+                },
+            )]),
+            samples: vec![Sample {
+                mops,
+                mode,
+                rtt_ns: None,
+                per_thread: vec![1],
+                cpu_s: 0.0,
+                latency_ns: None,
+                arrivals: None,
+                fibres: None,
+                counts: None,
+            }],
+            trustees: vec![],
+            latency_ns: None,
+            load: None,
+            loads: None,
+            not_installed: None,
+            notes: vec![],
+        };
+        Input {
+            path: name.into(),
+            parts: vec![Part {
+                results: Results {
+                    schema: SCHEMA,
+                    machine: Machine {
+                        cpus: 2,
+                        ..Machine::default()
+                    },
+                    commit: "c".to_owned(),
+                    command: "x".to_owned(),
+                    runs: vec![run(1), run(8)],
+                },
+                figure: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn what_all_files_have_is_laid_over_each_other() {
+        let files = [
+            input("a", "fetch-add", Mode::Near, 10.0),
+            input("b", "fetch-add", Mode::Near, 20.0),
+        ];
+        let laid = lay(&files).unwrap();
+        let [overlay] = &*laid.overlays else {
+            panic!("{laid:?}")
+        };
+        assert_eq!(overlay.modes, [Mode::Near; 2]);
+        assert!(overlay.title().ends_with("· near") && laid.notes.is_empty());
+        let grid = overlay.grid(&laid.files);
+        assert_eq!(grid.head[2..], ["A", "B", "B / A"]);
+        assert_eq!(grid.rows[1][..4], ["mutex", "8", "10.0", "20.0"]);
+        assert!(grid.rows[1][4].starts_with("2.0"));
+    }
+
+    #[test]
+    fn near_over_far_is_said() {
+        let files = [
+            input("a", "fetch-add", Mode::Near, 10.0),
+            input("b", "fetch-add", Mode::Far, 2.0),
+        ];
+        let laid = lay(&files).unwrap();
+        assert!(laid.overlays[0].title().ends_with("· A near and B far"));
+        assert!(
+            laid.notes[0].contains("near figures of one"),
+            "{:?}",
+            laid.notes
+        );
+    }
+
+    #[test]
+    fn other_workloads_are_incomparable() {
+        let files = [
+            input("a.json", "fetch-add", Mode::Near, 10.0),
+            input("b.json", "word count", Mode::Near, 10.0),
+        ];
+        let said = lay(&files).unwrap_err();
+        for word in [
+            "a.json",
+            "b.json",
+            "fetch-add",
+            "word count",
+            "incomparable",
+        ] {
+            assert!(said.contains(word), "{said}");
+        }
+        let mut wrong = input("w.json", "fetch-add", Mode::Near, 1.0);
+        let runs = &mut wrong.parts[0].results.runs;
+        runs.iter_mut().for_each(|run| run.correct = false);
+        assert!(lay(&[wrong]).unwrap_err().contains("w.json"));
+    }
+
+    #[test]
+    fn what_differs_is_said() {
+        let mut files = [
+            input("a", "fetch-add", Mode::Near, 10.0),
+            input("b", "fetch-add", Mode::Near, 20.0),
+        ];
+        for run in &mut files[1].parts[0].results.runs {
+            run.params.threads = 64;
+        }
+        let laid = lay(&files).unwrap();
+        assert_eq!(laid.notes, ["The files differ in threads: A 2, B 64."]);
+    }
+}

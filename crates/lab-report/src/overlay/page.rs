@@ -1,0 +1,303 @@
+//! The page of files laid over each other, and its pictures.
+//!
+//! Up to [`IN_ONE`] lines stand in one picture, a colour for each file and a marker for each
+//! line; more of them get a small picture each, with a line for each file.
+
+use super::chart::Point;
+use super::lay::{Laid, Overlay, Together, Told};
+use crate::page::shell;
+use crate::plot::{
+    Halo, LinePlot, Marker, Place, Scale, Series, Style, escape, short_count, significant,
+};
+use crate::words::html as prose;
+use std::fmt::Write;
+
+/// Lines of one picture.
+pub const IN_ONE: usize = 3;
+
+/// Widths of pictures, in units.
+const ONE: f64 = 720.0;
+const SMALL: f64 = 520.0;
+
+/// A colour for each file.
+const COLOURS: [&str; super::lay::MOST] = [
+    "c-trust", "c-blue", "c-green", "c-violet", "c-gold", "c-rose", "c-brown", "c-grey",
+];
+
+/// A dash and a marker for each line of a picture.
+const LOOKS: [(&str, Marker); IN_ONE] = [
+    ("", Marker::Circle),
+    ("7 4", Marker::Box),
+    ("2 4", Marker::Up),
+];
+
+/// A picture by name.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// Letters, digits and hyphens.
+    pub name: String,
+    /// Which line it shows, where there are too many for one picture.
+    caption: String,
+    plot: Drawing,
+}
+
+/// What a picture is drawn from.
+#[derive(Clone, Debug)]
+struct Drawing {
+    overlay: Overlay,
+    letters: Vec<char>,
+    width: f64,
+    y: Scale,
+}
+
+/// All pictures of an overlay.
+fn pictures(overlay: &Overlay, number: usize, files: &[Told]) -> Vec<Picture> {
+    let letters: Vec<char> = files.iter().map(|told| told.letter).collect();
+    let points = overlay
+        .lines
+        .iter()
+        .flat_map(|line| line.files.iter().flatten());
+    // One vertical axis for all, so that they compare by eye.
+    let y = Scale::for_values(points.flat_map(|p| [p.y, p.spread.0, p.spread.1]));
+    let picture = |lines: &[Together], name: String, caption: String, width| Picture {
+        name,
+        caption,
+        plot: Drawing {
+            overlay: Overlay {
+                lines: lines.to_vec(),
+                ..overlay.clone()
+            },
+            letters: letters.clone(),
+            width,
+            y,
+        },
+    };
+    let name = format!("{number:02}-{}", slug(&overlay.title()));
+    if overlay.lines.len() <= IN_ONE {
+        return vec![picture(&overlay.lines, name, String::new(), ONE)];
+    }
+    let small = |line: &Together| {
+        let name = format!("{name}-{}", slug(&line.label));
+        picture(std::slice::from_ref(line), name, line.label.clone(), SMALL)
+    };
+    overlay.lines.iter().map(small).collect()
+}
+
+/// Letters, digits and hyphens.
+fn slug(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c.to_ascii_lowercase());
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    out.trim_end_matches('-').to_owned()
+}
+
+impl Picture {
+    /// Over it, on a page.
+    fn heading(&self) -> String {
+        match &*self.caption {
+            "" => String::new(),
+            caption => format!("<figcaption>{}</figcaption>", escape(caption)),
+        }
+    }
+
+    /// As SVG.
+    pub fn svg(&self, place: Place) -> String {
+        let Drawing {
+            overlay,
+            letters,
+            width,
+            y,
+        } = &self.plot;
+        let several = overlay.lines.len() > 1;
+        let mut series = Vec::new();
+        for (line, (dash, marker)) in overlay.lines.iter().zip(LOOKS) {
+            for (file, points) in line.files.iter().enumerate() {
+                let letter = letters[file];
+                let label = match several {
+                    true => format!("{letter} {}", line.label),
+                    false => letter.to_string(),
+                };
+                series.push(Series {
+                    points: points.iter().map(|p| point(&label, overlay, p)).collect(),
+                    label,
+                    style: Style {
+                        colour: COLOURS[file % COLOURS.len()],
+                        marker,
+                        dash,
+                        bold: false,
+                    },
+                    faint: false,
+                });
+            }
+        }
+        series.retain(|s| !s.points.is_empty());
+        let mut xs: Vec<f64> = series
+            .iter()
+            .flat_map(|s| s.points.iter().map(|p| p.x))
+            .collect();
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        let (first, last) = match &*xs {
+            [first, .., last] => (*first, *last),
+            [one] => (*one, one * 2.0),
+            [] => (1.0, 2.0),
+        };
+        let axis = &overlay.key.axis;
+        let log = matches!(y, Scale::Log { .. });
+        let y_label = match log {
+            true => format!("{}, logarithmic", overlay.key.quantity),
+            false => overlay.key.quantity.clone(),
+        };
+        let title = match self.caption.is_empty() {
+            true => overlay.title(),
+            false => format!("{}: {}", overlay.title(), self.caption),
+        };
+        let plot = LinePlot {
+            id: self.name.clone(),
+            title,
+            description: description(&series),
+            x_label: &axis.label,
+            y_label: &y_label,
+            x: match axis.log {
+                true => Scale::Log {
+                    low: first,
+                    high: last,
+                },
+                false => Scale::Linear {
+                    low: first,
+                    high: last,
+                },
+            },
+            x_ticks: if xs.len() <= 10 { xs } else { Vec::new() },
+            y: *y,
+            series,
+            marks: Vec::new(),
+            shade: None,
+            width: *width,
+            room: (0, 0),
+        };
+        plot.svg(place)
+    }
+}
+
+fn point(label: &str, overlay: &Overlay, p: &Point) -> crate::plot::Point {
+    crate::plot::Point {
+        x: p.x,
+        y: p.y,
+        spread: p.spread,
+        tip: format!(
+            "{label}\n{} {}\n{}\nfrom {} to {}",
+            short_count(p.x),
+            overlay.key.axis.label,
+            significant(p.y),
+            significant(p.spread.0),
+            significant(p.spread.1)
+        ),
+        halo: Halo::None,
+    }
+}
+
+fn description(series: &[Series]) -> String {
+    let one = |s: &Series| {
+        let (first, last) = (s.points.first()?, s.points.last()?);
+        let (first, last) = (significant(first.y), significant(last.y));
+        Some(format!("{} from {first} to {last}", s.label))
+    };
+    let told: Vec<String> = series.iter().filter_map(one).collect();
+    format!("From left to right: {}.", told.join("; "))
+}
+
+/// All pictures, for files of their own.
+pub fn all_pictures(laid: &Laid) -> Vec<Picture> {
+    let overlays = laid.overlays.iter().enumerate();
+    overlays
+        .flat_map(|(number, overlay)| pictures(overlay, number + 1, &laid.files))
+        .collect()
+}
+
+/// The page.
+pub fn html(laid: &Laid, command: &str, commit: &str) -> String {
+    let mut out = String::with_capacity(1 << 16);
+    out.push_str(r#"<header><p class="brand">corelay plot</p><h1>Laid over each other</h1></header><table class="legend"><thead><tr><th></th><th>machine</th><th>commit</th><th>command</th><th>file</th></tr></thead><tbody>"#);
+    for (number, told) in laid.files.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<tr><th>{}{}</th><td>{}</td><td><code>{}</code></td><td><code>{}</code></td><td>{}</td></tr>",
+            swatch(number),
+            told.letter,
+            escape(&told.machine),
+            escape(&told.commit),
+            escape(&told.command),
+            escape(&told.file)
+        );
+    }
+    out.push_str("</tbody></table>");
+    if !laid.notes.is_empty() {
+        out.push_str(r#"<h2>Please note</h2><ul class="prose">"#);
+        for note in &laid.notes {
+            let _ = write!(out, "<li>{}</li>", prose(note));
+        }
+        out.push_str("</ul>");
+    }
+    out.push_str(r#"<section class="wide">"#);
+    for (number, overlay) in laid.overlays.iter().enumerate() {
+        let _ = write!(
+            out,
+            r#"<h2>{}</h2><div class="figures own">"#,
+            escape(&overlay.title())
+        );
+        for picture in pictures(overlay, number + 1, &laid.files) {
+            let _ = write!(
+                out,
+                "<figure>{}{}</figure>",
+                picture.heading(),
+                picture.svg(Place::Page)
+            );
+        }
+        out.push_str("</div>");
+    }
+    out.push_str("</section>");
+    let made_by = shell::made_by(command, commit);
+    shell::document(
+        "Laid over each other",
+        &out,
+        &made_by,
+        &shell::Saved {
+            what: "what is drawn",
+            file: "overlays.json",
+            data: &laid.json(),
+        },
+    )
+}
+
+/// The colour of a file.
+fn swatch(number: usize) -> String {
+    Style {
+        colour: COLOURS[number % COLOURS.len()],
+        marker: Marker::Circle,
+        dash: "",
+        bold: false,
+    }
+    .swatch()
+}
+
+impl Laid {
+    /// What was laid over each other, as data.
+    pub fn json(&self) -> serde_json::Value {
+        let overlay = |overlay: &Overlay| {
+            serde_json::json!({
+                "title": overlay.title(),
+                "axis": overlay.key.axis,
+                "quantity": overlay.key.quantity,
+                "lines": overlay.lines,
+            })
+        };
+        let overlays: Vec<_> = self.overlays.iter().map(overlay).collect();
+        serde_json::json!({"files": self.files, "notes": self.notes, "overlays": overlays})
+    }
+}

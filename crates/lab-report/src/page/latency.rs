@@ -1,0 +1,316 @@
+//! Latency under load: its words, its pictures over the load, and its table.
+
+use super::figures::{self, Figure, WIDTH};
+use super::list;
+use crate::data::{self, Line};
+use crate::latency::{Group, Quantity, Spread, limit, limit_words, load};
+use crate::method::Styles;
+use crate::plot::{
+    Halo, LinePlot, Place, Point, Scale, Series, escape, grouped, percent, significant,
+};
+use crate::verdict::Latency;
+use crate::words::{self, rate};
+use corelay_lab_measure::schema::{Limit, Mode, Results, Run};
+use std::fmt::Write;
+
+/// The verdict on latency.
+pub(super) fn told(out: &mut String, latency: &Latency) {
+    let title = format!("Latency under load: {}", escape(&latency.subject));
+    out.push_str(r#"<section class="verdict">"#);
+    list(out, &title, &latency.told);
+    out.push_str("</section>");
+}
+
+/// The two pictures that show most: throughput, then latency over load.
+pub(super) fn glance(out: &mut String, results: &Results, groups: &[Group<'_>], styles: &Styles) {
+    let latency = groups.first().and_then(|group| {
+        let mode = group.main_mode()?;
+        let svg = draw(group, mode, Quantity::P99, styles, "glance")?;
+        Some(Figure {
+            caption: format!("Latency under load · {}", heading(group, mode)),
+            svg,
+        })
+    });
+    let Some(latency) = latency else { return };
+    out.push_str(r#"<section class="wide"><h2>At a glance</h2><div class="figures">"#);
+    let throughput = figures::main(results, styles, Place::Page);
+    for figure in throughput.into_iter().chain([latency]) {
+        figure_of(out, &figure.caption, &figure.svg);
+    }
+    out.push_str("</div>");
+    legend(out);
+    out.push_str("</section>");
+}
+
+/// All pictures over the load, and every figure.
+pub(super) fn pictures(out: &mut String, groups: &[Group<'_>], styles: &Styles) {
+    if groups.is_empty() {
+        return;
+    }
+    out.push_str(r#"<section class="wide"><h2>Pictures: latency under load</h2>"#);
+    legend(out);
+    for (number, group) in groups.iter().enumerate() {
+        for mode in group.modes() {
+            let of = |quantity, caption| {
+                let id = format!("l{number}-{}", words::mode(mode).replace(' ', "-"));
+                Some((caption, draw(group, mode, quantity, styles, &id)?))
+            };
+            let drawn: Vec<(&str, String)> = [
+                of(Quantity::P50, "Half of the answers are there within"),
+                of(Quantity::P99, "99 of 100 answers are there within"),
+                of(
+                    Quantity::P999,
+                    "999 of 1,000 answers of all samples are there within",
+                ),
+                of(Quantity::Cpus, "CPUs used, without waiting for arrivals"),
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
+            if drawn.is_empty() {
+                continue;
+            }
+            let _ = write!(
+                out,
+                r#"<h3>{}</h3><div class="figures">"#,
+                escape(&heading(group, mode))
+            );
+            for (caption, svg) in &drawn {
+                figure_of(out, caption, svg);
+            }
+            out.push_str("</div>");
+        }
+        table(out, group, styles);
+    }
+    out.push_str("</section>");
+}
+
+fn figure_of(out: &mut String, caption: &str, svg: &str) {
+    let _ = write!(
+        out,
+        "<figure><figcaption>{}</figcaption>{svg}</figure>",
+        escape(caption)
+    );
+}
+
+fn heading(group: &Group<'_>, mode: Mode) -> String {
+    match mode {
+        Mode::Unknown => group.name(),
+        mode => format!("{} · {}", group.name(), words::mode(mode)),
+    }
+}
+
+fn legend(out: &mut String) {
+    let _ = write!(
+        out,
+        r#"<p class="fine">Operations arrive at random moments fixed beforehand (a Poisson process), and latency counts from the moment at which an operation was due. {}saturated: the method could not bear the load, and its latency grows with the length of a sample; {}nothing is said of the method: generator-limited, the load's own generator took more than half of each operation or cannot issue as much, or crowded out, its threads had no CPU to issue on. Such points may lie beyond the upper edge.</p>"#,
+        Halo::Round.swatch(),
+        Halo::Square.swatch()
+    );
+}
+
+/// A picture over the load; `None` where nothing has a figure.
+fn draw(
+    group: &Group<'_>,
+    mode: Mode,
+    quantity: Quantity,
+    styles: &Styles,
+    id: &str,
+) -> Option<String> {
+    let lines = data::lines(&group.runs, load);
+    let series: Vec<Series> = lines
+        .iter()
+        .map(|line| series(line, mode, quantity, styles))
+        .filter(|series| !series.points.is_empty())
+        .collect();
+    let points = || series.iter().flat_map(|s| &s.points);
+    points().next()?;
+    let (word, y_label) = match quantity {
+        Quantity::P50 => ("p50", "microseconds"),
+        Quantity::P99 => ("p99", "microseconds, 99th percentile"),
+        Quantity::P999 => ("p999", "microseconds, 99.9th percentile"),
+        Quantity::Cpus => ("cpus", "CPUs"),
+    };
+    let y = scale(group, quantity);
+    let log = if matches!(y, Scale::Log { .. }) {
+        ", logarithmic"
+    } else {
+        ""
+    };
+    let plot = LinePlot {
+        id: format!("{id}-{word}"),
+        title: format!("{y_label} over the load: {}", heading(group, mode)),
+        description: description(&series, y_label),
+        x_label: "million operations offered per second",
+        y_label: &format!("{y_label}{log}"),
+        x: Scale::powers_of_two(points().map(|p| p.x)),
+        x_ticks: decades(points().map(|p| p.x)),
+        y,
+        marks: Vec::new(),
+        shade: None,
+        width: WIDTH,
+        room: (0, 0),
+        series,
+    };
+    Some(plot.svg(Place::Page))
+}
+
+/// One vertical axis for both modes: over what was borne, for the rest only shows how long
+/// a sample was.
+fn scale(group: &Group<'_>, quantity: Quantity) -> Scale {
+    let values = |borne: bool| -> Vec<f64> {
+        let of_run = |run: &&Run| -> Vec<f64> {
+            let modes = run.by_mode.keys().copied();
+            modes
+                .filter(|&mode| !borne || limit(run, mode) == Limit::None)
+                .filter_map(|mode| quantity.of(run, mode))
+                .flat_map(|s| [s.q1, s.median, s.q3])
+                .collect()
+        };
+        group.runs.iter().flat_map(of_run).collect()
+    };
+    let borne = values(quantity != Quantity::Cpus);
+    let all = if borne.is_empty() {
+        values(false)
+    } else {
+        borne
+    };
+    match quantity {
+        // Near 0 it does not matter how near.
+        Quantity::Cpus => Scale::Linear {
+            low: 0.0,
+            high: all.into_iter().fold(1.0, f64::max) * 1.05,
+        },
+        _ => Scale::for_values(all),
+    }
+}
+
+/// Powers of ten between the smallest and the largest, and these two where there are none.
+fn decades(values: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
+    let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
+    let inside = |v: &f64| (low * 0.999..=high * 1.001).contains(v);
+    let powers: Vec<f64> = (-6..=4).map(|e| 10f64.powi(e)).filter(inside).collect();
+    match powers.len() {
+        0 if low < high => vec![low, high],
+        0 => vec![low],
+        _ => powers,
+    }
+}
+
+fn series(line: &Line<'_>, mode: Mode, quantity: Quantity, styles: &Styles) -> Series {
+    let point = |(per_second, run): &(u64, &Run)| {
+        let spread = quantity.of(run, mode)?;
+        let limit = limit(run, mode);
+        Some(Point {
+            x: *per_second as f64 / 1e6,
+            y: spread.median,
+            spread: (spread.q1, spread.q3),
+            tip: tip(&line.label, *per_second, run, mode, quantity, &spread),
+            halo: match limit {
+                Limit::None => Halo::None,
+                Limit::Method => Halo::Round,
+                Limit::Generator | Limit::Cpus => Halo::Square,
+            },
+        })
+    };
+    Series {
+        label: line.label.clone(),
+        style: styles.style(line.method, line.variant),
+        points: line.points.iter().filter_map(point).collect(),
+        faint: false,
+    }
+}
+
+fn tip(
+    label: &str,
+    per_second: u64,
+    run: &Run,
+    mode: Mode,
+    quantity: Quantity,
+    spread: &Spread,
+) -> String {
+    let unit = match quantity {
+        Quantity::Cpus => "CPUs",
+        _ => "µs",
+    };
+    let achieved = run.by_mode.get(&mode).map_or(0.0, |s| s.median_mops * 1e6);
+    let marked = match limit(run, mode) {
+        Limit::None => String::new(),
+        limit => format!("\n{}", limit_words(limit)),
+    };
+    format!(
+        "{label}\n{} offered per second, {} achieved{marked}\nmedian {} {unit}\nquartiles {} to {}, n = {}",
+        grouped(per_second),
+        grouped(achieved as u64),
+        significant(spread.median),
+        significant(spread.q1),
+        significant(spread.q3),
+        spread.n
+    )
+}
+
+/// The picture in words.
+fn description(series: &[Series], unit: &str) -> String {
+    let one = |s: &Series| {
+        let limited = match s.points.last()?.halo {
+            Halo::None => "",
+            Halo::Round => " (saturated)",
+            Halo::Square => " (nothing is said of the method)",
+        };
+        Some(s.ends()? + limited)
+    };
+    let told: Vec<String> = series.iter().filter_map(one).collect();
+    format!(
+        "From the smallest to the largest load, in {unit}: {}.",
+        told.join("; ")
+    )
+}
+
+const HEADINGS: [&str; 11] = [
+    "offered", "mode", "achieved", "p50", "p99", "p99.9", "longest", "late", "CPUs", "waiting", "",
+];
+
+/// Every figure of a group.
+fn table(out: &mut String, group: &Group<'_>, styles: &Styles) {
+    out.push_str(r#"<details><summary>Every figure</summary><p class="fine">Operations per second; latencies in microseconds, over all operations of the samples together. Late: issued more than a microsecond after it was due, or never. CPUs: used by the whole process; waiting: those of them in which clients waited for the next arrival.</p><div class="scroll"><table class="runs"><thead><tr><th>method</th>"#);
+    for heading in HEADINGS {
+        let _ = write!(out, r#"<th class="num">{heading}</th>"#);
+    }
+    out.push_str("</tr></thead><tbody>");
+    for method in group.methods() {
+        for run in group.of_method(method) {
+            for (&mode, summary) in &run.by_mode {
+                let (Some(all), Some(latency)) = (run.load, summary.latency_ns) else {
+                    continue;
+                };
+                let us = |ns: u64| significant(ns as f64 / 1e3);
+                let _ = write!(
+                    out,
+                    "<tr><th>{}{}</th>",
+                    styles.style(method, 0).swatch(),
+                    escape(method)
+                );
+                for cell in [
+                    rate(all.offered),
+                    match mode {
+                        Mode::Unknown => String::new(),
+                        mode => words::mode(mode).to_owned(),
+                    },
+                    grouped((summary.median_mops * 1e6) as u64),
+                    us(latency.p50),
+                    us(latency.p99),
+                    us(latency.p999),
+                    us(latency.max),
+                    percent(all.late),
+                    format!("{:.2}", all.cpus),
+                    format!("{:.2}", all.waiting_cpus),
+                    limit_words(limit(run, mode)).to_owned(),
+                ] {
+                    let _ = write!(out, r#"<td class="num">{cell}</td>"#);
+                }
+                out.push_str("</tr>");
+            }
+        }
+    }
+    out.push_str("</tbody></table></div></details>");
+}

@@ -1,0 +1,87 @@
+//! Writing SVG (and HTML) text: escaping, and the frame around a picture.
+
+use super::{CSS, Place};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Makes `text` safe between tags and inside quoted attributes, in HTML and in XML.
+/// Control characters, which XML forbids, become replacement characters.
+///
+/// ```
+/// assert_eq!(corelay_lab_report::plot::escape("a<b & \"c\""), "a&lt;b &amp; &quot;c&quot;");
+/// ```
+pub fn escape(text: &str) -> Cow<'_, str> {
+    let special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || forbidden(c);
+    if !text.contains(special) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if forbidden(c) => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// XML 1.0, section 2.2: what is no character of a document.
+fn forbidden(c: char) -> bool {
+    matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// The outside of a picture: what it is called and how large it is.
+pub(super) struct Frame<'a> {
+    pub(super) id: &'a str,
+    pub(super) title: &'a str,
+    pub(super) description: &'a str,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+impl Frame<'_> {
+    /// Puts the frame around `body`.
+    pub(super) fn around(&self, body: &str, place: Place) -> String {
+        let Frame { width, height, .. } = *self;
+        let (id, title) = (escape(self.id), escape(self.title));
+        let description = escape(self.description);
+        let mut out = String::with_capacity(body.len() + 512);
+        let namespace = match place {
+            Place::Page => "",
+            Place::Alone => r#" xmlns="http://www.w3.org/2000/svg""#,
+        };
+        let _ = write!(
+            out,
+            r#"<svg{namespace} class="plot" id="{id}" viewBox="0 0 {width:.0} {height:.0}" role="img" aria-labelledby="{id}-title" aria-describedby="{id}-desc"><title id="{id}-title">{title}</title><desc id="{id}-desc">{description}</desc>"#
+        );
+        if place == Place::Alone {
+            let _ = write!(
+                out,
+                r#"<style>{CSS}</style><rect class="ground" width="{width:.0}" height="{height:.0}" rx="10"/>"#
+            );
+        }
+        out.push_str(body);
+        out.push_str("</svg>");
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn everything_special_is_escaped_and_nothing_else() {
+        assert_eq!(escape("plain µ ×"), "plain µ ×");
+        assert_eq!(
+            escape("<script>'&\"</script>"),
+            "&lt;script&gt;&#39;&amp;&quot;&lt;/script&gt;"
+        );
+        assert_eq!(escape("a\0b\u{1b}c\nd"), "a\u{fffd}b\u{fffd}c\nd");
+    }
+}

@@ -1,0 +1,140 @@
+//! What a clock orders, as a table for the terminal.
+
+use super::footnotes;
+use crate::plot::significant;
+use crate::table::columns::columns;
+use corelay_lab_measure::schema::{Counts, Mode, Results, Run};
+use std::fmt::Write;
+
+/// A table of all runs, then what the reader should know about them.
+pub fn of(results: &Results) -> String {
+    let head = [
+        "method",
+        "threads",
+        "form",
+        "boundary",
+        "near Mops",
+        "n",
+        "far Mops",
+        "n",
+        "all Mops",
+        "aborts",
+        "uncertain",
+        "result",
+    ];
+    let table = columns(head, results.runs.iter().map(row), 1);
+    let mut text = format!("{table}\n");
+    footnotes(&mut text, results);
+    let _ = writeln!(
+        text,
+        "Medians and quartiles. Aborts, by locks, validation, uncertainty and reasons that are not \
+         told, and\ncomparisons that the clock left open: per 1,000 operations."
+    );
+    if let Some(rtt) = results.machine.rtt_min_ns {
+        let _ = writeln!(
+            text,
+            "near: round trip at most {:.0} ns, twice the smallest ever seen here.",
+            2.0 * rtt
+        );
+    }
+    text
+}
+
+fn row(run: &Run) -> Vec<String> {
+    let mode = |mode| match run.by_mode.get(&mode) {
+        Some(s) => {
+            let [middle, low, high] = [s.median_mops, s.q1_mops, s.q3_mops].map(significant);
+            [format!("{middle} [{low}–{high}]"), s.n.to_string()]
+        }
+        None => ["not seen".to_owned(), String::new()],
+    };
+    let [near, near_n] = mode(Mode::Near);
+    let [far, far_n] = mode(Mode::Far);
+    let counts: Counts = run.samples.iter().filter_map(|s| s.counts).sum();
+    let operations: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
+    let per_thousand = |count: u64| match (count, operations) {
+        (0, _) | (_, 0) => "0".to_owned(),
+        (count, all) => significant(count as f64 * 1e3 / all as f64),
+    };
+    let all = match run.median_mops > 0.0 {
+        true => significant(run.median_mops),
+        false => "–".to_owned(),
+    };
+    vec![
+        run.method.clone(),
+        run.params.threads.to_string(),
+        form(run),
+        boundary(run),
+        near,
+        near_n,
+        far,
+        far_n,
+        all,
+        aborts(counts, per_thousand),
+        per_thousand(counts.uncertain),
+        result(run).to_owned(),
+    ]
+}
+
+/// A run whose boundary is too small is called so, whether or not anything has shown it.
+fn result(run: &Run) -> &'static str {
+    match (run.is_no_longer_correct(), run.correct) {
+        (true, true) => "no longer correct",
+        (true, false) => "no longer correct: WRONG",
+        (false, true) => "right",
+        (false, false) => "WRONG",
+    }
+}
+
+/// The sum, and of what it consists where there is more than one reason.
+fn aborts(counts: Counts, per_thousand: impl Fn(u64) -> String) -> String {
+    let aborts = counts.aborts;
+    let reasons = [
+        ("lock", aborts.lock),
+        ("validation", aborts.validation),
+        ("uncertain", aborts.uncertain),
+        ("unknown", aborts.unknown),
+    ];
+    let some = reasons.iter().filter(|(_, count)| *count > 0);
+    let some: Vec<String> = some
+        .map(|(reason, count)| format!("{reason} {}", per_thousand(*count)))
+        .collect();
+    match some.is_empty() {
+        true => "0".to_owned(),
+        false => some.join(", "),
+    }
+}
+
+/// What tells runs of one workload apart, beside threads.
+fn form(run: &Run) -> String {
+    let extra = &run.params.extra;
+    let number = |key: &str| extra.get(key).and_then(serde_json::Value::as_u64);
+    let mut form = Vec::new();
+    if let Some(buckets) = number("buckets") {
+        form.push(format!("{buckets} ×"));
+    }
+    form.extend(number("size").map(|n| format!("{n} keys")));
+    form.extend(number("variables").map(|n| format!("{n} variables")));
+    form.extend(number("reads").map(|n| format!("{n} read")));
+    form.extend(number("updates").map(|n| format!("{n} % updates")));
+    form.extend(number("reads_every").map(|n| format!("a read per {}", crate::plot::grouped(n))));
+    form.join(" ")
+}
+
+fn boundary(run: &Run) -> String {
+    let number = |key: &str| {
+        run.params
+            .extra
+            .get(key)
+            .and_then(serde_json::Value::as_f64)
+    };
+    let Some(ns) = number("boundary_ns") else {
+        return String::new();
+    };
+    let scale = match number("boundary_scale") {
+        Some(scale) if scale < 1.0 => format!(" (× 1/{})", significant(1.0 / scale)),
+        Some(scale) if scale > 1.0 => format!(" (× {scale})"),
+        _ => String::new(),
+    };
+    format!("{} ns{scale}", significant(ns))
+}

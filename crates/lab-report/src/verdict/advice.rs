@@ -1,0 +1,153 @@
+//! What to use where, by what the program needs of an operation.
+
+use super::findings::Finding;
+use super::judge::Judge;
+use super::level::Level;
+use crate::method::{self, Form};
+use crate::words;
+use corelay_lab_measure::schema::Mode;
+
+/// What a program needs of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// The operation is one that the hardware has an instruction for.
+    Instruction,
+    /// Any code, and its answer at once.
+    AnswerNow,
+    /// Any code; the answer may come later. What answers at once will do, too.
+    AnswerLater,
+    /// Any code, no answer.
+    NoAnswer,
+}
+
+impl Need {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Instruction,
+        Self::AnswerNow,
+        Self::AnswerLater,
+        Self::NoAnswer,
+    ];
+
+    /// Those that some method fulfils somewhere: of a structure that no instruction can
+    /// work on, nobody has to hear what does it in one.
+    pub(crate) fn met(advice: &[Advice]) -> Vec<Self> {
+        let all = Self::ALL.into_iter();
+        all.filter(|&need| advice.iter().any(|a| !a.use_what[need as usize].is_empty()))
+            .collect()
+    }
+
+    /// The need in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Instruction => "one instruction does it",
+            Self::AnswerNow => "any code, answer at once",
+            Self::AnswerLater => "any code, answer later",
+            Self::NoAnswer => "any code, no answer",
+        }
+    }
+
+    /// Methods that fulfil it.
+    pub(crate) fn candidates(self) -> Vec<&'static str> {
+        let forms: &[Form] = match self {
+            Self::Instruction => &[Form::Instruction, Form::Waits, Form::Later],
+            Self::AnswerNow => &[Form::Waits],
+            Self::AnswerLater => &[Form::Waits, Form::Later],
+            Self::NoAnswer => &[Form::Waits, Form::Later, Form::OneWay],
+        };
+        let fits = |m: &&method::Method| forms.contains(&m.form);
+        method::METHODS
+            .iter()
+            .filter(fits)
+            .map(|m| m.name)
+            .collect()
+    }
+}
+
+/// What to use on a level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// Where.
+    pub level: Level,
+    /// For each need of [`Need::ALL`], per mode, the fastest method and those that cannot
+    /// be told from it. A mode without enough samples is left out.
+    pub use_what: [Vec<(Mode, Vec<String>)>; 4],
+}
+
+impl Advice {
+    /// The advice for a need as words: one line where the modes agree, else one per mode.
+    pub fn lines(&self, need: Need) -> Vec<String> {
+        let by_mode = &self.use_what[need as usize];
+        let listed = |methods: &[String]| {
+            let mut names: Vec<String> = methods.iter().map(|m| words::code(m)).collect();
+            if names.len() > LISTED {
+                let others = names.split_off(LISTED - 1).len();
+                names.push(format!("{others} others"));
+            }
+            words::or(&names)
+        };
+        match by_mode.as_slice() {
+            [] => vec!["–".to_owned()],
+            [(_, first), rest @ ..] if rest.iter().all(|(_, m)| m == first) => vec![listed(first)],
+            all => all
+                .iter()
+                .map(|(mode, m)| format!("{}: {}", words::mode(*mode), listed(m)))
+                .collect(),
+        }
+    }
+}
+
+/// Methods named where none is clearly the fastest.
+const LISTED: usize = 4;
+
+/// Advice for every level where something was measured well enough, in parts where the
+/// `findings` divide it and the advice differs; `instruction` where the operation is one that the
+/// hardware has an instruction for.
+pub(super) fn advice(
+    judge: &Judge<'_>,
+    levels: &[Level],
+    findings: &[Finding],
+    instruction: bool,
+) -> Vec<Advice> {
+    let for_need = |level: &Level, need: Need| -> Vec<(Mode, Vec<String>)> {
+        let modes = judge.modes().into_iter();
+        modes
+            .map(|mode| {
+                let leaders = judge.leaders(&level.vars, mode, &need.candidates());
+                (
+                    mode,
+                    leaders.into_iter().map(str::to_owned).collect::<Vec<_>>(),
+                )
+            })
+            .filter(|(_, leaders)| !leaders.is_empty())
+            .collect()
+    };
+    let on = |level: Level| Advice {
+        use_what: Need::ALL.map(|need| match need {
+            Need::Instruction if !instruction => Vec::new(),
+            need => for_need(&level, need),
+        }),
+        level,
+    };
+    let together = |mut all: Vec<Advice>, next: Advice| {
+        match all.last_mut() {
+            Some(last) if last.use_what == next.use_what => last.level.vars.extend(next.level.vars),
+            _ => all.push(next),
+        }
+        all
+    };
+    let of_level = |level| parts(level, findings).map(on).fold(Vec::new(), together);
+    let all = levels.iter().flat_map(of_level);
+    all.filter(|a| a.use_what.iter().any(|w| !w.is_empty()))
+        .collect()
+}
+
+/// The parts of a level that findings begin with.
+fn parts(level: &Level, findings: &[Finding]) -> impl Iterator<Item = Level> {
+    let begins = |vars: &u64| findings.iter().any(|f| f.level.vars.first() == Some(vars));
+    let parts = level.vars.chunk_by(move |_, next| !begins(next));
+    parts.map(|vars| Level {
+        vars: vars.to_vec(),
+        ..*level
+    })
+}

@@ -1,0 +1,339 @@
+//! The verdict in words: where delegation loses, where it wins, what to use, and why.
+//!
+//! ```text
+//!   samples ── judge (ratios with 95 % intervals, within one mode)
+//!                ├── findings   delegation against the best rival, per level
+//!                ├── advice     the fastest method for each need, per level or part of one
+//!                ├── latency    p99 under load, of the loads that were borne
+//!                └── why, notes explanations and reservations
+//! ```
+//!
+//! Every sentence comes from the data of the file. "Wins" and "loses" mean that the
+//! interval of the ratio leaves 1 out; otherwise it is too close to call.
+
+mod advice;
+mod findings;
+mod judge;
+mod latency;
+mod level;
+mod notes;
+mod terminal;
+mod why;
+
+pub use advice::{Advice, Need};
+pub use findings::{Comparison, Finding, Outcome};
+pub use latency::Latency;
+pub use level::{Kind, Level};
+
+pub(super) use judge::{FEWEST, Judge};
+
+use super::data::{self, Subject};
+use super::latency::Group;
+use super::{method, words};
+use corelay_lab_measure::schema::{Machine, Results};
+use corelay_lab_measure::workload::fetch_add;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What a results file says, in words. [`Display`](std::fmt::Display) prints it for a
+/// terminal of 88 columns or more; names of methods stand in `backticks` in the sentences
+/// and lose them there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The outcome in a sentence or two, losing side first.
+    pub headline: String,
+    /// One per workload and distribution.
+    pub sections: Vec<Section>,
+    /// On latency under load, where it was measured: one per number of threads and
+    /// variables.
+    pub latency: Vec<Latency>,
+    /// What holds for the whole file.
+    pub notes: Vec<String>,
+    /// What could not be had or was left out, and why. The page has it with the machine.
+    pub unavailable: Vec<String>,
+}
+
+/// The verdict on one workload with one distribution, at the most threads that have a CPU
+/// each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// For instance `fetch-add, uniform, 2 threads`.
+    pub subject: String,
+    /// Delegation against its rivals.
+    pub findings: Vec<Finding>,
+    /// What to use where.
+    pub advice: Vec<Advice>,
+    /// Explanations.
+    pub why: Vec<String>,
+    /// Reservations.
+    pub notes: Vec<String>,
+}
+
+/// Findings of one outcome and comparison: per level, those of each mode.
+pub(super) type Grouped<'a> = BTreeMap<Comparison, BTreeMap<&'a Level, Vec<&'a Finding>>>;
+
+impl Section {
+    /// Findings with an outcome, grouped for telling.
+    pub(super) fn grouped(&self, outcome: Outcome) -> Grouped<'_> {
+        let mut groups = Grouped::new();
+        for finding in self.findings.iter().filter(|f| f.outcome() == outcome) {
+            let levels = groups.entry(finding.comparison).or_default();
+            levels.entry(&finding.level).or_default().push(finding);
+        }
+        groups
+    }
+}
+
+/// Judges `results`.
+///
+/// ```
+/// use corelay_lab_measure::schema::{Machine, Results, SCHEMA};
+///
+/// let nothing = Results {
+///     schema: SCHEMA,
+///     machine: Machine::default(),
+///     commit: "unknown".into(),
+///     command: "corelay compare".into(),
+///     runs: Vec::new(),
+/// };
+/// let verdict = corelay_lab_report::verdict(&nothing);
+/// assert!(verdict.to_string().contains("Nothing was measured"));
+/// ```
+pub fn verdict(results: &Results) -> Verdict {
+    let one_cpu = results.machine.cpus == 1;
+    let sections: Vec<Section> = Subject::all(results)
+        .iter()
+        .filter_map(|subject| section(subject, &results.machine, one_cpu))
+        .collect();
+    let groups = if one_cpu {
+        Vec::new()
+    } else {
+        Group::all(results)
+    };
+    let headline = match results.runs.as_slice() {
+        [] => "Nothing was measured: there is no run in these results.".to_owned(),
+        runs if runs.iter().all(|r| !r.correct) => {
+            "Nothing can be said: no method gave a right result.".to_owned()
+        }
+        runs => {
+            let under_load = groups.first().and_then(latency::headline);
+            let delegated = runs.iter().any(|r| method::is_ours(&r.method));
+            match (headline(&sections, one_cpu, delegated), under_load) {
+                (_, Some(under_load)) if sections.is_empty() => under_load,
+                (throughput, Some(under_load)) => format!("{throughput} {under_load}"),
+                (throughput, None) => throughput,
+            }
+        }
+    };
+    let headline = match data::own(results) {
+        Some(own) if sections.len() == 1 => format!("{own}: {headline}"),
+        _ => headline,
+    };
+    Verdict {
+        headline,
+        sections,
+        latency: groups.iter().filter_map(latency::latency).collect(),
+        notes: notes::on_file(results),
+        unavailable: results.machine.unavailable.clone(),
+    }
+}
+
+fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Section> {
+    let threads = subject.main_threads(machine.cpus)?;
+    let runs = subject.at(threads);
+    let judge = Judge::new(&runs);
+    let name = format!(
+        "{}, {}",
+        subject.name(),
+        words::count(threads as u64, "thread", "threads")
+    );
+    let notes = notes::on_subject(subject, &judge, machine);
+    if one_cpu {
+        let nothing = Vec::new();
+        return Some(Section {
+            subject: name,
+            findings: nothing,
+            advice: Vec::new(),
+            why: Vec::new(),
+            notes,
+        });
+    }
+    let vars = judge.vars();
+    let levels = if subject.has_models() {
+        Level::of_model(&vars, threads, &machine.caches)
+    } else {
+        Level::of_points(&vars)
+    };
+    let findings = findings::findings(&judge, &levels);
+    let why = why::why(&why::Evidence {
+        subject,
+        threads,
+        runs: &runs,
+        judge: &judge,
+        findings: &findings,
+        machine,
+    });
+    Some(Section {
+        subject: name,
+        advice: advice::advice(
+            &judge,
+            &levels,
+            &findings,
+            subject.workload == fetch_add::NAME,
+        ),
+        findings,
+        why,
+        notes,
+    })
+}
+
+fn headline(sections: &[Section], one_cpu: bool, delegated: bool) -> String {
+    if one_cpu {
+        return "One CPU: nothing is shared between cores here, so there is nothing to judge. Use a lock.".to_owned();
+    }
+    let told: Vec<String> = sections
+        .iter()
+        .filter_map(|s| {
+            let waiting = clause(
+                s,
+                Comparison::Waiting,
+                "Waiting for each answer, delegation",
+            );
+            let later = clause(
+                s,
+                Comparison::LaterAgainstWaiting,
+                "Taking answers later, it",
+            );
+            let text = [waiting, later]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" ");
+            let subject = if sections.len() > 1 {
+                format!("{}: ", s.subject)
+            } else {
+                String::new()
+            };
+            (!text.is_empty()).then(|| subject + &text)
+        })
+        .collect();
+    match (told.is_empty(), delegated) {
+        (false, _) => told.join(" "),
+        (true, true) => "Too little was measured to judge delegation against its rivals.".to_owned(),
+        (true, false) => "Delegation is not among the methods measured here; what to use of the others stands below.".to_owned(),
+    }
+}
+
+/// Neighbouring points of the same outcome.
+struct Span {
+    /// `None` where it differs by mode.
+    outcome: Option<Outcome>,
+    /// Which of ours, where one of several wins.
+    winners: Vec<String>,
+    vars: Vec<u64>,
+}
+
+impl Span {
+    fn by(&self) -> String {
+        match self.winners.as_slice() {
+            [] => String::new(),
+            winners => format!(" ({})", words::or(winners)),
+        }
+    }
+}
+
+/// For instance `64–512 (flat-adaptive)`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", words::range(&self.vars), self.by())
+    }
+}
+
+/// One comparison over all points, as a sentence: where it loses, wins, cannot be told.
+fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<String> {
+    let mut by_point: BTreeMap<u64, Vec<&Finding>> = BTreeMap::new();
+    for f in section
+        .findings
+        .iter()
+        .filter(|f| f.comparison == comparison)
+    {
+        for &vars in &f.level.vars {
+            by_point.entry(vars).or_default().push(f);
+        }
+    }
+    // Neighbours of the same outcome become one range; `None` differs by mode. Where one of
+    // several of ours wins, which it is belongs to the outcome.
+    let mut spans: Vec<Span> = Vec::new();
+    for (vars, found) in by_point {
+        let first = found[0].outcome();
+        let outcome = found.iter().all(|f| f.outcome() == first).then_some(first);
+        let named = outcome == Some(Outcome::Wins) && comparison.ours().len() > 1;
+        let winners: BTreeSet<&str> = found.iter().map(|f| f.ours.as_str()).collect();
+        let winners = winners.into_iter().filter(|_| named).map(words::code);
+        let winners: Vec<String> = winners.collect();
+        match spans.last_mut() {
+            Some(span) if span.outcome == outcome && span.winners == winners => {
+                span.vars.push(vars);
+            }
+            _ => spans.push(Span {
+                outcome,
+                winners,
+                vars: vec![vars],
+            }),
+        }
+    }
+    let everywhere = spans.len() == 1;
+    let verbs = [
+        (
+            Some(Outcome::Loses),
+            "loses to the best lock or channel",
+            "loses",
+        ),
+        (
+            Some(Outcome::Wins),
+            "beats the best lock or channel",
+            "wins",
+        ),
+        (
+            Some(Outcome::TooClose),
+            "is too close to the best lock or channel to call",
+            "is too close to call",
+        ),
+    ];
+    let mut told: Vec<String> = Vec::new();
+    for (outcome, full, short) in verbs {
+        let here = || spans.iter().filter(|s| s.outcome == outcome);
+        let ranges: Vec<String> = here().map(Span::to_string).collect();
+        if ranges.is_empty() {
+            continue;
+        }
+        // The rival and the unit are named once.
+        let unit = if here().all(|s| s.vars == [1]) {
+            "variable"
+        } else {
+            "variables"
+        };
+        told.push(match (everywhere, told.is_empty()) {
+            (true, _) => format!("{full} everywhere{}", spans[0].by()),
+            (_, true) => format!("{full} on {} {unit}", words::and(&ranges)),
+            _ => format!("{short} on {}", words::and(&ranges)),
+        });
+    }
+    let differing: Vec<String> = spans
+        .iter()
+        .filter(|s| s.outcome.is_none())
+        .map(Span::to_string)
+        .collect();
+    let differing = words::and(&differing);
+    match (told.is_empty(), differing.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(format!(
+            "{lead} stands differently near and far against the best lock or channel on {differing} variables."
+        )),
+        (false, true) => Some(format!("{lead} {}.", words::and(&told))),
+        (false, false) => Some(format!(
+            "{lead} {}; on {differing} near and far differ.",
+            words::and(&told)
+        )),
+    }
+}

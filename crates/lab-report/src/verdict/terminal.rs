@@ -1,0 +1,93 @@
+//! The verdict on a terminal.
+
+use super::{Finding, Need, Outcome, Section, Verdict};
+use crate::words::{self, wrap};
+use corelay_lab_measure::schema::Mode;
+use std::fmt;
+
+/// Columns of a line: fits every terminal and still reads as prose.
+const WIDTH: usize = 88;
+/// Columns of a level's name: `beyond caches (1,048,576)`.
+const LEVEL: usize = 25;
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", wrap(&self.headline, "", WIDTH))?;
+        for section in &self.sections {
+            write!(f, "{section}")?;
+        }
+        for latency in &self.latency {
+            writeln!(
+                f,
+                "\nLATENCY UNDER LOAD, {}",
+                latency.subject.to_uppercase()
+            )?;
+            list(
+                f,
+                "Counted from the moment at which an operation was due",
+                &latency.told,
+            )?;
+        }
+        list(f, "Please note", &self.notes)?;
+        list(f, "Unavailable", &self.unavailable)
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{}, BY NUMBER OF VARIABLES",
+            self.subject.to_uppercase()
+        )?;
+        for outcome in [Outcome::Loses, Outcome::Wins, Outcome::TooClose] {
+            let groups = self.grouped(outcome);
+            if groups.is_empty() {
+                continue;
+            }
+            writeln!(f, "\n{}. {}", outcome.title(), outcome.reading())?;
+            for (comparison, levels) in groups {
+                writeln!(f, "{}", wrap(comparison.title(), "  ", WIDTH))?;
+                for (level, findings) in levels {
+                    let first = format!("    {:<LEVEL$} ", level.to_string());
+                    writeln!(f, "{}", wrap(&ratios(&findings), &first, WIDTH))?;
+                }
+            }
+        }
+        if !self.advice.is_empty() {
+            writeln!(f, "\nWhat to use here")?;
+        }
+        for advice in &self.advice {
+            writeln!(f, "  {}", advice.level)?;
+            for need in Need::met(&self.advice) {
+                let first = format!("    {:<26}", need.words());
+                writeln!(f, "{}", wrap(&advice.lines(need).join("; "), &first, WIDTH))?;
+            }
+        }
+        list(f, "Why", &self.why)?;
+        list(f, "About this workload", &self.notes)
+    }
+}
+
+/// Findings of one level and comparison, mode by mode, with their intervals.
+fn ratios(findings: &[&Finding]) -> String {
+    let one = |finding: &&Finding| {
+        let mode = match finding.mode {
+            Mode::Unknown => String::new(),
+            mode => format!("{} ", words::mode(mode)),
+        };
+        format!("{mode}{finding} ({})", finding.interval())
+    };
+    findings.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn list(f: &mut fmt::Formatter<'_>, title: &str, sentences: &[String]) -> fmt::Result {
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n{title}")?;
+    for sentence in sentences {
+        writeln!(f, "{}", wrap(sentence, "  - ", WIDTH))?;
+    }
+    Ok(())
+}

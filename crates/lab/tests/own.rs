@@ -2,8 +2,8 @@
 //! of it.
 
 use corelay_lab::Comparison;
-use corelay_lab_report as report;
 use corelay_lab_measure::schema::{Results, Run};
+use corelay_lab_report as report;
 use std::process::Command;
 use std::time::Duration;
 

@@ -26,6 +26,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("structures", 3),
     ("corelay", 4),
     ("lab-measure", 5),
+    ("lab-bench", 6),
     ("lab-report", 6),
     ("lab", 8),
     ("capi", 5),

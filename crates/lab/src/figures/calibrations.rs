@@ -6,8 +6,8 @@
 //! offset, so of several samples the smallest is one too, and the nearest.
 
 use super::measure::Pace;
-use crate::ordered::clocks::offsets_ns;
 use corelay_clock::{CalibrateError, Calibration, Calibrator};
+use corelay_lab_bench::ordered::clocks::offsets_ns;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_report::figure::offsets::{Offsets, Sample};
 use corelay_topology::CpuSet;

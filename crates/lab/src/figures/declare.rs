@@ -1,8 +1,8 @@
 //! What a figure says of itself, and nothing about how it is measured or drawn.
 
 use super::size::Size;
-use crate::fibres::session::Item as OfFibres;
-use crate::ordered::contest::Entrant;
+use corelay_lab_bench::fibres::session::Item as OfFibres;
+use corelay_lab_bench::ordered::contest::Entrant;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::workload::fetch_add;
 use corelay_lab_report::figure::measured::Measured;

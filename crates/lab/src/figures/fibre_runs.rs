@@ -2,8 +2,8 @@
 //! are taken in turn.
 
 use super::measure::{Pace, Slot};
-use crate::fibres::session::{Item, Session};
-use crate::fibres::spec::Length;
+use corelay_lab_bench::fibres::session::{Item, Session};
+use corelay_lab_bench::fibres::spec::Length;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::Run;

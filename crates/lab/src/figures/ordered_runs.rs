@@ -1,7 +1,7 @@
 //! What a clock orders as contenders of a figure, all sampled in turn.
 
 use super::measure::{Pace, Slot};
-use crate::ordered::contest::{Contest, Entrant};
+use corelay_lab_bench::ordered::contest::{Contest, Entrant};
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::Run;
 use corelay_lab_report::words::{and, code};

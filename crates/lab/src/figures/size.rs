@@ -5,11 +5,11 @@
 //! (D19). Threads beyond the CPUs would only measure the scheduler, so there are none.
 
 use super::declare::Cell;
-use crate::fibres::method::Method as Runtime;
-use crate::fibres::session::Item as OfFibres;
-use crate::fibres::spec::{Bench, Length, Spec};
-use crate::ordered::contest::Entrant;
-use crate::ordered::{self, spec::Spec as Ordered};
+use corelay_lab_bench::fibres::method::Method as Runtime;
+use corelay_lab_bench::fibres::session::Item as OfFibres;
+use corelay_lab_bench::fibres::spec::{Bench, Length, Spec};
+use corelay_lab_bench::ordered::contest::Entrant;
+use corelay_lab_bench::ordered::{self, spec::Spec as Ordered};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::method::Method;

@@ -6,10 +6,9 @@
 use super::Bound::{AtLeast, AtMost};
 use super::Figure::{Mops, Ns, NsOfBoth};
 use super::{Area, Outcome, Target, judge};
-use crate::cluster;
-use crate::fibres::method::Method;
-use crate::fibres::spec::{Bench, Flavour, Length, RING, Spec};
-use corelay::fibre::{Semaphore, SpawnError, processor, spawn, yield_now};
+use corelay::fibre::{Cluster, Semaphore, SpawnError, StartError, processor, spawn, yield_now};
+use corelay_lab_bench::fibres::method::Method;
+use corelay_lab_bench::fibres::spec::{Bench, Flavour, Length, RING, Spec};
 use corelay_lab_measure::measure::cpu::process_cpu_s;
 use corelay_lab_measure::measure::memory::resident_bytes;
 use corelay_lab_measure::method::{fibres, lock, trust};
@@ -163,12 +162,21 @@ pub fn transfers() -> Result<Vec<(Flavour, bool)>, String> {
     flavours.into_iter().map(run).collect()
 }
 
+/// Starts a cluster of so many processors.
+#[allow(unsafe_code, reason = "a cluster is started with a promise")]
+fn start(processors: usize) -> Result<Cluster, StartError> {
+    // SAFETY: fibres run the closures of this file, which use no thread-locals of their own and
+    // wait in semaphores and yields, none of them inside a thread-local's initialiser, destructor
+    // or scope.
+    unsafe { Cluster::builder().processors(processors).start() }
+}
+
 /// Bytes of a fibre that waits, page tables included: the mean of so many, with guards.
 ///
 /// # Errors
 /// There is no memory for so many.
 pub fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
-    let Ok(cluster) = cluster::start(1) else {
+    let Ok(cluster) = start(1) else {
         return Ok(None);
     };
     let door = Arc::new(Semaphore::new(0));
@@ -195,7 +203,7 @@ pub fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
 
 /// Share of a CPU that a cluster takes which has nothing to do.
 pub fn idle(time: Duration) -> Option<f64> {
-    let cluster = cluster::start(2).ok()?;
+    let cluster = start(2).ok()?;
     let _ = cluster.spawn(yield_now).join();
     // It looks around first.
     std::thread::sleep(Duration::from_millis(50));
@@ -210,7 +218,7 @@ pub fn starved(tries: u32) -> Option<f64> {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return None;
     }
-    let cluster = cluster::start(2).ok()?;
+    let cluster = start(2).ok()?;
     let stop = Arc::new(AtomicBool::new(false));
     let busy = Arc::clone(&stop);
     let sliced = cluster.spawn(move || {

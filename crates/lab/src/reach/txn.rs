@@ -6,8 +6,8 @@
 use super::Bound::{AtLeast, AtMost};
 use super::Figure::{Mops, Ns};
 use super::{Bound, Figure, Outcome, Target, judge};
-use crate::ordered::method::named;
-use crate::ordered::spec::{Bench, Scale, Spec};
+use corelay_lab_bench::ordered::method::named;
+use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::schema::Run;
 

@@ -1,7 +1,7 @@
 //! The offsets between CPUs, as a picture and as letters.
 
-use crate::ordered::clocks::offsets_ns;
 use corelay::clock::Calibration;
+use corelay_lab_bench::ordered::clocks::offsets_ns;
 use corelay_lab_report::plot::{HeatMap, Place, significant};
 use std::fmt::Write;
 

@@ -6,8 +6,8 @@ mod text;
 
 use crate::cli::list::number;
 use crate::comparison::COMMIT;
-use crate::ordered::clocks::offsets_ns;
 use corelay::clock::{CalibrateError, Calibration, Calibrator, Clock, Fitness, Ordo};
+use corelay_lab_bench::ordered::clocks::offsets_ns;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::reading::{self, Cost};
 use corelay_lab_report::exit::Exit;

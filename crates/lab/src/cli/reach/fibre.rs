@@ -1,10 +1,10 @@
 //! `corelay reach fibre`: many points, each with contenders of its own.
 
 use super::{Args, say_outcomes};
-use crate::fibres::session::{Item, Session};
 use crate::reach::Outcome;
 use crate::reach::fibre::{self, Point};
 use crate::reach::{self, Area};
+use corelay_lab_bench::fibres::session::{Item, Session};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::stats::Interval;

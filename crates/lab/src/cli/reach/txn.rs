@@ -1,9 +1,9 @@
 //! `corelay reach txn`: what a clock orders, beside its rivals.
 
 use super::{Args, say_outcomes};
-use crate::ordered::contest::{Contest, Entrant};
 use crate::reach::Outcome;
 use crate::reach::txn::{self, Point};
+use corelay_lab_bench::ordered::contest::{Contest, Entrant};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::Timing;

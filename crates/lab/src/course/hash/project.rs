@@ -1,7 +1,7 @@
 //! The folders: what `--init` writes, what is asked of a project, and where it is built.
 
 use super::run::{Limited, telling};
-use crate::peer::child::End;
+use corelay_lab_bench::peer::child::End;
 use serde::Deserialize;
 use std::fs;
 use std::io;

@@ -2,9 +2,9 @@
 
 use super::fault::{Fault, Kind};
 use super::project::{Answer, Workshop};
-use crate::peer::child::{self, End, Limits, Watched};
 use corelay_history::model::map::{Map, Operation};
 use corelay_history::{Failure, History};
+use corelay_lab_bench::peer::child::{self, End, Limits, Watched};
 use corelay_sync::facade::atomic::AtomicBool;
 use serde::Deserialize;
 use std::fs;
@@ -56,7 +56,7 @@ impl Limited<'_> {
     /// # Errors
     /// A sentence that says that there is none.
     pub(super) fn cargo(&self) -> Result<Command, String> {
-        let mut cargo = crate::peer::cargo()
+        let mut cargo = corelay_lab_bench::peer::cargo()
             .map_err(|error| format!("the exercise is built with cargo, which is {error}"))?;
         cargo.env("LC_ALL", "C").env("CARGO_TERM_COLOR", "never");
         Ok(cargo)

@@ -1,9 +1,9 @@
 //! Churn (C4): who wakes a fibre has nothing to do with where it ran.
 
 use super::{FEWER, WHOLE, given, panel, table, words};
-use crate::fibres::spec::Bench;
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
+use corelay_lab_bench::fibres::spec::Bench;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "churn",

@@ -1,9 +1,9 @@
 //! Cycle (C2): rings of five, each fibre wakes the next and waits.
 
 use super::{FEWER, WHOLE, against, grown, most, panel, table, words};
-use crate::fibres::spec::{Bench, RING};
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
+use corelay_lab_bench::fibres::spec::{Bench, RING};
 use corelay_lab_report::words::{and, times};
 
 const HI: &str = "hi";

@@ -1,9 +1,9 @@
 //! Locality (C5): does it pay to give the data to who is woken?
 
 use super::{FEWER, MIGRATING, WHOLE, given, most, panel, table};
-use crate::fibres::spec::Bench;
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
+use corelay_lab_bench::fibres::spec::Bench;
 use corelay_lab_measure::schema::Run;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Drawing;

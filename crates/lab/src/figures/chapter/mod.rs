@@ -14,7 +14,7 @@ pub(super) mod yield_;
 use super::declare::{Cell, Line, Panel};
 use super::fibre_runs::completed;
 use super::size::Size;
-use crate::fibres::method::{METHODS, Method};
+use corelay_lab_bench::fibres::method::{METHODS, Method};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::outcome::Drawing;

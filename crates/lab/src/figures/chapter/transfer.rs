@@ -2,10 +2,10 @@
 //! not complete.
 
 use super::{FEWER, WHOLE, given, most, panel, table};
-use crate::fibres::spec::{Bench, Flavour};
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::fibre_runs::completed;
 use crate::figures::size::Size;
+use corelay_lab_bench::fibres::spec::{Bench, Flavour};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Drawing;
 use corelay_lab_report::figure::quantity::Quantity::{PerSecond, ScalabilityUs};

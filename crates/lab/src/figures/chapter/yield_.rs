@@ -1,9 +1,9 @@
 //! Yield (C3): what a runtime makes of the simplest thing that a fibre can do.
 
 use super::{FEWER, GO, MIGRATING, TOKIO, WHOLE, against, most, ns, panel, table, words};
-use crate::fibres::spec::Bench;
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
+use corelay_lab_bench::fibres::spec::Bench;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::words::times;
 

@@ -3,8 +3,8 @@
 
 use crate::figures::declare::{Drawn, Figure, Line, Panel, Printed, Source};
 use crate::figures::size::Size;
-use crate::ordered::clocks;
-use crate::ordered::spec::{Bench, Scale, Spec};
+use corelay_lab_bench::ordered::clocks;
+use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity::{Throughput, Uncertain};

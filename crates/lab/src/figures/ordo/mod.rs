@@ -13,8 +13,8 @@ pub(super) mod timestamping;
 
 use super::declare::{Line, Panel};
 use super::size::Size;
-use crate::ordered::method;
-use crate::ordered::spec::{Bench, Scale, Spec};
+use corelay_lab_bench::ordered::method;
+use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity;

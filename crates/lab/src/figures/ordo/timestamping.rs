@@ -3,7 +3,7 @@
 use super::{FEWER, WHOLE, against, over_threads, slopes};
 use crate::figures::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::figures::size::Size;
-use crate::ordered::spec::Bench;
+use corelay_lab_bench::ordered::spec::Bench;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::quantity::Quantity::{PerThread, Throughput};
 use corelay_lab_report::words::code;

@@ -70,7 +70,7 @@ impl Method {
     /// The method of that name.
     ///
     /// ```
-    /// use corelay_lab::fibres::method::Method;
+    /// use corelay_lab_bench::fibres::method::Method;
     /// assert_eq!(Method::named("corelay").unwrap().name(), "corelay");
     /// assert!(Method::named("magic").unwrap_err().contains("`magic`"));
     /// ```
@@ -118,7 +118,7 @@ impl Method {
 
     /// One that a test makes up.
     #[cfg(test)]
-    pub(crate) fn made_up(name: &'static str, run: fn(&Spec) -> Result<Outcome, Failure>) -> Self {
+    pub fn made_up(name: &'static str, run: fn(&Spec) -> Result<Outcome, Failure>) -> Self {
         let kind = Kind::MadeUp(run);
         Self { name, kind }
     }

@@ -135,7 +135,7 @@ impl Spec {
     /// Whether it can be run at all.
     ///
     /// ```
-    /// use corelay_lab::fibres::spec::{Bench, Flavour, Length, Spec};
+    /// use corelay_lab_bench::fibres::spec::{Bench, Flavour, Length, Spec};
     /// let spec = Spec {
     ///     bench: Bench::Transfer { flavour: Flavour::Park },
     ///     processors: 2,

@@ -152,7 +152,7 @@ impl Toolchain {
 ///
 /// # Errors
 /// [`Error::NotInstalled`].
-pub(crate) fn cargo() -> Result<Command, Error> {
+pub fn cargo() -> Result<Command, Error> {
     Ok(clean(Command::new(Toolchain::Cargo.find()?.tool)))
 }
 

@@ -21,7 +21,7 @@ pub fn boundary_ns(scale: Scale) -> Option<f64> {
 }
 
 /// The offsets of a calibration in nanoseconds, row by row: from the row's CPU to the column's.
-pub(crate) fn offsets_ns(found: &Calibration) -> Vec<Option<f64>> {
+pub fn offsets_ns(found: &Calibration) -> Vec<Option<f64>> {
     let cpus = found.offsets.cpus();
     let ns = |ticks: i64| found.rate.nanoseconds(ticks as f64).value;
     let row = |&from: &usize| {

@@ -1,4 +1,4 @@
-//! The programs' sources, as they lie in `crates/lab/peers`.
+//! The programs' sources, as they lie in `crates/lab-bench/peers`.
 
 /// Where a file goes in the folder of the build, and what is in it.
 pub(super) type Files = &'static [(&'static str, &'static str)];

@@ -28,19 +28,19 @@ pub(super) enum Stopped {
 
 /// How far a process may go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) time: Duration,
+pub struct Limits {
+    pub time: Duration,
     /// Bytes that it may print on each of its two outputs. It is looked at now and then, so what
     /// it prints in the meantime comes on top.
-    pub(crate) output: u64,
+    pub output: u64,
     /// Whether it leads a group of its own: all that it has started is stopped with it, and a
     /// terminal's interrupt reaches none of them by itself. On Unix; elsewhere it is alone.
-    pub(crate) group: bool,
+    pub group: bool,
 }
 
 /// How it came to its end.
 #[derive(Debug)]
-pub(crate) enum End {
+pub enum End {
     Ended(ExitStatus),
     TooLong,
     TooMuch,
@@ -49,10 +49,10 @@ pub(crate) enum End {
 
 /// A process that has come to its end, and what it has printed until then.
 #[derive(Debug)]
-pub(crate) struct Watched {
-    pub(crate) end: End,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+pub struct Watched {
+    pub end: End,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 /// Runs a command, without input, until it ends or is stopped.
@@ -86,7 +86,7 @@ pub(super) fn run(
 ///
 /// What it prints goes to files: a pipe fills up unless somebody reads, and stays open while
 /// any child of a stopped process lives.
-pub(crate) fn watch(
+pub fn watch(
     command: &mut Command,
     limits: Limits,
     interrupted: &AtomicBool,

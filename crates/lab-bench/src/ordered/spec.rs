@@ -86,7 +86,7 @@ impl Scale {
     /// Below what was measured: times that are called certain need not be.
     ///
     /// ```
-    /// use corelay_lab::ordered::spec::Scale;
+    /// use corelay_lab_bench::ordered::spec::Scale;
     /// let scale: Scale = "1/8".parse().unwrap();
     /// assert!(scale.is_too_small() && !Scale::ONE.is_too_small());
     /// assert_eq!(scale.to_string(), "1/8");
@@ -140,7 +140,7 @@ impl Bench {
     /// Whether it can be run at all.
     ///
     /// ```
-    /// use corelay_lab::ordered::spec::Bench;
+    /// use corelay_lab_bench::ordered::spec::Bench;
     /// assert_eq!(Bench::Transfer { variables: 2 }.check(), Ok(()));
     /// assert!(Bench::Transfer { variables: 1 }.check().unwrap_err().contains("two"));
     /// ```

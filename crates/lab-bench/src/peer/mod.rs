@@ -2,7 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `sources` | the programs, which live in `crates/lab/peers` and inside this one |
+//! | `sources` | the programs, which live in `crates/lab-bench/peers` and inside this one |
 //! | `toolchain` | what builds them, and how |
 //! | `build` | once, into the cache folder |
 //! | `run` | flags in, one line of JSON out; what cannot be right is refused |
@@ -17,7 +17,7 @@
 //! not the same.
 
 mod build;
-pub(crate) mod child;
+pub mod child;
 mod run;
 #[cfg(all(test, unix))]
 mod smoke;
@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use toolchain::Toolchain;
 
-pub(crate) use toolchain::cargo;
+pub use toolchain::cargo;
 
 /// A runtime of somebody else's.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub struct Peer {
 /// All of them.
 ///
 /// ```
-/// let names: Vec<_> = corelay_lab::peer::PEERS.iter().map(|peer| peer.name()).collect();
+/// let names: Vec<_> = corelay_lab_bench::peer::PEERS.iter().map(|peer| peer.name()).collect();
 /// assert_eq!(names, ["tokio", "go", "boost", "may"]);
 /// ```
 pub static PEERS: [Peer; 4] = [
@@ -99,7 +99,7 @@ impl Peer {
     /// The peer of that name.
     ///
     /// ```
-    /// use corelay_lab::peer::Peer;
+    /// use corelay_lab_bench::peer::Peer;
     /// assert_eq!(Peer::named("go").unwrap().name(), "go");
     /// assert!(Peer::named("gone").is_none());
     /// ```
@@ -115,7 +115,7 @@ impl Peer {
     /// Builds the program, unless the cache folder has it. The first answer is kept.
     ///
     /// ```no_run
-    /// use corelay_lab::peer::{Error, Peer};
+    /// use corelay_lab_bench::peer::{Error, Peer};
     /// match Peer::named("go").unwrap().prepare() {
     ///     Ok(()) => println!("can be measured"),
     ///     Err(Error::NotInstalled(what)) => println!("not here: {what}"),
@@ -133,8 +133,8 @@ impl Peer {
     /// if need be. What came of it agrees with itself and with what was asked.
     ///
     /// ```no_run
-    /// use corelay_lab::fibres::spec::{Bench, Length, Spec};
-    /// use corelay_lab::peer::Peer;
+    /// use corelay_lab_bench::fibres::spec::{Bench, Length, Spec};
+    /// use corelay_lab_bench::peer::Peer;
     /// use std::sync::atomic::AtomicBool;
     /// let spec = Spec {
     ///     bench: Bench::Yield,
@@ -145,7 +145,7 @@ impl Peer {
     /// };
     /// let outcome = Peer::named("go").unwrap().run(&spec, &AtomicBool::new(false))?;
     /// assert_eq!(outcome.operations, 300);
-    /// # Ok::<(), corelay_lab::peer::Error>(())
+    /// # Ok::<(), corelay_lab_bench::peer::Error>(())
     /// ```
     ///
     /// # Errors

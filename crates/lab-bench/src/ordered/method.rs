@@ -73,7 +73,7 @@ pub fn methods(bench: Bench) -> &'static [Method<Spec>] {
 /// The method of that name.
 ///
 /// ```
-/// use corelay_lab::ordered::{method, spec::Bench};
+/// use corelay_lab_bench::ordered::{method, spec::Bench};
 /// let bench = Bench::Transfer { variables: 8 };
 /// assert_eq!(method::named(bench, "stm").unwrap().name(), "stm");
 /// assert!(method::named(bench, "magic").unwrap_err().contains("`magic`"));
@@ -95,7 +95,7 @@ pub fn has_boundary(method: &Method<Spec>) -> bool {
 }
 
 /// The boundary that a method would be set up with, in nanoseconds.
-pub(crate) fn boundary_ns(method: &Method<Spec>, spec: Spec) -> Option<f64> {
+pub fn boundary_ns(method: &Method<Spec>, spec: Spec) -> Option<f64> {
     has_boundary(method)
         .then(|| clocks::boundary_ns(spec.scale))
         .flatten()

@@ -77,3 +77,8 @@ pub fn picture(results: &Results) -> String {
 mod synthetic;
 #[cfg(test)]
 mod tests;
+
+/// The page of the guide, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/models.md")]
+struct Models;

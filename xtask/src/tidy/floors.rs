@@ -28,6 +28,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("lab-measure", 5),
     ("lab-bench", 6),
     ("lab-report", 6),
+    ("lab-compare", 7),
     ("lab", 8),
     ("capi", 5),
 ];

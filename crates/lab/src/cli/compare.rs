@@ -1,8 +1,6 @@
 //! `corelay compare`: the main job, within a minute.
 
-use crate::comparison::{Contest, Delivery, sweep};
-use corelay_lab_measure::method::{self, ON_SCHEDULE};
-use corelay_lab_measure::workload::fetch_add::FetchAdd;
+use corelay_lab_compare::{Contest, Delivery};
 use corelay_lab_report::exit::Exit;
 use std::path::PathBuf;
 
@@ -26,17 +24,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, String> {
-    let [vars, vars_of_fewer] = sweep::vars(args.quick);
     let delivery = Delivery {
         quick: args.quick,
         out: args.out,
         json: args.json,
     };
-    delivery.run(&Contest {
-        workload: FetchAdd,
-        methods: method::usual().to_vec(),
-        on_schedule: ON_SCHEDULE.to_vec(),
-        vars: vars.to_vec(),
-        vars_of_fewer: vars_of_fewer.to_vec(),
-    })
+    delivery.run(&Contest::usual(args.quick))
 }

@@ -1,11 +1,11 @@
 //! `corelay figure`: the sources' figures, made again on this machine.
 
 use crate::cli::list::{number, secs};
-use crate::comparison::COMMIT;
 use crate::figures::declare::Figure;
 use crate::figures::measure::{self, Pace};
 use crate::figures::size::{ORDER, Size};
 use crate::figures::{self, FIGURES};
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::figure::outcome::Outcome;

@@ -1,6 +1,6 @@
 //! `corelay machine`: what machine this is and how far apart its CPUs are.
 
-use crate::comparison::COMMIT;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::mode::NEAR_FACTOR;
 use corelay_lab_measure::measure::probe::Reading;

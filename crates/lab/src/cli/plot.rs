@@ -1,6 +1,6 @@
 //! `corelay plot`: results of several machines or commits, laid over each other.
 
-use crate::comparison::COMMIT;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::command_line;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output::{self, Target};

@@ -5,8 +5,8 @@ mod fibre;
 mod txn;
 
 use crate::cli::list::number;
-use crate::comparison::COMMIT;
 use crate::reach::{self, Outcome};
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::measure::rig::Rig;

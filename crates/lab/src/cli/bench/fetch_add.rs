@@ -2,7 +2,7 @@
 
 use super::common::{self, Common, names};
 use crate::cli::list::{self, List};
-use crate::comparison::COMMIT;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::plan::Item;
 use corelay_lab_measure::method::literature::lines;

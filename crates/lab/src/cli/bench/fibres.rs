@@ -2,12 +2,12 @@
 
 use super::common::Bench as Opened;
 use crate::cli::list::{self, List, Numbers, number, secs};
-use crate::comparison::COMMIT;
 use corelay_lab_bench::fibres::method::{METHODS, Method};
 use corelay_lab_bench::fibres::session::{Item, Session};
 use corelay_lab_bench::fibres::spec::{
     Bench, Flavour, Length, MOST_FIBRES, MOST_PROCESSORS, RING, Spec,
 };
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::schema::Run;

@@ -2,7 +2,7 @@
 
 use super::common::{self, Common, Place, names};
 use crate::cli::list::{self, List, Numbers};
-use crate::comparison::COMMIT;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::load::{self, LADDER};
 use corelay_lab_measure::measure::plan::Item;

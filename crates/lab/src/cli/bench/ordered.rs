@@ -3,10 +3,10 @@
 
 use super::common::{Bench as Opened, names, threads};
 use crate::cli::list::{self, List, Numbers, number, secs};
-use crate::comparison::COMMIT;
 use corelay_lab_bench::ordered::contest::{Contest, Entrant};
 use corelay_lab_bench::ordered::method::{has_boundary, methods, named};
 use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::Timing;

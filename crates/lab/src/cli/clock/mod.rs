@@ -5,9 +5,9 @@ mod keep;
 mod text;
 
 use crate::cli::list::number;
-use crate::comparison::COMMIT;
 use corelay::clock::{CalibrateError, Calibration, Calibrator, Clock, Fitness, Ordo};
 use corelay_lab_bench::ordered::clocks::offsets_ns;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::reading::{self, Cost};
 use corelay_lab_report::exit::Exit;

@@ -2,13 +2,13 @@
 
 use super::step::{INTERRUPTED, Size, Telling};
 use crate::cli::list::{List, Numbers};
-use crate::comparison::COMMIT;
 use crate::course::list::job::Pages;
 use crate::course::list::ladder::{PARTS_OF_A_THREAD, Plan};
 use crate::course::list::nodes::HEAD;
 use crate::course::list::rungs::{self, RUNGS, Rung};
 use crate::course::list::show::QUESTION;
 use crate::course::shown::Shown;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_report::exit::Exit;

@@ -3,10 +3,10 @@
 use super::list::{MOST_KEYS, check_memory, iterations};
 use super::step::{INTERRUPTED, Size, Telling};
 use crate::cli::list::number;
-use crate::comparison::COMMIT;
 use crate::course::list::ladder::PARTS_OF_A_THREAD;
 use crate::course::shown::Shown;
 use crate::course::timeline::{Plan, QUESTION, Traced, shown};
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output::{self, Target};

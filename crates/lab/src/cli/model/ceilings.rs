@@ -1,7 +1,7 @@
 //! `corelay model ceilings`: what latency, links and cycles allow (F6).
 
 use crate::cli::list::number;
-use crate::comparison::COMMIT;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::machine;
 use corelay_lab_measure::measure::mode::NEAR_FACTOR;

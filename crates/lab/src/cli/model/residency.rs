@@ -1,7 +1,7 @@
 //! `corelay model residency`: how much of the data the caches hold (D22).
 
 use crate::cli::list::{List, number};
-use crate::comparison::COMMIT;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::schema::CacheLevel;
 use corelay_lab_report::exit::Exit;

@@ -6,7 +6,7 @@ mod picture;
 mod text;
 
 use crate::cli::list::number;
-use crate::comparison::COMMIT;
+use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::{Host, command_line};
 use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::method::literature::lines;

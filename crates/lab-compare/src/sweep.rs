@@ -51,7 +51,7 @@ const QUICK_LOADS: &[u64] = &[
 ];
 
 /// Numbers of variables of fetch-add: at the most threads, and at fewer.
-pub(crate) fn vars(quick: bool) -> [&'static [u64]; 2] {
+pub(super) fn vars(quick: bool) -> [&'static [u64]; 2] {
     if quick {
         [QUICK, QUICK_FEWER]
     } else {

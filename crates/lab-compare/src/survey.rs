@@ -15,8 +15,9 @@ use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_measure::measure::plan::{self, Item};
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::measure::session::{Session, Timing};
-use corelay_lab_measure::method::{Method, OnSchedule};
+use corelay_lab_measure::method::{self, Method, ON_SCHEDULE, OnSchedule};
 use corelay_lab_measure::schema::{Results, Run};
+use corelay_lab_measure::workload::fetch_add::FetchAdd;
 use corelay_lab_measure::workload::operation::Workload;
 use corelay_lab_report::output;
 use indicatif::ProgressBar;
@@ -24,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// A workload, and those who compete in it.
-pub(crate) struct Contest<W> {
+pub struct Contest<W> {
     pub(crate) workload: W,
     pub(crate) methods: Vec<Method<W>>,
     /// Those that are measured under a load, too.
@@ -32,6 +33,20 @@ pub(crate) struct Contest<W> {
     /// Numbers of variables, at the most threads and at fewer.
     pub(crate) vars: Vec<u64>,
     pub(crate) vars_of_fewer: Vec<u64>,
+}
+
+impl Contest<FetchAdd> {
+    /// What `corelay compare` measures: fetch-add by the usual methods.
+    pub fn usual(quick: bool) -> Self {
+        let [vars, vars_of_fewer] = sweep::vars(quick);
+        Self {
+            workload: FetchAdd,
+            methods: method::usual().to_vec(),
+            on_schedule: ON_SCHEDULE.to_vec(),
+            vars: vars.to_vec(),
+            vars_of_fewer: vars_of_fewer.to_vec(),
+        }
+    }
 }
 
 /// What came out.
@@ -42,7 +57,7 @@ pub(crate) struct Surveyed {
 }
 
 /// Less than this is spent on fewer points.
-pub(super) const QUICK: Duration = Duration::from_secs(30);
+pub(crate) const QUICK: Duration = Duration::from_secs(30);
 
 /// How the time is spent.
 struct Budget {
@@ -374,7 +389,6 @@ fn leave_out(left_out: &mut Vec<String>, what: &str, why: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelay_lab_measure::method::ON_SCHEDULE;
     use corelay_lab_measure::workload::point::Point;
     use corelay_sync::facade::atomic::Ordering;
     use std::sync::Arc;

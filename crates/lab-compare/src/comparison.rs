@@ -1,20 +1,8 @@
-//! Comparing the ways of sharing on a structure of one's own.
-//!
-//! | module | idea |
-//! |---|---|
-//! | `survey` | what is measured, and in what time |
-//! | `sweep` | at which points |
-//! | `deliver` | the page, the raw results and the verdict |
-//! | `flags` | the command line of a program that compares |
+//! `Comparison`: what its user says of a structure.
 
-mod deliver;
-mod flags;
-mod survey;
-pub(crate) mod sweep;
-
-pub(crate) use deliver::Delivery;
-pub(crate) use survey::{Contest, Surveyed};
-
+use crate::COMMIT;
+use crate::flags::{self, Asked};
+use crate::survey::{self, Contest};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::method::{any, any_on_schedule};
 use corelay_lab_measure::schema::Results;
@@ -25,13 +13,9 @@ use corelay_lab_measure::workload::random::Random;
 use corelay_lab_measure::workload::{fetch_add, latency};
 use corelay_lab_report::exit::{self, Exit};
 use corelay_lab_report::output;
-use flags::Asked;
 use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// The commit that this program was built from, or `unknown`.
-pub(crate) const COMMIT: &str = env!("CORELAY_COMMIT");
 
 /// A comparison of the ways of sharing on a structure of yours, by one operation on it.
 ///
@@ -43,7 +27,7 @@ pub(crate) const COMMIT: &str = env!("CORELAY_COMMIT");
 /// use std::collections::BTreeMap;
 ///
 /// fn main() -> std::process::ExitCode {
-///     corelay_lab::Comparison::of("word count", BTreeMap::<u64, u64>::new)
+///     corelay_lab_compare::Comparison::of("word count", BTreeMap::<u64, u64>::new)
 ///         .operation(|words, random| *words.entry(random.below(1000)).or_insert(0) += 1)
 ///         .counted(|words| words.values().sum())
 ///         .run() // --quick, --out, --json
@@ -171,7 +155,7 @@ where
     /// points. From here on Ctrl-C ends measuring early, and a second one the program.
     ///
     /// ```
-    /// use corelay_lab::{Comparison, report};
+    /// use corelay_lab_compare::{Comparison, verdict};
     /// use std::{collections::VecDeque, time::Duration};
     ///
     /// let results = Comparison::of("queue", VecDeque::new)
@@ -183,7 +167,7 @@ where
     ///     .vars([1])
     ///     .measure(Duration::from_secs(1))?;
     /// assert!(results.runs.iter().all(|run| run.correct));
-    /// println!("{}", report::verdict(&results));
+    /// println!("{}", verdict(&results));
     /// # Ok::<(), String>(())
     /// ```
     ///

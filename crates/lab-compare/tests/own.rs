@@ -1,9 +1,8 @@
 //! Somebody's own structure goes through every method that fits it, and its report speaks
 //! of it.
 
-use corelay_lab::Comparison;
-use corelay_lab_measure::schema::{Results, Run};
-use corelay_lab_report as report;
+use corelay_lab_compare::schema::{Results, Run};
+use corelay_lab_compare::{Comparison, html, verdict};
 use std::process::Command;
 use std::time::Duration;
 
@@ -77,14 +76,14 @@ fn every_method_that_fits_is_measured_and_right() {
     }
     assert!(of(&results, "atomic").is_empty());
 
-    let page = report::html(&results);
+    let page = html(&results);
     assert!(page.contains("<h1>Which way of sharing wins for tape &lt;3&gt;?</h1>"));
     let options = roxmltree::ParsingOptions {
         allow_dtd: true,
         ..Default::default()
     };
     roxmltree::Document::parse_with_options(&page, options).unwrap();
-    let text = report::verdict(&results).to_string();
+    let text = verdict(&results).to_string();
     assert!(text.starts_with("tape <3>: "), "{text}");
     assert!(text.contains("TAPE <3>, UNIFORM"), "{text}");
     for told in [&page, &text] {
@@ -117,9 +116,9 @@ fn a_wrong_result_is_said_and_has_no_figure() {
             }
             assert!(!of(results, method).is_empty(), "{method} did not run");
         }
-        let page = report::html(results);
+        let page = html(results);
         assert!(page.contains("wrong result: no figure") && page.contains(what));
-        assert!(report::verdict(results).to_string().contains(what));
+        assert!(verdict(results).to_string().contains(what));
     };
     wrong(&results, "but the variables sum up to");
 
@@ -143,7 +142,7 @@ fn without_a_check_the_report_says_so() {
         .measure(Duration::from_millis(500))
         .unwrap();
     assert!(results.runs.iter().all(|run| run.correct));
-    assert!(report::html(&results).contains("would not be noticed"));
+    assert!(html(&results).contains("would not be noticed"));
 }
 
 #[test]
@@ -158,7 +157,13 @@ fn the_example_reads_flags_and_leaves_page_and_results() {
     let folder = tempfile::tempdir().unwrap();
     let example = || {
         let mut command = Command::new(env!("CARGO"));
-        command.args(["run", "--quiet", "--locked", "--package", "corelay-lab"]);
+        command.args([
+            "run",
+            "--quiet",
+            "--locked",
+            "--package",
+            "corelay-lab-compare",
+        ]);
         command.args(["--example", "compare_your_own", "--"]);
         command
     };

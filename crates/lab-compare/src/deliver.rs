@@ -1,6 +1,7 @@
 //! What a comparison leaves behind: a page, the raw results, and a verdict.
 
-use super::{COMMIT, Contest, Surveyed};
+use crate::COMMIT;
+use crate::survey::{Contest, Surveyed};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::schema::Results;
 use corelay_lab_measure::workload::operation::Workload;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 /// How long a comparison takes, and where its results go.
 #[derive(Debug)]
-pub(crate) struct Delivery {
+pub struct Delivery {
     /// A quarter of a minute instead of a whole one, and fewer points.
     pub quick: bool,
     /// The folder for `index.html` and `results.json`.
@@ -23,13 +24,13 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     /// The folder, unless another one is named.
-    pub(crate) const OUT: &str = "corelay-report";
+    pub const OUT: &str = "corelay-report";
 
     /// Measures, and leaves page, results and verdict behind.
     ///
     /// # Errors
     /// A sentence that says which place cannot be written, or what the system did not give.
-    pub(crate) fn run<W: Workload>(&self, contest: &Contest<W>) -> Result<Exit, String> {
+    pub fn run<W: Workload>(&self, contest: &Contest<W>) -> Result<Exit, String> {
         let (page, data) = self.targets()?;
         let whole = Duration::from_secs(if self.quick { 15 } else { 60 });
         let Surveyed {

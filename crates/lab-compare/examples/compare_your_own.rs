@@ -1,8 +1,8 @@
 //! Which way of sharing wins for a structure of your own: replace the cache by it.
 //!
-//! `cargo run --release -p corelay-lab --example compare_your_own -- --quick`
+//! `cargo run --release -p corelay-lab-compare --example compare_your_own -- --quick`
 
-use corelay_lab::Comparison;
+use corelay_lab_compare::Comparison;
 use std::process::ExitCode;
 
 /// A cache of the numbers used last: a plain sequential type, as one writes it.

@@ -2,7 +2,7 @@
 
 mod program;
 
-use corelay_lab::figures::FIGURES;
+use corelay_lab_figures::FIGURES;
 use corelay_lab_measure::schema::Results;
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Outcome;

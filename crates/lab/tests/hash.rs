@@ -11,7 +11,7 @@ use std::process::Output;
 
 macro_rules! source {
     ($path:literal) => {
-        include_str!(concat!("../src/course/hash/", $path, ".rs"))
+        include_str!(concat!("../../lab-course/src/hash/", $path, ".rs"))
     };
 }
 
@@ -89,7 +89,10 @@ fn json(output: &Output) -> Value {
 
 #[test]
 fn mutants_are_all_there() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/course/hash/mutants");
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../lab-course/src/hash/mutants"
+    );
     assert_eq!(fs::read_dir(folder).unwrap().count(), MUTANTS.len());
 }
 

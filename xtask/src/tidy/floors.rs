@@ -29,6 +29,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("lab-bench", 6),
     ("lab-report", 6),
     ("lab-compare", 7),
+    ("lab-course", 7),
+    ("lab-figures", 7),
     ("lab", 8),
     ("capi", 5),
 ];

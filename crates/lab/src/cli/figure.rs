@@ -1,11 +1,11 @@
 //! `corelay figure`: the sources' figures, made again on this machine.
 
 use crate::cli::list::{number, secs};
-use crate::figures::declare::Figure;
-use crate::figures::measure::{self, Pace};
-use crate::figures::size::{ORDER, Size};
-use crate::figures::{self, FIGURES};
 use corelay_lab_compare::COMMIT;
+use corelay_lab_figures::FIGURES;
+use corelay_lab_figures::declare::Figure;
+use corelay_lab_figures::measure::{self, Pace};
+use corelay_lab_figures::size::{ORDER, Size};
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::figure::outcome::Outcome;
@@ -65,7 +65,10 @@ struct Places {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    let named = args.names.iter().map(|name| figures::named(name));
+    let named = args
+        .names
+        .iter()
+        .map(|name| corelay_lab_figures::named(name));
     let figures: Vec<&Figure> = match args.list || args.all {
         true => FIGURES.iter().collect(),
         false => named.collect::<Result<_, _>>()?,

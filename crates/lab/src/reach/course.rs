@@ -3,10 +3,10 @@
 
 use super::Bound::AtLeast;
 use super::{Figure, Target};
-use crate::course::list::climb::Point;
-use crate::course::list::job::Pages;
-use crate::course::list::ladder::PADDING;
-use crate::course::list::rungs;
+use corelay_lab_course::list::climb::Point;
+use corelay_lab_course::list::job::Pages;
+use corelay_lab_course::list::ladder::PADDING;
+use corelay_lab_course::list::rungs;
 
 /// Keys of each thread: some milliseconds of the quickest rung.
 const SHARE: usize = 2_000_000;

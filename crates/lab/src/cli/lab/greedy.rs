@@ -1,12 +1,12 @@
 //! `corelay lab greedy`: who gets nothing while a member of a flat team asks only itself.
 
 use crate::cli::list::number;
-use crate::course::greedy::{
-    self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
-};
 use comfy_table::Table;
 use corelay::Policy;
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::greedy::{
+    self, FEWEST_MEMBERS, Fault, MOST_STEPS, REST, Record, Scenario, WINDOW,
+};
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::schema::{Machine, SCHEMA};
 use corelay_lab_report::exit::Exit;

@@ -2,11 +2,11 @@
 
 use super::step::{Size, Telling};
 use crate::cli::list::number;
-use crate::course::hash::mark::RUBRIC;
-use crate::course::hash::run::Limited;
-use crate::course::hash::{self, Exercise, QUESTION};
-use crate::course::shown::Shown;
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::hash::mark::RUBRIC;
+use corelay_lab_course::hash::run::Limited;
+use corelay_lab_course::hash::{self, Exercise, QUESTION};
+use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;

@@ -2,13 +2,13 @@
 
 use super::step::{INTERRUPTED, Size, Telling};
 use crate::cli::list::{List, Numbers};
-use crate::course::list::job::Pages;
-use crate::course::list::ladder::{PARTS_OF_A_THREAD, Plan};
-use crate::course::list::nodes::HEAD;
-use crate::course::list::rungs::{self, RUNGS, Rung};
-use crate::course::list::show::QUESTION;
-use crate::course::shown::Shown;
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::list::job::Pages;
+use corelay_lab_course::list::ladder::{PARTS_OF_A_THREAD, Plan};
+use corelay_lab_course::list::nodes::HEAD;
+use corelay_lab_course::list::rungs::{self, RUNGS, Rung};
+use corelay_lab_course::list::show::QUESTION;
+use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::memory::available_bytes;
 use corelay_lab_report::exit::Exit;
@@ -71,7 +71,7 @@ pub(super) struct Args {
 
     /// What is touched before the timed phase
     #[arg(long, value_enum, default_value_t)]
-    pages: Pages,
+    pages: Touched,
 
     /// Samples of each
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_rounds(Size::Usual),
@@ -84,6 +84,28 @@ pub(super) struct Args {
 
     #[command(flatten)]
     telling: Telling,
+}
+
+/// [`Pages`], as they are named on the command line.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Touched {
+    /// Keys, arrays and pools were; an allocator asks the system as it goes.
+    #[default]
+    Touched,
+    /// Nothing: keys are made, and pages first touched, in the timed phase.
+    Untouched,
+    /// All: each thread has had as many nodes from its allocator before, and given them back.
+    Recycled,
+}
+
+impl From<Touched> for Pages {
+    fn from(touched: Touched) -> Self {
+        match touched {
+            Touched::Touched => Self::Touched,
+            Touched::Untouched => Self::Untouched,
+            Touched::Recycled => Self::Recycled,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -158,7 +180,7 @@ pub(super) fn step(host: &Host, telling: &Telling, size: Size) -> Result<Shown, 
         iterations: usual_keys(size),
         parts: None,
         padding: paddings(PADDINGS)?,
-        pages: Pages::default(),
+        pages: Touched::default(),
         rounds: usual_rounds(size),
         source: None,
         telling: telling.clone(),
@@ -246,7 +268,7 @@ impl Args {
             share: self.iterations as usize,
             parts,
             paddings: self.padding.0.iter().map(|&n| n as usize).collect(),
-            pages: self.pages,
+            pages: self.pages.into(),
             rounds: self.rounds as usize,
         })
     }

@@ -1,7 +1,7 @@
 //! `corelay lab order`: what request lines do to the order of a client's requests.
 
 use crate::cli::list::{List, Numbers, number};
-use crate::course::order::{self, Live, MOST_REQUESTS, SHOWN};
+use corelay_lab_course::order::{self, Live, MOST_REQUESTS, SHOWN};
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;
 use corelay_lab_report::plot::grouped;

@@ -2,10 +2,10 @@
 
 use super::step::{Size, Telling};
 use crate::cli::list::{named, number};
-use crate::course::race::measure::{Plan, measure};
-use crate::course::race::{self, QUESTION, VARIANTS, Variant, tell, window};
-use crate::course::shown::Shown;
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::race::measure::{Plan, measure};
+use corelay_lab_course::race::{self, QUESTION, VARIANTS, Variant, tell, window};
+use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;

@@ -1,9 +1,9 @@
 //! `corelay lab --report`: all steps, one after the other, and what they leave.
 
 use super::step::{Size, Step, Telling};
-use crate::course::report::{Handout, Told};
-use crate::course::shown::Shown;
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::report::{Handout, Told};
+use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::crew;
 use corelay_lab_report::exit::Exit;

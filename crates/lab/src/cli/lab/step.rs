@@ -1,7 +1,7 @@
 //! What all steps of the course have on the command line.
 
-use crate::course::guess::Question;
-use crate::course::shown::{Guess, Shown};
+use corelay_lab_course::guess::Question;
+use corelay_lab_course::shown::{Guess, Shown};
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;

@@ -3,10 +3,10 @@
 use super::list::{MOST_KEYS, check_memory, iterations};
 use super::step::{INTERRUPTED, Size, Telling};
 use crate::cli::list::number;
-use crate::course::list::ladder::PARTS_OF_A_THREAD;
-use crate::course::shown::Shown;
-use crate::course::timeline::{Plan, QUESTION, Traced, shown};
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::list::ladder::PARTS_OF_A_THREAD;
+use corelay_lab_course::shown::Shown;
+use corelay_lab_course::timeline::{Plan, QUESTION, Traced, shown};
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output::{self, Target};
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
         .try_for_each(|(target, traced)| target.write_with(|out| traced.write_json(out)));
     let shown = shown(&plan, traced, guess);
     let pictures = shown.pictures().zip(files.pictures);
-    let drawn = |(picture, target): (&crate::course::shown::Picture, Target)| {
+    let drawn = |(picture, target): (&corelay_lab_course::shown::Picture, Target)| {
         target.write((picture.draw)(Place::Alone).as_bytes())
     };
     written

@@ -3,10 +3,10 @@
 use super::list::{Rungs, check_memory, iterations, rungs, usual_keys, usual_rounds};
 use super::step::{INTERRUPTED, Size, Telling};
 use crate::cli::list::number;
-use crate::course::list::rungs::RUNGS;
-use crate::course::shown::Shown;
-use crate::course::why::{Plan, QUESTION};
 use corelay_lab_compare::COMMIT;
+use corelay_lab_course::list::rungs::RUNGS;
+use corelay_lab_course::shown::Shown;
+use corelay_lab_course::why::{Plan, QUESTION};
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output;

@@ -1,9 +1,9 @@
 //! `corelay reach course`: the ladder's targets, and how long the whole course takes.
 
 use super::{Args, say_figures, say_outcomes};
-use crate::course::list::climb::Climb;
 use crate::reach;
 use crate::reach::course::{LONGEST, TARGETS, points};
+use corelay_lab_course::list::climb::Climb;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::{Mode, Run};

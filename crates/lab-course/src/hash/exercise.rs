@@ -1,0 +1,268 @@
+//! The step and the check, put together: what they show.
+
+use super::fault::Fault;
+use super::mark::{Mark, RUBRIC, Scaling, mark};
+use super::project::{Answer, Workshop};
+use super::run::{Checked, Limited};
+use super::scaling::{Measured, threads};
+use crate::guess::Question;
+use crate::shown::{Guess, Part, Shown};
+use corelay_lab_report::plot::{grouped, significant};
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::times;
+use serde_json::json;
+use std::path::Path;
+
+/// What is asked before the step.
+pub const QUESTION: Question = Question {
+    text: "On two threads, how many times as fast as a table with one big lock is one with many \
+           small ones?",
+    unit: "×",
+};
+
+const STEP: &str = "hash";
+
+/// How the exercise is looked at.
+#[derive(Clone, Copy)]
+pub struct Exercise<'a> {
+    /// How long things may take.
+    pub limited: Limited<'a>,
+    /// CPUs that this process may use.
+    pub cpus: usize,
+    /// Whether the scaling is measured.
+    pub measure: bool,
+    /// Told what is done next: a word or two.
+    pub tell: &'a dyn Fn(&str),
+}
+
+impl Exercise<'_> {
+    /// The step: the start and the reference are checked and measured.
+    ///
+    /// # Errors
+    /// A sentence that says what is missing, or that it was interrupted.
+    pub fn show(&self, guess: Guess) -> Result<Shown, String> {
+        let mut shown = Shown::new(STEP, "A hash table that threads share: one lock, or many");
+        let workshop = Workshop::open()?;
+        let mut calls = 0;
+        // The reference last: what measures is built once, with the start.
+        for (answer, measure) in workshop.own()?.iter().zip([self.measure, false]) {
+            match self.look(&workshop, answer, measure)? {
+                Ok(checked) => calls += checked.calls,
+                Err(fault) => {
+                    shown.wrong.push(format!("The {}: {fault}", answer.shown));
+                    shown.parts.extend(listing(&fault));
+                    return Ok(shown);
+                }
+            }
+        }
+        shown.parts.push(Part::Words(format!(
+            "Both were checked first: no key twice, lost or left over, every answer as it should \
+             be, and an order that explains them in {} recorded calls.",
+            grouped(calls as u64)
+        )));
+        shown.figures = json!({ "recorded_calls": calls });
+        let mut guess = guess;
+        if self.measure {
+            match self.scale(&workshop, &["start", "reference"])? {
+                Ok(measured) => {
+                    guess.measured = ratio(&measured);
+                    lay(&mut shown, measured);
+                }
+                Err(fault) => shown.wrong.push(fault.to_string()),
+            }
+        }
+        shown.guess = Some(guess);
+        shown.look_at = LOOK_AT.map(str::to_owned).into();
+        Ok(shown)
+    }
+
+    /// The check of the project in a folder.
+    ///
+    /// # Errors
+    /// A sentence that says what is no answer at all, or that it was interrupted.
+    pub fn check(&self, folder: &Path) -> Result<Shown, String> {
+        (self.tell)("reading");
+        let answer = Answer::of(folder, &self.limited)?;
+        let mut shown = Shown::new(STEP, format!("The hash table in {}", answer.shown));
+        let workshop = Workshop::open()?;
+        let measure = self.measure && self.cpus > 1;
+        let mut checked = self.look(&workshop, &answer, measure)?;
+        let mut measured = None;
+        if measure && checked.is_ok() {
+            match self.scale(&workshop, &["yours", "start", "reference"])? {
+                Ok(found) => measured = Some(found),
+                // It hangs or panics after all.
+                Err(fault) => checked = Err(fault),
+            }
+        }
+        let scaling = match &measured {
+            Some(measured) => Scaling::Measured(measured),
+            None if self.measure => Scaling::OneCpu,
+            None => Scaling::NotAsked,
+        };
+        let mark = mark(&checked, scaling);
+        shown.figures = json!({ "mark": &mark, "fault": checked.as_ref().err() });
+        if let Err(fault) = &checked {
+            shown.wrong.push(fault.to_string());
+            shown.parts.extend(listing(fault));
+        }
+        if let Some(measured) = measured {
+            lay(&mut shown, measured);
+        }
+        shown.parts.extend(told(&mark, shown.is_right()));
+        Ok(shown)
+    }
+
+    /// Builds and checks an answer.
+    fn look(
+        &self,
+        workshop: &Workshop,
+        answer: &Answer,
+        measure: bool,
+    ) -> Result<Result<Checked, Fault>, String> {
+        (self.tell)("building");
+        if let Err(fault) = self.limited.build(workshop, answer, measure)? {
+            return Ok(Err(fault));
+        }
+        (self.tell)("checking");
+        self.limited.check(workshop)
+    }
+
+    fn scale(&self, workshop: &Workshop, who: &[&str]) -> Result<Result<Measured, Fault>, String> {
+        (self.tell)("measuring");
+        self.limited.measure(workshop, who, &threads(self.cpus))
+    }
+}
+
+/// Of the reference and the start, on two threads; none where there are no figures to be trusted.
+fn ratio(measured: &Measured) -> Option<f64> {
+    let of = |who| measured.of(who, 2).filter(|mops| *mops > 0.0);
+    let ratio = of("reference")? / of("start")?;
+    (!measured.is_busy()).then_some(ratio)
+}
+
+fn listing(fault: &Fault) -> Option<Part> {
+    let text = fault.listing.clone()?;
+    let caption = format!("{}:", fault.kind.words());
+    Some(Part::Code { caption, text })
+}
+
+fn told(mark: &Mark, is_right: bool) -> Vec<Part> {
+    let mut parts = vec![Part::Words(format!(
+        "Mark: {} of {} points.",
+        mark.points, mark.of
+    ))];
+    // What is wrong has been said above.
+    if is_right {
+        parts.extend(mark.reasons.iter().cloned().map(Part::Words));
+    }
+    parts.push(Part::Words(RUBRIC.to_owned()));
+    parts
+}
+
+/// The figures, as a table and in the schema.
+fn lay(shown: &mut Shown, measured: Measured) {
+    let mut whos: Vec<&str> = Vec::new();
+    for who in ["start", "yours", "reference"] {
+        whos.extend(measured.medians.iter().any(|m| m.who == who).then_some(who));
+    }
+    let mut counts: Vec<usize> = measured.medians.iter().map(|m| m.threads).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let first = counts.first().copied().unwrap_or(1);
+    let cell = |who: &str, threads: usize| {
+        let mops = measured.of(who, threads).unwrap_or(0.0);
+        let alone = measured.of(who, first).filter(|mops| *mops > 0.0);
+        let gain = alone.map_or(String::new(), |alone| format!(" ({})", times(mops / alone)));
+        format!("{}{gain}", significant(mops))
+    };
+    let row = |&threads: &usize| {
+        let cells = whos.iter().map(|who| cell(who, threads));
+        std::iter::once(threads.to_string()).chain(cells).collect()
+    };
+    let head = std::iter::once("threads").chain(whos.iter().copied());
+    shown.parts.push(Part::Table(Grid {
+        title: "Throughput in Mops (and how much of that of one thread)".to_owned(),
+        head: head.map(str::to_owned).collect(),
+        rows: counts.iter().map(row).collect(),
+    }));
+    let (free, blocks) = (measured.free, measured.blocks);
+    shown.parts.push(Part::Words(match measured.is_busy() {
+        true => format!(
+            "Do not trust these figures: other programs had the CPUs in {} of {blocks} blocks.",
+            blocks - free
+        ),
+        false => format!(
+            "Medians of {free} blocks, in each of which every table has a turn of 20 ms with \
+             each number of threads; 80 of 100 calls look, 10 insert, 10 remove. {} blocks do \
+             not count: other programs had the CPUs.",
+            blocks - free
+        ),
+    }));
+    if let serde_json::Value::Object(figures) = &mut shown.figures {
+        figures.insert("medians".to_owned(), json!(measured.medians));
+        figures.insert("blocks".to_owned(), blocks.into());
+        figures.insert("free_blocks".to_owned(), free.into());
+    }
+    shown.runs = measured.runs;
+}
+
+const LOOK_AT: [&str; 3] = [
+    "The column of the start, from one thread to two: everything is done under one lock, so a \
+     second thread can add nothing, and what it takes to hand the lock over comes on top.",
+    "The column of the reference: what two threads do to different keys is done at the same time, \
+     and still it is not simply twice as much, since each lock's line moves to the thread that \
+     comes next.",
+    "Do it yourself: `corelay lab hash --init DIR` writes the start, its README says what to do, \
+     and `corelay lab hash --check DIR` checks and marks what you have made of it.",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::scaling::Median;
+    use super::*;
+
+    fn measured(free: usize) -> Measured {
+        let median = |(who, threads, mops): (&str, usize, f64)| Median {
+            who: who.to_owned(),
+            threads,
+            mops,
+        };
+        let all = [
+            ("reference", 1, 20.0),
+            ("reference", 2, 30.0),
+            ("start", 1, 20.0),
+            ("start", 2, 5.0),
+        ];
+        Measured {
+            medians: all.map(median).into(),
+            blocks: 20,
+            free,
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn the_guess_is_told_only_what_can_be_trusted() {
+        assert_eq!(ratio(&measured(15)), Some(6.0));
+        assert_eq!(ratio(&measured(1)), None);
+        assert_eq!(ratio(&Measured::default()), None);
+    }
+
+    #[test]
+    fn figures_are_laid_beside_each_other() {
+        let mut shown = Shown::new(STEP, "");
+        shown.figures = json!({});
+        lay(&mut shown, measured(15));
+        let Some(Part::Table(grid)) = shown.parts.first() else {
+            panic!("{shown:?}")
+        };
+        assert_eq!(grid.head, ["threads", "start", "reference"]);
+        assert_eq!(grid.rows[1][1], "5.00 (0.25\u{a0}×)");
+        assert_eq!(shown.figures["free_blocks"], 15);
+        assert!(shown.to_string().contains("5 blocks do not count"));
+        let mut shown = Shown::new(STEP, "");
+        lay(&mut shown, measured(1));
+        assert!(shown.to_string().contains("Do not trust"));
+    }
+}

@@ -1,0 +1,358 @@
+//! The folders: what `--init` writes, what is asked of a project, and where it is built.
+
+use super::run::{Limited, telling};
+use corelay_lab_bench::peer::child::End;
+use serde::Deserialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A path in a project, and what is in it.
+type Files = &'static [(&'static str, &'static str)];
+
+/// Manifests are not called `Cargo.toml` at home: cargo leaves a folder that has one out of the
+/// package around it.
+const START: Files = &[
+    ("Cargo.toml", MANIFEST),
+    ("README.md", include_str!("start/README.md")),
+    ("src/lib.rs", include_str!("start/lib.rs")),
+    ("tests/table.rs", include_str!("start/tests.rs")),
+];
+
+const MANIFEST: &str = include_str!("start/manifest.toml");
+const REFERENCE: &str = include_str!("reference.rs");
+
+/// Our own answers.
+const OWN: [(&str, &str); 2] = [
+    ("start", include_str!("start/lib.rs")),
+    ("reference", REFERENCE),
+];
+
+const HARNESS: Files = &[
+    ("Cargo.toml", include_str!("harness/manifest.toml")),
+    (
+        "src/bin/check/main.rs",
+        include_str!("harness/check/main.rs"),
+    ),
+    (
+        "src/bin/check/told.rs",
+        include_str!("harness/check/told.rs"),
+    ),
+    (
+        "src/bin/check/crew.rs",
+        include_str!("harness/check/crew.rs"),
+    ),
+    (
+        "src/bin/check/quiet.rs",
+        include_str!("harness/check/quiet.rs"),
+    ),
+    (
+        "src/bin/check/bulk.rs",
+        include_str!("harness/check/bulk.rs"),
+    ),
+    (
+        "src/bin/check/histories.rs",
+        include_str!("harness/check/histories.rs"),
+    ),
+    ("src/bin/scale.rs", include_str!("harness/scale.rs")),
+];
+
+/// Writes the project to begin with into a folder, which is made if it is not there.
+///
+/// ```
+/// let folder = tempfile::tempdir()?;
+/// corelay_lab_course::hash::init(folder.path()).unwrap();
+/// assert!(folder.path().join("src/lib.rs").is_file());
+/// let again = corelay_lab_course::hash::init(folder.path()).unwrap_err();
+/// assert!(again.contains("not empty"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// A sentence that says why not: nothing that is there is touched.
+pub fn init(folder: &Path) -> Result<(), String> {
+    let refused = |why: &str| Err(format!("--init {}: {why}", folder.display()));
+    if folder.exists() && !folder.is_dir() {
+        return refused("it is a file; a folder is needed");
+    }
+    let unwritable = |error: io::Error| refused(&format!("it cannot be written: {error}"));
+    if let Err(error) = fs::create_dir_all(folder) {
+        return unwritable(error);
+    }
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(false) => {}
+        Ok(true) => return refused("the folder is not empty; name a new one"),
+        Err(error) => return unwritable(error),
+    }
+    write(START, folder).or_else(unwritable)
+}
+
+fn write(files: Files, folder: &Path) -> io::Result<()> {
+    for (path, text) in files {
+        put(&folder.join(path), text)?;
+    }
+    Ok(())
+}
+
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, text)
+}
+
+/// An answer to the exercise: a cargo project that is a library.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// As it was named, for sentences.
+    pub shown: String,
+    package: String,
+    folder: PathBuf,
+}
+
+/// What cargo says of a project, as far as it matters here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    dependencies: Vec<Dependency>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+impl Answer {
+    /// The project in the folder of `--check`.
+    ///
+    /// # Errors
+    /// A sentence that says what it lacks.
+    pub fn of(folder: &Path, limited: &Limited<'_>) -> Result<Self, String> {
+        let shown = folder.display().to_string();
+        let refused = |why: String| format!("--check {shown}: {why}");
+        if !folder.exists() {
+            return Err(refused("there is no such folder".to_owned()));
+        }
+        if !folder.is_dir() {
+            let why = "it is a file; the folder of a cargo project is needed";
+            return Err(refused(why.to_owned()));
+        }
+        let unread = |error: io::Error| refused(format!("it cannot be read: {error}"));
+        let folder = folder.canonicalize().map_err(unread)?;
+        let manifest = folder.join("Cargo.toml");
+        if !manifest.is_file() {
+            return Err(refused(format!(
+                "it holds no Cargo.toml; `corelay lab hash --init {shown}-new` writes a project \
+                 to begin with"
+            )));
+        }
+        let package = package(&manifest, limited)?.map_err(refused)?;
+        let answer = Self {
+            shown: shown.clone(),
+            package: package.name,
+            folder,
+        };
+        match answer.folder.to_str() {
+            Some(_) => Ok(answer),
+            None => Err(refused("its path is no Unicode".to_owned())),
+        }
+    }
+
+    /// One of our own, written into a folder.
+    fn own(name: &str, package: &str, text: &str, folder: PathBuf) -> io::Result<Self> {
+        // Those of the harness are in its workspace; the others need none.
+        let manifest = MANIFEST.replace("\"table\"", &format!("\"{package}\""));
+        let manifest = manifest.replace("\n[workspace]\n", "\n");
+        put(&folder.join("Cargo.toml"), &manifest)?;
+        put(&folder.join("src/lib.rs"), text)?;
+        Ok(Self {
+            shown: name.to_owned(),
+            package: package.to_owned(),
+            folder,
+        })
+    }
+
+    /// The name by which cargo calls it.
+    pub fn package(&self) -> &str {
+        &self.package
+    }
+}
+
+/// The package of a manifest that is an answer; the inner error says what is wrong with it.
+fn package(manifest: &Path, limited: &Limited<'_>) -> Result<Result<Package, String>, String> {
+    let mut cargo = limited.cargo()?;
+    cargo
+        .args(["metadata", "--no-deps", "--offline"])
+        .args(["--format-version", "1", "--manifest-path"])
+        .arg(manifest);
+    let said = limited.watch(&mut cargo)?;
+    match said.end {
+        End::Ended(status) if status.success() => {}
+        End::Ended(_) => {
+            let why = telling(&said.stderr).replace('\n', " ");
+            return Ok(Err(format!("cargo refuses its Cargo.toml: {why}")));
+        }
+        _ => return Ok(Err("cargo does not come to an end with it".to_owned())),
+    }
+    let read: Metadata = serde_json::from_str(&said.stdout)
+        .map_err(|error| format!("what `cargo metadata` says is not understood: {error}"))?;
+    let is_it = |package: &Package| package.manifest_path == manifest;
+    let Some(package) = read.packages.into_iter().find(is_it) else {
+        return Ok(Err("its Cargo.toml names no package".to_owned()));
+    };
+    Ok(suited(package))
+}
+
+fn suited(package: Package) -> Result<Package, String> {
+    let is_used = |dependency: &&Dependency| dependency.kind.as_deref() != Some("dev");
+    if let Some(first) = package.dependencies.iter().find(is_used) {
+        let name = &first.name;
+        return Err(format!(
+            "it depends on `{name}`, and the exercise is for the standard library alone"
+        ));
+    }
+    let has = |kind: &str| {
+        let mut kinds = package.targets.iter().flat_map(|target| &target.kind);
+        kinds.any(|is| is == kind)
+    };
+    if has("custom-build") {
+        return Err("it has a build script, which the exercise does not allow".to_owned());
+    }
+    if !has("lib") && !has("rlib") {
+        return Err("it is no library: there is no src/lib.rs".to_owned());
+    }
+    Ok(package)
+}
+
+/// The folder in which the programs are built and run. It goes away with this.
+#[derive(Debug)]
+pub struct Workshop {
+    folder: tempfile::TempDir,
+}
+
+impl Workshop {
+    /// Lays it out.
+    ///
+    /// # Errors
+    /// A sentence that says why there is no room for it.
+    pub fn open() -> Result<Self, String> {
+        let open = || {
+            let folder = tempfile::Builder::new().prefix("corelay-hash-").tempdir()?;
+            write(HARNESS, &folder.path().join("harness"))?;
+            for (name, text) in OWN {
+                let package = format!("corelay-hash-{name}");
+                let place = folder.path().join("harness").join(name);
+                Answer::own(name, &package, text, place)?;
+            }
+            fs::create_dir(folder.path().join("left"))?;
+            Ok(Self { folder })
+        };
+        open().map_err(|error: io::Error| {
+            let place = std::env::temp_dir();
+            format!(
+                "the check needs a folder in {}: {error}; TMPDIR names another place",
+                place.display()
+            )
+        })
+    }
+
+    /// Our own answers, the start and the reference, to be checked like anybody's.
+    ///
+    /// # Errors
+    /// A sentence that says why they could not be written.
+    pub fn own(&self) -> Result<[Answer; 2], String> {
+        // Copies: one package cannot be two dependencies of the harness.
+        let own = |(name, text): (&str, &str)| {
+            let place = self.folder.path().join("own").join(name);
+            Answer::own(name, &format!("table-{name}"), text, place).map_err(unwritable)
+        };
+        let [start, reference] = OWN;
+        Ok([own(start)?, own(reference)?])
+    }
+
+    /// From here on an answer is the one that is `yours` to the programs.
+    ///
+    /// # Errors
+    /// A sentence that says why it could not be written.
+    pub fn take(&self, answer: &Answer) -> Result<(), String> {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let path = answer.folder.to_str().unwrap_or_default();
+        let manifest = HARNESS[0].1.replace("{name}", &quoted(&answer.package));
+        let manifest = manifest.replace("{path}", &quoted(path));
+        fs::write(self.harness().join("Cargo.toml"), manifest).map_err(unwritable)
+    }
+
+    /// The cargo project of the programs.
+    pub fn harness(&self) -> PathBuf {
+        self.folder.path().join("harness")
+    }
+
+    /// A program that was built.
+    pub fn program(&self, name: &str) -> PathBuf {
+        let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        self.target().join("release").join(name)
+    }
+
+    /// Where cargo builds.
+    pub fn target(&self) -> PathBuf {
+        self.folder.path().join("target")
+    }
+
+    /// Where programs leave what they have found.
+    pub fn left(&self) -> PathBuf {
+        self.folder.path().join("left")
+    }
+}
+
+fn unwritable(error: io::Error) -> String {
+    format!("the check's folder cannot be written: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_not_given_away() {
+        for (path, text) in START {
+            assert!(!text.contains("Stripe"), "{path}");
+        }
+        assert!(REFERENCE.contains("struct Stripe"));
+        assert!(include_str!("start/lib.rs").contains("The big lock."));
+    }
+
+    /// Cargo would not say more than this of them.
+    #[test]
+    fn what_is_no_answer_is_refused() {
+        let package = |dependencies: &str, kinds: &str| {
+            let text = format!(
+                r#"{{"name":"table","manifest_path":"/t/Cargo.toml",
+                    "dependencies":[{dependencies}],"targets":[{{"kind":[{kinds}]}}]}}"#
+            );
+            suited(serde_json::from_str(&text).unwrap()).map(|package| package.name)
+        };
+        assert_eq!(package("", "\"lib\""), Ok("table".to_owned()));
+        let dev = r#"{"name":"rand","kind":"dev"}"#;
+        assert!(package(dev, "\"lib\"").is_ok());
+        let used = r#"{"name":"dashmap","kind":null}"#;
+        assert!(package(used, "\"lib\"").unwrap_err().contains("`dashmap`"));
+        let built = r#"{"name":"cc","kind":"build"}"#;
+        assert!(package(built, "\"lib\"").is_err());
+        assert!(package("", "\"bin\"").unwrap_err().contains("no library"));
+        let script = package("", "\"lib\",\"custom-build\"").unwrap_err();
+        assert!(script.contains("build script"));
+    }
+}

@@ -1,0 +1,493 @@
+//! What every rung is given: keys, threads that start together, and a stopwatch for each.
+
+use super::keys::{Seen, key};
+use super::nodes::{List, Node, Owned};
+use super::usage::Usage;
+use corelay_lab_measure::measure::counters::Counters;
+use corelay_lab_measure::measure::crew::message;
+use corelay_sync::Backoff;
+use corelay_sync::facade::atomic::{AtomicUsize, Ordering};
+#[cfg(not(target_arch = "x86_64"))]
+use corelay_sync::ticks;
+use corelay_sync::trace::{self, Mark, Span};
+use std::borrow::Cow;
+use std::mem::MaybeUninit;
+use std::ops::{Deref, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+/// A part of the keys, inserted by one thread without a break.
+pub static PART: Mark = Mark::new("part").with_args("first key", "keys");
+
+/// A thread is ready, and waits for the others.
+static READY: Mark = Mark::new("ready");
+
+/// From a node that is timed to the next stamp without one, and from there to the next node. Together
+/// they are prime to the nodes of a page, or page faults would be timed always or never.
+const UNTIL_NOTHING: u32 = 18;
+const UNTIL_NODE: u32 = 19;
+
+/// What was touched before the timed phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// Keys, arrays and pools were; an allocator asks the system as it goes.
+    #[default]
+    Touched,
+    /// Nothing: keys are made, and pages first touched, in the timed phase.
+    Untouched,
+    /// All: each thread has had as many nodes from its allocator before, and given them back.
+    Recycled,
+}
+
+impl Pages {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Touched => "touched",
+            Self::Untouched => "untouched",
+            Self::Recycled => "recycled",
+        }
+    }
+}
+
+/// One run of one rung.
+#[derive(Debug)]
+pub struct Job {
+    /// Threads that insert.
+    pub threads: usize,
+    /// Keys of each thread, where each has the same share.
+    pub share: usize,
+    /// Parts that the keys are cut into, where threads take one after the other.
+    pub parts: usize,
+    /// Bytes between the heads of two lists.
+    pub padding: usize,
+    /// What was touched before.
+    pub pages: Pages,
+    /// CPU of each thread, where it is pinned.
+    pub cpus: Vec<Option<usize>>,
+    /// Whether waiting and the making of nodes are timed, which takes time itself.
+    pub watched: bool,
+    /// The keys; empty where they are made in the timed phase.
+    pub keys: Arc<[u64]>,
+}
+
+/// What a thread did in the timed phase.
+#[derive(Clone, Copy, Debug)]
+pub struct Lap {
+    /// When it began.
+    pub begin: Instant,
+    /// When it was done.
+    pub end: Instant,
+    /// Keys that it has inserted.
+    pub keys: u64,
+    /// Parts that it has taken.
+    pub parts: u64,
+    /// How long it has waited for locks; zero unless watched.
+    pub waited: Duration,
+    /// How long it has made nodes; zero unless watched.
+    pub made: Duration,
+    /// What the kernel has counted.
+    pub usage: Option<Usage>,
+    /// Misses of the shared caches, where the run is watched and the processor counts them.
+    pub misses: Option<u64>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// What each thread did.
+    pub laps: Vec<Lap>,
+    /// What was wrong: a sentence.
+    pub fault: Option<String>,
+}
+
+/// A thread of a run, in the timed phase.
+#[derive(Debug)]
+pub struct Me<'a> {
+    job: &'a Job,
+    number: usize,
+    keys: u64,
+    parts: u64,
+    waited: Duration,
+    made: Making,
+}
+
+/// The making of nodes, of which one in 37 is timed; as often nothing is, to learn what
+/// timing itself takes in the same loop.
+#[derive(Clone, Copy, Debug)]
+struct Making {
+    until: u32,
+    /// What is timed then: a node, or nothing.
+    is_node: bool,
+    nodes: Timed,
+    nothing: Timed,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Timed {
+    ticks: u64,
+    times: u64,
+}
+
+/// Keys, while they are inserted: a span on the timeline.
+#[derive(Debug)]
+pub struct Part<'a> {
+    keys: Cow<'a, [u64]>,
+    _span: Span,
+}
+
+impl Deref for Part<'_> {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        &self.keys
+    }
+}
+
+/// Parts that are taken one after the other.
+#[derive(Debug)]
+pub struct Parts<I> {
+    left: Mutex<I>,
+}
+
+impl<I: Iterator> Parts<I> {
+    /// The next one: a lock, but a few times in a run.
+    pub fn take(&self) -> Option<I::Item> {
+        self.left
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+    }
+}
+
+/// Threads that wait for each other before the timed phase.
+#[derive(Debug, Default)]
+struct Gate {
+    ready: AtomicUsize,
+}
+
+impl Gate {
+    fn arrive(&self) {
+        // Release: pairs with the Acquire below; what each thread has prepared is prepared for all.
+        self.ready.fetch_add(1, Ordering::Release);
+    }
+
+    fn wait(&self, threads: usize) {
+        self.arrive();
+        let mut backoff = Backoff::new();
+        // Acquire: pairs with the Release above.
+        while self.ready.load(Ordering::Acquire) < threads {
+            backoff.wait();
+        }
+    }
+}
+
+impl Job {
+    /// All keys of all threads.
+    pub fn all(&self) -> usize {
+        self.threads * self.share
+    }
+
+    /// The first `keys` keys.
+    pub fn table(keys: usize) -> Arc<[u64]> {
+        (0..keys as u64).map(key).collect()
+    }
+
+    /// Room for a node of each key, in one piece of memory.
+    pub fn array(&self) -> Box<[MaybeUninit<Node>]> {
+        let mut nodes = Box::new_uninit_slice(self.all());
+        if self.pages != Pages::Untouched {
+            nodes
+                .iter_mut()
+                .for_each(|node| _ = node.write(Node::new(0)));
+        }
+        nodes
+    }
+
+    /// Keys of a part; the last one may have less.
+    pub fn part_len(&self) -> usize {
+        self.all().div_ceil(self.parts)
+    }
+
+    /// The keys' parts, each with one of `beside`.
+    pub fn parts<B: IntoIterator>(
+        &self,
+        beside: B,
+    ) -> Parts<impl Iterator<Item = (Range<usize>, B::Item)> + use<B>> {
+        let (all, len) = (self.all(), self.part_len());
+        let ranges = (0..all)
+            .step_by(len)
+            .map(move |from| from..all.min(from + len));
+        Parts {
+            left: Mutex::new(ranges.zip(beside)),
+        }
+    }
+
+    /// Runs `body` in as many threads as there are, each with one of `own`.
+    pub fn run<O: Send>(
+        &self,
+        own: impl Iterator<Item = O>,
+        body: impl Fn(&mut Me<'_>, O) + Sync,
+    ) -> Ended {
+        self.run_prepared(own, |own| own, body)
+    }
+
+    /// The same, where each thread makes what it needs of it before the timed phase.
+    pub fn run_prepared<O: Send, P>(
+        &self,
+        own: impl Iterator<Item = O>,
+        prepare: impl Fn(O) -> P + Sync,
+        body: impl Fn(&mut Me<'_>, P) + Sync,
+    ) -> Ended {
+        let gate = Gate::default();
+        let laps = std::thread::scope(|scope| {
+            let (gate, prepare, body) = (&gate, &prepare, &body);
+            let spawn = |(number, own)| {
+                let thread = move || {
+                    self.settle(number);
+                    let own = prepare(own);
+                    self.lap(number, gate, |me| body(me, own))
+                };
+                let spawned = std::thread::Builder::new().spawn_scoped(scope, thread);
+                // Nobody waits for a thread that there is not.
+                spawned.inspect_err(|_| gate.arrive())
+            };
+            let threads: Vec<_> = (0..self.threads).zip(own).map(spawn).collect();
+            let lap = |thread: std::io::Result<ScopedJoinHandle<'_, _>>| {
+                let thread = thread.map_err(|e| format!("the system gave fewer threads: {e}"))?;
+                thread
+                    .join()
+                    .unwrap_or_else(|payload| Err(message(&*payload)))
+            };
+            threads.into_iter().map(lap).collect::<Vec<_>>()
+        });
+        Ended::of(laps.into_iter())
+    }
+
+    /// Runs `body` in threads that somebody else has: `threads` calls what it is given in each of
+    /// them, with its number.
+    pub fn run_in(
+        &self,
+        threads: impl FnOnce(&(dyn Fn(usize) -> Result<Lap, String> + Sync)) -> Vec<Result<Lap, String>>,
+        body: impl Fn(&mut Me<'_>) + Sync,
+    ) -> Ended {
+        let gate = Gate::default();
+        Ended::of(threads(&|number| self.lap(number, &gate, &body)).into_iter())
+    }
+
+    /// The thread's name and its CPU.
+    fn settle(&self, number: usize) {
+        trace::name_thread(&format!("inserter-{number}"));
+        if let Some(cpu) = self.cpus.get(number).copied().flatten() {
+            // It runs elsewhere, then; the probe's note says what cannot be pinned here.
+            let _ = corelay_topology::pin_current_thread(cpu);
+        }
+    }
+
+    fn lap(
+        &self,
+        number: usize,
+        gate: &Gate,
+        body: impl FnOnce(&mut Me<'_>),
+    ) -> Result<Lap, String> {
+        let mut me = Me {
+            job: self,
+            number,
+            keys: 0,
+            parts: 0,
+            waited: Duration::ZERO,
+            made: Making::new(),
+        };
+        // Its ring is made by a thread's first event.
+        trace::instant(&READY, ());
+        let mut misses = self.watched.then(|| Counters::misses().ok()).flatten();
+        let missed = misses.as_mut().map(|counter| counter.read().remote);
+        let before = Usage::own();
+        gate.wait(self.threads);
+        let begin = Instant::now();
+        let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut me)));
+        let end = Instant::now();
+        let misses = misses.map(|mut counter| counter.read().remote);
+        let usage = before
+            .zip(Usage::own())
+            .map(|(before, after)| after - before);
+        outcome.map_err(|payload| format!("a thread panicked: {}", message(&*payload)))?;
+        Ok(Lap {
+            begin,
+            end,
+            keys: me.keys,
+            parts: me.parts,
+            waited: me.waited,
+            made: me.made.of_all(me.keys),
+            usage,
+            misses: misses.zip(missed).map(|(after, before)| after - before),
+        })
+    }
+}
+
+impl<'a> Me<'a> {
+    /// This thread's number, from 0.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Its keys, where each thread has the same share.
+    pub fn share(&self) -> Range<usize> {
+        self.number * self.job.share..(self.number + 1) * self.job.share
+    }
+
+    /// Begins to insert these keys.
+    pub fn part(&mut self, range: Range<usize>) -> Part<'a> {
+        self.parts += 1;
+        self.keys += range.len() as u64;
+        let args = (range.start as u64, range.len() as u64);
+        let _span = trace::span(&PART).with(args);
+        let keys = match self.job.pages {
+            Pages::Untouched => Cow::Owned(range.map(|n| key(n as u64)).collect()),
+            _ => Cow::Borrowed(&self.job.keys[range]),
+        };
+        Part { keys, _span }
+    }
+
+    /// Takes a lock. Where the run is watched, waiting for it is timed.
+    #[inline]
+    pub fn lock<'m, T>(&mut self, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+        if self.job.watched {
+            if let Ok(guard) = mutex.try_lock() {
+                return guard;
+            }
+            let since = Instant::now();
+            let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+            self.waited += since.elapsed();
+            return guard;
+        }
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a node. Where the run is watched, one in a few is timed.
+    #[inline]
+    pub fn make<N>(&mut self, node: impl FnOnce() -> N) -> N {
+        if self.job.watched {
+            return self.made.time(node);
+        }
+        node()
+    }
+}
+
+impl Making {
+    const fn new() -> Self {
+        let none = Timed { ticks: 0, times: 0 };
+        Self {
+            until: UNTIL_NODE,
+            is_node: true,
+            nodes: none,
+            nothing: none,
+        }
+    }
+
+    #[inline(always)]
+    fn time<N>(&mut self, node: impl FnOnce() -> N) -> N {
+        self.until -= 1;
+        if self.until > 0 {
+            return node();
+        }
+        let begin = stamp();
+        if !self.is_node {
+            self.nothing.add(stamp().saturating_sub(begin));
+            (self.is_node, self.until) = (true, UNTIL_NODE);
+            return node();
+        }
+        (self.is_node, self.until) = (false, UNTIL_NOTHING);
+        let node = node();
+        self.nodes.add(stamp().saturating_sub(begin));
+        node
+    }
+
+    /// All of so many nodes, as those that were timed say, less what timing takes.
+    fn of_all(self, keys: u64) -> Duration {
+        let one = (self.nodes.mean() - self.nothing.mean()).max(0.0);
+        Duration::from_nanos((one * keys as f64 / ticks_of_a_nanosecond()) as u64)
+    }
+}
+
+impl Timed {
+    fn add(&mut self, ticks: u64) {
+        self.ticks += ticks;
+        self.times += 1;
+    }
+
+    fn mean(self) -> f64 {
+        self.ticks as f64 / self.times.max(1) as f64
+    }
+}
+
+/// The counter, read without a fence: one would wait for the stores of the nodes before, and count
+/// that as the making of this one.
+#[inline(always)]
+fn stamp() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    return corelay_lab_measure::measure::instructions::rdtsc();
+    #[cfg(not(target_arch = "x86_64"))]
+    ticks()
+}
+
+/// How fast the counter runs, measured once in a process, within two milliseconds.
+fn ticks_of_a_nanosecond() -> f64 {
+    static RATE: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
+    *RATE.get_or_init(|| {
+        let (since, begin) = (Instant::now(), stamp());
+        while since.elapsed() < Duration::from_millis(2) {
+            std::hint::spin_loop();
+        }
+        let passed = stamp().saturating_sub(begin);
+        (passed as f64 / since.elapsed().as_nanos() as f64).max(f64::MIN_POSITIVE)
+    })
+}
+
+impl Ended {
+    fn of(laps: impl Iterator<Item = Result<Lap, String>>) -> Self {
+        match laps.collect() {
+            Ok(laps) => Self { laps, fault: None },
+            Err(sentence) => Self::failed(sentence),
+        }
+    }
+
+    /// A run that has no figure.
+    pub fn failed(sentence: String) -> Self {
+        Self {
+            laps: Vec::new(),
+            fault: Some(sentence),
+        }
+    }
+
+    /// Checks the list that has come of it: each key once, and all links both ways.
+    pub fn check<N: Owned>(mut self, list: List<N>, keys: usize) -> Self {
+        let mut seen = Seen::none_of(keys as u64);
+        let found = list.walk(|key| seen.see(key)).and_then(|()| seen.check());
+        self.fault = self
+            .fault
+            .or(found.err().map(|e| format!("wrong result: {e}")));
+        self
+    }
+
+    /// From the first beginning to the last end.
+    pub fn wall(&self) -> Duration {
+        let begin = self.laps.iter().map(|lap| lap.begin).min();
+        let end = self.laps.iter().map(|lap| lap.end).max();
+        begin
+            .zip(end)
+            .map_or(Duration::ZERO, |(begin, end)| end - begin)
+    }
+
+    /// Keys of all threads.
+    pub fn keys(&self) -> u64 {
+        self.laps.iter().map(|lap| lap.keys).sum()
+    }
+
+    /// Millions of keys in a second.
+    pub fn mops(&self) -> f64 {
+        self.keys() as f64 / self.wall().as_secs_f64().max(1e-9) / 1e6
+    }
+}

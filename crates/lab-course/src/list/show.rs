@@ -1,0 +1,455 @@
+//! What the ladder shows: tables, pictures, and sentences about the figures that came out.
+
+use super::climb::Climbed;
+use super::ladder::Ladder;
+use super::rungs::RUNGS;
+use crate::guess::Question;
+use crate::shown::{Guess, Part, Picture, Shown};
+use corelay_lab_measure::schema::Mode;
+use corelay_lab_report::plot::{
+    Bar, BarPlot, Halo, LinePlot, Point, Scale, Series, Style, bytes, grouped, percent, significant,
+};
+use corelay_lab_report::table::grid::Grid;
+use corelay_lab_report::words::{count, mode, times};
+use serde_json::json;
+
+/// What is asked beforehand.
+pub const QUESTION: Question = Question {
+    text: "Many threads insert into one list under one lock: how many times as fast as one thread?",
+    unit: "×",
+};
+
+/// Below this a difference is nothing to point at.
+const SEEN: f64 = 1.1;
+
+const WIDTH: f64 = 760.0;
+
+impl Ladder {
+    /// The step.
+    pub fn shown(self, mut guess: Guess) -> Shown {
+        let most = self.most();
+        guess.measured = self.speed_up("biglock", most).filter(|_| most > 1);
+        let mut shown = Shown::new(
+            "list",
+            "The ladder: insertion into lists, and what keeps it from scaling",
+        );
+        shown.parts.push(Part::Words(self.what()));
+        shown.parts.push(Part::Table(self.table()));
+        shown.parts.extend(self.over_threads().map(Part::Picture));
+        shown.parts.extend(self.padding_parts());
+        shown.parts.extend(self.parts_parts());
+        shown.look_at = self.look_at();
+        let wrong = |c: &Climbed| format!("`{}`: {}", c.point.rung.name, c.run.notes.join("; "));
+        shown.wrong = self.all().filter(|c| !c.run.correct).map(wrong).collect();
+        shown.figures = json!({ "mode": self.mode, "speed_ups": self.speed_ups() });
+        shown.guess = Some(guess);
+        shown.runs = self.all().map(|climbed| climbed.run.clone()).collect();
+        shown
+    }
+
+    fn most(&self) -> usize {
+        let threads = self.rungs.iter().map(|climbed| climbed.point.threads);
+        threads.max().unwrap_or(1)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let is_there = |name: &&str| self.rungs.iter().any(|c| c.point.rung.name == *name);
+        RUNGS.iter().map(|rung| rung.name).filter(is_there)
+    }
+
+    fn threads(&self) -> Vec<usize> {
+        let mut threads: Vec<usize> = self.rungs.iter().map(|c| c.point.threads).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+
+    fn speed_ups(&self) -> serde_json::Value {
+        let most = self.most();
+        let of = |name: &'static str| (name.to_owned(), json!(self.speed_up(name, most)));
+        serde_json::Value::Object(self.names().map(of).collect())
+    }
+
+    fn what(&self) -> String {
+        let share = self.rungs.first().map_or(0, |c| c.point.share);
+        let before = match self.rungs.first().map(|c| c.point.pages.name()) {
+            Some("untouched") => "Keys are made, and memory is first touched, in the timed phase.",
+            Some("recycled") => {
+                "Keys are made before the timed phase, and all memory, that of the allocators too, \
+                 has been used once."
+            }
+            _ => {
+                "Keys are made, and arrays and pools touched, before the timed phase; allocators ask \
+                 the system as they go."
+            }
+        };
+        format!(
+            "Each thread inserts {} keys into doubly linked lists. {before} In the end all lists are \
+             one, and each key was found in it once. Figures are medians of runs in turn, {}.",
+            grouped(share as u64),
+            match self.mode {
+                Mode::Near => "while the CPUs were near each other",
+                Mode::Far => "while the CPUs were far from each other",
+                _ => "wherever the CPUs were",
+            }
+        )
+    }
+
+    fn table(&self) -> Grid {
+        let (threads, most) = (self.threads(), self.most());
+        let on = |n: &usize| format!("Mops, {}", count(*n as u64, "thread", "threads"));
+        let mut head = vec!["rung".to_owned()];
+        head.extend(threads.iter().map(on));
+        head.extend(["speed-up", "efficiency", "spread"].map(str::to_owned));
+        let row = |name: &'static str| {
+            let mops = |&n: &usize| {
+                let mops = self.rung(name, n).and_then(|c| c.mops(self.mode));
+                mops.map_or("–".to_owned(), significant)
+            };
+            let idea = RUNGS
+                .iter()
+                .find(|rung| rung.name == name)
+                .map_or("", |rung| rung.idea);
+            let mut row = vec![format!("{name}: {idea}")];
+            row.extend(threads.iter().map(mops));
+            let speed_up = self.speed_up(name, most).filter(|_| most > 1);
+            row.push(speed_up.map_or("–".to_owned(), times));
+            row.push(speed_up.map_or("–".to_owned(), |s| efficiency(s, most)));
+            let spread = self.rung(name, most).and_then(|c| c.best(self.mode));
+            let spread = spread.map(|s| (s.q3_mops - s.q1_mops) / s.median_mops);
+            row.push(spread.map_or("–".to_owned(), percent));
+            row
+        };
+        Grid {
+            title: format!(
+                "Keys inserted per microsecond (Mops), {}; spread is the middle half of the runs with \
+                 {}",
+                mode(self.mode),
+                count(most as u64, "thread", "threads")
+            ),
+            head,
+            rows: self.names().map(row).collect(),
+        }
+    }
+
+    /// Throughput over threads; none where there is one number of threads.
+    fn over_threads(&self) -> Option<Picture> {
+        let threads = self.threads();
+        if threads.len() < 2 {
+            return None;
+        }
+        let series: Vec<Series> = self
+            .names()
+            .enumerate()
+            .map(|(nth, name)| Series {
+                label: name.to_owned(),
+                style: Style::spare(nth),
+                points: threads
+                    .iter()
+                    .filter_map(|&n| point(n as f64, self.rung(name, n)?, self.mode))
+                    .collect(),
+                faint: false,
+            })
+            .collect();
+        let plot = LinePlot {
+            id: "ladder".to_owned(),
+            title: "Insertion into lists".to_owned(),
+            description: Series::left_to_right(&series),
+            x_label: "threads",
+            y_label: "keys inserted, Mops",
+            x: Scale::Linear {
+                low: threads[0] as f64,
+                high: self.most() as f64,
+            },
+            x_ticks: threads.iter().map(|&n| n as f64).collect(),
+            y: Scale::for_values(ends(&series)),
+            series,
+            marks: vec![],
+            shade: None,
+            width: WIDTH,
+            room: (0, 0),
+        };
+        Some(picture("ladder", "Throughput over threads", plot))
+    }
+
+    fn padding_parts(&self) -> Vec<Part> {
+        if self.paddings.is_empty() {
+            return vec![];
+        }
+        let least = self.paddings.iter().min_by_key(|c| c.point.padding);
+        let bottom = least.and_then(|c| c.mops(self.mode));
+        let row = |climbed: &Climbed| {
+            let mops = climbed.mops(self.mode);
+            let ratio = mops.zip(bottom).map(|(mops, bottom)| mops / bottom);
+            vec![
+                apart(climbed.point.padding),
+                mops.map_or("–".to_owned(), significant),
+                ratio.map_or("–".to_owned(), times),
+            ]
+        };
+        let grid = Grid {
+            title: format!(
+                "`padded` with {}: bytes between two heads",
+                count(self.most() as u64, "thread", "threads")
+            )
+            .replace('`', ""),
+            head: ["padding", "Mops", "of the least padding"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: self.paddings.iter().map(row).collect(),
+        };
+        let bars: Vec<Bar> = self
+            .paddings
+            .iter()
+            .filter_map(|climbed| {
+                let of = climbed.best(self.mode)?;
+                Some(Bar {
+                    label: apart(climbed.point.padding),
+                    style: Style::spare(0),
+                    value: of.median_mops,
+                    spread: (of.q1_mops, of.q3_mops),
+                    tip: format!(
+                        "{} between two heads: {} Mops",
+                        apart(climbed.point.padding),
+                        significant(of.median_mops)
+                    ),
+                })
+            })
+            .collect();
+        let high = bars.iter().map(|bar| bar.spread.1).fold(1.0, f64::max);
+        let draw = move |place| {
+            BarPlot {
+                id: "padding".to_owned(),
+                title: "False sharing".to_owned(),
+                description: bars.iter().map(|bar| bar.tip.clone() + ". ").collect(),
+                label: "keys inserted, Mops",
+                scale: Scale::Linear {
+                    low: 0.0,
+                    high: high * 1.05,
+                },
+                bars: bars.clone(),
+                width: WIDTH,
+            }
+            .svg(place)
+        };
+        let picture = Picture {
+            name: "padding".to_owned(),
+            caption: "False sharing: bytes between the heads of two threads' lists".to_owned(),
+            draw: Box::new(draw),
+        };
+        vec![Part::Table(grid), Part::Picture(picture)]
+    }
+
+    fn parts_parts(&self) -> Vec<Part> {
+        if self.parts.is_empty() {
+            return vec![];
+        }
+        let most = self.most();
+        let row = |[alone, beside]: &[Climbed; 2]| {
+            let mops = |c: &Climbed| c.mops(self.mode).map_or("–".to_owned(), significant);
+            let of_one = alone.point.parts as f64 / most as f64;
+            vec![
+                grouped(alone.point.parts as u64),
+                significant(of_one),
+                mops(alone),
+                mops(beside),
+            ]
+        };
+        let grid = Grid {
+            title: format!(
+                "padded with {}: parts that the keys are cut into, alone and with a neighbour that \
+                 takes the first CPU half of the time",
+                count(most as u64, "thread", "threads")
+            ),
+            head: ["parts", "of a thread", "Mops alone", "Mops, neighbour"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: self.parts.iter().map(row).collect(),
+        };
+        let line = |which: usize, label: &str| Series {
+            label: label.to_owned(),
+            style: Style::spare(which),
+            points: self
+                .parts
+                .iter()
+                .filter_map(|both| {
+                    let climbed = &both[which];
+                    point(climbed.point.parts as f64, climbed, self.mode)
+                })
+                .collect(),
+            faint: false,
+        };
+        let series = vec![line(0, "alone"), line(1, "with a neighbour")];
+        let places: Vec<f64> = self
+            .parts
+            .iter()
+            .map(|both| both[0].point.parts as f64)
+            .collect();
+        let (low, high) = (places[0], places[places.len() - 1]);
+        let top = series.iter().flat_map(|s| &s.points).map(|p| p.spread.1);
+        let plot = LinePlot {
+            id: "parts".to_owned(),
+            title: "Parts against stragglers".to_owned(),
+            description: Series::left_to_right(&series),
+            x_label: "parts",
+            y_label: "keys inserted, Mops",
+            x: match low < high {
+                true => Scale::Log { low, high },
+                false => Scale::Linear {
+                    low: low - 1.0,
+                    high: high + 1.0,
+                },
+            },
+            x_ticks: places,
+            y: Scale::Linear {
+                low: 0.0,
+                high: top.fold(1.0, f64::max) * 1.05,
+            },
+            series,
+            marks: vec![],
+            shade: None,
+            width: WIDTH,
+            room: (0, 0),
+        };
+        let caption = "Stragglers: parts that the keys are cut into";
+        vec![
+            Part::Table(grid),
+            Part::Picture(picture("parts", caption, plot)),
+        ]
+    }
+
+    fn look_at(&self) -> Vec<String> {
+        let most = self.most();
+        let mut told = Vec::new();
+        let mops = |name: &str, threads| self.rung(name, threads)?.mops(self.mode);
+        let threads = count(most as u64, "thread", "threads");
+        if most > 1
+            && let Some(speed_up) = self.speed_up("biglock", most)
+        {
+            told.push(match speed_up < 1.0 {
+                true => format!(
+                    "With {threads} `biglock` does {} of what it does with one: the list's head, the \
+                     lock and the newest node move from core to core with each insertion, and who \
+                     waits long enough sleeps and has to be woken. More threads make it slower, not \
+                     merely no faster.",
+                    percent(speed_up)
+                ),
+                false => format!(
+                    "With {threads} `biglock` does {} what it does with one: insertion under the \
+                     lock is done by one thread at a time, whatever their number.",
+                    times(speed_up)
+                ),
+            });
+        }
+        if let (Some(p), Some(q)) = (mops("partitioned", most), mops("preallocated", most)) {
+            told.push(format!(
+                "From `partitioned` to `preallocated` ({} to {} Mops) nothing has changed but who \
+                 makes the nodes. `corelay lab why` counts the page faults of both.",
+                significant(p),
+                significant(q)
+            ));
+        }
+        if let (Some(least), Some(best)) = (self.ends_of(&self.paddings), self.best_padding()) {
+            let ratio = best.1 / least.1;
+            told.push(match ratio >= SEEN {
+                true => format!(
+                    "False sharing: no thread ever touches another one's list, and yet {} between \
+                     their heads make the same program {} as fast as {}. The heads were in one cache \
+                     line, which each insertion takes from the other core.",
+                    apart(best.0),
+                    times(ratio),
+                    apart(least.0)
+                ),
+                false => "False sharing cannot be seen here: padding changes nothing. Threads that \
+                          take turns on one CPU do not share lines at the same time."
+                    .to_owned(),
+            });
+        }
+        if let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) {
+            let mops = |both: &[Climbed; 2], n: usize| both[n].mops(self.mode);
+            if let (Some(few), Some(many)) = (mops(first, 1), mops(last, 1)) {
+                told.push(format!(
+                    "Stragglers: with a neighbour on one CPU, {} parts give {} Mops and {} give {}. \
+                     With as many parts as threads all wait for the slowest; with more, who is slow \
+                     gets fewer of them. `corelay lab timeline` draws it.",
+                    grouped(first[0].point.parts as u64),
+                    significant(few),
+                    grouped(last[0].point.parts as u64),
+                    significant(many)
+                ));
+            }
+        }
+        if let (Some(pool), Some(system)) = (mops("pool", most), mops("system", most)) {
+            told.push(format!(
+                "`pool` is {} as fast as `system`: the same program, with nodes of a pool that knows \
+                 their one size instead of an allocator for everything. Unlike the array of \
+                 `preallocated` it can free each node by itself.",
+                times(pool / system)
+            ));
+        }
+        if let (Some(delegated), Some(biglock)) = (mops("delegated", most), mops("biglock", most)) {
+            told.push(format!(
+                "`delegated` keeps the one list and still does {} what `biglock` does: the list stays \
+                 in the cache of its owner, and only nodes travel. Where the structure can be cut to \
+                 pieces, cutting it is faster.",
+                times(delegated / biglock)
+            ));
+        }
+        told
+    }
+
+    fn ends_of(&self, all: &[Climbed]) -> Option<(usize, f64)> {
+        let least = all.iter().min_by_key(|c| c.point.padding)?;
+        Some((least.point.padding, least.mops(self.mode)?))
+    }
+
+    fn best_padding(&self) -> Option<(usize, f64)> {
+        let each = self.paddings.iter();
+        let each = each.filter_map(|c| Some((c.point.padding, c.mops(self.mode)?)));
+        each.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// Speed-up per thread: beyond 100 % where a thread alone is slowed by what several are not.
+pub fn efficiency(speed_up: f64, threads: usize) -> String {
+    format!("{:.0}\u{a0}%", 100.0 * speed_up / threads as f64)
+}
+
+fn apart(padding: usize) -> String {
+    match padding {
+        0 => "0 B".to_owned(),
+        n => bytes(n as u64),
+    }
+}
+
+fn point(x: f64, climbed: &Climbed, mode: Mode) -> Option<Point> {
+    let of = climbed.best(mode)?;
+    Some(Point {
+        x,
+        y: of.median_mops,
+        spread: (of.q1_mops, of.q3_mops),
+        tip: format!(
+            "{}: {} Mops ({} to {})",
+            climbed.point.rung.name,
+            significant(of.median_mops),
+            significant(of.q1_mops),
+            significant(of.q3_mops)
+        ),
+        halo: Halo::None,
+    })
+}
+
+fn ends(series: &[Series]) -> impl Iterator<Item = f64> {
+    series
+        .iter()
+        .flat_map(|s| &s.points)
+        .flat_map(|p| [p.spread.0, p.spread.1])
+}
+
+fn picture(name: &str, caption: &str, plot: LinePlot<'static>) -> Picture {
+    Picture {
+        name: name.to_owned(),
+        caption: caption.to_owned(),
+        draw: Box::new(move |place| plot.svg(place)),
+    }
+}

@@ -1,0 +1,154 @@
+//! Several threads count in one number, in six ways (L9). The first is wrong, and how wrong is
+//! counted; the others pay for being right, each in another way.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `lost`, `mutex`, `spin`, `cas`, `atomic`, `delegated` | the ways: a file each, to be read whole |
+//! | [`measure`] | all threads at once, the ways in turn |
+//! | [`window`] | what the processor really does: the compiled increment, and where others come between |
+//! | [`tell`] | from what was counted to what is shown |
+//! | `code` | the bytes of a compiled function |
+
+mod atomic;
+mod cas;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod code;
+mod delegated;
+mod lost;
+pub mod measure;
+mod mutex;
+mod spin;
+pub mod tell;
+pub mod window;
+
+use super::guess::Question;
+use corelay::Team;
+
+/// A way to count, used by all threads at once.
+pub trait Counter: Send + Sync {
+    /// Adds one, `updates` times. Each thread calls it once.
+    fn count(&self, updates: u64);
+
+    /// The number, when all threads are done.
+    fn total(&self) -> u64;
+
+    /// The threads that count, where they have to be of a kind of their own.
+    fn team(&self) -> Option<&Team> {
+        None
+    }
+}
+
+/// Makes a counter, from zero, for so many threads on these CPUs.
+pub type Make = fn(&[Option<usize>]) -> Result<Box<dyn Counter>, String>;
+
+/// A way to count, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// As on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub what: &'static str,
+    /// Its source.
+    pub source: &'static str,
+    /// It must not lose an update.
+    pub is_right: bool,
+    /// A new one.
+    pub make: Make,
+}
+
+/// All of them.
+pub const VARIANTS: [Variant; 6] = [
+    Variant {
+        name: "lost",
+        what: "load, add, store: no lock",
+        source: include_str!("lost.rs"),
+        is_right: false,
+        make: |_| Ok(Box::<lost::Lost>::default()),
+    },
+    Variant {
+        name: "mutex",
+        what: "one at a time, others sleep",
+        source: include_str!("mutex.rs"),
+        is_right: true,
+        make: |_| Ok(Box::<mutex::Locked>::default()),
+    },
+    Variant {
+        name: "spin",
+        what: "one at a time, others look again",
+        source: include_str!("spin.rs"),
+        is_right: true,
+        make: |_| Ok(Box::<spin::Spin>::default()),
+    },
+    Variant {
+        name: "cas",
+        what: "store if nobody else has, or again",
+        source: include_str!("cas.rs"),
+        is_right: true,
+        make: |_| Ok(Box::<cas::Cas>::default()),
+    },
+    Variant {
+        name: "atomic",
+        what: "one instruction",
+        source: include_str!("atomic.rs"),
+        is_right: true,
+        make: |_| Ok(Box::<atomic::Atomic>::default()),
+    },
+    Variant {
+        name: "delegated",
+        what: "posted to the one that owns it",
+        source: include_str!("delegated.rs"),
+        is_right: true,
+        make: |cpus| match delegated::Delegated::start(cpus) {
+            Ok(counter) => Ok(Box::new(counter)),
+            Err(error) => Err(error.to_string()),
+        },
+    },
+];
+
+/// The way of that name.
+///
+/// ```
+/// use corelay_lab_course::race::named;
+/// assert!(named("mutex").unwrap().is_right);
+/// assert!(named("luck").unwrap_err().contains("`luck`"));
+/// ```
+///
+/// # Errors
+/// A clause that says that there is none.
+pub fn named(name: &str) -> Result<Variant, String> {
+    let found = VARIANTS.iter().find(|variant| variant.name == name);
+    found
+        .copied()
+        .ok_or_else(|| format!("`{name}` is no variant"))
+}
+
+/// What is asked beforehand.
+pub const QUESTION: Question = Question {
+    text: "Threads add one to a number again and again, without a lock. How many of their updates \
+           are lost?",
+    unit: "%",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To be read whole, and about the one thing.
+    #[test]
+    fn a_source_is_short() {
+        for variant in VARIANTS {
+            let lines = variant.source.lines().count();
+            assert!((20..=45).contains(&lines), "{}: {lines}", variant.name);
+            assert!(!variant.source.contains("unsafe"), "{}", variant.name);
+        }
+    }
+
+    #[test]
+    fn one_thread_alone_loses_nothing() {
+        for variant in VARIANTS {
+            let counter = (variant.make)(&[None]).unwrap();
+            counter.count(1000);
+            assert_eq!(counter.total(), 1000, "{}", variant.name);
+        }
+    }
+}

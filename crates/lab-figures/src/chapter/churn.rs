@@ -1,0 +1,38 @@
+//! Churn (C4): who wakes a fibre has nothing to do with where it ran.
+
+use super::{FEWER, WHOLE, given, panel, table, words};
+use crate::declare::{Drawn, Figure, Panel, Printed, Source};
+use crate::size::Size;
+use corelay_lab_bench::fibres::spec::Bench;
+
+pub const FIGURE: Figure = Figure {
+    name: "churn",
+    title: "What does it cost where anybody wakes anybody?",
+    source: Source::Chapter("Churn"),
+    least: 1,
+    whole: WHOLE,
+    fewer: FEWER,
+    panels,
+    printed: &[Printed {
+        what: "results",
+        there: "pictures of one of its machines, and no word about them",
+        here: given,
+        drawn: Drawn::Nowhere,
+    }],
+    tables: table,
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let panel = |key, title, fibres: usize, spots: usize| {
+        panel(key, title, size, 1, move |size, method, p| {
+            let bench = Bench::Churn { spots: spots * p };
+            size.fibres(method, bench, p, fibres * p, key)
+        })
+    };
+    vec![
+        panel("hi", "100 fibres and 50 semaphores per processor", 100, 50),
+        panel("lo", "2 fibres and 1 semaphore per processor", 2, 1),
+    ]
+}

@@ -1,0 +1,89 @@
+//! Locality (C5): does it pay to give the data to who is woken?
+
+use super::{FEWER, MIGRATING, WHOLE, given, most, panel, table};
+use crate::declare::{Drawn, Figure, Panel, Printed, Source};
+use crate::size::Size;
+use corelay_lab_bench::fibres::spec::Bench;
+use corelay_lab_measure::schema::Run;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Drawing;
+use corelay_lab_report::plot::percent;
+use corelay_lab_report::words::{code, count};
+
+const SHARE: &str = "share";
+
+/// Words of an array, and touches in a pass: eight lines, so that it matters where they are.
+const WORDS: usize = 64;
+
+pub const FIGURE: Figure = Figure {
+    name: "locality",
+    title: "Does a fibre's data come along?",
+    source: Source::Chapter("Locality"),
+    least: 1,
+    whole: WHOLE,
+    fewer: FEWER,
+    panels,
+    printed: &[Printed {
+        what: "results",
+        there: "none; nor code nor set-up, which are ours",
+        here: given,
+        drawn: Drawn::Nowhere,
+    }],
+    tables: table,
+    words: |m| {
+        let mut said = super::words(m);
+        said.extend(moved(m));
+        said
+    },
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let panel = |key, title, share| {
+        panel(key, title, size, 1, move |size, method, p| {
+            let fibres = 100 * p;
+            let bench = Bench::Locality {
+                spots: fibres - p,
+                words: WORDS,
+                touches: WORDS,
+                share,
+            };
+            size.fibres(method, bench, p, fibres, "hi")
+        })
+    };
+    vec![
+        panel(SHARE, "Who is woken gets the array of its waker", true),
+        panel("no-share", "Each fibre keeps its array", false),
+    ]
+}
+
+/// How often fibres and arrays changed their processor.
+fn moved(m: &Measured<'_>) -> Vec<String> {
+    let of = |panel: &Drawing| {
+        let p = most(m, &panel.key).filter(|&p| p > 1)?;
+        let (_, run) = *m.runs(&panel.key, MIGRATING).last()?;
+        let (fibres, data) = shares(run)?;
+        Some(format!(
+            "{}: on {} a fibre of {} goes on on another processor after {} of its waits, and its \
+             array is touched by another than before in {} of its passes.",
+            panel.title,
+            count(p as u64, "processor", "processors"),
+            code(MIGRATING),
+            percent(fibres),
+            percent(data)
+        ))
+    };
+    m.panels().iter().filter_map(of).collect()
+}
+
+/// Migrations of fibres and of data per operation, over all samples.
+fn shares(run: &Run) -> Option<(f64, f64)> {
+    let (mut operations, mut fibres, mut data) = (0, 0, 0);
+    for outcome in run.samples.iter().filter_map(|s| s.fibres.as_ref()) {
+        operations += outcome.operations;
+        fibres += outcome.fibre_migrations?;
+        data += outcome.data_migrations?;
+    }
+    let share = |n: u64| n as f64 / operations as f64;
+    (operations > 0).then(|| (share(fibres), share(data)))
+}

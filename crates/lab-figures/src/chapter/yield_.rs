@@ -1,0 +1,62 @@
+//! Yield (C3): what a runtime makes of the simplest thing that a fibre can do.
+
+use super::{FEWER, GO, MIGRATING, TOKIO, WHOLE, against, most, ns, panel, table, words};
+use crate::declare::{Drawn, Figure, Panel, Printed, Source};
+use crate::size::Size;
+use corelay_lab_bench::fibres::spec::Bench;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::words::times;
+
+const HI: &str = "hi";
+const LO: &str = "lo";
+
+pub const FIGURE: Figure = Figure {
+    name: "yield",
+    title: "What does it cost to let others run?",
+    source: Source::Chapter("Yield"),
+    least: 1,
+    whole: WHOLE,
+    fewer: FEWER,
+    panels,
+    printed: &[
+        Printed {
+            what: "Go, 100 fibres per processor",
+            there: "“performance suffers drastically”: who yields goes to a global queue",
+            here: |m| by_ours(m, GO),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "Tokio, 100 fibres per processor",
+            there: "“the same poor performance”",
+            here: |m| by_ours(m, TOKIO),
+            drawn: Drawn::Nowhere,
+        },
+        Printed {
+            what: "1 fibre per processor against 100, throughput",
+            there: "idle sleep “comes into play in a very significant way”",
+            here: |m| against(m, LO, HI),
+            drawn: Drawn::Nowhere,
+        },
+    ],
+    tables: table,
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let panel = |key, title, fibres: usize| {
+        panel(key, title, size, 1, move |size, method, p| {
+            size.fibres(method, Bench::Yield, p, fibres * p, key)
+        })
+    };
+    vec![
+        panel(HI, "100 fibres per processor", 100),
+        panel(LO, "1 fibre per processor", 1),
+    ]
+}
+
+fn by_ours(m: &Measured<'_>, line: &str) -> Option<String> {
+    let p = most(m, HI)?;
+    let ratio = ns(m, HI, line, p)? / ns(m, HI, MIGRATING, p)?;
+    Some(format!("{} the time of {MIGRATING}", times(ratio)))
+}

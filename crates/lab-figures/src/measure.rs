@@ -1,0 +1,423 @@
+//! All contenders of a figure, interleaved: the lab's own way of measuring, whatever the figure.
+
+use super::calibrations;
+use super::crowd;
+use super::declare::{Cell, Figure, Panel, Printed, Work};
+use super::fibre_runs;
+use super::ordered_runs;
+use super::size::Size;
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::memory::available_bytes;
+use corelay_lab_measure::measure::plan::{self, Item};
+use corelay_lab_measure::measure::rig::Rig;
+use corelay_lab_measure::measure::session::{Session, Timing};
+use corelay_lab_measure::schema::{Results, Run};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::offsets::Offsets;
+use corelay_lab_report::figure::outcome::{About, Beside, Drawing, Outcome, place};
+use std::time::Duration;
+
+/// How long a figure is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Length of a sample in seconds.
+    pub secs: f64,
+    /// Samples of each contender.
+    pub samples: u64,
+}
+
+impl Pace {
+    /// The source's: three seconds, ten times (D16).
+    pub const SOURCE: Self = Self {
+        secs: 3.0,
+        samples: 10,
+    };
+    /// A smoke pass.
+    pub const SHORT: Self = Self {
+        secs: 0.05,
+        samples: 5,
+    };
+
+    pub(super) fn timing(self) -> Timing {
+        Timing::of(Duration::from_secs_f64(self.secs))
+    }
+
+    pub(super) fn warm_up(self) -> Duration {
+        self.timing().sample.min(Duration::from_millis(100))
+    }
+}
+
+/// Where a contender stands in its figure.
+pub(super) struct Slot<'a, T> {
+    panel: &'a str,
+    line: &'a str,
+    cell: &'a Cell,
+    pub(super) item: &'a T,
+}
+
+impl<T> Slot<'_, T> {
+    /// Its run, at its place.
+    pub(super) fn put(&self, mut run: Run) -> Run {
+        place(&mut run, self.panel, self.line, self.cell.x);
+        run.workload = self.cell.workload.to_owned();
+        run
+    }
+
+    /// Why there is no run of it.
+    pub(super) fn without(&self, why: &str) -> String {
+        format!("`{}` at {}: {why}.", self.line, self.cell.x)
+    }
+}
+
+/// Giving a variable to a trustee takes about so long: for the estimate only.
+const SET_UP_PER_VAR: Duration = Duration::from_nanos(150);
+
+/// Slices that measuring `figure` takes, for a bar of progress, and how long it will be.
+pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
+    if obstacle(figure, size).is_some() {
+        return (0, Duration::ZERO);
+    }
+    let panels = (figure.panels)(size);
+    let (sharing, fibres) = (slots(&panels, Work::sharing), slots(&panels, Work::fibres));
+    let ordered = slots(&panels, Work::ordered).len() as u64;
+    let vars: u64 = sharing.iter().map(|slot| slot.item.point.vars).sum();
+    let samples = pace.timing().whole().mul_f64(pace.samples as f64);
+    let of_sharing = samples + pace.warm_up();
+    let setting_up = SET_UP_PER_VAR.mul_f64(vars as f64);
+    let warmed = sharing.len() as u64 + ordered;
+    let slices = warmed * (pace.samples + 1) + fibres.len() as u64 * pace.samples;
+    let time = of_sharing.mul_f64(warmed as f64) + samples.mul_f64(fibres.len() as f64);
+    if figure.offsets {
+        let of_offsets = calibrations::expected(size.cpus, size.short, pace);
+        return (slices + pace.samples, time + setting_up + of_offsets);
+    }
+    (slices, time + setting_up)
+}
+
+/// Why nothing of the figure can be measured here.
+pub fn obstacle(figure: &Figure, size: &Size) -> Option<String> {
+    if size.cpus < figure.least {
+        return Some(format!(
+            "it needs {} CPUs, and {}",
+            figure.least,
+            there_are(size.cpus)
+        ));
+    }
+    (figure.unavailable)()
+}
+
+fn there_are(cpus: usize) -> String {
+    match cpus {
+        1 => "there is 1".to_owned(),
+        n => format!("there are {n}"),
+    }
+}
+
+/// Measures a figure. `tick` is called after each slice.
+///
+/// What cannot be set up (memory, threads) is left out and said; Ctrl-C ends the measuring
+/// early, and what was measured is kept.
+pub fn measure(
+    figure: &Figure,
+    size: &Size,
+    pace: Pace,
+    host: &Host,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+) -> Outcome {
+    let panels = (figure.panels)(size);
+    let mut missing = Vec::new();
+    let (mut runs, mut offsets) = (Vec::new(), None);
+    match obstacle(figure, size) {
+        Some(why) => missing.push(format!("Nothing of it is measured here: {why}.")),
+        None => {
+            runs = all(&panels, pace, rig, tick, &mut missing);
+            if figure.offsets && !rig.is_interrupted() {
+                let cpus = host.topology.usable();
+                offsets = calibrations::measure(cpus, size.short, pace, rig, tick, &mut missing);
+            }
+            if size.cpus < figure.whole {
+                missing.push(format!(
+                    "It needs {} CPUs to be whole, and {}: {}",
+                    figure.whole,
+                    there_are(size.cpus),
+                    figure.fewer
+                ));
+            }
+        }
+    }
+    let results = host.results(rig, runs);
+    told(figure, &panels, pace, missing, results, offsets)
+}
+
+/// Sets the source's printed values, models and the figure's words beside what was measured.
+pub(super) fn told(
+    figure: &Figure,
+    panels: &[Panel],
+    pace: Pace,
+    mut missing: Vec<String>,
+    results: Results,
+    offsets: Option<Offsets>,
+) -> Outcome {
+    missing.extend(crowd::note(&results.runs, results.machine.cpus));
+    let signs = figure.printed.iter().filter_map(|p| p.drawn.sign());
+    let mut outcome = Outcome {
+        figure: About {
+            name: figure.name.to_owned(),
+            title: figure.title.to_owned(),
+            source: figure.source.name(),
+            there: figure.source.machine().to_owned(),
+            secs: pace.secs,
+            samples: pace.samples,
+            panels: panels.iter().map(drawing).collect(),
+            drawn: signs.collect(),
+            missing,
+            offsets,
+            ..About::default()
+        },
+        results,
+    };
+    let measured = Measured::of(&outcome);
+    let is_there = !outcome.is_empty();
+    let beside = |printed: &Printed| Beside {
+        what: printed.what.to_owned(),
+        there: printed.there.to_owned(),
+        here: is_there.then(|| (printed.here)(&measured)).flatten(),
+    };
+    let beside = figure.printed.iter().map(beside).collect();
+    let (tables, curves, said) = if is_there {
+        (
+            (figure.tables)(&measured),
+            (figure.curves)(&measured),
+            (figure.words)(&measured),
+        )
+    } else {
+        Default::default()
+    };
+    outcome.figure = About {
+        beside,
+        tables,
+        curves,
+        said,
+        ..outcome.figure
+    };
+    outcome
+}
+
+fn drawing(panel: &Panel) -> Drawing {
+    Drawing {
+        key: panel.key.to_owned(),
+        title: panel.title.to_owned(),
+        axis: panel.axis.clone(),
+        quantities: panel.quantities.to_vec(),
+        lines: panel.lines.iter().map(|line| line.label.clone()).collect(),
+    }
+}
+
+/// The contenders of a kind in their figure's order.
+fn slots<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<Slot<'a, T>> {
+    let mut slots = Vec::new();
+    for panel in panels {
+        for line in &panel.lines {
+            slots.extend(line.cells.iter().filter_map(|cell| {
+                Some(Slot {
+                    panel: panel.key,
+                    line: &line.label,
+                    cell,
+                    item: of(&cell.work)?,
+                })
+            }));
+        }
+    }
+    slots
+}
+
+/// Measures all contenders: ways of sharing, then fibres, then what a clock orders.
+fn all(
+    panels: &[Panel],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let mut runs = sharing(panels, pace, rig, tick, missing);
+    let fibres = slots(panels, Work::fibres);
+    if !fibres.is_empty() && !rig.is_interrupted() {
+        runs.extend(fibre_runs::all(&fibres, pace, rig, tick, missing));
+    }
+    let ordered = slots(panels, Work::ordered);
+    if !ordered.is_empty() && !rig.is_interrupted() {
+        runs.extend(ordered_runs::all(&ordered, pace, rig, tick, missing));
+    }
+    runs
+}
+
+/// Measures all ways of sharing, wave by wave.
+fn sharing(
+    panels: &[Panel],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let mut slots = slots(panels, Work::sharing);
+    // Those of one point next to each other: `plan::waves` keeps them together.
+    slots.sort_by_key(|slot| (slot.item.point.vars, slot.item.point.threads));
+    let available = available_bytes();
+    slots.retain(|slot| match slot.item.check_memory(available) {
+        Ok(()) => true,
+        Err(why) => {
+            missing.push(slot.without(&why));
+            false
+        }
+    });
+    let items: Vec<Item> = slots.iter().map(|slot| slot.item.clone()).collect();
+    let mut slots = slots.into_iter();
+    let mut runs = Vec::new();
+    for wave in plan::waves(items, available) {
+        let slots: Vec<Slot<'_, Item>> = slots.by_ref().take(wave.len()).collect();
+        runs.extend(measure_wave(wave, &slots, pace, rig, tick, missing));
+        if rig.is_interrupted() {
+            break;
+        }
+    }
+    runs
+}
+
+fn measure_wave(
+    wave: Vec<Item>,
+    slots: &[Slot<'_, Item>],
+    pace: Pace,
+    rig: &mut Rig,
+    tick: &dyn Fn(),
+    missing: &mut Vec<String>,
+) -> Vec<Run> {
+    let timing = pace.timing();
+    let (mut session, mut kept) = (Session::new(), Vec::new());
+    for (item, slot) in wave.into_iter().zip(slots) {
+        match session.add(item, &rig.patience(None)) {
+            Ok(()) => kept.push(slot),
+            Err(_) if rig.is_interrupted() => break,
+            Err(why) => missing.push(slot.without(&why)),
+        }
+    }
+    session.warm_up(rig, pace.warm_up(), tick);
+    for _ in 0..pace.samples {
+        if !session.round(rig, timing, None, tick) {
+            break;
+        }
+    }
+    let runs = session.finish(rig, timing).into_iter().zip(kept);
+    runs.map(|(run, slot)| slot.put(run)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::declare::Line;
+    use crate::size::named;
+    use corelay_lab_measure::method::literature::lines;
+    use corelay_lab_measure::method::{Contender, Kind, METHODS, Method};
+    use corelay_lab_measure::schema::Mode;
+    use corelay_lab_measure::workload::random::Client;
+    use corelay_lab_report::figure::outcome::Axis;
+    use corelay_lab_report::figure::outcome::place_of;
+    use corelay_lab_report::figure::quantity::Quantity::Throughput;
+    use std::ops::Range;
+    use std::sync::Arc;
+
+    /// Counts what it never does, so that its result is wrong.
+    struct Idle(usize);
+
+    impl Contender for Idle {
+        fn clients(&self) -> Range<usize> {
+            0..self.0
+        }
+
+        fn client(&self, client: Client) -> u64 {
+            client.drive(|choice| choice as u64)
+        }
+
+        fn total(&self) -> Result<u64, String> {
+            Ok(0)
+        }
+    }
+
+    fn wrong() -> Method {
+        Method::of_its_own("wrong", Kind::Direct, |_, point, _| {
+            Ok(Box::new(Idle(point.threads)))
+        })
+    }
+
+    /// Set up by nobody.
+    fn refused() -> Method {
+        METHODS[1].built_by(|_, _, _| Err("no such luck".to_owned()))
+    }
+
+    fn panels(size: &Size) -> Vec<Panel> {
+        let line = |label, way: Method| {
+            // Out of the order in which they are measured.
+            let vars = [64u64, 8, 1];
+            let cell = |&vars: &u64| size.cell(vars as f64, way, 1, vars);
+            Line::new(label, vars.iter().map(cell))
+        };
+        vec![Panel {
+            key: "vars",
+            title: "Over variables",
+            axis: Axis::vars(),
+            quantities: &[Throughput],
+            lines: vec![
+                line("mutex", named("mutex")),
+                line("refused", refused()),
+                line("wrong", wrong()),
+                line("async-lines:2x4", lines::queue(2, 4)),
+                line("atomic", named("atomic")),
+            ],
+        }]
+    }
+
+    /// Whatever is refused in between, runs stand where their contenders do.
+    #[test]
+    fn runs_stand_where_their_contenders_do() {
+        let size = Size::test(2);
+        let mut rig = Rig::new(&[None; 2], &[], "test", Arc::default()).unwrap();
+        let pace = Pace {
+            secs: 0.002,
+            samples: 2,
+        };
+        let panels = panels(&size);
+        let (mut missing, slices) = (Vec::new(), std::cell::Cell::new(0));
+        let tick = || slices.set(slices.get() + 1);
+        let runs = all(&panels, pace, &mut rig, &tick, &mut missing);
+        assert_eq!((runs.len(), missing.len()), (12, 3), "{missing:?}");
+        assert_eq!(slices.get(), 12 * 3);
+        assert!(missing[0].contains("`refused` at 1: no such luck"));
+        for run in &runs {
+            let label = &run.method;
+            let x = place_of(run, "vars", label).expect("the line is named as the method");
+            assert_eq!(x, run.params.vars as f64);
+            assert_eq!(run.correct, label != "wrong");
+            assert_eq!(Throughput.of(run, Mode::Unknown).is_some(), run.correct);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_takes_no_time() {
+        let figure = Figure {
+            panels,
+            unavailable: || Some("the moon is full".to_owned()),
+            ..Figure::PLAIN
+        };
+        let slices = |size: &Size, figure: &Figure| expected(figure, size, Pace::SOURCE);
+        assert_eq!(slices(&Size::test(2), &figure), (0, Duration::ZERO));
+        let figure = Figure {
+            panels,
+            ..Figure::PLAIN
+        };
+        assert_eq!(slices(&Size::test(1), &figure), (0, Duration::ZERO));
+        let (slices, time) = slices(&Size::test(2), &figure);
+        assert_eq!(slices, 15 * 11);
+        // Ten samples of three seconds each, and a little.
+        assert!((450.0..470.0).contains(&time.as_secs_f64()), "{time:?}");
+    }
+}

@@ -1,0 +1,151 @@
+//! How much the boundary matters: multiplied by 1/8 to 8 (O10). Below 1 nothing is correct any more,
+//! and that is said wherever such a point stands.
+
+use crate::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use crate::size::Size;
+use corelay_lab_bench::ordered::clocks;
+use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::outcome::Axis;
+use corelay_lab_report::figure::quantity::Quantity::{Throughput, Uncertain};
+use corelay_lab_report::plot::significant;
+use corelay_lab_report::words::{and, count, times};
+
+const LIST: &str = "rlu-list";
+const TRANSFER: &str = "stm-transfer";
+const RMAP: &str = "oplog-rmap";
+
+/// What stands in each picture at × 1.
+const MARK: &str = "to the left: no longer correct";
+
+const fn mark(panel: &'static str, what: &'static str, there: &'static str) -> Printed {
+    Printed {
+        what,
+        there,
+        here: |m| spread(m, LIST),
+        drawn: Drawn::At {
+            panel,
+            x: 1.0,
+            label: MARK,
+        },
+    }
+}
+
+pub const FIGURE: Figure = Figure {
+    name: "boundary",
+    title: "How much does the boundary matter?",
+    source: Source::Ordo("Sensitivity of ORDO_BOUNDARY"),
+    least: 2,
+    whole: 4,
+    fewer: "a second socket is missing, where the boundary is larger.",
+    panels,
+    unavailable,
+    printed: &[
+        mark(
+            LIST,
+            "boundary × 1/8 to × 8, RLU, throughput by that at × 1",
+            "between 0.92 and 1.08, on one core, one socket and eight",
+        ),
+        Printed {
+            what: "the same, TL2",
+            there: "not shown",
+            here: |m| spread(m, TRANSFER),
+            ..mark(TRANSFER, "", "")
+        },
+        Printed {
+            what: "the same, Oplog",
+            there: "not shown",
+            here: |m| spread(m, RMAP),
+            ..mark(RMAP, "", "")
+        },
+    ],
+    words,
+    ..Figure::PLAIN
+};
+
+fn unavailable() -> Option<String> {
+    clocks::ordo(Scale::ONE).err()
+}
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let panel = |key, title, bench, method: &'static str| Panel {
+        key,
+        title,
+        axis: Axis::log("boundary, by what was measured"),
+        quantities: &[Throughput, Uncertain],
+        lines: [1, size.threads]
+            .map(|threads| {
+                let cell = |&scale: &Scale| {
+                    size.ordered(scale.factor(), Spec { bench, scale }, method, threads)
+                };
+                let label = count(threads as u64, "thread", "threads");
+                Line::new(label, Scale::SWEEP.iter().map(cell))
+            })
+            .into(),
+    };
+    let list = Bench::List {
+        size: 256,
+        updates: 20,
+    };
+    let transfer = Bench::Transfer { variables: 1024 };
+    let rmap = Bench::Rmap {
+        pages: 1024,
+        reads_every: 10_000,
+    };
+    vec![
+        panel(LIST, "RLU: a list of 256, 20 % updates", list, "rlu-ordo"),
+        panel(
+            TRANSFER,
+            "TL2: transfers among 1,024 variables",
+            transfer,
+            "tl2-ordo",
+        ),
+        panel(RMAP, "Oplog: a read per 10,000 updates", rmap, "oplog-ordo"),
+    ]
+}
+
+/// The least and the most of each line, by its value at × 1.
+fn spread(m: &Measured<'_>, panel: &str) -> Option<String> {
+    let of = |line: &String| {
+        let one = m.mops(panel, line, 1.0)?;
+        let all = m.throughput(panel, line).into_iter();
+        let by = all.map(|(_, mops)| mops / one);
+        let (low, high) = by.fold((1.0_f64, 1.0_f64), |(low, high), by| {
+            (low.min(by), high.max(by))
+        });
+        let (low, high) = (significant(low), significant(high));
+        Some(format!("{low} to {high} ({line})"))
+    };
+    let lines = &m.panel(panel)?.lines;
+    let of: Vec<String> = lines.iter().filter_map(of).collect();
+    (!of.is_empty()).then(|| and(&of))
+}
+
+/// What eight boundaries cost, and what the boundary is.
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let is_one = |x: f64| x == 1.0;
+    let ns = m.panels().iter().find_map(|panel| {
+        let line = panel.lines.last()?;
+        let runs = m.runs(&panel.key, line);
+        let (_, run) = runs.into_iter().find(|(x, _)| is_one(*x))?;
+        run.params.extra.get("boundary_ns")?.as_f64()
+    });
+    let boundary = ns.map(|ns| {
+        format!(
+            "The boundary that was measured here, with its margin, is {} ns.",
+            significant(ns)
+        )
+    });
+    let cost = |panel: &corelay_lab_report::figure::outcome::Drawing| {
+        let line = panel.lines.last()?;
+        let one = m.mops(&panel.key, line, 1.0)?;
+        let eight = m.mops(&panel.key, line, 8.0)?;
+        Some(format!(
+            "{}, {line}: with eight times the boundary {} of the throughput is left.",
+            panel.title,
+            times(eight / one)
+        ))
+    };
+    let costs = m.panels().iter().filter_map(cost);
+    boundary.into_iter().chain(costs).collect()
+}

@@ -1,0 +1,72 @@
+//! Logs merged at read (O8), over threads.
+
+use super::{FEWER, WHOLE, against, over_threads, slopes};
+use crate::declare::{Drawn, Figure, Panel, Printed, Source};
+use crate::size::Size;
+use corelay_lab_bench::ordered::spec::Bench;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::quantity::Quantity::Throughput;
+
+const METHODS: [&str; 5] = [
+    "trust",
+    "trust-post",
+    "mutex",
+    "oplog-logical",
+    "oplog-ordo",
+];
+
+const FEW: &str = "10000";
+
+pub const FIGURE: Figure = Figure {
+    name: "oplog",
+    title: "What do logs of updates gain that are merged when somebody reads?",
+    source: Source::Ordo("Physical timestamping: Oplog"),
+    least: 1,
+    whole: WHOLE,
+    fewer: FEWER,
+    panels,
+    printed: &[Printed {
+        what: "Oplog on Ordo against the usual reverse map",
+        there: "1.9 times, a mail server on 240 cores",
+        here: |m| against(m, FEW, "oplog-ordo", "mutex"),
+        drawn: Drawn::Nowhere,
+    }],
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let panel = |key, title, reads_every| {
+        let bench = Bench::Rmap {
+            pages: 1024,
+            reads_every,
+        };
+        over_threads(key, title, size, bench, &METHODS, &[Throughput])
+    };
+    vec![
+        panel("1000", "A read of the whole per 1,000 updates", 1_000),
+        panel(FEW, "A read of the whole per 10,000 updates", 10_000),
+        panel(
+            "1000000",
+            "A read of the whole per 1,000,000 updates",
+            1_000_000,
+        ),
+    ]
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let of = |panel: &corelay_lab_report::figure::outcome::Drawing| {
+        let key = &panel.key;
+        let logical = against(m, key, "oplog-logical", "mutex")?;
+        let ordo = against(m, key, "oplog-ordo", "mutex")?;
+        let mut said = format!(
+            "{}: logs do {logical} what a mutex does, and on Ordo {ordo}",
+            panel.title
+        );
+        if let Some(slopes) = slopes(m, key, &METHODS[2..]) {
+            said += &format!("; {slopes}");
+        }
+        Some(said + ".")
+    };
+    m.panels().iter().filter_map(of).collect()
+}

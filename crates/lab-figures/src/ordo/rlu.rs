@@ -1,0 +1,71 @@
+//! Read-log-update with one shared clock and with each core's own (O5).
+
+use super::{FEWER, WHOLE, against, over_threads, slopes};
+use crate::declare::{Drawn, Figure, Panel, Printed, Source};
+use crate::size::Size;
+use corelay_lab_bench::ordered::spec::Bench;
+use corelay_lab_report::figure::measured::Measured;
+use corelay_lab_report::figure::quantity::Quantity::{Aborts, Throughput, Uncertain};
+
+const METHODS: [&str; 4] = ["mutex", "rcu", "rlu-logical", "rlu-ordo"];
+
+const HASH_2: &str = "hash-2";
+
+pub const FIGURE: Figure = Figure {
+    name: "rlu",
+    title: "Does read-log-update scale better by each core's own clock?",
+    source: Source::Ordo("Scaling RLU with Ordo"),
+    least: 1,
+    whole: WHOLE,
+    fewer: FEWER,
+    panels,
+    printed: &[Printed {
+        what: "RLU on Ordo against RLU on one clock, hash table, 2 % updates",
+        there: "2.1 times faster on average",
+        here: |m| against(m, HASH_2, "rlu-ordo", "rlu-logical"),
+        drawn: Drawn::Nowhere,
+    }],
+    words,
+    ..Figure::PLAIN
+};
+
+fn panels(size: &Size) -> Vec<Panel> {
+    let panel = |key, title, bench| {
+        let quantities = &[Throughput, Aborts, Uncertain];
+        over_threads(key, title, size, bench, &METHODS, quantities)
+    };
+    let hash = |updates| Bench::Hash {
+        buckets: 1000,
+        size: 10,
+        updates,
+    };
+    let list = |updates| Bench::List { size: 256, updates };
+    vec![
+        panel(HASH_2, "A hash table of 1,000 × 10, 2 % updates", hash(2)),
+        panel(
+            "hash-40",
+            "A hash table of 1,000 × 10, 40 % updates",
+            hash(40),
+        ),
+        panel("list-2", "A list of 256, 2 % updates", list(2)),
+        panel("list-40", "A list of 256, 40 % updates", list(40)),
+    ]
+}
+
+fn words(m: &Measured<'_>) -> Vec<String> {
+    let of = |panel: &corelay_lab_report::figure::outcome::Drawing| {
+        let key = &panel.key;
+        let by = against(m, key, "rlu-ordo", "rlu-logical")?;
+        let rcu = against(m, key, "rlu-logical", "rcu")?;
+        let mut said = format!(
+            "{}: on Ordo it does {by} what it does on one clock, and that is {rcu} of a list that \
+             is read as if nobody changed it",
+            panel.title
+        );
+        if let Some(slopes) = slopes(m, key, &["rcu", "rlu-logical", "rlu-ordo"]) {
+            said += &format!("; {slopes}");
+        }
+        Some(said + ".")
+    };
+    m.panels().iter().filter_map(of).collect()
+}

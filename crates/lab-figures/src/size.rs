@@ -1,0 +1,267 @@
+//! The reader's size: what a figure's parameters become on the machine at hand.
+//!
+//! The thesis's machine runs 56 threads, 16 of them servers. Here it is as many threads as there
+//! are CPUs (2 at least), placed as the thesis has it: round-robin over sockets, servers first
+//! (D19). Threads beyond the CPUs would only measure the scheduler, so there are none.
+
+use super::declare::Cell;
+use corelay_lab_bench::fibres::method::Method as Runtime;
+use corelay_lab_bench::fibres::session::Item as OfFibres;
+use corelay_lab_bench::fibres::spec::{Bench, Length, Spec};
+use corelay_lab_bench::ordered::contest::Entrant;
+use corelay_lab_bench::ordered::{self, spec::Spec as Ordered};
+use corelay_lab_measure::host::Host;
+use corelay_lab_measure::measure::plan::Item;
+use corelay_lab_measure::method::Method;
+use corelay_lab_measure::workload::point::Point;
+use corelay_lab_measure::workload::random::Choice;
+use corelay_literature::Shape;
+use corelay_topology::Order;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Variables of figures whose source does not say how many there were: more than servers, and
+/// they fit into a core's cache.
+pub(super) const VARS: u64 = 1024;
+
+/// The order of placement (D19).
+pub const ORDER: Order = Order::Sockets;
+
+/// That of processors of fibres (C7): one node without SMT siblings first, then with them, then
+/// further nodes.
+const FIBRES_ORDER: Order = Order::FillNode;
+
+/// Leaders of `transfer` in a sample, and in one of a smoke pass: each takes up to some 20 ms.
+const LEADERS: u64 = 500;
+const LEADERS_SHORT: u64 = 50;
+
+/// Threads beyond which no machine is seen yet.
+const MOST_THREADS: usize = 1024;
+
+/// What figures are measured at.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// CPUs of this process.
+    pub cpus: usize,
+    /// Threads, servers included.
+    pub threads: usize,
+    /// A smoke pass: fewer points.
+    pub short: bool,
+    placement: Arc<[Option<usize>]>,
+    /// CPUs of processors of fibres.
+    processors: Arc<[Option<usize>]>,
+    processor_notes: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Size {
+    /// That of `host`.
+    ///
+    /// # Errors
+    /// A sentence that says why threads cannot be placed.
+    pub fn of(host: &Host, short: bool) -> Result<Self, String> {
+        let cpus = host.topology.parallelism().max(1);
+        let threads = cpus.clamp(2, MOST_THREADS);
+        let placement = host.place(&ORDER, threads)?;
+        let processors = host.place(&FIBRES_ORDER, cpus.min(MOST_THREADS))?;
+        Ok(Self {
+            cpus,
+            threads,
+            short,
+            placement: placement.cpus().into(),
+            processors: processors.cpus().into(),
+            processor_notes: processors.notes().to_vec(),
+            notes: placement.notes().to_vec(),
+        })
+    }
+
+    /// A size that is nobody's, for tests.
+    #[cfg(test)]
+    pub fn test(cpus: usize) -> Self {
+        Self {
+            cpus,
+            threads: cpus.max(2),
+            short: true,
+            placement: vec![None; cpus.max(2)].into(),
+            processors: vec![None; cpus].into(),
+            processor_notes: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Numbers of servers worth a look, ascending: 1, quarters of the threads, all but one.
+    pub(super) fn servers(&self) -> Vec<usize> {
+        let all = self.threads;
+        let mut servers = vec![1, all / 8, all / 4, all / 2, 3 * all / 4, all - 1];
+        servers.retain(|&n| (1..all).contains(&n));
+        servers.sort_unstable();
+        servers.dedup();
+        servers
+    }
+
+    /// The number of servers of figures that have one: as many of the threads as 16 of 56.
+    pub(super) fn usual_servers(&self) -> usize {
+        usual_servers(self.threads)
+    }
+
+    /// Numbers of threads worth a look, ascending, from `least`.
+    pub(super) fn threads_from(&self, least: usize) -> Vec<usize> {
+        let powers = (0..).map(|shift| 1usize << shift);
+        let mut threads: Vec<usize> = powers.take_while(|&n| n < self.threads).collect();
+        threads.push(self.threads);
+        threads.retain(|&n| n >= least);
+        threads
+    }
+
+    /// Numbers of processors of fibres worth a look, ascending, from `least`: never more than CPUs.
+    pub(super) fn processors_from(&self, least: usize) -> Vec<usize> {
+        let most = self.processors.len();
+        let mut processors = self.threads_from(least);
+        processors.retain(|&p| p <= most);
+        processors
+    }
+
+    /// Numbers of variables from 1 to 2^22 (D16).
+    pub(super) fn vars(&self) -> Vec<u64> {
+        let (last, step) = if self.short { (18, 3) } else { (22, 2) };
+        (0..=last).step_by(step).map(|shift| 1 << shift).collect()
+    }
+
+    /// A contender at the most threads.
+    pub(super) fn cell(
+        &self,
+        x: impl Into<f64>,
+        method: Method,
+        servers: usize,
+        vars: u64,
+    ) -> Cell {
+        self.cell_of(self.threads, x, method, servers, vars)
+    }
+
+    /// A contender at so many threads.
+    pub(super) fn cell_of(
+        &self,
+        threads: usize,
+        x: impl Into<f64>,
+        method: Method,
+        servers: usize,
+        vars: u64,
+    ) -> Cell {
+        let mut point = Point {
+            threads,
+            servers,
+            vars,
+            window: 256,
+            load: None,
+            lines: Shape::DEFAULT,
+            fibres: 0,
+            choice: Choice::Uniform,
+            seed: 1,
+            placement: Arc::clone(&self.placement),
+        };
+        let mut notes = self.notes.clone();
+        notes.extend(point.even_out(&method));
+        let item = Item {
+            method,
+            point,
+            notes,
+        };
+        Cell::new(x, item)
+    }
+
+    /// A benchmark of somebody's fibres on so many processors, over them.
+    pub(super) fn fibres(
+        &self,
+        method: Runtime,
+        bench: Bench,
+        processors: usize,
+        fibres: usize,
+        size: &str,
+    ) -> Cell {
+        let length = match bench {
+            Bench::Transfer { .. } if self.short => Length::Iterations(LEADERS_SHORT),
+            Bench::Transfer { .. } => Length::Iterations(LEADERS),
+            _ => Length::Time(Duration::from_secs(1)),
+        };
+        let item = OfFibres {
+            method,
+            spec: Spec {
+                bench,
+                processors,
+                fibres,
+                length,
+                seed: 1,
+            },
+            size: size.to_owned(),
+            placement: self.processors[..processors].to_vec(),
+            notes: self.processor_notes.clone(),
+        };
+        Cell::of_fibres(processors as f64, item)
+    }
+}
+
+impl Size {
+    /// What a clock orders, with so many threads, over `x`.
+    pub(super) fn ordered(
+        &self,
+        x: impl Into<f64>,
+        spec: Ordered,
+        method: &str,
+        threads: usize,
+    ) -> Cell {
+        let method = ordered::method::named(spec.bench, method);
+        let entrant = Entrant {
+            spec,
+            method: method.expect("a figure names methods that there are"),
+            point: Point {
+                threads,
+                servers: 1,
+                vars: 1,
+                window: 1,
+                load: None,
+                lines: Shape::DEFAULT,
+                fibres: 0,
+                choice: Choice::Uniform,
+                seed: 1,
+                placement: self.placement[..threads].into(),
+            },
+            notes: self.notes.clone(),
+        };
+        Cell::ordered(x, entrant)
+    }
+}
+
+/// As many of so many threads as 16 of 56.
+pub(super) fn usual_servers(threads: usize) -> usize {
+    (threads * 16 / 56).max(1)
+}
+
+/// The method of that name.
+pub(super) fn named(name: &str) -> Method {
+    Method::named(name).expect("a figure names methods that there are")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_leave_a_client() {
+        assert_eq!(Size::test(2).servers(), [1]);
+        assert_eq!(Size::test(4).servers(), [1, 2, 3]);
+        assert_eq!(Size::test(56).servers(), [1, 7, 14, 28, 42, 55]);
+        assert_eq!(Size::test(2).usual_servers(), 1);
+        assert_eq!(Size::test(56).usual_servers(), 16);
+        assert!((1..300).all(|n| {
+            let size = Size::test(n);
+            size.usual_servers() < size.threads
+        }));
+    }
+
+    #[test]
+    fn threads_end_with_all() {
+        assert_eq!(Size::test(2).threads_from(1), [1, 2]);
+        assert_eq!(Size::test(56).threads_from(2), [2, 4, 8, 16, 32, 56]);
+        assert_eq!(Size::test(64).threads_from(1), [1, 2, 4, 8, 16, 32, 64]);
+    }
+}

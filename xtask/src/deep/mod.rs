@@ -47,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Verdict {
 fn targets(workspace: &Workspace) -> Result<Vec<Target>> {
     let mut targets = Vec::new();
     for member in workspace.members()? {
-        if member.folder == "lab" || !member.dir.join("src/lib.rs").is_file() {
+        if member.folder.starts_with("lab") || !member.dir.join("src/lib.rs").is_file() {
             continue;
         }
         targets.push(Target::new(&member.folder, "lib"));

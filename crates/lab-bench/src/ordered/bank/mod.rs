@@ -6,14 +6,13 @@
 //! | `trust` | `shared` | on the trustee that has them all |
 //! | `mutex-ordered` | `ordered_locks` | in the locks of its accounts, taken in order |
 //! | `tl2-logical`, `tl2-ordo` | `tl2` | one of corelay's |
-//! | `stm`, `fast-stm` | `stm`, `fast_stm` | one of these crates' |
+//! | `stm`, `fast-stm` | `stm` | one of these crates' |
 //!
 //! The sum of all accounts stays what it was. Accounts differ from each other at the beginning, so
 //! that a sum of accounts which nobody changes is known; where some transactions of `stm-read` are
 //! transfers, these are between the two of a pair (2k, 2k + 1) and pairs are what is read, so that
 //! the sum is known all the same. Each sum is checked.
 
-mod fast_stm;
 mod ordered_locks;
 mod shared;
 mod stm;
@@ -35,9 +34,16 @@ pub(super) const MUTEX: Build = |spec, point, _| arena(spec, point, shared::lock
 pub(super) const TRUST: Build = |spec, point, _| arena(spec, point, shared::delegated);
 pub(super) const MUTEX_ORDERED: Build =
     |spec, point, _| arena(spec, point, |_, n| Ok(ordered_locks::Bank::new(n)));
-pub(super) const STM: Build = |spec, point, _| arena(spec, point, |_, n| Ok(stm::Bank::new(n)));
-pub(super) const FAST_STM: Build =
-    |spec, point, _| arena(spec, point, |_, n| Ok(fast_stm::Bank::new(n)));
+pub(super) const STM: Build = |spec, point, _| {
+    arena(spec, point, |_, n| {
+        Ok(stm::Bank::<::stm::TVar<u64>>::new(n))
+    })
+};
+pub(super) const FAST_STM: Build = |spec, point, _| {
+    arena(spec, point, |_, n| {
+        Ok(stm::Bank::<::fast_stm::TVar<u64>>::new(n))
+    })
+};
 
 pub(super) const TL2_LOGICAL: Build =
     |spec, point, _| arena(spec, point, |_, n| Ok(tl2::Bank::new(Logical::new(), n)));

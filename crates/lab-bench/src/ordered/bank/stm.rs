@@ -1,28 +1,77 @@
-//! Transactions of the crate `stm`: variables that hold what they hold behind an `Arc`, and a transaction's log of them.
+//! Transactions of the crates `stm` and `fast-stm`, which have the same face: variables that hold what
+//! they hold behind an `Arc`, and a transaction's log of them.
 //!
-//! It says nothing of attempts that failed, and so the body counts how often it runs.
+//! They say nothing of attempts that failed, and so the body counts how often it runs.
 
 use super::{Accounts, Teller, opening};
-use ::stm::{TVar, atomically};
 use corelay_lab_measure::schema::Counts;
 use std::cell::Cell;
 
-pub(super) struct Bank {
-    accounts: Box<[TVar<u64>]>,
+/// A variable of one of the crates.
+pub(super) trait Variable: Send + Sync + Sized + 'static {
+    type Transaction;
+    type Error;
+
+    fn new(value: u64) -> Self;
+    fn value(&self) -> u64;
+    fn read(&self, by: &mut Self::Transaction) -> Result<u64, Self::Error>;
+    fn write(&self, by: &mut Self::Transaction, value: u64) -> Result<(), Self::Error>;
+
+    /// Runs the body as a transaction, again until it has gone through.
+    fn atomically<T>(body: impl Fn(&mut Self::Transaction) -> Result<T, Self::Error>) -> T;
 }
 
-impl Bank {
+macro_rules! variable {
+    ($stm:ident) => {
+        impl Variable for ::$stm::TVar<u64> {
+            type Transaction = ::$stm::Transaction;
+            type Error = ::$stm::StmError;
+
+            fn new(value: u64) -> Self {
+                Self::new(value)
+            }
+
+            fn value(&self) -> u64 {
+                self.read_atomic()
+            }
+
+            #[inline(always)]
+            fn read(&self, by: &mut Self::Transaction) -> Result<u64, Self::Error> {
+                self.read(by)
+            }
+
+            #[inline(always)]
+            fn write(&self, by: &mut Self::Transaction, value: u64) -> Result<(), Self::Error> {
+                self.write(by, value)
+            }
+
+            #[inline(always)]
+            fn atomically<T>(body: impl Fn(&mut Self::Transaction) -> Result<T, Self::Error>) -> T {
+                ::$stm::atomically(body)
+            }
+        }
+    };
+}
+
+variable!(stm);
+variable!(fast_stm);
+
+pub(super) struct Bank<V> {
+    accounts: Box<[V]>,
+}
+
+impl<V: Variable> Bank<V> {
     pub(super) fn new(variables: usize) -> Self {
         Self {
-            accounts: (0..variables).map(|n| TVar::new(opening(n))).collect(),
+            accounts: (0..variables).map(|n| V::new(opening(n))).collect(),
         }
     }
 }
 
-impl Accounts for Bank {
-    type Teller<'a> = Attempts<'a>;
+impl<V: Variable> Accounts for Bank<V> {
+    type Teller<'a> = Attempts<'a, V>;
 
-    fn teller(&self) -> Attempts<'_> {
+    fn teller(&self) -> Attempts<'_, V> {
         Attempts {
             accounts: &self.accounts,
             attempts: Cell::new(0),
@@ -31,28 +80,28 @@ impl Accounts for Bank {
     }
 
     fn balances(&self) -> Vec<u64> {
-        self.accounts.iter().map(TVar::read_atomic).collect()
+        self.accounts.iter().map(V::value).collect()
     }
 }
 
-pub(super) struct Attempts<'a> {
-    accounts: &'a [TVar<u64>],
+pub(super) struct Attempts<'a, V> {
+    accounts: &'a [V],
     attempts: Cell<u64>,
     done: u64,
 }
 
-impl Attempts<'_> {
+impl<V> Attempts<'_, V> {
     #[inline(always)]
     fn attempt(&self) {
         self.attempts.set(self.attempts.get() + 1);
     }
 }
 
-impl Teller for Attempts<'_> {
+impl<V: Variable> Teller for Attempts<'_, V> {
     #[inline(always)]
     fn transfer(&mut self, from: usize, to: usize) {
         let (one, other) = (&self.accounts[from], &self.accounts[to]);
-        atomically(|transaction| {
+        V::atomically(|transaction| {
             self.attempt();
             let had = one.read(transaction)?;
             one.write(transaction, had - 1)?;
@@ -64,7 +113,7 @@ impl Teller for Attempts<'_> {
 
     #[inline(always)]
     fn sum(&mut self, of: &[usize]) -> u64 {
-        let sum = atomically(|transaction| {
+        let sum = V::atomically(|transaction| {
             self.attempt();
             of.iter().try_fold(0, |sum, &one| {
                 Ok(sum + self.accounts[one].read(transaction)?)

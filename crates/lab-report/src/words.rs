@@ -1,7 +1,8 @@
 //! Numbers and lists as words, and the small markup of sentences: `code` in backticks.
 
-use crate::plot::{escape, grouped, trimmed};
+use crate::plot::{grouped, trimmed};
 use corelay_lab_measure::schema::Mode;
+use maud::{Markup, html};
 
 /// A ratio: `3.9 ×`, `0.034 ×`, `1.04 ×` near one, `120 ×`.
 pub fn times(ratio: f64) -> String {
@@ -82,19 +83,12 @@ pub fn mode(mode: Mode) -> &'static str {
 }
 
 /// A sentence as HTML: escaped, its backticks turned into code.
-pub fn html(sentence: &str) -> String {
-    let mut out = String::with_capacity(sentence.len() + 32);
-    for (i, part) in sentence.split('`').enumerate() {
-        match i % 2 {
-            0 => out.push_str(&escape(part)),
-            _ => {
-                out.push_str("<code>");
-                out.push_str(&escape(part));
-                out.push_str("</code>");
-            }
+pub fn prose(sentence: &str) -> Markup {
+    html! {
+        @for (i, part) in sentence.split('`').enumerate() {
+            @if i % 2 == 0 { (part) } @else { code { (part) } }
         }
     }
-    out
 }
 
 /// A sentence for the terminal: without backticks, broken into lines of at most `width`
@@ -168,7 +162,7 @@ mod tests {
     #[test]
     fn sentences_become_html_and_lines() {
         assert_eq!(
-            html("`a<b` beats c & d"),
+            prose("`a<b` beats c & d").into_string(),
             "<code>a&lt;b</code> beats c &amp; d"
         );
         assert_eq!(wrap("one two three", "- ", 9), "- one two\n  three");

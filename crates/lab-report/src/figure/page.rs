@@ -9,112 +9,124 @@ use super::offsets::Offsets;
 use super::outcome::{About, Outcome};
 use super::quantity::Quantity;
 use super::tables as grids;
-use crate::page::parts::{notes, tables};
+use crate::page::parts::{notes, picture as drawn, tables};
 use crate::page::{machine, shell};
-use crate::plot::{escape, grouped, trimmed};
-use crate::words::{self, count, html as prose};
+use crate::plot::{grouped, trimmed};
+use crate::words::{self, count, prose};
+use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
 /// The page about a figure that was measured.
 pub fn html(outcome: &Outcome) -> String {
     let (about, results) = (&outcome.figure, &outcome.results);
-    let mut out = String::with_capacity(1 << 16);
-    title(&mut out, outcome);
-    notes(&mut out, "Please note", &about.missing);
-    beside(&mut out, about);
-    let modes = Measured::in_all_modes(outcome);
-    let usual = Measured::of(outcome);
-    if !results.runs.is_empty() {
-        let told = format!("What was measured here ({})", usual.mode_words());
-        notes(&mut out, &told, &about.said);
-        tables(&mut out, about.tables.iter().cloned());
-        out.push_str(r#"<section class="wide">"#);
-        for measured in &modes {
-            picture::all(&mut out, measured);
+    let measured = match &about.offsets {
+        _ if !results.runs.is_empty() => of_runs(outcome),
+        Some(offsets) => of_offsets(about, offsets),
+        None => html! {},
+    };
+    let body = html! {
+        (title(outcome))
+        (notes("Please note", &about.missing))
+        (beside(about))
+        (measured)
+        section {
+            h2 { "The machine" }
+            (machine::facts(&results.machine, results))
         }
-        out.push_str("</section><section><h2>In figures</h2>");
-        for measured in &modes {
-            let _ = write!(out, "<h3>{}</h3>", escape(&measured.mode_words()));
-            let panels = measured.panels().iter();
-            tables(
-                &mut out,
-                panels.flat_map(|panel| grids::of(measured, panel)),
-            );
-        }
-        out.push_str("</section>");
-        how(&mut out, about);
-    } else if let Some(offsets) = &about.offsets {
-        notes(&mut out, "What was measured here", &about.said);
-        out.push_str(r#"<section class="wide"><div class="figures own">"#);
-        if let Some(svg) = heat::svg(about, "offsets") {
-            let _ = write!(
-                out,
-                "<figure><figcaption>How far the column's counter may be ahead of the row's, in ns</figcaption>{svg}</figure>"
-            );
-        }
-        out.push_str("</div></section>");
-        tables(&mut out, about.tables.iter().cloned());
-        how_offsets(&mut out, about, offsets);
-    }
-    out.push_str("<section><h2>The machine</h2>");
-    out.push_str(&machine::facts(&results.machine, results));
-    out.push_str("</section>");
+    };
     let made_by = shell::made_by(&results.command, &results.commit);
     let file = format!("{}.json", about.name);
-    shell::document(
-        &about.title,
-        &out,
-        &made_by,
-        &shell::Saved::samples(&file, outcome),
-    )
+    let saved = shell::Saved::samples(&file, outcome);
+    shell::document(&about.title, &body, &made_by, &saved)
 }
 
-fn title(out: &mut String, outcome: &Outcome) {
+/// What runs have shown.
+fn of_runs(outcome: &Outcome) -> Markup {
+    let about = &outcome.figure;
+    let modes = Measured::in_all_modes(outcome);
+    let usual = Measured::of(outcome);
+    let told = format!("What was measured here ({})", usual.mode_words());
+    html! {
+        (notes(&told, &about.said))
+        (tables(about.tables.iter().cloned()))
+        section.wide {
+            @for measured in &modes { (picture::all(measured)) }
+        }
+        section {
+            h2 { "In figures" }
+            @for measured in &modes {
+                h3 { (measured.mode_words()) }
+                (tables(measured.panels().iter().flat_map(|panel| grids::of(measured, panel))))
+            }
+        }
+        (notes("How it was measured", &how(about)))
+    }
+}
+
+/// What calibrations have shown.
+fn of_offsets(about: &About, offsets: &Offsets) -> Markup {
+    let caption = "How far the column's counter may be ahead of the row's, in ns";
+    html! {
+        (notes("What was measured here", &about.said))
+        section.wide {
+            div class="figures own" {
+                @if let Some(svg) = heat::svg(about, "offsets") { (drawn(caption, &svg)) }
+            }
+        }
+        (tables(about.tables.iter().cloned()))
+        (notes("How it was measured", &how_offsets(about, offsets)))
+    }
+}
+
+fn title(outcome: &Outcome) -> Markup {
     let (about, machine) = (&outcome.figure, &outcome.results.machine);
     let model = match &*machine.model {
         "" => "unknown processor",
         model => model,
     };
-    let _ = write!(
-        out,
-        r#"<header><p class="brand">corelay figure {}</p><h1>{}</h1><p class="sub">After {}, made again with {} on {}. The source's machine: {}.</p></header>"#,
-        escape(&about.name),
-        escape(&about.title),
-        escape(&about.source),
-        count(machine.cpus as u64, "CPU", "CPUs"),
-        escape(model),
-        escape(&about.there),
-    );
+    html! {
+        header {
+            p.brand { "corelay figure " (about.name) }
+            h1 { (about.title) }
+            p.sub {
+                "After " (about.source) ", made again with "
+                (count(machine.cpus as u64, "CPU", "CPUs")) " on " (model)
+                ". The source's machine: " (about.there) "."
+            }
+        }
+    }
 }
 
 /// The source's printed values are facts about its machine: they stand beside ours and are named
 /// as the source's.
-fn beside(out: &mut String, about: &About) {
-    if about.beside.is_empty() {
-        return;
+fn beside(about: &About) -> Markup {
+    html! {
+        @if !about.beside.is_empty() {
+            h2 { "The source and this machine" }
+            div.scroll {
+                table {
+                    thead {
+                        tr { th {} th { "the source, on " (about.there) } th { "here" } }
+                    }
+                    tbody {
+                        @for beside in &about.beside {
+                            tr {
+                                th { (beside.what) }
+                                td { (beside.there) }
+                                td { (beside.here.as_deref().unwrap_or("this machine cannot say")) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
-    let _ = write!(
-        out,
-        r#"<h2>The source and this machine</h2><div class="scroll"><table><thead><tr><th></th><th>the source, on {}</th><th>here</th></tr></thead><tbody>"#,
-        escape(&about.there)
-    );
-    for beside in &about.beside {
-        let here = beside.here.as_deref().unwrap_or("this machine cannot say");
-        let _ = write!(
-            out,
-            "<tr><th>{}</th><td>{}</td><td>{}</td></tr>",
-            escape(&beside.what),
-            escape(&beside.there),
-            escape(here)
-        );
-    }
-    out.push_str("</tbody></table></div>");
 }
 
 /// What is drawn of fibres alone.
 const FIBRES: [Quantity; 2] = [Quantity::Scalability, Quantity::ScalabilityUs];
 
-fn how(out: &mut String, about: &About) {
+fn how(about: &About) -> Vec<String> {
     let quantities = about.panels.iter().flat_map(|panel| &panel.quantities);
     // What is counted in leaders has no length.
     let length = match quantities.clone().any(|q| *q == Quantity::PerSecond) {
@@ -146,11 +158,11 @@ fn how(out: &mut String, about: &About) {
                 .to_owned(),
         );
     }
-    notes(out, "How it was measured", &sentences);
+    sentences
 }
 
-fn how_offsets(out: &mut String, about: &About, offsets: &Offsets) {
-    let sentences = [
+fn how_offsets(about: &About, offsets: &Offsets) -> [String; 2] {
+    [
         format!(
             "{}, one after the other, of {} rounds for each ordered pair of CPUs, or, if that is \
              earlier, of {} s and at least 1,000 rounds; disjoint pairs at the same time. In a \
@@ -163,51 +175,52 @@ fn how_offsets(out: &mut String, about: &About, offsets: &Offsets) {
          larger. The boundary is the largest of all pairs and a quarter of it, or a step of the \
          counter if that is more."
             .to_owned(),
-    ];
-    notes(out, "How it was measured", &sentences);
+    ]
 }
 
 /// The page that leads to those of all figures, with the first picture of each.
 pub fn index(outcomes: &[Outcome]) -> String {
-    let mut out = String::with_capacity(1 << 16);
     let machine = outcomes.first().map(|outcome| &outcome.results.machine);
     let model = machine.map_or("", |machine| &machine.model);
     let cpus = machine.map_or(0, |machine| machine.cpus as u64);
-    let _ = write!(
-        out,
-        r#"<header><p class="brand">corelay figure --all</p><h1>The sources' figures, made again</h1><p class="sub">With {} on {}. Each page has the source's printed values beside what was measured.</p></header><section class="wide"><div class="figures own">"#,
-        count(cpus, "CPU", "CPUs"),
-        escape(model)
-    );
-    for (number, outcome) in outcomes.iter().enumerate() {
-        let about = &outcome.figure;
-        let name = escape(&about.name);
-        let _ = write!(
-            out,
-            r#"<figure><h3><a href="{name}.html">{name}</a></h3><figcaption>{}</figcaption>"#,
-            escape(&about.title)
-        );
-        let picture = picture::first(&Measured::of(outcome), number)
-            .or_else(|| heat::svg(about, &format!("f{number}-offsets")));
-        match (picture, about.missing.first()) {
-            (Some(svg), _) => out.push_str(&svg),
-            (None, Some(why)) => {
-                let _ = write!(out, r#"<p class="unseen">{}</p>"#, prose(why));
+    let body = html! {
+        header {
+            p.brand { "corelay figure --all" }
+            h1 { "The sources' figures, made again" }
+            p.sub {
+                "With " (count(cpus, "CPU", "CPUs")) " on " (model)
+                ". Each page has the source's printed values beside what was measured."
             }
-            (None, None) => out.push_str(r#"<p class="unseen">Nothing was measured.</p>"#),
         }
-        out.push_str("</figure>");
-    }
-    out.push_str("</div></section>");
-    let made_by = outcomes.first().map_or(String::new(), |outcome| {
+        section.wide {
+            div class="figures own" {
+                @for (number, outcome) in outcomes.iter().enumerate() { (entry(outcome, number)) }
+            }
+        }
+    };
+    let made_by = outcomes.first().map_or(html! {}, |outcome| {
         shell::made_by(&outcome.results.command, &outcome.results.commit)
     });
-    shell::document(
-        "The sources' figures",
-        &out,
-        &made_by,
-        &shell::Saved::samples("figures.json", &outcomes),
-    )
+    let saved = shell::Saved::samples("figures.json", &outcomes);
+    shell::document("The sources' figures", &body, &made_by, &saved)
+}
+
+/// A figure's entry in the index.
+fn entry(outcome: &Outcome, number: usize) -> Markup {
+    let about = &outcome.figure;
+    let picture = picture::first(&Measured::of(outcome), number)
+        .or_else(|| heat::svg(about, &format!("f{number}-offsets")));
+    html! {
+        figure {
+            h3 { a href={ (about.name) ".html" } { (about.name) } }
+            figcaption { (about.title) }
+            @match (picture, about.missing.first()) {
+                (Some(svg), _) => { (PreEscaped(svg)) }
+                (None, Some(why)) => { p.unseen { (prose(why)) } }
+                (None, None) => { p.unseen { "Nothing was measured." } }
+            }
+        }
+    }
 }
 
 /// What the terminal says of a figure.

@@ -5,12 +5,10 @@
 
 use super::chart::Point;
 use super::lay::{Laid, Overlay, Together, Told};
+use crate::page::parts::notes;
 use crate::page::shell;
-use crate::plot::{
-    Halo, LinePlot, Marker, Place, Scale, Series, Style, escape, short_count, significant,
-};
-use crate::words::html as prose;
-use std::fmt::Write;
+use crate::plot::{Halo, LinePlot, Marker, Place, Scale, Series, Style, short_count, significant};
+use maud::{PreEscaped, html};
 
 /// Lines of one picture.
 pub const IN_ONE: usize = 3;
@@ -97,14 +95,6 @@ fn slug(text: &str) -> String {
 }
 
 impl Picture {
-    /// Over it, on a page.
-    fn heading(&self) -> String {
-        match &*self.caption {
-            "" => String::new(),
-            caption => format!("<figcaption>{}</figcaption>", escape(caption)),
-        }
-    }
-
     /// As SVG.
     pub fn svg(&self, place: Place) -> String {
         let Drawing {
@@ -222,57 +212,49 @@ pub fn all_pictures(laid: &Laid) -> Vec<Picture> {
 
 /// The page.
 pub fn html(laid: &Laid, command: &str, commit: &str) -> String {
-    let mut out = String::with_capacity(1 << 16);
-    out.push_str(r#"<header><p class="brand">corelay plot</p><h1>Laid over each other</h1></header><table class="legend"><thead><tr><th></th><th>machine</th><th>commit</th><th>command</th><th>file</th></tr></thead><tbody>"#);
-    for (number, told) in laid.files.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<tr><th>{}{}</th><td>{}</td><td><code>{}</code></td><td><code>{}</code></td><td>{}</td></tr>",
-            swatch(number),
-            told.letter,
-            escape(&told.machine),
-            escape(&told.commit),
-            escape(&told.command),
-            escape(&told.file)
-        );
-    }
-    out.push_str("</tbody></table>");
-    if !laid.notes.is_empty() {
-        out.push_str(r#"<h2>Please note</h2><ul class="prose">"#);
-        for note in &laid.notes {
-            let _ = write!(out, "<li>{}</li>", prose(note));
+    let body = html! {
+        header {
+            p.brand { "corelay plot" }
+            h1 { "Laid over each other" }
         }
-        out.push_str("</ul>");
-    }
-    out.push_str(r#"<section class="wide">"#);
-    for (number, overlay) in laid.overlays.iter().enumerate() {
-        let _ = write!(
-            out,
-            r#"<h2>{}</h2><div class="figures own">"#,
-            escape(&overlay.title())
-        );
-        for picture in pictures(overlay, number + 1, &laid.files) {
-            let _ = write!(
-                out,
-                "<figure>{}{}</figure>",
-                picture.heading(),
-                picture.svg(Place::Page)
-            );
+        table.legend {
+            thead {
+                tr { th {} th { "machine" } th { "commit" } th { "command" } th { "file" } }
+            }
+            tbody {
+                @for (number, told) in laid.files.iter().enumerate() {
+                    tr {
+                        th { (PreEscaped(swatch(number))) (told.letter) }
+                        td { (told.machine) }
+                        td { code { (told.commit) } }
+                        td { code { (told.command) } }
+                        td { (told.file) }
+                    }
+                }
+            }
         }
-        out.push_str("</div>");
-    }
-    out.push_str("</section>");
+        (notes("Please note", &laid.notes))
+        section.wide {
+            @for (number, overlay) in laid.overlays.iter().enumerate() {
+                h2 { (overlay.title()) }
+                div class="figures own" {
+                    @for picture in pictures(overlay, number + 1, &laid.files) {
+                        figure {
+                            @if !picture.caption.is_empty() { figcaption { (picture.caption) } }
+                            (PreEscaped(picture.svg(Place::Page)))
+                        }
+                    }
+                }
+            }
+        }
+    };
     let made_by = shell::made_by(command, commit);
-    shell::document(
-        "Laid over each other",
-        &out,
-        &made_by,
-        &shell::Saved {
-            what: "what is drawn",
-            file: "overlays.json",
-            data: &laid.json(),
-        },
-    )
+    let saved = shell::Saved {
+        what: "what is drawn",
+        file: "overlays.json",
+        data: &laid.json(),
+    };
+    shell::document("Laid over each other", &body, &made_by, &saved)
 }
 
 /// The colour of a file.

@@ -2,27 +2,26 @@
 
 use super::figures::{self, Figure, WIDTH};
 use super::list;
+use super::parts::picture;
 use crate::data::{self, Line};
 use crate::latency::{Group, Quantity, Spread, limit, limit_words, load};
 use crate::method::Styles;
-use crate::plot::{
-    Halo, LinePlot, Place, Point, Scale, Series, escape, grouped, percent, significant,
-};
+use crate::plot::{Halo, LinePlot, Place, Point, Scale, Series, grouped, percent, significant};
 use crate::verdict::Latency;
 use crate::words::{self, rate};
-use corelay_lab_measure::schema::{Limit, Mode, Results, Run};
-use std::fmt::Write;
+use corelay_lab_measure::schema::{Limit, Mode, ModeSummary, Results, Run};
+use maud::{Markup, PreEscaped, html};
 
 /// The verdict on latency.
-pub(super) fn told(out: &mut String, latency: &Latency) {
-    let title = format!("Latency under load: {}", escape(&latency.subject));
-    out.push_str(r#"<section class="verdict">"#);
-    list(out, &title, &latency.told);
-    out.push_str("</section>");
+pub(super) fn told(latency: &Latency) -> Markup {
+    let title = format!("Latency under load: {}", latency.subject);
+    html! {
+        section.verdict { (list(&title, &latency.told)) }
+    }
 }
 
 /// The two pictures that show most: throughput, then latency over load.
-pub(super) fn glance(out: &mut String, results: &Results, groups: &[Group<'_>], styles: &Styles) {
+pub(super) fn glance(results: &Results, groups: &[Group<'_>], styles: &Styles) -> Markup {
     let latency = groups.first().and_then(|group| {
         let mode = group.main_mode()?;
         let svg = draw(group, mode, Quantity::P99, styles, "glance")?;
@@ -31,66 +30,64 @@ pub(super) fn glance(out: &mut String, results: &Results, groups: &[Group<'_>], 
             svg,
         })
     });
-    let Some(latency) = latency else { return };
-    out.push_str(r#"<section class="wide"><h2>At a glance</h2><div class="figures">"#);
-    let throughput = figures::main(results, styles, Place::Page);
-    for figure in throughput.into_iter().chain([latency]) {
-        figure_of(out, &figure.caption, &figure.svg);
+    let throughput = || figures::main(results, styles, Place::Page);
+    html! {
+        @if let Some(latency) = latency {
+            section.wide {
+                h2 { "At a glance" }
+                div.figures {
+                    @for figure in throughput().into_iter().chain([latency]) {
+                        (picture(&figure.caption, &figure.svg))
+                    }
+                }
+                (legend())
+            }
+        }
     }
-    out.push_str("</div>");
-    legend(out);
-    out.push_str("</section>");
 }
 
 /// All pictures over the load, and every figure.
-pub(super) fn pictures(out: &mut String, groups: &[Group<'_>], styles: &Styles) {
-    if groups.is_empty() {
-        return;
-    }
-    out.push_str(r#"<section class="wide"><h2>Pictures: latency under load</h2>"#);
-    legend(out);
-    for (number, group) in groups.iter().enumerate() {
-        for mode in group.modes() {
-            let of = |quantity, caption| {
-                let id = format!("l{number}-{}", words::mode(mode).replace(' ', "-"));
-                Some((caption, draw(group, mode, quantity, styles, &id)?))
-            };
-            let drawn: Vec<(&str, String)> = [
-                of(Quantity::P50, "Half of the answers are there within"),
-                of(Quantity::P99, "99 of 100 answers are there within"),
-                of(
-                    Quantity::P999,
-                    "999 of 1,000 answers of all samples are there within",
-                ),
-                of(Quantity::Cpus, "CPUs used, without waiting for arrivals"),
-            ]
-            .into_iter()
-            .flatten()
-            .collect();
-            if drawn.is_empty() {
-                continue;
+pub(super) fn pictures(groups: &[Group<'_>], styles: &Styles) -> Markup {
+    html! {
+        @if !groups.is_empty() {
+            section.wide {
+                h2 { "Pictures: latency under load" }
+                (legend())
+                @for (number, group) in groups.iter().enumerate() {
+                    @for mode in group.modes() { (in_mode(group, number, mode, styles)) }
+                    (table(group, styles))
+                }
             }
-            let _ = write!(
-                out,
-                r#"<h3>{}</h3><div class="figures">"#,
-                escape(&heading(group, mode))
-            );
-            for (caption, svg) in &drawn {
-                figure_of(out, caption, svg);
-            }
-            out.push_str("</div>");
         }
-        table(out, group, styles);
     }
-    out.push_str("</section>");
 }
 
-fn figure_of(out: &mut String, caption: &str, svg: &str) {
-    let _ = write!(
-        out,
-        "<figure><figcaption>{}</figcaption>{svg}</figure>",
-        escape(caption)
-    );
+/// The pictures of a group in one mode.
+fn in_mode(group: &Group<'_>, number: usize, mode: Mode, styles: &Styles) -> Markup {
+    let of = |quantity, caption| {
+        let id = format!("l{number}-{}", words::mode(mode).replace(' ', "-"));
+        Some((caption, draw(group, mode, quantity, styles, &id)?))
+    };
+    let drawn: Vec<(&str, String)> = [
+        of(Quantity::P50, "Half of the answers are there within"),
+        of(Quantity::P99, "99 of 100 answers are there within"),
+        of(
+            Quantity::P999,
+            "999 of 1,000 answers of all samples are there within",
+        ),
+        of(Quantity::Cpus, "CPUs used, without waiting for arrivals"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    html! {
+        @if !drawn.is_empty() {
+            h3 { (heading(group, mode)) }
+            div.figures {
+                @for (caption, svg) in &drawn { (picture(caption, svg)) }
+            }
+        }
+    }
 }
 
 fn heading(group: &Group<'_>, mode: Mode) -> String {
@@ -100,13 +97,16 @@ fn heading(group: &Group<'_>, mode: Mode) -> String {
     }
 }
 
-fn legend(out: &mut String) {
-    let _ = write!(
-        out,
-        r#"<p class="fine">Operations arrive at random moments fixed beforehand (a Poisson process), and latency counts from the moment at which an operation was due. {}saturated: the method could not bear the load, and its latency grows with the length of a sample; {}nothing is said of the method: generator-limited, the load's own generator took more than half of each operation or cannot issue as much, or crowded out, its threads had no CPU to issue on. Such points may lie beyond the upper edge.</p>"#,
-        Halo::Round.swatch(),
-        Halo::Square.swatch()
-    );
+fn legend() -> Markup {
+    html! {
+        p.fine {
+            "Operations arrive at random moments fixed beforehand (a Poisson process), and latency counts from the moment at which an operation was due. "
+            (PreEscaped(Halo::Round.swatch()))
+            "saturated: the method could not bear the load, and its latency grows with the length of a sample; "
+            (PreEscaped(Halo::Square.swatch()))
+            "nothing is said of the method: generator-limited, the load's own generator took more than half of each operation or cannot issue as much, or crowded out, its threads had no CPU to issue on. Such points may lie beyond the upper edge."
+        }
+    }
 }
 
 /// A picture over the load; `None` where nothing has a figure.
@@ -271,46 +271,60 @@ const HEADINGS: [&str; 11] = [
 ];
 
 /// Every figure of a group.
-fn table(out: &mut String, group: &Group<'_>, styles: &Styles) {
-    out.push_str(r#"<details><summary>Every figure</summary><p class="fine">Operations per second; latencies in microseconds, over all operations of the samples together. Late: issued more than a microsecond after it was due, or never. CPUs: used by the whole process; waiting: those of them in which clients waited for the next arrival.</p><div class="scroll"><table class="runs"><thead><tr><th>method</th>"#);
-    for heading in HEADINGS {
-        let _ = write!(out, r#"<th class="num">{heading}</th>"#);
-    }
-    out.push_str("</tr></thead><tbody>");
-    for method in group.methods() {
-        for run in group.of_method(method) {
-            for (&mode, summary) in &run.by_mode {
-                let (Some(all), Some(latency)) = (run.load, summary.latency_ns) else {
-                    continue;
-                };
-                let us = |ns: u64| significant(ns as f64 / 1e3);
-                let _ = write!(
-                    out,
-                    "<tr><th>{}{}</th>",
-                    styles.style(method, 0).swatch(),
-                    escape(method)
-                );
-                for cell in [
-                    rate(all.offered),
-                    match mode {
-                        Mode::Unknown => String::new(),
-                        mode => words::mode(mode).to_owned(),
-                    },
-                    grouped((summary.median_mops * 1e6) as u64),
-                    us(latency.p50),
-                    us(latency.p99),
-                    us(latency.p999),
-                    us(latency.max),
-                    percent(all.late),
-                    format!("{:.2}", all.cpus),
-                    format!("{:.2}", all.waiting_cpus),
-                    limit_words(limit(run, mode)).to_owned(),
-                ] {
-                    let _ = write!(out, r#"<td class="num">{cell}</td>"#);
+fn table(group: &Group<'_>, styles: &Styles) -> Markup {
+    html! {
+        details {
+            summary { "Every figure" }
+            p.fine {
+                "Operations per second; latencies in microseconds, over all operations of the samples together. Late: issued more than a microsecond after it was due, or never. CPUs: used by the whole process; waiting: those of them in which clients waited for the next arrival."
+            }
+            div.scroll {
+                table.runs {
+                    thead {
+                        tr {
+                            th { "method" }
+                            @for heading in HEADINGS { th.num { (heading) } }
+                        }
+                    }
+                    tbody {
+                        @for method in group.methods() {
+                            @for run in group.of_method(method) { (rows(run, method, styles)) }
+                        }
+                    }
                 }
-                out.push_str("</tr>");
             }
         }
     }
-    out.push_str("</tbody></table></div></details>");
+}
+
+/// A row for each mode of a run in which it has a latency.
+fn rows(run: &Run, method: &str, styles: &Styles) -> Markup {
+    let cells = |(&mode, summary): (&Mode, &ModeSummary)| {
+        let (all, latency) = (run.load?, summary.latency_ns?);
+        let us = |ns: u64| significant(ns as f64 / 1e3);
+        Some([
+            rate(all.offered),
+            match mode {
+                Mode::Unknown => String::new(),
+                mode => words::mode(mode).to_owned(),
+            },
+            grouped((summary.median_mops * 1e6) as u64),
+            us(latency.p50),
+            us(latency.p99),
+            us(latency.p999),
+            us(latency.max),
+            percent(all.late),
+            format!("{:.2}", all.cpus),
+            format!("{:.2}", all.waiting_cpus),
+            limit_words(limit(run, mode)).to_owned(),
+        ])
+    };
+    html! {
+        @for cells in run.by_mode.iter().filter_map(cells) {
+            tr {
+                th { (PreEscaped(styles.style(method, 0).swatch())) (method) }
+                @for cell in cells { td.num { (cell) } }
+            }
+        }
+    }
 }

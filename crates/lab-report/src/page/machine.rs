@@ -2,14 +2,14 @@
 
 use crate::data::{self, Subject};
 use crate::method::METHODS;
-use crate::plot::{bytes, escape, significant, trimmed};
+use crate::plot::{bytes, significant, trimmed};
 use crate::words::{self, count};
 use corelay_lab_measure::schema::{Machine, Mode, Results};
+use maud::{Markup, PreEscaped, html};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 /// The machine as a list of facts.
-pub fn facts(machine: &Machine, results: &Results) -> String {
+pub fn facts(machine: &Machine, results: &Results) -> Markup {
     let n = |n: usize, one, many| count(n as u64, one, many);
     let mut facts: Vec<(&str, String)> = vec![
         (
@@ -48,15 +48,12 @@ pub fn facts(machine: &Machine, results: &Results) -> String {
         ),
     ];
     facts.push(("placement", placements(results)));
-    let mut out = String::from("<dl>");
-    for (name, value) in facts {
-        let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value));
+    html! {
+        dl {
+            @for (name, value) in facts { dt { (name) } dd { (value) } }
+            @for sentence in &machine.unavailable { dt { "unavailable" } dd { (sentence) } }
+        }
     }
-    for sentence in &machine.unavailable {
-        let _ = write!(out, "<dt>unavailable</dt><dd>{}</dd>", escape(sentence));
-    }
-    out.push_str("</dl>");
-    out
 }
 
 fn or_unknown(text: &str) -> &str {
@@ -191,31 +188,31 @@ pub(super) fn how(results: &Results) -> Vec<String> {
     told
 }
 
-/// The methods of the file and what they promise, as table rows.
-pub(super) fn methods(results: &Results, styles: &crate::method::Styles) -> String {
+/// The methods of the file and what they promise.
+pub(super) fn methods(results: &Results, styles: &crate::method::Styles) -> Markup {
     let there: BTreeSet<&str> = results.runs.iter().map(|r| r.method.as_str()).collect();
-    let mut out = String::from(
-        r#"<div class="scroll"><table class="methods"><thead><tr><th>method</th><th>answer</th><th>what it is</th></tr></thead><tbody>"#,
-    );
-    for m in METHODS.iter().filter(|m| there.contains(m.name)) {
-        let _ = write!(
-            out,
-            "<tr><th>{}{}</th><td>{}</td><td>{}</td></tr>",
-            styles.style(m.name, 0).swatch(),
-            escape(m.name),
-            m.form.words(),
-            words::html(m.what)
-        );
+    let swatch = |name| PreEscaped(styles.style(name, 0).swatch());
+    html! {
+        div.scroll {
+            table.methods {
+                thead { tr { th { "method" } th { "answer" } th { "what it is" } } }
+                tbody {
+                    @for m in METHODS.iter().filter(|m| there.contains(m.name)) {
+                        tr {
+                            th { (swatch(m.name)) (m.name) }
+                            td { (m.form.words()) }
+                            td { (words::prose(m.what)) }
+                        }
+                    }
+                    @for name in styles.strangers() {
+                        tr {
+                            th { (swatch(name)) (name) }
+                            td { (crate::Form::Unknown.words()) }
+                            td { "–" }
+                        }
+                    }
+                }
+            }
+        }
     }
-    for name in styles.strangers() {
-        let _ = write!(
-            out,
-            "<tr><th>{}{}</th><td>{}</td><td>–</td></tr>",
-            styles.style(name, 0).swatch(),
-            escape(name),
-            crate::Form::Unknown.words()
-        );
-    }
-    out.push_str("</tbody></table></div>");
-    out
 }

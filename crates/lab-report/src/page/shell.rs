@@ -1,7 +1,8 @@
 //! What every page of the lab has around its content: the head, the style sheets, hovering, and
 //! the raw results with a button that saves them.
 
-use crate::plot::{self, escape};
+use crate::plot;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
 const CSS: &str = include_str!("page.css");
@@ -27,36 +28,49 @@ impl<'a, T> Saved<'a, T> {
     }
 }
 
+/// Tags that XML closes and maud does not.
+const META: PreEscaped<&str> = PreEscaped(
+    r#"<meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/>"#,
+);
+
 /// A page that needs no other file, and is well-formed XML.
-///
-/// `title` is a text, `body` and `made_by` are HTML.
 pub fn document(
     title: &str,
-    body: &str,
-    made_by: &str,
+    body: &Markup,
+    made_by: &Markup,
     data: &Saved<'_, impl Serialize>,
 ) -> String {
-    format!(
-        r#"<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/><title>{} – corelay</title><style>{}{CSS}</style></head><body><main>{body}</main><footer><p>{made_by} <button id="save" type="button" data-file="{}" hidden="hidden">Save {}</button></p></footer><div id="tip" role="status" hidden="hidden"></div><script type="application/json" id="results">{}</script><script>//<![CDATA[
-{JS}
-//]]></script></body></html>
-"#,
-        escape(title),
-        plot::CSS,
-        escape(data.file),
-        escape(&format!("{} ({})", data.what, data.file)),
-        json(data.data)
-    )
+    let page = html! {
+        (DOCTYPE) "\n"
+        html lang="en" {
+            head {
+                (META)
+                title { (title) " – corelay" }
+                style { (PreEscaped(plot::CSS)) (PreEscaped(CSS)) }
+            }
+            body {
+                main { (body) }
+                footer {
+                    p {
+                        (made_by) " "
+                        button id="save" type="button" data-file=(data.file) hidden="hidden" {
+                            "Save " (data.what) " (" (data.file) ")"
+                        }
+                    }
+                }
+                div id="tip" role="status" hidden="hidden" {}
+                script type="application/json" id="results" { (PreEscaped(json(data.data))) }
+                script { (PreEscaped("//<![CDATA[\n")) (PreEscaped(JS)) (PreEscaped("\n//]]>")) }
+            }
+        }
+        "\n"
+    };
+    plot::without_forbidden(page.into_string())
 }
 
-/// From which command and commit a page is, as HTML.
-pub fn made_by(command: &str, commit: &str) -> String {
-    format!(
-        "Made by <code>{}</code>, commit <code>{}</code>.",
-        escape(command),
-        escape(commit)
-    )
+/// From which command and commit a page is.
+pub fn made_by(command: &str, commit: &str) -> Markup {
+    html! { "Made by " code { (command) } ", commit " code { (commit) } "." }
 }
 
 /// Data as JSON that neither ends its script element nor upsets an XML parser.

@@ -36,6 +36,7 @@ pub use scale::{Scale, bytes, grouped, percent, short_count, significant, trimme
 pub use stack::StackPlot;
 pub use style::{Marker, Style};
 pub use svg::escape;
+pub(crate) use svg::without_forbidden;
 pub use timeline::{Kind, Panel, Row, Span, Timeline, duration};
 
 /// The stylesheet of every picture; a page includes it once, a standalone picture carries it.

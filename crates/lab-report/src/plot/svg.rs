@@ -35,6 +35,14 @@ fn forbidden(c: char) -> bool {
     matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
+/// A document without the characters that XML forbids: replacement characters stand for them.
+pub(crate) fn without_forbidden(document: String) -> String {
+    match document.contains(forbidden) {
+        true => document.replace(forbidden, "\u{fffd}"),
+        false => document,
+    }
+}
+
 /// The outside of a picture: what it is called and how large it is.
 pub(super) struct Frame<'a> {
     pub(super) id: &'a str,

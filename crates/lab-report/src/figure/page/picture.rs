@@ -8,40 +8,33 @@ use crate::figure::quantity::{Quantity, Value};
 use crate::method::{self, Styles};
 use crate::model::contention;
 use crate::page::figures::{WIDTH, between_integers, cache_marks};
+use crate::page::parts::picture;
 use crate::plot::{
-    Bar, BarPlot, Halo, LinePlot, Mark, Marker, Place, Point, Scale, Series, Shade, Style, escape,
+    Bar, BarPlot, Halo, LinePlot, Mark, Marker, Place, Point, Scale, Series, Shade, Style,
     short_count, significant, trimmed,
 };
 use crate::words;
-use std::fmt::Write;
+use maud::{Markup, html};
 
 /// All pictures in one mode of the machine.
-pub(super) fn all(out: &mut String, measured: &Measured<'_>) {
-    for panel in measured.panels() {
-        let pictures: Vec<(Quantity, String)> = panel
-            .quantities
-            .iter()
-            // Counters are over all modes: once is enough.
-            .filter(|q| q.is_by_mode() || is_usual(measured))
-            .filter_map(|&quantity| Some((quantity, draw(measured, panel, quantity)?)))
-            .collect();
-        if pictures.is_empty() {
-            continue;
+pub(super) fn all(measured: &Measured<'_>) -> Markup {
+    // Counters are over all modes: once is enough.
+    let here = |q: &&Quantity| q.is_by_mode() || is_usual(measured);
+    html! {
+        @for panel in measured.panels() {
+            @let pictures: Vec<Markup> = panel
+                .quantities
+                .iter()
+                .filter(here)
+                .filter_map(|&q| Some(picture(&upper(q.label()), &draw(measured, panel, q)?)))
+                .collect();
+            @if !pictures.is_empty() {
+                h3 { (panel.title) " · " (measured.mode_words()) }
+                div class="figures own" {
+                    @for picture in pictures { (picture) }
+                }
+            }
         }
-        let _ = write!(
-            out,
-            r#"<h3>{} · {}</h3><div class="figures own">"#,
-            escape(&panel.title),
-            escape(&measured.mode_words())
-        );
-        for (quantity, svg) in pictures {
-            let _ = write!(
-                out,
-                "<figure><figcaption>{}</figcaption>{svg}</figure>",
-                escape(&upper(quantity.label()))
-            );
-        }
-        out.push_str("</div>");
     }
 }
 

@@ -8,9 +8,9 @@ use std::io::{self, BufRead, Write};
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     /// A sentence.
-    pub text: &'static str,
+    pub(crate) text: &'static str,
     /// Unit of the answer.
-    pub unit: &'static str,
+    pub(crate) unit: &'static str,
 }
 
 impl Question {

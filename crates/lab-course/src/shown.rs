@@ -15,40 +15,40 @@ const WIDTH: usize = 96;
 #[derive(Debug, Default, Serialize)]
 pub struct Shown {
     /// Its name on the command line.
-    pub step: &'static str,
+    pub(crate) step: &'static str,
     /// What it is about, in a line.
     pub title: String,
     /// What was asked beforehand, what was answered, and what came out.
     pub guess: Option<Guess>,
     /// Words, tables, pictures, sources, in their order.
     #[serde(skip)]
-    pub parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     /// What to look at: sentences, with names between backquotes.
-    pub look_at: Vec<String>,
+    pub(crate) look_at: Vec<String>,
     /// What a check has found wrong: sentences. Then nothing else of the step is to be trusted.
     pub wrong: Vec<String>,
     /// What was measured, as every other command of the lab writes it.
     #[serde(skip)]
     pub runs: Vec<Run>,
     /// Figures that runs do not have.
-    pub figures: serde_json::Value,
+    pub(crate) figures: serde_json::Value,
 }
 
 /// A question about a number, asked before the step is run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Guess {
     /// The question, a sentence.
-    pub question: String,
+    pub(crate) question: String,
     /// Unit of the answers, for instance `%` or `Mops`.
-    pub unit: &'static str,
+    pub(crate) unit: &'static str,
     /// What was answered; `None` where nobody was asked.
-    pub guessed: Option<f64>,
+    pub(crate) guessed: Option<f64>,
     /// What the step has found; `None` where it could not.
-    pub measured: Option<f64>,
+    pub(crate) measured: Option<f64>,
 }
 
 /// A piece of what is shown.
-pub enum Part {
+pub(crate) enum Part {
     /// A paragraph, with names between backquotes.
     Words(String),
     /// A table.
@@ -69,7 +69,7 @@ pub struct Picture {
     /// Names its file and, in a page, its element: letters and dashes.
     pub name: String,
     /// What it shows.
-    pub caption: String,
+    pub(crate) caption: String,
     /// Draws it.
     pub draw: Box<dyn Fn(Place) -> String>,
 }

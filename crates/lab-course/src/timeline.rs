@@ -46,11 +46,11 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Traced {
     /// Parts that the keys were cut into.
-    pub parts: usize,
+    pub(crate) parts: usize,
     /// What the threads did.
-    pub ended: Ended,
+    pub(crate) ended: Ended,
     /// What was recorded of it, from the first part on.
-    pub trace: Trace,
+    pub(crate) trace: Trace,
 }
 
 /// What a thread did, beside what was recorded of it.

@@ -23,21 +23,21 @@ pub struct Figure {
     /// CPUs from which on it has every dimension that the source's has.
     pub whole: usize,
     /// What fewer than `whole` leave out, and what stands instead; empty where that is `least`.
-    pub fewer: &'static str,
+    pub(crate) fewer: &'static str,
     /// What is measured, at the reader's size.
-    pub panels: fn(&Size) -> Vec<Panel>,
+    pub(crate) panels: fn(&Size) -> Vec<Panel>,
     /// Offsets between the CPUs' clocks are measured for it.
     pub offsets: bool,
     /// Why nothing can be measured here, where CPUs are not the reason.
-    pub unavailable: fn() -> Option<String>,
+    pub(crate) unavailable: fn() -> Option<String>,
     /// What the source prints.
     pub printed: &'static [Printed],
     /// Tables beside those that every figure has.
-    pub tables: fn(&Measured<'_>) -> Vec<Grid>,
+    pub(crate) tables: fn(&Measured<'_>) -> Vec<Grid>,
     /// What models say, to be drawn over what was measured.
-    pub curves: fn(&Measured<'_>) -> Vec<Curve>,
+    pub(crate) curves: fn(&Measured<'_>) -> Vec<Curve>,
     /// What there is to say about what was measured, a sentence or two each.
-    pub words: fn(&Measured<'_>) -> Vec<String>,
+    pub(crate) words: fn(&Measured<'_>) -> Vec<String>,
 }
 
 impl Figure {
@@ -81,16 +81,6 @@ pub enum Source {
 }
 
 impl Source {
-    /// In a few words.
-    pub fn short(self) -> &'static str {
-        match self {
-            Self::Thesis(_) => "thesis",
-            Self::Ffwd(_) => "ffwd",
-            Self::Chapter(_) => "chapter",
-            Self::Ordo(_) => "Ordo",
-        }
-    }
-
     /// What it is called, with the place in it.
     pub fn name(self) -> String {
         match self {
@@ -106,7 +96,7 @@ impl Source {
     }
 
     /// The machine whose figures it prints.
-    pub fn machine(self) -> &'static str {
+    pub(crate) fn machine(self) -> &'static str {
         match self {
             Self::Thesis(_) => "Intel Skylake, 2 sockets, 28 cores, 56 threads",
             Self::Ffwd(_) => "4 × 16-core Xeon E5-4660 (Broadwell), 2.2 GHz, 128 threads",
@@ -122,26 +112,26 @@ impl Source {
 
 /// Lines over one axis: a picture for each quantity.
 #[derive(Debug)]
-pub struct Panel {
+pub(crate) struct Panel {
     /// Its name in the figure's files.
-    pub key: &'static str,
+    pub(crate) key: &'static str,
     /// What is varied, in a few words.
-    pub title: &'static str,
+    pub(crate) title: &'static str,
     /// The horizontal axis.
-    pub axis: Axis,
+    pub(crate) axis: Axis,
     /// What stands on vertical axes, the first first.
-    pub quantities: &'static [Quantity],
+    pub(crate) quantities: &'static [Quantity],
     /// The lines, the most important last.
-    pub lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
 }
 
 /// A line: one way of sharing, one choice of its parameters.
 #[derive(Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// Its name.
-    pub label: String,
+    pub(crate) label: String,
     /// Its points in order of x.
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
 }
 
 impl Line {
@@ -155,18 +145,18 @@ impl Line {
 
 /// One contender and its place on the axis.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// Where.
-    pub x: f64,
+    pub(crate) x: f64,
     /// What.
-    pub work: Work,
+    pub(crate) work: Work,
     /// The name of what is done.
-    pub workload: &'static str,
+    pub(crate) workload: &'static str,
 }
 
 /// What is measured at a point.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub(crate) enum Work {
     /// A way of sharing: fetch-add, where its method does nothing else.
     Sharing(Item),
     /// A benchmark of fibres; where time ends it, it is the figure's pace that says when.
@@ -228,18 +218,18 @@ impl Cell {
 #[derive(Clone, Copy, Debug)]
 pub struct Printed {
     /// What is stated.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// What the source says of it.
-    pub there: &'static str,
+    pub(crate) there: &'static str,
     /// What was measured of it here; `None` where this machine cannot say.
-    pub here: fn(&Measured<'_>) -> Option<String>,
+    pub(crate) here: fn(&Measured<'_>) -> Option<String>,
     /// Where it stands in the picture.
-    pub drawn: Drawn,
+    pub(crate) drawn: Drawn,
 }
 
 /// How a printed value stands in the picture of a panel (by its key).
 #[derive(Clone, Copy, Debug)]
-pub enum Drawn {
+pub(crate) enum Drawn {
     /// It does not.
     Nowhere,
     /// A place on the horizontal axis.

@@ -24,7 +24,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod calibrations;
+pub(crate) mod calibrations;
 mod crowd;
 pub mod declare;
 mod fibre_runs;

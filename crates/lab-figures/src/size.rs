@@ -46,7 +46,7 @@ pub struct Size {
     /// Threads, servers included.
     pub threads: usize,
     /// A smoke pass: fewer points.
-    pub short: bool,
+    pub(crate) short: bool,
     placement: Arc<[Option<usize>]>,
     /// CPUs of processors of fibres.
     processors: Arc<[Option<usize>]>,
@@ -77,7 +77,7 @@ impl Size {
 
     /// A size that is nobody's, for tests.
     #[cfg(test)]
-    pub fn test(cpus: usize) -> Self {
+    pub(crate) fn test(cpus: usize) -> Self {
         Self {
             cpus,
             threads: cpus.max(2),

@@ -13,8 +13,11 @@ pub const INTERRUPTED: u8 = 130;
 /// The machine that this process runs on, and the program that measures it.
 #[derive(Debug)]
 pub struct Host {
+    /// CPUs, caches, memory nodes.
     pub topology: Topology,
+    /// What the system says of itself.
     pub facts: Facts,
+    /// The machine for a result file.
     pub machine: Machine,
     /// The commit that the program was built from.
     commit: &'static str,

@@ -27,7 +27,7 @@ pub fn describe(topology: &Topology, facts: &Facts) -> schema::Machine {
 
 /// Under which name round trips of this machine are remembered: what a machine keeps over
 /// restarts and what two machines that share a home folder differ in.
-pub fn identity(topology: &Topology, facts: &Facts) -> String {
+pub(crate) fn identity(topology: &Topology, facts: &Facts) -> String {
     let name = ["/etc/machine-id", "/proc/sys/kernel/hostname"]
         .iter()
         .filter_map(|file| std::fs::read_to_string(file).ok())
@@ -74,7 +74,7 @@ fn caches(topology: &Topology) -> Vec<schema::CacheLevel> {
 
 /// Why hardware counters cannot be read here; `None` where they can.
 #[cfg(target_os = "linux")]
-pub fn no_counters() -> Option<String> {
+pub(crate) fn no_counters() -> Option<String> {
     use perf_event::{Builder, events::Hardware};
     let error = Builder::new(Hardware::INSTRUCTIONS).build().err()?;
     let why = match error.kind() {
@@ -89,7 +89,7 @@ pub fn no_counters() -> Option<String> {
 
 /// Why hardware counters cannot be read here.
 #[cfg(not(target_os = "linux"))]
-pub fn no_counters() -> Option<String> {
+pub(crate) fn no_counters() -> Option<String> {
     Some("hardware counters: they are read on Linux only".to_owned())
 }
 

@@ -8,10 +8,10 @@ use corelay_lab_measure::workload::{fetch_add, latency};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The modes that figures are given for, in the order in which they are shown.
-pub const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
+pub(crate) const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
 
 /// The name of the workload where it is none of the lab's, but somebody's own structure.
-pub fn own(results: &Results) -> Option<&str> {
+pub(crate) fn own(results: &Results) -> Option<&str> {
     let name = results.runs.first()?.workload.as_str();
     let alone = results.runs.iter().all(|run| run.workload == name);
     (alone && is_own(name)).then_some(name)
@@ -23,15 +23,15 @@ fn is_own(workload: &str) -> bool {
 
 /// Runs of one workload with one distribution: what one picture may show together. Runs
 /// under a given load are not among them: they have [pictures of their own](super::latency).
-pub struct Subject<'a> {
-    pub workload: &'a str,
-    pub dist: &'a str,
-    pub runs: Vec<&'a Run>,
+pub(crate) struct Subject<'a> {
+    pub(crate) workload: &'a str,
+    pub(crate) dist: &'a str,
+    pub(crate) runs: Vec<&'a Run>,
 }
 
 impl<'a> Subject<'a> {
     /// The subjects of a file, in the order in which they first occur.
-    pub fn all(results: &'a Results) -> Vec<Self> {
+    pub(crate) fn all(results: &'a Results) -> Vec<Self> {
         let mut subjects: Vec<Self> = Vec::new();
         for run in results.runs.iter().filter(|run| run.load.is_none()) {
             let (workload, dist) = (run.workload.as_str(), run.params.dist.as_str());
@@ -51,7 +51,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Its name: the workload, and the distribution where it has one.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self.dist {
             "" => self.workload.to_owned(),
             dist => format!("{}, {dist}", self.workload),
@@ -59,43 +59,43 @@ impl<'a> Subject<'a> {
     }
 
     /// Thread counts with a right result.
-    pub fn threads(&self) -> BTreeSet<usize> {
+    pub(crate) fn threads(&self) -> BTreeSet<usize> {
         self.right().map(|r| r.params.threads).collect()
     }
 
     /// Numbers of variables with a right result.
-    pub fn vars(&self) -> BTreeSet<u64> {
+    pub(crate) fn vars(&self) -> BTreeSet<u64> {
         self.right().map(|r| r.params.vars).collect()
     }
 
-    pub fn right(&self) -> impl Iterator<Item = &'a Run> {
+    pub(crate) fn right(&self) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().copied().filter(|r| r.correct)
     }
 
     /// Modes in which something was measured, in the order of [`MODES`].
-    pub fn modes(&self) -> Vec<Mode> {
+    pub(crate) fn modes(&self) -> Vec<Mode> {
         modes(self.runs.iter().copied())
     }
 
     /// Somebody's own structure, of which nothing is known but its name.
-    pub fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         is_own(self.workload)
     }
 
     /// Some method is of that form.
-    pub fn has(&self, form: method::Form) -> bool {
+    pub(crate) fn has(&self, form: method::Form) -> bool {
         self.runs
             .iter()
             .any(|run| method::form(&run.method) == form)
     }
 
     /// The contention models hold for variables of a line each, chosen uniformly (D16).
-    pub fn has_models(&self) -> bool {
+    pub(crate) fn has_models(&self) -> bool {
         self.workload == fetch_add::NAME && self.dist == "uniform"
     }
 
     /// Its runs at `threads` threads.
-    pub fn at(&self, threads: usize) -> Vec<&'a Run> {
+    pub(crate) fn at(&self, threads: usize) -> Vec<&'a Run> {
         self.runs
             .iter()
             .copied()
@@ -105,7 +105,7 @@ impl<'a> Subject<'a> {
 
     /// The thread count that speaks for the subject: the most threads that have a CPU
     /// each, or the fewest where none do.
-    pub fn main_threads(&self, cpus: usize) -> Option<usize> {
+    pub(crate) fn main_threads(&self, cpus: usize) -> Option<usize> {
         let threads = self.threads();
         threads
             .iter()
@@ -117,7 +117,7 @@ impl<'a> Subject<'a> {
 }
 
 /// Modes in which one of `runs` has a figure.
-pub fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<Mode> {
+pub(crate) fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<Mode> {
     let seen = |m: &Mode| {
         runs.clone()
             .into_iter()
@@ -128,7 +128,7 @@ pub fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<Mode> {
 
 /// Modes worth a picture among `runs`: those in which some point has enough samples to be
 /// compared. Where none is, all that occurred are.
-pub fn drawn_modes(runs: &[&Run]) -> Vec<Mode> {
+pub(crate) fn drawn_modes(runs: &[&Run]) -> Vec<Mode> {
     let all = modes(runs.iter().copied());
     let enough = |m: &Mode| {
         runs.iter()
@@ -140,7 +140,7 @@ pub fn drawn_modes(runs: &[&Run]) -> Vec<Mode> {
 
 /// What is drawn on the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub(crate) enum Measure {
     /// Mops of wall time.
     Throughput,
     /// Mops per CPU used: operations ÷ CPU time, trustees counted.
@@ -149,7 +149,7 @@ pub enum Measure {
 
 impl Measure {
     /// Median and spread of a run in a mode; `None` where it has no figure there.
-    pub fn of(self, run: &Run, mode: Mode) -> Option<ModeSummary> {
+    pub(crate) fn of(self, run: &Run, mode: Mode) -> Option<ModeSummary> {
         match self {
             Measure::Throughput => throughput(run, mode),
             Measure::PerCpu => per_cpu(run, mode),
@@ -186,7 +186,7 @@ fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
 }
 
 /// The samples of a run in a mode, in Mops.
-pub fn samples(run: &Run, mode: Mode) -> Vec<f64> {
+pub(crate) fn samples(run: &Run, mode: Mode) -> Vec<f64> {
     let kept = |s: &&corelay_lab_measure::schema::Sample| {
         s.mode == mode && s.mops.is_finite() && s.mops > 0.0
     };
@@ -198,7 +198,7 @@ pub fn samples(run: &Run, mode: Mode) -> Vec<f64> {
 
 /// How the work was split between the clients: shares of 1, the smallest first, each the
 /// median over the samples of the modes that are wanted. Empty where nothing is known.
-pub fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
+pub(crate) fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
     let mut samples: Vec<Vec<f64>> = Vec::new();
     for sample in run.samples.iter().filter(|s| wanted(s.mode)) {
         let all: u64 = sample.per_thread.iter().sum();
@@ -218,7 +218,7 @@ pub fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
 }
 
 /// Median of the round trips probed around the samples of `runs` in a mode, in nanoseconds.
-pub fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
+pub(crate) fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
     let samples = runs
         .iter()
         .flat_map(|r| &r.samples)
@@ -231,18 +231,18 @@ pub fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
 }
 
 /// One line of a picture: a method, or one variant of it.
-pub struct Line<'a> {
-    pub method: &'a str,
+pub(crate) struct Line<'a> {
+    pub(crate) method: &'a str,
     /// Which of the method's lines this is, and what it is called.
-    pub variant: usize,
-    pub label: String,
+    pub(crate) variant: usize,
+    pub(crate) label: String,
     /// In order of x, one run per x.
-    pub points: Vec<(u64, &'a Run)>,
+    pub(crate) points: Vec<(u64, &'a Run)>,
 }
 
 /// The lines of a picture over `x`. A method that was run more than once at the same x
 /// (with several windows, say) gets a line for each, named by what differs.
-pub fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'a>> {
+pub(crate) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'a>> {
     let mut methods: BTreeMap<(usize, &str), Vec<&Run>> = BTreeMap::new();
     for run in runs {
         methods

@@ -27,11 +27,11 @@
 
 #![forbid(unsafe_code)]
 
-pub mod data;
+pub(crate) mod data;
 pub mod exit;
 pub mod figure;
 mod latency;
-pub mod method;
+pub(crate) mod method;
 pub mod model;
 pub mod output;
 pub mod overlay;

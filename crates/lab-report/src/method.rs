@@ -36,7 +36,7 @@ impl Form {
 
 /// One line of the catalogue.
 #[derive(Clone, Copy, Debug)]
-pub struct Method {
+pub(crate) struct Method {
     pub(super) name: &'static str,
     pub(super) form: Form,
     pub(super) what: &'static str,
@@ -150,7 +150,7 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-pub fn find(name: &str) -> Option<&'static Method> {
+pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|m| m.name == name)
 }
 
@@ -176,12 +176,12 @@ pub(super) fn rank(name: &str) -> (usize, &str) {
 }
 
 /// How each method of a file is drawn; strangers get spare styles in order of their names.
-pub struct Styles {
+pub(crate) struct Styles {
     strangers: Vec<String>,
 }
 
 impl Styles {
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut strangers: Vec<String> = names
             .into_iter()
             .filter(|n| find(n).is_none())
@@ -194,7 +194,7 @@ impl Styles {
 
     /// The style of `method`; `variant` counts further lines of the same method, which
     /// differ in a parameter.
-    pub fn style(&self, method: &str, variant: usize) -> Style {
+    pub(crate) fn style(&self, method: &str, variant: usize) -> Style {
         let plain = match find(method) {
             Some(m) => m.style,
             None => unlike_all(self.strangers.iter().position(|s| s == method).unwrap_or(0)),

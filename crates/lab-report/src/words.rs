@@ -23,7 +23,7 @@ pub(super) fn ratio_digits(ratio: f64) -> String {
 }
 
 /// Ascending counts as a range: `1`, `1–4`, `64–65,536`.
-pub fn range(counts: &[u64]) -> String {
+pub(crate) fn range(counts: &[u64]) -> String {
     match counts {
         [] => String::new(),
         [one] => grouped(*one),

@@ -91,7 +91,7 @@ impl Method {
     ///
     /// # Errors
     /// Why it cannot be run.
-    pub fn prepare(&self) -> Result<(), Failure> {
+    pub(crate) fn prepare(&self) -> Result<(), Failure> {
         match self.kind {
             Kind::Own(_) => Ok(()),
             Kind::Peer(peer) => Ok(peer.prepare()?),
@@ -118,7 +118,7 @@ impl Method {
 
     /// One that a test makes up.
     #[cfg(test)]
-    pub fn made_up(name: &'static str, run: fn(&Spec) -> Result<Outcome, Failure>) -> Self {
+    pub(crate) fn made_up(name: &'static str, run: fn(&Spec) -> Result<Outcome, Failure>) -> Self {
         let kind = Kind::MadeUp(run);
         Self { name, kind }
     }

@@ -16,10 +16,10 @@ use std::time::Duration;
 pub const RING: usize = 5;
 
 /// Leaders without progress for so long did not complete (C6).
-pub const NO_PROGRESS: Duration = Duration::from_secs(5);
+pub(crate) const NO_PROGRESS: Duration = Duration::from_secs(5);
 
 /// Units that each semaphore of `churn` is given at the end, so that nobody waits for ever.
-pub const FAREWELL: u32 = 10_000;
+pub(crate) const FAREWELL: u32 = 10_000;
 
 /// Beyond that it is a slip of the fingers.
 pub const MOST_PROCESSORS: usize = 1024;
@@ -125,7 +125,7 @@ impl fmt::Display for Bench {
 
 impl Spec {
     /// Fibres that are spawned: rings have several.
-    pub fn all_fibres(&self) -> usize {
+    pub(crate) fn all_fibres(&self) -> usize {
         match self.bench {
             Bench::Cycle { ring } => ring.saturating_mul(self.fibres),
             _ => self.fibres,
@@ -244,7 +244,7 @@ impl Spec {
     ///
     /// # Errors
     /// One sentence that says what contradicts what.
-    pub fn judge(&self, outcome: &Outcome) -> Result<(), String> {
+    pub(crate) fn judge(&self, outcome: &Outcome) -> Result<(), String> {
         let Outcome {
             operations,
             per_fibre,

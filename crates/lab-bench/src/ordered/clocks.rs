@@ -14,7 +14,7 @@ pub fn ordo(scale: Scale) -> Result<Ordo, String> {
 }
 
 /// The boundary of that scale, in nanoseconds, where there is one.
-pub fn boundary_ns(scale: Scale) -> Option<f64> {
+pub(crate) fn boundary_ns(scale: Scale) -> Option<f64> {
     let calibration = calibration().ok()?;
     let ticks = (calibration.boundary as f64 * scale.factor()).ceil();
     Some(calibration.rate.nanoseconds(ticks).value)

@@ -95,7 +95,7 @@ pub fn has_boundary(method: &Method<Spec>) -> bool {
 }
 
 /// The boundary that a method would be set up with, in nanoseconds.
-pub fn boundary_ns(method: &Method<Spec>, spec: Spec) -> Option<f64> {
+pub(crate) fn boundary_ns(method: &Method<Spec>, spec: Spec) -> Option<f64> {
     has_boundary(method)
         .then(|| clocks::boundary_ns(spec.scale))
         .flatten()

@@ -91,7 +91,7 @@ impl Scale {
     /// assert!(scale.is_too_small() && !Scale::ONE.is_too_small());
     /// assert_eq!(scale.to_string(), "1/8");
     /// ```
-    pub fn is_too_small(self) -> bool {
+    pub(crate) fn is_too_small(self) -> bool {
         self.0 < 1.0
     }
 }

@@ -29,6 +29,7 @@ pub(super) enum Stopped {
 /// How far a process may go.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
+    /// Its time.
     pub time: Duration,
     /// Bytes that it may print on each of its two outputs. It is looked at now and then, so what
     /// it prints in the meantime comes on top.
@@ -41,17 +42,24 @@ pub struct Limits {
 /// How it came to its end.
 #[derive(Debug)]
 pub enum End {
+    /// It has ended by itself.
     Ended(ExitStatus),
+    /// Its time was over.
     TooLong,
+    /// It printed too much.
     TooMuch,
+    /// The caller was interrupted.
     Interrupted,
 }
 
 /// A process that has come to its end, and what it has printed until then.
 #[derive(Debug)]
 pub struct Watched {
+    /// How it has ended.
     pub end: End,
+    /// What it printed on standard output.
     pub stdout: String,
+    /// What it printed on standard error.
     pub stderr: String,
 }
 

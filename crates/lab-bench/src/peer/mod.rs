@@ -37,7 +37,7 @@ pub use toolchain::cargo;
 
 /// A runtime of somebody else's.
 #[derive(Debug)]
-pub struct Peer {
+pub(crate) struct Peer {
     name: &'static str,
     toolchain: Toolchain,
     sources: sources::Files,
@@ -46,12 +46,7 @@ pub struct Peer {
 }
 
 /// All of them.
-///
-/// ```
-/// let names: Vec<_> = corelay_lab_bench::peer::PEERS.iter().map(|peer| peer.name()).collect();
-/// assert_eq!(names, ["tokio", "go", "boost", "may"]);
-/// ```
-pub static PEERS: [Peer; 4] = [
+pub(crate) static PEERS: [Peer; 4] = [
     Peer::new("tokio", Toolchain::Cargo, sources::TOKIO),
     Peer::new("go", Toolchain::Go, sources::GO),
     Peer::new("boost", Toolchain::Boost, sources::BOOST),
@@ -96,61 +91,25 @@ impl Peer {
         }
     }
 
-    /// The peer of that name.
-    ///
-    /// ```
-    /// use corelay_lab_bench::peer::Peer;
-    /// assert_eq!(Peer::named("go").unwrap().name(), "go");
-    /// assert!(Peer::named("gone").is_none());
-    /// ```
-    pub fn named(name: &str) -> Option<&'static Self> {
-        PEERS.iter().find(|peer| peer.name == name)
-    }
-
     /// Its name on the command line and in results.
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         self.name
     }
 
     /// Builds the program, unless the cache folder has it. The first answer is kept.
     ///
-    /// ```no_run
-    /// use corelay_lab_bench::peer::{Error, Peer};
-    /// match Peer::named("go").unwrap().prepare() {
-    ///     Ok(()) => println!("can be measured"),
-    ///     Err(Error::NotInstalled(what)) => println!("not here: {what}"),
-    ///     Err(error) => println!("{error}"),
-    /// }
-    /// ```
-    ///
     /// # Errors
     /// [`Error::NotInstalled`] or [`Error::BuildFailed`].
-    pub fn prepare(&self) -> Result<(), Error> {
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
         self.program().map(|_| ())
     }
 
     /// Runs the benchmark once, on the CPUs of the calling thread. The program is built first
     /// if need be. What came of it agrees with itself and with what was asked.
     ///
-    /// ```no_run
-    /// use corelay_lab_bench::fibres::spec::{Bench, Length, Spec};
-    /// use corelay_lab_bench::peer::Peer;
-    /// use std::sync::atomic::AtomicBool;
-    /// let spec = Spec {
-    ///     bench: Bench::Yield,
-    ///     processors: 1,
-    ///     fibres: 3,
-    ///     length: Length::Iterations(100),
-    ///     seed: 1,
-    /// };
-    /// let outcome = Peer::named("go").unwrap().run(&spec, &AtomicBool::new(false))?;
-    /// assert_eq!(outcome.operations, 300);
-    /// # Ok::<(), corelay_lab_bench::peer::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// Any of [`Error`].
-    pub fn run(&self, spec: &Spec, interrupted: &AtomicBool) -> Result<Outcome, Error> {
+    pub(crate) fn run(&self, spec: &Spec, interrupted: &AtomicBool) -> Result<Outcome, Error> {
         run::run(self.name, self.program()?, spec, interrupted)
     }
 

@@ -8,7 +8,7 @@ use crate::fibres::spec::{Bench, Flavour, Length};
 
 /// Programs are kept for the next such test of this machine, as users' are.
 fn smoke(name: &str) {
-    let peer = Peer::named(name).unwrap();
+    let peer = PEERS.iter().find(|peer| peer.name == name).unwrap();
     match peer.prepare() {
         Err(Error::NotInstalled(what)) => return println!("{name} is not installed: {what}"),
         Err(Error::BuildFailed { log }) => panic!("{log}"),

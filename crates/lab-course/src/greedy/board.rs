@@ -23,7 +23,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
     /// Steps that the greedy member has made.
-    pub step: u64,
+    pub(crate) step: u64,
     /// Requests of each victim that have been answered.
     pub answered: Vec<u64>,
 }

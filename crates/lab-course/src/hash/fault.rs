@@ -5,22 +5,22 @@ use std::fmt;
 
 /// The first thing that was found wrong. It ends the check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// What sort of thing.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// What the threads did meanwhile, where they ran.
-    pub stage: Option<String>,
+    pub(crate) stage: Option<String>,
     /// What was found: the rest of a sentence.
-    pub what: String,
+    pub(crate) what: String,
     /// What there is to be read of it: the compiler's words, or calls as a picture.
     #[serde(skip)]
-    pub listing: Option<String>,
+    pub(crate) listing: Option<String>,
 }
 
 /// What sort of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The project does not build.
     Build,
     /// The project builds, but its table does not have the calls that it should, or threads
@@ -52,7 +52,7 @@ pub enum Kind {
 
 impl Kind {
     /// As it stands at the beginning of a sentence.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Build => "The project does not build",
             Self::Unfit => "The table does not fit the checker",

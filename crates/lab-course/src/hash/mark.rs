@@ -8,9 +8,9 @@ use corelay_lab_report::words::times;
 use serde::Serialize;
 
 /// Points for a table that is right.
-pub const RIGHT: u32 = 3;
+pub(crate) const RIGHT: u32 = 3;
 /// Points for one that also scales as the reference does.
-pub const SCALES: u32 = 7;
+pub(crate) const SCALES: u32 = 7;
 /// Part of the way from the start's throughput to the reference's that is worth all of them.
 const ENOUGH: f64 = 0.8;
 /// A reference that is not so many times as fast as the start tells nobody apart.
@@ -28,16 +28,16 @@ the mark is of 3.";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
     /// Points.
-    pub points: u32,
+    pub(crate) points: u32,
     /// The most that could be had.
-    pub of: u32,
+    pub(crate) of: u32,
     /// A sentence for each part of it.
-    pub reasons: Vec<String>,
+    pub(crate) reasons: Vec<String>,
 }
 
 /// What is known about the scaling.
 #[derive(Clone, Copy, Debug)]
-pub enum Scaling<'a> {
+pub(crate) enum Scaling<'a> {
     /// Nobody wanted to know.
     NotAsked,
     /// There is one CPU.
@@ -47,7 +47,7 @@ pub enum Scaling<'a> {
 }
 
 /// The mark.
-pub fn mark(checked: &Result<Checked, Fault>, scaling: Scaling<'_>) -> Mark {
+pub(crate) fn mark(checked: &Result<Checked, Fault>, scaling: Scaling<'_>) -> Mark {
     let checked = match checked {
         Ok(checked) => checked,
         Err(fault) => {

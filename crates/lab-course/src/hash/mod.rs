@@ -29,12 +29,12 @@
 
 #![forbid(unsafe_code)]
 
-pub mod exercise;
-pub mod fault;
+pub(crate) mod exercise;
+pub(crate) mod fault;
 pub mod mark;
-pub mod project;
+pub(crate) mod project;
 pub mod run;
-pub mod scaling;
+pub(crate) mod scaling;
 
 pub use exercise::{Exercise, QUESTION};
 pub use project::init;

@@ -103,9 +103,9 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
 
 /// An answer to the exercise: a cargo project that is a library.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// As it was named, for sentences.
-    pub shown: String,
+    pub(crate) shown: String,
     package: String,
     folder: PathBuf,
 }
@@ -140,7 +140,7 @@ impl Answer {
     ///
     /// # Errors
     /// A sentence that says what it lacks.
-    pub fn of(folder: &Path, limited: &Limited<'_>) -> Result<Self, String> {
+    pub(crate) fn of(folder: &Path, limited: &Limited<'_>) -> Result<Self, String> {
         let shown = folder.display().to_string();
         let refused = |why: String| format!("--check {shown}: {why}");
         if !folder.exists() {
@@ -183,11 +183,6 @@ impl Answer {
             package: package.to_owned(),
             folder,
         })
-    }
-
-    /// The name by which cargo calls it.
-    pub fn package(&self) -> &str {
-        &self.package
     }
 }
 
@@ -239,7 +234,7 @@ fn suited(package: Package) -> Result<Package, String> {
 
 /// The folder in which the programs are built and run. It goes away with this.
 #[derive(Debug)]
-pub struct Workshop {
+pub(crate) struct Workshop {
     folder: tempfile::TempDir,
 }
 
@@ -248,7 +243,7 @@ impl Workshop {
     ///
     /// # Errors
     /// A sentence that says why there is no room for it.
-    pub fn open() -> Result<Self, String> {
+    pub(crate) fn open() -> Result<Self, String> {
         let open = || {
             let folder = tempfile::Builder::new().prefix("corelay-hash-").tempdir()?;
             write(HARNESS, &folder.path().join("harness"))?;
@@ -273,7 +268,7 @@ impl Workshop {
     ///
     /// # Errors
     /// A sentence that says why they could not be written.
-    pub fn own(&self) -> Result<[Answer; 2], String> {
+    pub(crate) fn own(&self) -> Result<[Answer; 2], String> {
         // Copies: one package cannot be two dependencies of the harness.
         let own = |(name, text): (&str, &str)| {
             let place = self.folder.path().join("own").join(name);
@@ -287,7 +282,7 @@ impl Workshop {
     ///
     /// # Errors
     /// A sentence that says why it could not be written.
-    pub fn take(&self, answer: &Answer) -> Result<(), String> {
+    pub(crate) fn take(&self, answer: &Answer) -> Result<(), String> {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let path = answer.folder.to_str().unwrap_or_default();
         let manifest = HARNESS[0].1.replace("{name}", &quoted(&answer.package));
@@ -296,23 +291,23 @@ impl Workshop {
     }
 
     /// The cargo project of the programs.
-    pub fn harness(&self) -> PathBuf {
+    pub(crate) fn harness(&self) -> PathBuf {
         self.folder.path().join("harness")
     }
 
     /// A program that was built.
-    pub fn program(&self, name: &str) -> PathBuf {
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
         let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         self.target().join("release").join(name)
     }
 
     /// Where cargo builds.
-    pub fn target(&self) -> PathBuf {
+    pub(crate) fn target(&self) -> PathBuf {
         self.folder.path().join("target")
     }
 
     /// Where programs leave what they have found.
-    pub fn left(&self) -> PathBuf {
+    pub(crate) fn left(&self) -> PathBuf {
         self.folder.path().join("left")
     }
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// What building gets at least: a machine may be slow, and the answer is not to blame.
-pub const BUILD_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(120);
 
 /// What may be printed, in bytes, before it is stopped.
 const OUTPUT: u64 = 1 << 20;
@@ -30,15 +30,15 @@ pub struct Limited<'a> {
 }
 
 /// The result of something done to an answer: the inner error is the answer's.
-pub type Outcome<T> = Result<Result<T, Fault>, String>;
+pub(crate) type Outcome<T> = Result<Result<T, Fault>, String>;
 
 /// What a check has looked at and found right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Checked {
     /// Short rounds of recorded calls.
-    pub rounds: usize,
+    pub(crate) rounds: usize,
     /// Calls in them.
-    pub calls: usize,
+    pub(crate) calls: usize,
 }
 
 /// A line of `told.jsonl`.
@@ -85,7 +85,7 @@ impl Limited<'_> {
     ///
     /// # Errors
     /// A sentence where that is nobody's fault.
-    pub fn build(&self, workshop: &Workshop, answer: &Answer, measure: bool) -> Outcome<()> {
+    pub(crate) fn build(&self, workshop: &Workshop, answer: &Answer, measure: bool) -> Outcome<()> {
         workshop.take(answer)?;
         let mut cargo = self.cargo()?;
         cargo
@@ -126,7 +126,7 @@ impl Limited<'_> {
     ///
     /// # Errors
     /// A sentence where that is nobody's fault.
-    pub fn check(&self, workshop: &Workshop) -> Outcome<Checked> {
+    pub(crate) fn check(&self, workshop: &Workshop) -> Outcome<Checked> {
         let left = workshop.left();
         let mut program = Command::new(workshop.program("check"));
         program.arg(&left).arg(self.limit.as_secs().to_string());

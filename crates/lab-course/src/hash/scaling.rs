@@ -37,48 +37,48 @@ struct Turn {
 
 /// Throughput of one table with one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Median {
+pub(crate) struct Median {
     /// `yours`, `start` or `reference`.
-    pub who: String,
+    pub(crate) who: String,
     /// Threads.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Median, in Mops.
-    pub mops: f64,
+    pub(crate) mops: f64,
 }
 
 /// What came of measuring.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// By table, then by threads.
-    pub medians: Vec<Median>,
+    pub(crate) medians: Vec<Median>,
     /// The same in the lab's schema.
-    pub runs: Vec<Run>,
+    pub(crate) runs: Vec<Run>,
     /// Blocks that were made.
-    pub blocks: usize,
+    pub(crate) blocks: usize,
     /// Of these, those in which other programs did not have the CPUs.
-    pub free: usize,
+    pub(crate) free: usize,
 }
 
 impl Measured {
     /// The median of a table with so many threads.
-    pub fn of(&self, who: &str, threads: usize) -> Option<f64> {
+    pub(crate) fn of(&self, who: &str, threads: usize) -> Option<f64> {
         let mut medians = self.medians.iter();
         Some(medians.find(|m| m.who == who && m.threads == threads)?.mops)
     }
 
     /// Whether other programs had the CPUs for so long that figures say little.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.free < FEWEST_BLOCKS
     }
 
     /// The most threads.
-    pub fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.medians.iter().map(|m| m.threads).max().unwrap_or(0)
     }
 }
 
 /// 1, 2, 4, … and as many as there are CPUs.
-pub fn threads(cpus: usize) -> Vec<usize> {
+pub(crate) fn threads(cpus: usize) -> Vec<usize> {
     let mut all: Vec<usize> = (0..)
         .map(|n| 1 << n)
         .take_while(|&threads| threads < cpus)
@@ -92,7 +92,7 @@ impl Limited<'_> {
     ///
     /// # Errors
     /// A sentence where that is nobody's fault.
-    pub fn measure(
+    pub(crate) fn measure(
         &self,
         workshop: &Workshop,
         who: &[&str],

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The workload's name in results.
-pub const WORKLOAD: &str = "course-list";
+pub(crate) const WORKLOAD: &str = "course-list";
 
 /// Fewer samples of a mode than that are no median yet.
 const FEW: usize = 3;
@@ -44,11 +44,11 @@ pub struct Point {
 #[derive(Debug)]
 pub struct Climbed {
     /// The point.
-    pub point: Point,
+    pub(crate) point: Point,
     /// As every workload is written.
     pub run: Run,
     /// Each run that was right, with the mode of the machine.
-    pub ended: Vec<(Mode, Ended)>,
+    pub(crate) ended: Vec<(Mode, Ended)>,
 }
 
 /// Points that are measured together.
@@ -100,7 +100,12 @@ impl Climb {
     /// A round to warm up, then so many; then some more of those that the machine's moves have left
     /// with few samples of the mode that most have. False where it was interrupted before each had
     /// one.
-    pub fn measure(&mut self, rig: &mut Rig, rounds: usize, mut tick: impl FnMut(&str)) -> bool {
+    pub(crate) fn measure(
+        &mut self,
+        rig: &mut Rig,
+        rounds: usize,
+        mut tick: impl FnMut(&str),
+    ) -> bool {
         self.warm_up_with(rig, &mut tick);
         for _ in 0..rounds {
             if !self.round(rig, &mut tick) {
@@ -152,7 +157,7 @@ impl Climb {
     }
 
     /// Samples that every point has.
-    pub fn fewest(&self) -> usize {
+    pub(crate) fn fewest(&self) -> usize {
         self.entries
             .iter()
             .map(|entry| entry.taken.len())
@@ -180,7 +185,7 @@ impl Climb {
 
 impl Point {
     /// One run.
-    pub fn run(&self, cpus: &[Option<usize>], keys: &Arc<[u64]>) -> Ended {
+    pub(crate) fn run(&self, cpus: &[Option<usize>], keys: &Arc<[u64]>) -> Ended {
         let job = Job {
             threads: self.threads,
             share: self.share,

@@ -7,7 +7,7 @@ const LINE: usize = 64;
 
 /// A head for each thread.
 #[derive(Debug)]
-pub struct Heads<N: Owned> {
+pub(crate) struct Heads<N: Owned> {
     heads: Vec<List<N>>,
     /// The first one: at the beginning of a line, so that the second, beside it, shares it.
     first: usize,
@@ -17,7 +17,7 @@ pub struct Heads<N: Owned> {
 
 impl<N: Owned> Heads<N> {
     /// A head for each of so many threads, with `padding` bytes behind each: a multiple of [`HEAD`].
-    pub fn new(threads: usize, padding: usize) -> Self {
+    pub(crate) fn new(threads: usize, padding: usize) -> Self {
         let step = 1 + padding / HEAD;
         let spare = LINE / HEAD;
         let heads: Vec<List<N>> = (0..threads * step + spare)
@@ -28,12 +28,12 @@ impl<N: Owned> Heads<N> {
     }
 
     /// Each thread's.
-    pub fn each(&mut self) -> impl Iterator<Item = &mut List<N>> {
+    pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut List<N>> {
         self.heads[self.first..].iter_mut().step_by(self.step)
     }
 
     /// All lists as one: a few links each, whatever is in them.
-    pub fn together(self) -> List<N> {
+    pub(crate) fn together(self) -> List<N> {
         let mut all = List::default();
         self.heads.into_iter().for_each(|list| all.append(list));
         all

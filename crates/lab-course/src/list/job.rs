@@ -19,7 +19,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// A part of the keys, inserted by one thread without a break.
-pub static PART: Mark = Mark::new("part").with_args("first key", "keys");
+pub(crate) static PART: Mark = Mark::new("part").with_args("first key", "keys");
 
 /// A thread is ready, and waits for the others.
 static READY: Mark = Mark::new("ready");
@@ -43,7 +43,7 @@ pub enum Pages {
 
 impl Pages {
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Touched => "touched",
             Self::Untouched => "untouched",
@@ -54,58 +54,58 @@ impl Pages {
 
 /// One run of one rung.
 #[derive(Debug)]
-pub struct Job {
+pub(crate) struct Job {
     /// Threads that insert.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Keys of each thread, where each has the same share.
-    pub share: usize,
+    pub(crate) share: usize,
     /// Parts that the keys are cut into, where threads take one after the other.
-    pub parts: usize,
+    pub(crate) parts: usize,
     /// Bytes between the heads of two lists.
-    pub padding: usize,
+    pub(crate) padding: usize,
     /// What was touched before.
-    pub pages: Pages,
+    pub(crate) pages: Pages,
     /// CPU of each thread, where it is pinned.
-    pub cpus: Vec<Option<usize>>,
+    pub(crate) cpus: Vec<Option<usize>>,
     /// Whether waiting and the making of nodes are timed, which takes time itself.
-    pub watched: bool,
+    pub(crate) watched: bool,
     /// The keys; empty where they are made in the timed phase.
-    pub keys: Arc<[u64]>,
+    pub(crate) keys: Arc<[u64]>,
 }
 
 /// What a thread did in the timed phase.
 #[derive(Clone, Copy, Debug)]
-pub struct Lap {
+pub(crate) struct Lap {
     /// When it began.
-    pub begin: Instant,
+    pub(crate) begin: Instant,
     /// When it was done.
-    pub end: Instant,
+    pub(crate) end: Instant,
     /// Keys that it has inserted.
-    pub keys: u64,
+    pub(crate) keys: u64,
     /// Parts that it has taken.
-    pub parts: u64,
+    pub(crate) parts: u64,
     /// How long it has waited for locks; zero unless watched.
-    pub waited: Duration,
+    pub(crate) waited: Duration,
     /// How long it has made nodes; zero unless watched.
-    pub made: Duration,
+    pub(crate) made: Duration,
     /// What the kernel has counted.
-    pub usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
     /// Misses of the shared caches, where the run is watched and the processor counts them.
-    pub misses: Option<u64>,
+    pub(crate) misses: Option<u64>,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
     /// What each thread did.
-    pub laps: Vec<Lap>,
+    pub(crate) laps: Vec<Lap>,
     /// What was wrong: a sentence.
-    pub fault: Option<String>,
+    pub(crate) fault: Option<String>,
 }
 
 /// A thread of a run, in the timed phase.
 #[derive(Debug)]
-pub struct Me<'a> {
+pub(crate) struct Me<'a> {
     job: &'a Job,
     number: usize,
     keys: u64,
@@ -133,7 +133,7 @@ struct Timed {
 
 /// Keys, while they are inserted: a span on the timeline.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub(crate) struct Part<'a> {
     keys: Cow<'a, [u64]>,
     _span: Span,
 }
@@ -148,13 +148,13 @@ impl Deref for Part<'_> {
 
 /// Parts that are taken one after the other.
 #[derive(Debug)]
-pub struct Parts<I> {
+pub(crate) struct Parts<I> {
     left: Mutex<I>,
 }
 
 impl<I: Iterator> Parts<I> {
     /// The next one: a lock, but a few times in a run.
-    pub fn take(&self) -> Option<I::Item> {
+    pub(crate) fn take(&self) -> Option<I::Item> {
         self.left
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -186,17 +186,17 @@ impl Gate {
 
 impl Job {
     /// All keys of all threads.
-    pub fn all(&self) -> usize {
+    pub(crate) fn all(&self) -> usize {
         self.threads * self.share
     }
 
     /// The first `keys` keys.
-    pub fn table(keys: usize) -> Arc<[u64]> {
+    pub(crate) fn table(keys: usize) -> Arc<[u64]> {
         (0..keys as u64).map(key).collect()
     }
 
     /// Room for a node of each key, in one piece of memory.
-    pub fn array(&self) -> Box<[MaybeUninit<Node>]> {
+    pub(crate) fn array(&self) -> Box<[MaybeUninit<Node>]> {
         let mut nodes = Box::new_uninit_slice(self.all());
         if self.pages != Pages::Untouched {
             nodes
@@ -207,12 +207,12 @@ impl Job {
     }
 
     /// Keys of a part; the last one may have less.
-    pub fn part_len(&self) -> usize {
+    pub(crate) fn part_len(&self) -> usize {
         self.all().div_ceil(self.parts)
     }
 
     /// The keys' parts, each with one of `beside`.
-    pub fn parts<B: IntoIterator>(
+    pub(crate) fn parts<B: IntoIterator>(
         &self,
         beside: B,
     ) -> Parts<impl Iterator<Item = (Range<usize>, B::Item)> + use<B>> {
@@ -226,7 +226,7 @@ impl Job {
     }
 
     /// Runs `body` in as many threads as there are, each with one of `own`.
-    pub fn run<O: Send>(
+    pub(crate) fn run<O: Send>(
         &self,
         own: impl Iterator<Item = O>,
         body: impl Fn(&mut Me<'_>, O) + Sync,
@@ -235,7 +235,7 @@ impl Job {
     }
 
     /// The same, where each thread makes what it needs of it before the timed phase.
-    pub fn run_prepared<O: Send, P>(
+    pub(crate) fn run_prepared<O: Send, P>(
         &self,
         own: impl Iterator<Item = O>,
         prepare: impl Fn(O) -> P + Sync,
@@ -268,7 +268,7 @@ impl Job {
 
     /// Runs `body` in threads that somebody else has: `threads` calls what it is given in each of
     /// them, with its number.
-    pub fn run_in(
+    pub(crate) fn run_in(
         &self,
         threads: impl FnOnce(&(dyn Fn(usize) -> Result<Lap, String> + Sync)) -> Vec<Result<Lap, String>>,
         body: impl Fn(&mut Me<'_>) + Sync,
@@ -328,18 +328,13 @@ impl Job {
 }
 
 impl<'a> Me<'a> {
-    /// This thread's number, from 0.
-    pub fn number(&self) -> usize {
-        self.number
-    }
-
     /// Its keys, where each thread has the same share.
-    pub fn share(&self) -> Range<usize> {
+    pub(crate) fn share(&self) -> Range<usize> {
         self.number * self.job.share..(self.number + 1) * self.job.share
     }
 
     /// Begins to insert these keys.
-    pub fn part(&mut self, range: Range<usize>) -> Part<'a> {
+    pub(crate) fn part(&mut self, range: Range<usize>) -> Part<'a> {
         self.parts += 1;
         self.keys += range.len() as u64;
         let args = (range.start as u64, range.len() as u64);
@@ -353,7 +348,7 @@ impl<'a> Me<'a> {
 
     /// Takes a lock. Where the run is watched, waiting for it is timed.
     #[inline]
-    pub fn lock<'m, T>(&mut self, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+    pub(crate) fn lock<'m, T>(&mut self, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
         if self.job.watched {
             if let Ok(guard) = mutex.try_lock() {
                 return guard;
@@ -368,7 +363,7 @@ impl<'a> Me<'a> {
 
     /// Makes a node. Where the run is watched, one in a few is timed.
     #[inline]
-    pub fn make<N>(&mut self, node: impl FnOnce() -> N) -> N {
+    pub(crate) fn make<N>(&mut self, node: impl FnOnce() -> N) -> N {
         if self.job.watched {
             return self.made.time(node);
         }
@@ -455,7 +450,7 @@ impl Ended {
     }
 
     /// A run that has no figure.
-    pub fn failed(sentence: String) -> Self {
+    pub(crate) fn failed(sentence: String) -> Self {
         Self {
             laps: Vec::new(),
             fault: Some(sentence),
@@ -463,7 +458,7 @@ impl Ended {
     }
 
     /// Checks the list that has come of it: each key once, and all links both ways.
-    pub fn check<N: Owned>(mut self, list: List<N>, keys: usize) -> Self {
+    pub(crate) fn check<N: Owned>(mut self, list: List<N>, keys: usize) -> Self {
         let mut seen = Seen::none_of(keys as u64);
         let found = list.walk(|key| seen.see(key)).and_then(|()| seen.check());
         self.fault = self
@@ -473,7 +468,7 @@ impl Ended {
     }
 
     /// From the first beginning to the last end.
-    pub fn wall(&self) -> Duration {
+    pub(crate) fn wall(&self) -> Duration {
         let begin = self.laps.iter().map(|lap| lap.begin).min();
         let end = self.laps.iter().map(|lap| lap.end).max();
         begin
@@ -482,12 +477,12 @@ impl Ended {
     }
 
     /// Keys of all threads.
-    pub fn keys(&self) -> u64 {
+    pub(crate) fn keys(&self) -> u64 {
         self.laps.iter().map(|lap| lap.keys).sum()
     }
 
     /// Millions of keys in a second.
-    pub fn mops(&self) -> f64 {
+    pub(crate) fn mops(&self) -> f64 {
         self.keys() as f64 / self.wall().as_secs_f64().max(1e-9) / 1e6
     }
 }

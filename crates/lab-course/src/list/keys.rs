@@ -4,14 +4,14 @@
 //! checked with a bit for each.
 
 /// The `n`-th key: the finisher of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-pub fn key(n: u64) -> u64 {
+pub(crate) fn key(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ (n >> 31)
 }
 
 /// Which one `key` is: [`key`], undone step by step.
-pub fn number(key: u64) -> u64 {
+pub(crate) fn number(key: u64) -> u64 {
     let n = key ^ (key >> 31) ^ (key >> 62);
     let n = n.wrapping_mul(0x3196_42b2_d24d_8ec3);
     let n = n ^ (n >> 27) ^ (n >> 54);
@@ -21,7 +21,7 @@ pub fn number(key: u64) -> u64 {
 
 /// Which of the first so many keys have been seen.
 #[derive(Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     bits: Vec<u64>,
     keys: u64,
     count: u64,
@@ -31,7 +31,7 @@ pub struct Seen {
 
 impl Seen {
     /// None of `keys`.
-    pub fn none_of(keys: u64) -> Self {
+    pub(crate) fn none_of(keys: u64) -> Self {
         Self {
             bits: vec![0; keys.div_ceil(64) as usize],
             keys,
@@ -42,7 +42,7 @@ impl Seen {
     }
 
     /// Sees one.
-    pub fn see(&mut self, key: u64) {
+    pub(crate) fn see(&mut self, key: u64) {
         let n = number(key);
         if n >= self.keys {
             self.foreign += 1;
@@ -58,7 +58,7 @@ impl Seen {
     ///
     /// # Errors
     /// A sentence.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let lost = self.keys - self.count;
         if (lost, self.twice, self.foreign) == (0, 0, 0) {
             return Ok(());

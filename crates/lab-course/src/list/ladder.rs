@@ -38,13 +38,13 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Ladder {
     /// Rungs by numbers of threads, in that order.
-    pub rungs: Vec<Climbed>,
+    pub(crate) rungs: Vec<Climbed>,
     /// `padded` with the most threads, by bytes between two heads.
-    pub paddings: Vec<Climbed>,
+    pub(crate) paddings: Vec<Climbed>,
     /// `padded` with the most threads, by parts: alone, then each with a neighbour.
-    pub parts: Vec<[Climbed; 2]>,
+    pub(crate) parts: Vec<[Climbed; 2]>,
     /// The mode of most samples: what is compared is of this one.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
 }
 
 impl Plan {
@@ -140,7 +140,7 @@ impl Plan {
 }
 
 /// The mode of most samples.
-pub fn usual(all: &[Climbed]) -> Mode {
+pub(crate) fn usual(all: &[Climbed]) -> Mode {
     let mut counts: BTreeMap<Mode, usize> = BTreeMap::new();
     for (mode, _) in all.iter().flat_map(|climbed| &climbed.ended) {
         *counts.entry(*mode).or_default() += usize::from(*mode != Mode::Discarded);
@@ -151,38 +151,38 @@ pub fn usual(all: &[Climbed]) -> Mode {
 
 impl Climbed {
     /// The mode in which it has samples: this one; where it was never seen in it, another.
-    pub fn mode_of(&self, mode: Mode) -> Option<Mode> {
+    pub(crate) fn mode_of(&self, mode: Mode) -> Option<Mode> {
         let modes = &self.run.by_mode;
         let known = modes.contains_key(&mode).then_some(mode);
         known.or_else(|| modes.keys().next().copied())
     }
 
     /// Its samples of that mode.
-    pub fn best(&self, mode: Mode) -> Option<ModeSummary> {
+    pub(crate) fn best(&self, mode: Mode) -> Option<ModeSummary> {
         self.run.by_mode.get(&self.mode_of(mode)?).copied()
     }
 
     /// Their median, in Mops.
-    pub fn mops(&self, mode: Mode) -> Option<f64> {
+    pub(crate) fn mops(&self, mode: Mode) -> Option<f64> {
         self.best(mode).map(|summary| summary.median_mops)
     }
 }
 
 impl Ladder {
     /// A rung with so many threads.
-    pub fn rung(&self, name: &str, threads: usize) -> Option<&Climbed> {
+    pub(crate) fn rung(&self, name: &str, threads: usize) -> Option<&Climbed> {
         let is_it = |c: &&Climbed| c.point.rung.name == name && c.point.threads == threads;
         self.rungs.iter().find(is_it)
     }
 
     /// How many times as fast a rung is with so many threads as with one.
-    pub fn speed_up(&self, name: &str, threads: usize) -> Option<f64> {
+    pub(crate) fn speed_up(&self, name: &str, threads: usize) -> Option<f64> {
         let mops = |threads| self.rung(name, threads)?.mops(self.mode);
         Some(mops(threads)? / mops(1)?)
     }
 
     /// Everything that was measured.
-    pub fn all(&self) -> impl Iterator<Item = &Climbed> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Climbed> {
         let sweeps = self.paddings.iter().chain(self.parts.iter().flatten());
         self.rungs.iter().chain(sweeps)
     }

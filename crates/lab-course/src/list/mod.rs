@@ -13,9 +13,9 @@
 //! | [`climb`] | rungs measured in turn, in blocks of one mode of the machine |
 
 pub mod climb;
-pub mod heads;
+pub(crate) mod heads;
 pub mod job;
-pub mod keys;
+pub(crate) mod keys;
 pub mod ladder;
 mod memory;
 mod mi;
@@ -23,4 +23,4 @@ mod neighbour;
 pub mod nodes;
 pub mod rungs;
 pub mod show;
-pub mod usage;
+pub(crate) mod usage;

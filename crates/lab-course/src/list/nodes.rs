@@ -12,7 +12,7 @@ use std::ptr::{self, NonNull};
 
 /// A key between two links: 24 bytes.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     prev: *mut Node,
     next: *mut Node,
     key: u64,
@@ -24,7 +24,7 @@ unsafe impl Send for Node {}
 
 impl Node {
     /// A node of no list.
-    pub fn new(key: u64) -> Self {
+    pub(crate) fn new(key: u64) -> Self {
         Self {
             prev: ptr::null_mut(),
             next: ptr::null_mut(),
@@ -38,7 +38,7 @@ impl Node {
 /// # Safety
 /// From `into_raw` to `from_raw` the node stays where it is, and only the pointer's holder touches
 /// it.
-pub unsafe trait Owned: Sized {
+pub(crate) unsafe trait Owned: Sized {
     /// Gives the node away.
     fn into_raw(self) -> NonNull<Node>;
 
@@ -90,7 +90,7 @@ unsafe impl Owned for Pooled<Node> {
 /// one.
 #[derive(Debug)]
 #[repr(align(32))]
-pub struct List<N: Owned> {
+pub(crate) struct List<N: Owned> {
     first: *mut Node,
     last: *mut Node,
     len: u64,
@@ -115,23 +115,13 @@ impl<N: Owned> Default for List<N> {
 }
 
 impl<N: Owned> List<N> {
-    /// Number of nodes.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// True without nodes.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Makes `node` the first one.
     ///
     /// Never taken into its caller: there the compiler would keep the head in registers for as long
     /// as a loop lasts, which a list that is used like any other does not allow, and of false
     /// sharing nothing would be seen.
     #[inline(never)]
-    pub fn push(&mut self, node: N) {
+    pub(crate) fn push(&mut self, node: N) {
         let raw = node.into_raw().as_ptr();
         // SAFETY: `into_raw` has given it to this list alone.
         let node = unsafe { &mut *raw };
@@ -147,7 +137,7 @@ impl<N: Owned> List<N> {
     }
 
     /// Takes the first one out.
-    pub fn pop(&mut self) -> Option<N> {
+    pub(crate) fn pop(&mut self) -> Option<N> {
         let raw = NonNull::new(self.first)?;
         // SAFETY: the first node is this list's own.
         self.first = unsafe { raw.as_ref() }.next;
@@ -162,7 +152,7 @@ impl<N: Owned> List<N> {
     }
 
     /// Puts all nodes of another list behind its own, without a look at them.
-    pub fn append(&mut self, mut other: Self) {
+    pub(crate) fn append(&mut self, mut other: Self) {
         let (first, last) = (other.first, other.last);
         let len = std::mem::take(&mut other.len);
         (other.first, other.last) = (ptr::null_mut(), ptr::null_mut());
@@ -185,7 +175,7 @@ impl<N: Owned> List<N> {
     ///
     /// # Errors
     /// A sentence.
-    pub fn walk(&self, mut visit: impl FnMut(u64)) -> Result<(), String> {
+    pub(crate) fn walk(&self, mut visit: impl FnMut(u64)) -> Result<(), String> {
         let (mut at, mut before, mut seen) = (self.first, ptr::null_mut(), 0);
         // SAFETY: links lead to nodes of this list, or nowhere.
         while let Some(node) = unsafe { at.as_ref() } {
@@ -245,10 +235,10 @@ mod tests {
         assert_eq!(keys(&all), [2, 1, 0, 4, 3]);
         let mut none = list(0..0);
         none.append(list(7..9));
-        assert_eq!((keys(&none), none.len()), (vec![8, 7], 2));
+        assert_eq!((keys(&none), none.len), (vec![8, 7], 2));
         let popped: Vec<u64> = std::iter::from_fn(|| all.pop()).map(|n| n.key).collect();
         assert_eq!(popped, [2, 1, 0, 4, 3]);
-        assert!(all.is_empty() && keys(&all).is_empty());
+        assert!(all.len == 0 && keys(&all).is_empty());
         all.push(Box::new(Node::new(9)));
         assert_eq!(keys(&all), [9]);
     }

@@ -411,7 +411,7 @@ impl Ladder {
 }
 
 /// Speed-up per thread: beyond 100 % where a thread alone is slowed by what several are not.
-pub fn efficiency(speed_up: f64, threads: usize) -> String {
+pub(crate) fn efficiency(speed_up: f64, threads: usize) -> String {
     format!("{:.0}\u{a0}%", 100.0 * speed_up / threads as f64)
 }
 

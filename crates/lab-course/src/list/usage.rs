@@ -8,20 +8,20 @@ use std::ops::{AddAssign, Sub};
 
 /// Counts of a thread, or of some together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Page faults that were served from memory.
-    pub minor_faults: u64,
+    pub(crate) minor_faults: u64,
     /// Page faults that were served from a disk.
-    pub major_faults: u64,
+    pub(crate) major_faults: u64,
     /// Switches to another thread because this one had to wait.
-    pub voluntary: u64,
+    pub(crate) voluntary: u64,
     /// Switches to another thread although this one could have gone on.
-    pub involuntary: u64,
+    pub(crate) involuntary: u64,
 }
 
 impl Usage {
     /// Of the calling thread, since its beginning; `None` where the system does not say.
-    pub fn own() -> Option<Self> {
+    pub(crate) fn own() -> Option<Self> {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/thread-self/{name}")).ok();
         Self::parse(&read("stat")?, &read("status")?)
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The workload's name in files of results.
-pub const WORKLOAD: &str = "course-race";
+pub(crate) const WORKLOAD: &str = "course-race";
 
 /// How much is counted.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +40,14 @@ impl Plan {
 #[derive(Debug)]
 pub struct Counted {
     /// The way.
-    pub variant: Variant,
+    pub(crate) variant: Variant,
     /// What its numbers were, a round each.
-    pub found: Vec<u64>,
+    pub(crate) found: Vec<u64>,
     /// As every command of the lab has it. `correct` says whether all numbers were right, also of
     /// a way that need not be.
-    pub run: Run,
+    pub(crate) run: Run,
     /// Why it was given up.
-    pub failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 /// A way under way.
@@ -208,7 +208,7 @@ impl Entry {
 
 /// How many updates were lost, in percent, over all rounds; `None` where there was none. Below
 /// zero where there are more than were made.
-pub fn lost(plan: &Plan, found: &[u64]) -> Option<f64> {
+pub(crate) fn lost(plan: &Plan, found: &[u64]) -> Option<f64> {
     let expected = plan.expected() as f64 * found.len() as f64;
     let found: f64 = found.iter().map(|&found| found as f64).sum();
     (expected > 0.0).then(|| (expected - found) / expected * 100.0)

@@ -25,7 +25,7 @@ use super::guess::Question;
 use corelay::Team;
 
 /// A way to count, used by all threads at once.
-pub trait Counter: Send + Sync {
+pub(crate) trait Counter: Send + Sync {
     /// Adds one, `updates` times. Each thread calls it once.
     fn count(&self, updates: u64);
 
@@ -39,7 +39,7 @@ pub trait Counter: Send + Sync {
 }
 
 /// Makes a counter, from zero, for so many threads on these CPUs.
-pub type Make = fn(&[Option<usize>]) -> Result<Box<dyn Counter>, String>;
+pub(crate) type Make = fn(&[Option<usize>]) -> Result<Box<dyn Counter>, String>;
 
 /// A way to count, by name.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +47,13 @@ pub struct Variant {
     /// As on the command line.
     pub name: &'static str,
     /// What it is, in a few words.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// Its source.
     pub source: &'static str,
     /// It must not lose an update.
     pub is_right: bool,
     /// A new one.
-    pub make: Make,
+    pub(crate) make: Make,
 }
 
 /// All of them.

@@ -10,18 +10,18 @@ use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// Bytes from the beginning of the function.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// As an assembler writes it.
-    pub text: String,
+    pub(crate) text: String,
     /// What it does to the counter.
-    pub touch: Touch,
+    pub(crate) touch: Touch,
 }
 
 /// What an instruction does to memory that is not the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
+pub(crate) enum Touch {
     /// Nothing.
     None,
     /// It loads.
@@ -38,7 +38,7 @@ pub enum Touch {
 
 /// Where the window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Window {
+pub(crate) enum Window {
     /// After the line of the first number and before that of the second.
     Between(usize, usize),
     /// Inside the one line.
@@ -50,7 +50,7 @@ pub enum Window {
 }
 
 /// Finds it.
-pub fn window(lines: &[Line]) -> Window {
+pub(crate) fn window(lines: &[Line]) -> Window {
     let touching = |touch| lines.iter().position(|line| line.touch == touch);
     if touching(Touch::Call).is_some() {
         return Window::Unknown;
@@ -67,7 +67,7 @@ pub fn window(lines: &[Line]) -> Window {
 }
 
 /// A function with its window marked.
-pub fn marked(lines: &[Line]) -> String {
+pub(crate) fn marked(lines: &[Line]) -> String {
     let window = window(lines);
     let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
     let blank = " ".repeat(6 + width);
@@ -112,11 +112,11 @@ fn without_an_answer(counter: &AtomicU64) {
 #[derive(Debug)]
 pub struct Compiled {
     /// That of `lost`, as it runs in the race.
-    pub lost: Result<Vec<Line>, String>,
+    pub(crate) lost: Result<Vec<Line>, String>,
     /// The same where nobody wants to know what was there before.
-    pub without_an_answer: Result<Vec<Line>, String>,
+    pub(crate) without_an_answer: Result<Vec<Line>, String>,
     /// That of `atomic`.
-    pub atomic: Result<Vec<Line>, String>,
+    pub(crate) atomic: Result<Vec<Line>, String>,
 }
 
 /// Reads this program's own instructions.

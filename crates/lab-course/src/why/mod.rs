@@ -37,9 +37,9 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Watched {
     /// Each rung alone, and with all threads.
-    pub rungs: Vec<[Climbed; 2]>,
+    pub(crate) rungs: Vec<[Climbed; 2]>,
     /// The mode of most samples.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
 }
 
 impl Plan {

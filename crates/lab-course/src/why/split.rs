@@ -18,15 +18,15 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Split {
     /// Inserting, as one thread alone does it.
-    pub work: f64,
+    pub(crate) work: f64,
     /// Waiting for locks.
-    pub locks: f64,
+    pub(crate) locks: f64,
     /// Making nodes: the allocator and its page faults.
-    pub nodes: f64,
+    pub(crate) nodes: f64,
     /// Being done, or not yet begun, while others insert.
-    pub stragglers: f64,
+    pub(crate) stragglers: f64,
     /// Inserting, beyond `work`.
-    pub lines: f64,
+    pub(crate) lines: f64,
 }
 
 impl Split {
@@ -38,7 +38,7 @@ impl Split {
     /// let nothing = Ended::default();
     /// assert_eq!(Split::of(&nothing, &nothing).whole(), 0.0);
     /// ```
-    pub fn of(run: &Ended, alone: &Ended) -> Self {
+    pub(crate) fn of(run: &Ended, alone: &Ended) -> Self {
         let keys = run.keys().max(1) as f64;
         let wall = run.wall();
         let ns = |times: &mut dyn Iterator<Item = std::time::Duration>| {
@@ -64,12 +64,12 @@ impl Split {
     }
 
     /// All of it.
-    pub fn whole(self) -> f64 {
+    pub(crate) fn whole(self) -> f64 {
         self.values().iter().sum()
     }
 
     /// In the order in which it is drawn.
-    pub fn values(self) -> [f64; 5] {
+    pub(crate) fn values(self) -> [f64; 5] {
         [
             self.work,
             self.locks,
@@ -80,7 +80,7 @@ impl Split {
     }
 
     /// What the values are, and their colours.
-    pub const KINDS: [(&str, &str); 5] = [
+    pub(crate) const KINDS: [(&str, &str); 5] = [
         ("inserting", "c-blue"),
         ("lock wait", "c-trust"),
         ("allocation and faults", "c-gold"),
@@ -89,7 +89,7 @@ impl Split {
     ];
 
     /// What is lost to most, and how much of the whole that is; `None` where little is lost.
-    pub fn worst(self) -> Option<(&'static str, f64)> {
+    pub(crate) fn worst(self) -> Option<(&'static str, f64)> {
         let lost = self.values().into_iter().zip(Self::KINDS).skip(1);
         let most = lost.max_by(|a, b| a.0.total_cmp(&b.0))?;
         let share = most.0 / self.whole();

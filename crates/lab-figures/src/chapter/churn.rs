@@ -5,7 +5,7 @@ use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::fibres::spec::Bench;
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "churn",
     title: "What does it cost where anybody wakes anybody?",
     source: Source::Chapter("Churn"),

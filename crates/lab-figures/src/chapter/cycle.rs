@@ -9,7 +9,7 @@ use corelay_lab_report::words::{and, times};
 const HI: &str = "hi";
 const LO: &str = "lo";
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "cycle",
     title: "What does it cost to wake a fibre and to wait?",
     source: Source::Chapter("Cycling latency"),

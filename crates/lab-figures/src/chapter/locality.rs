@@ -15,7 +15,7 @@ const SHARE: &str = "share";
 /// Words of an array, and touches in a pass: eight lines, so that it matters where they are.
 const WORDS: usize = 64;
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "locality",
     title: "Does a fibre's data come along?",
     source: Source::Chapter("Locality"),

@@ -11,7 +11,7 @@ use corelay_lab_report::figure::outcome::Drawing;
 use corelay_lab_report::figure::quantity::Quantity::{PerSecond, ScalabilityUs};
 use corelay_lab_report::words::{and, code};
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "transfer",
     title: "Do fibres get away from one that never lets go?",
     source: Source::Chapter("Transfer"),

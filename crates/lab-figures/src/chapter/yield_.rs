@@ -10,7 +10,7 @@ use corelay_lab_report::words::times;
 const HI: &str = "hi";
 const LO: &str = "lo";
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "yield",
     title: "What does it cost to let others run?",
     source: Source::Chapter("Yield"),

@@ -31,7 +31,7 @@ const fn mark(panel: &'static str, what: &'static str, there: &'static str) -> P
     }
 }
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "boundary",
     title: "How much does the boundary matter?",
     source: Source::Ordo("Sensitivity of ORDO_BOUNDARY"),

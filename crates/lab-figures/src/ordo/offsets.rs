@@ -9,7 +9,7 @@ use corelay_lab_report::plot::significant;
 use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::words::{count, times};
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "offsets",
     title: "How far apart are the clocks of two CPUs?",
     source: Source::Ordo("Offset between clocks"),

@@ -17,7 +17,7 @@ const METHODS: [&str; 5] = [
 
 const FEW: &str = "10000";
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "oplog",
     title: "What do logs of updates gain that are merged when somebody reads?",
     source: Source::Ordo("Physical timestamping: Oplog"),

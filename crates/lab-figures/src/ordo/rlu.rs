@@ -11,7 +11,7 @@ const METHODS: [&str; 4] = ["mutex", "rcu", "rlu-logical", "rlu-ordo"];
 
 const HASH_2: &str = "hash-2";
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "rlu",
     title: "Does read-log-update scale better by each core's own clock?",
     source: Source::Ordo("Scaling RLU with Ordo"),

@@ -21,7 +21,7 @@ const METHODS: [&str; 7] = [
     "ordo-now",
 ];
 
-pub const FIGURE: Figure = Figure {
+pub(crate) const FIGURE: Figure = Figure {
     name: "timestamping",
     title: "How many new times are there in a second?",
     source: Source::Ordo("Timestamping with Ordo"),

@@ -10,7 +10,7 @@ use std::ops::{AddAssign, Sub};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// From the node's own.
-    pub local: u64,
+    pub(crate) local: u64,
     /// From other nodes'.
     pub remote: u64,
 }
@@ -69,7 +69,7 @@ mod of_this_system {
         ///
         /// # Errors
         /// A clause that says why it cannot be counted.
-        pub fn own() -> Result<Self, String> {
+        pub(crate) fn own() -> Result<Self, String> {
             Self::of([LOADS, ELSEWHERE], false)
         }
 
@@ -77,7 +77,7 @@ mod of_this_system {
         ///
         /// # Errors
         /// A clause that says why it cannot be counted.
-        pub fn inherited() -> Result<Self, String> {
+        pub(crate) fn inherited() -> Result<Self, String> {
             Self::of([LOADS, ELSEWHERE], true)
         }
 
@@ -176,24 +176,24 @@ mod of_this_system {
     impl Counters {
         /// # Errors
         /// Always.
-        pub fn own() -> Result<Self, String> {
+        pub(crate) fn own() -> Result<Self, String> {
             Err("loads from memory are counted on Linux only".to_owned())
         }
 
         /// # Errors
         /// Always.
-        pub fn inherited() -> Result<Self, String> {
+        pub(crate) fn inherited() -> Result<Self, String> {
             Self::own()
         }
 
         /// # Errors
         /// Always.
-        pub fn misses() -> Result<Self, String> {
+        pub(crate) fn misses() -> Result<Self, String> {
             Err("cache misses are counted on Linux only".to_owned())
         }
 
         /// Nothing.
-        pub fn read(&mut self) -> Counts {
+        pub(crate) fn read(&mut self) -> Counts {
             match *self {}
         }
     }

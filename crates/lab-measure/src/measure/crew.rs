@@ -26,14 +26,14 @@ struct Member {
 }
 
 /// What a member answers: the job's value, or the message of its panic.
-pub type Outcome<R> = Result<R, String>;
+pub(crate) type Outcome<R> = Result<R, String>;
 
 impl Crew {
     /// One thread for each entry of `placement`, pinned where the entry names a CPU.
     ///
     /// # Errors
     /// Where the system gives no more threads.
-    pub fn new(placement: &[Option<usize>]) -> std::io::Result<Self> {
+    pub(crate) fn new(placement: &[Option<usize>]) -> std::io::Result<Self> {
         let mut crew = Self::default();
         crew.grow(placement)?;
         Ok(crew)
@@ -44,7 +44,7 @@ impl Crew {
     ///
     /// # Errors
     /// Where the system gives no more threads; those that it gave remain.
-    pub fn grow(&mut self, placement: &[Option<usize>]) -> std::io::Result<()> {
+    pub(crate) fn grow(&mut self, placement: &[Option<usize>]) -> std::io::Result<()> {
         for (i, &cpu) in placement.iter().enumerate().skip(self.members.len()) {
             self.members.push(Member::spawn(i, cpu)?);
         }
@@ -52,13 +52,9 @@ impl Crew {
     }
 
     /// Number of threads.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.members.len()
-    }
-
-    /// True for a crew of no threads.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
     }
 
     /// The CPU that thread `i` is pinned to; `None` where it is not pinned.

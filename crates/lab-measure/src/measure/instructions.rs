@@ -4,6 +4,7 @@
 
 use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
+/// Reads the counter, in no order.
 #[inline(always)]
 pub fn rdtsc() -> u64 {
     // SAFETY: every x86-64 has it, and Linux lets user space read the counter.

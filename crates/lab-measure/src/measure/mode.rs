@@ -19,18 +19,18 @@ pub const NEAR_FACTOR: f64 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
     /// Their round trip, in nanoseconds.
-    pub rtt_ns: f64,
+    pub(crate) rtt_ns: f64,
     /// They are hardware threads of one core.
-    pub on_one_core: bool,
+    pub(crate) on_one_core: bool,
 }
 
 /// Right before and right after a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bracket {
     /// Before.
-    pub before: Distance,
+    pub(crate) before: Distance,
     /// After.
-    pub after: Distance,
+    pub(crate) after: Distance,
 }
 
 impl Bracket {
@@ -40,7 +40,7 @@ impl Bracket {
     }
 
     /// True where the CPUs were one core's before or after.
-    pub fn is_on_one_core(self) -> bool {
+    pub(crate) fn is_on_one_core(self) -> bool {
         self.before.on_one_core || self.after.on_one_core
     }
 }
@@ -75,7 +75,7 @@ pub fn tag(bracket: Option<Bracket>, smallest_ns: Option<f64>) -> Mode {
 /// A file that is missing, foreign or unwritable is no error: the yardstick is then the
 /// smallest round trip of this invocation.
 #[derive(Debug)]
-pub struct Memory {
+pub(crate) struct Memory {
     file: Option<PathBuf>,
     machine: String,
     seen: Seen,
@@ -89,12 +89,12 @@ struct Seen {
 
 impl Memory {
     /// What is remembered about `machine`, from the user's state folder.
-    pub fn open(machine: &str) -> Self {
+    pub(crate) fn open(machine: &str) -> Self {
         Self::open_at(state_file("rtt.json"), machine)
     }
 
     /// The same from a given file, or from nowhere.
-    pub fn open_at(file: Option<PathBuf>, machine: &str) -> Self {
+    pub(crate) fn open_at(file: Option<PathBuf>, machine: &str) -> Self {
         let text = file.as_ref().and_then(|f| std::fs::read_to_string(f).ok());
         let seen = text
             .and_then(|t| serde_json::from_str(&t).ok())
@@ -107,7 +107,7 @@ impl Memory {
     }
 
     /// The smallest round trip of a pair so far, in nanoseconds.
-    pub fn smallest(&self, pair: (usize, usize)) -> Option<f64> {
+    pub(crate) fn smallest(&self, pair: (usize, usize)) -> Option<f64> {
         let ns = *self
             .seen
             .smallest_of_two_cores_ns
@@ -118,7 +118,7 @@ impl Memory {
     }
 
     /// Takes a new reading into account and returns the smallest including it.
-    pub fn learn(&mut self, pair: (usize, usize), ns: f64) -> Option<f64> {
+    pub(crate) fn learn(&mut self, pair: (usize, usize), ns: f64) -> Option<f64> {
         if ns.is_finite() && ns >= 1.0 && self.smallest(pair).is_none_or(|old| ns < old) {
             let pairs = self
                 .seen
@@ -132,7 +132,7 @@ impl Memory {
 
     /// Writes the file, if it can be written. What another invocation has learnt
     /// meanwhile is kept.
-    pub fn save(&mut self) {
+    pub(crate) fn save(&mut self) {
         let Some(file) = self.file.clone() else {
             return;
         };

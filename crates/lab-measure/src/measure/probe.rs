@@ -48,7 +48,7 @@ impl Reading {
 
 /// Two threads, each on one CPU of a pair, that can tell the pair's round trip at any time.
 #[derive(Debug)]
-pub struct Prober {
+pub(crate) struct Prober {
     pair: (usize, usize),
     crew: Crew,
     lines: Arc<Lines>,
@@ -66,7 +66,7 @@ impl Prober {
     /// # Errors
     /// One sentence that says why this pair cannot be probed: they are the same, or a
     /// thread could not be started or pinned.
-    pub fn new(a: usize, b: usize) -> Result<Self, String> {
+    pub(crate) fn new(a: usize, b: usize) -> Result<Self, String> {
         if a == b {
             return Err(format!(
                 "CPU {a} has no partner to exchange cache lines with"
@@ -85,13 +85,13 @@ impl Prober {
     }
 
     /// The CPUs probed.
-    pub fn pair(&self) -> (usize, usize) {
+    pub(crate) fn pair(&self) -> (usize, usize) {
         self.pair
     }
 
     /// Plays ping-pong for about `time`, at least one batch; then finds out whether the two CPUs
     /// are one core's, for another 0.1 ms.
-    pub fn read(&self, time: Duration) -> Reading {
+    pub(crate) fn read(&self, time: Duration) -> Reading {
         let (lines, contest) = (Arc::clone(&self.lines), Arc::new(Contest::default()));
         let answers = self.crew.start(0..2, move |side| match side {
             0 => (lines.serve(time), contest.is_slowed()),

@@ -26,9 +26,6 @@ pub struct Cost {
     pub ns: f64,
     /// First and third quartile, in nanoseconds.
     pub quartiles_ns: (f64, f64),
-    /// Each batch, in nanoseconds a read.
-    #[serde(skip)]
-    pub batches_ns: Vec<f64>,
 }
 
 type Way<'a> = (&'static str, &'static str, Box<dyn Fn() -> f64 + 'a>);
@@ -93,7 +90,6 @@ fn measured(ways: &[Way<'_>]) -> Vec<Cost> {
             what,
             ns: quantile(0.5),
             quartiles_ns: (quantile(0.25), quantile(0.75)),
-            batches_ns: samples.clone(),
         }
     };
     ways.iter().zip(&samples).map(cost).collect()

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Length of the probe before and after each sample: some 280 batches near and 60 far on
 /// the reference machine, and short against a sample.
-pub const PROBE_TIME: Duration = Duration::from_millis(2);
+pub(crate) const PROBE_TIME: Duration = Duration::from_millis(2);
 
 /// Length of one reading where the pair is watched.
 const STEP: Duration = Duration::from_millis(5);

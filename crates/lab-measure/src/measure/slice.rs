@@ -17,25 +17,25 @@ static SAMPLE: Mark = Mark::new("sample").with_args("clients", "stream");
 
 /// What one slice gave.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slice {
+pub(crate) struct Slice {
     /// Operations of each client.
-    pub per_thread: Vec<u64>,
+    pub(crate) per_thread: Vec<u64>,
     /// From the first client's start to the last one's end, in seconds.
-    pub wall_s: f64,
+    pub(crate) wall_s: f64,
     /// CPU time of the whole process meanwhile, in seconds; 0 where the system does not say.
-    pub cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// What all clients counted together, where operations arrived on a schedule.
-    pub tally: Option<Tally>,
+    pub(crate) tally: Option<Tally>,
 }
 
 impl Slice {
     /// Operations of all clients.
-    pub fn ops(&self) -> u64 {
+    pub(crate) fn ops(&self) -> u64 {
         self.per_thread.iter().sum()
     }
 
     /// Throughput in Mops.
-    pub fn mops(&self) -> f64 {
+    pub(crate) fn mops(&self) -> f64 {
         self.ops() as f64 / self.wall_s / 1e6
     }
 }
@@ -80,7 +80,7 @@ fn wait_until(done: impl Fn() -> bool) {
 ///
 /// # Errors
 /// The message of a panic in a client.
-pub fn run(
+pub(crate) fn run(
     crew: &Crew,
     contender: &Arc<dyn Contender>,
     draw: &Draw,

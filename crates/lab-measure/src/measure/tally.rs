@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 /// An operation issued later than this after it was due counts as late: many times what a
 /// look at the clock costs, and less than any answer that travels through the kernel.
-pub const LATE_NS: u64 = 1_000;
+pub(crate) const LATE_NS: u64 = 1_000;
 
 /// The longest latency that is told from longer ones: an hour, in nanoseconds.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -17,17 +17,17 @@ const DIGITS: u8 = 2;
 
 /// Latencies and counts of one client's slice, or of several put together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub(crate) struct Tally {
     latency: Histogram<u64>,
     longest_ns: u64,
     /// Operations issued.
-    pub issued: u64,
+    pub(crate) issued: u64,
     /// Of these, issued more than [`LATE_NS`] after they were due.
-    pub late: u64,
+    pub(crate) late: u64,
     /// Operations that were due, but not issued before the slice was over.
-    pub unserved: u64,
+    pub(crate) unserved: u64,
     /// Time that clients spent waiting for the next arrival, in nanoseconds, summed up.
-    pub waiting_ns: u64,
+    pub(crate) waiting_ns: u64,
 }
 
 impl Default for Tally {
@@ -47,34 +47,34 @@ impl Default for Tally {
 impl Tally {
     /// An operation is issued at `now_ns` that was due at `due_ns`.
     #[inline]
-    pub fn issue(&mut self, due_ns: u64, now_ns: u64) {
+    pub(crate) fn issue(&mut self, due_ns: u64, now_ns: u64) {
         self.issued += 1;
         self.late += u64::from(now_ns - due_ns > LATE_NS);
     }
 
     /// An operation has been answered so long after it was due.
     #[inline]
-    pub fn answer(&mut self, latency_ns: u64) {
+    pub(crate) fn answer(&mut self, latency_ns: u64) {
         self.longest_ns = self.longest_ns.max(latency_ns);
         self.latency.saturating_record(latency_ns);
     }
 
     /// So many operations were due so long before the slice ended without them. Their
     /// latency is at least that, and leaving them out would flatter whoever was too slow.
-    pub fn unserved(&mut self, at_least_ns: u64, times: u64) {
+    pub(crate) fn unserved(&mut self, at_least_ns: u64, times: u64) {
         self.unserved += times;
         self.longest_ns = self.longest_ns.max(at_least_ns);
         self.latency.saturating_record_n(at_least_ns, times);
     }
 
     /// Operations with a latency.
-    pub fn answered(&self) -> u64 {
+    pub(crate) fn answered(&self) -> u64 {
         self.latency.len()
     }
 
     /// Why this cannot be all that happened while so many operations were done: each was
     /// issued, and all that were due have a latency. `None` where nothing is missing.
-    pub fn gap(&self, done: u64) -> Option<String> {
+    pub(crate) fn gap(&self, done: u64) -> Option<String> {
         let due = self.issued + self.unserved;
         let whole = self.issued == done && self.answered() == due;
         (!whole).then(|| {
@@ -87,7 +87,7 @@ impl Tally {
     }
 
     /// Adds what another client, or another slice, has counted.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         let added = self.latency.add(&other.latency);
         added.expect("all histograms have the same bounds");
         self.longest_ns = self.longest_ns.max(other.longest_ns);
@@ -98,7 +98,7 @@ impl Tally {
     }
 
     /// The latencies summed up; `None` without any.
-    pub fn percentiles(&self) -> Option<Percentiles> {
+    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
         let at = |quantile| {
             self.latency
                 .value_at_quantile(quantile)
@@ -113,7 +113,7 @@ impl Tally {
     }
 
     /// The latencies in little memory, to be kept until all samples are there.
-    pub fn packed(&self) -> Packed {
+    pub(crate) fn packed(&self) -> Packed {
         let used = self.latency.iter_recorded();
         Packed {
             longest_ns: self.longest_ns,
@@ -124,7 +124,7 @@ impl Tally {
     }
 
     /// Adds packed latencies. The other counts are not among them.
-    pub fn unpack(&mut self, packed: &Packed) {
+    pub(crate) fn unpack(&mut self, packed: &Packed) {
         self.longest_ns = self.longest_ns.max(packed.longest_ns);
         for &(latency_ns, times) in &packed.times {
             self.latency.saturating_record_n(latency_ns, times);
@@ -134,7 +134,7 @@ impl Tally {
 
 /// Latencies and how often each occurred.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Packed {
+pub(crate) struct Packed {
     longest_ns: u64,
     times: Box<[(u64, u64)]>,
 }

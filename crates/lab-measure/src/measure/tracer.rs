@@ -21,7 +21,7 @@ pub struct Cost {
     /// Of [`ticks`] alone.
     pub tick_ns: f64,
     /// Of an instant in a recording, its tick among it.
-    pub event_ns: f64,
+    pub(crate) event_ns: f64,
     /// Of an instant without a recording.
     pub off_ns: f64,
 }

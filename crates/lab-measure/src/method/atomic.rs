@@ -8,6 +8,7 @@ use corelay_literature::Shape;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
 
+/// `atomic`.
 pub const METHOD: Method = Method {
     name: "atomic",
     kind: Kind::Direct,

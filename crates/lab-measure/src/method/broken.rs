@@ -9,12 +9,12 @@ use std::ops::Range;
 
 /// Loses updates: a load, then a store (no undefined behaviour, and yet a race). With one
 /// thread nothing races, so every thousandth update is dropped by hand as well.
-pub const LOSES: Method = method("loses-updates", |_, p, _| {
+pub(crate) const LOSES: Method = method("loses-updates", |_, p, _| {
     Ok(Box::new(Broken::new(p, false)))
 });
 
 /// Panics in its clients.
-pub const PANICS: Method = method("panics", |_, p, _| Ok(Box::new(Broken::new(p, true))));
+pub(crate) const PANICS: Method = method("panics", |_, p, _| Ok(Box::new(Broken::new(p, true))));
 
 const fn method(name: &'static str, build: super::Build) -> Method {
     Method {

@@ -17,9 +17,10 @@ use crossbeam_channel::{Receiver, RecvError, Sender, TryRecvError, bounded, unbo
 use std::ops::Range;
 use std::thread::JoinHandle;
 
-pub const fn one<W: Workload>() -> Method<W> {
+pub(crate) const fn one<W: Workload>() -> Method<W> {
     method("channel", 1)
 }
+/// The method `channel-pipelined`.
 pub const fn pipelined<W: Workload>() -> Method<W> {
     method("channel-pipelined", OUTSTANDING)
 }

@@ -32,6 +32,10 @@ struct Tally {
 }
 
 impl Counted {
+    /// Sets up `method` with counters around its threads.
+    ///
+    /// # Errors
+    /// A sentence that says what could not be had.
     pub fn start(
         method: &Method,
         point: &Point,

@@ -27,6 +27,7 @@ const FIBRES: usize = 64;
 /// Beyond that it is a slip of the fingers.
 const MOST: usize = 10_000;
 
+/// The method `trust-fibre`.
 pub const fn method<W: Workload>() -> Method<W> {
     Method {
         name: NAME,

@@ -29,37 +29,43 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Requests between two passes of `flat-bound`.
 pub const BOUND: u32 = 64;
 
+/// The method `flat-queue`.
 pub const fn queue<W: Workload>() -> Method<W> {
     method("flat-queue", |w, p, patience| {
         start(w, p, patience, Policy::Queue, Load::Uniform)
     })
 }
+/// The method `flat-blocked`.
 pub const fn blocked<W: Workload>() -> Method<W> {
     method("flat-blocked", |w, p, patience| {
         start(w, p, patience, Policy::Blocked, Load::Uniform)
     })
 }
-pub const fn fast_path<W: Workload>() -> Method<W> {
+pub(crate) const fn fast_path<W: Workload>() -> Method<W> {
     method("flat-fast-path", |w, p, patience| {
         start(w, p, patience, Policy::FastPath, Load::Uniform)
     })
 }
+/// The method `flat-bound`.
 pub const fn bound<W: Workload>() -> Method<W> {
     method("flat-bound", |w, p, patience| {
         start(w, p, patience, Policy::Bound(BOUND), Load::Uniform)
     })
 }
+/// The method `flat-doorbell`.
 pub const fn doorbell<W: Workload>() -> Method<W> {
     method("flat-doorbell", |w, p, patience| {
         start(w, p, patience, Policy::Doorbell, Load::Uniform)
     })
 }
+/// The method `flat-adaptive`.
 pub const fn adaptive<W: Workload>() -> Method<W> {
     method("flat-adaptive", |w, p, patience| {
         start(w, p, patience, Policy::Adaptive, Load::Uniform)
     })
 }
 
+/// A method in a flat team, under that name.
 pub const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> Method<W> {
     Method {
         name,
@@ -72,6 +78,10 @@ pub const fn method<W: Workload>(name: &'static str, build: super::Build<W>) -> 
     }
 }
 
+/// Sets up a flat team by its policy and the load of its members.
+///
+/// # Errors
+/// A sentence that says what could not be had.
 pub fn start<W: Workload>(
     workload: W,
     point: &Point,

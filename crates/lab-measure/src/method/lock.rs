@@ -9,24 +9,25 @@ use corelay_locks::{Clh, Mcs, ParkingLot, StdMutex, Ticket, Ttas};
 use corelay_sync::{Session, Shared};
 use std::ops::Range;
 
+/// The method `mutex`.
 pub const fn mutex<W: Workload>() -> Method<W> {
     method("mutex", |w, p, _| Ok(Locks::boxed(w, p, StdMutex::new)))
 }
-pub const fn parking_lot<W: Workload>() -> Method<W> {
+pub(crate) const fn parking_lot<W: Workload>() -> Method<W> {
     method("parking-lot", |w, p, _| {
         Ok(Locks::boxed(w, p, ParkingLot::new))
     })
 }
-pub const fn ttas<W: Workload>() -> Method<W> {
+pub(crate) const fn ttas<W: Workload>() -> Method<W> {
     method("ttas", |w, p, _| Ok(Locks::boxed(w, p, Ttas::new)))
 }
-pub const fn ticket<W: Workload>() -> Method<W> {
+pub(crate) const fn ticket<W: Workload>() -> Method<W> {
     method("ticket", |w, p, _| Ok(Locks::boxed(w, p, Ticket::new)))
 }
-pub const fn mcs<W: Workload>() -> Method<W> {
+pub(crate) const fn mcs<W: Workload>() -> Method<W> {
     method("mcs", |w, p, _| Ok(Locks::boxed(w, p, Mcs::new)))
 }
-pub const fn clh<W: Workload>() -> Method<W> {
+pub(crate) const fn clh<W: Workload>() -> Method<W> {
     method("clh", |w, p, _| Ok(Locks::boxed(w, p, Clh::new)))
 }
 

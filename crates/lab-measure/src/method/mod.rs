@@ -21,7 +21,7 @@
 
 pub mod atomic;
 #[cfg(test)]
-pub mod broken;
+pub(crate) mod broken;
 pub mod channel;
 pub mod counted;
 pub mod fibres;
@@ -29,8 +29,8 @@ pub mod flat;
 pub mod literature;
 pub mod load;
 pub mod lock;
-pub mod noop;
-pub mod on_schedule;
+pub(crate) mod noop;
+pub(crate) mod on_schedule;
 pub mod tokio;
 pub mod trust;
 
@@ -97,9 +97,9 @@ pub enum Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Patience {
     /// Not beyond this moment.
-    pub until: Option<Instant>,
+    pub(crate) until: Option<Instant>,
     /// Not once this is true.
-    pub interrupted: Arc<AtomicBool>,
+    pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 impl Patience {
@@ -107,7 +107,7 @@ impl Patience {
     ///
     /// # Errors
     /// Why it may not.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         // Relaxed: the flag carries no data.
         if self.interrupted.load(Ordering::Relaxed) {
             return Err("interrupted".to_owned());
@@ -230,7 +230,7 @@ impl<W> Method<W> {
     }
 
     /// True where `--servers` concerns it.
-    pub fn is_dedicated(&self) -> bool {
+    pub(crate) fn is_dedicated(&self) -> bool {
         self.kind == Kind::Dedicated
     }
 
@@ -254,7 +254,7 @@ impl<W> Method<W> {
     }
 
     /// Memory that a point of this method takes, in bytes, roughly.
-    pub fn bytes(&self, vars: u64) -> u64 {
+    pub(crate) fn bytes(&self, vars: u64) -> u64 {
         self.bytes_per_var
             .saturating_mul(vars)
             .saturating_add(1 << 20)
@@ -272,7 +272,7 @@ impl<W> Method<W> {
     ///
     /// # Errors
     /// One sentence that says what could not be had (threads, memory, time).
-    pub fn build(
+    pub(crate) fn build(
         &self,
         workload: W,
         point: &Point,

@@ -107,7 +107,7 @@ impl OnSchedule {
 impl<W> OnSchedule<W> {
     /// The point at which the generator, alone, has as many clients as the method has at
     /// `point`, and more to issue than it can.
-    pub fn generator_point(&self, point: &Point) -> Point {
+    pub(crate) fn generator_point(&self, point: &Point) -> Point {
         let mut point = point.clone();
         point.adjust(&self.method);
         point.load = Some(MAX_LOAD);

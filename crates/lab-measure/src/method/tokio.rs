@@ -28,6 +28,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+/// The method `tokio`.
 pub const fn method<W: Workload>() -> Method<W> {
     Method {
         name: "tokio",

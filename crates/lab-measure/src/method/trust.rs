@@ -27,16 +27,19 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+/// The method `trust`.
 pub const fn apply<W: Workload>() -> Method<W> {
     method("trust", 1, |w, p, patience| {
         Ok(Box::new(Delegated::start(w, p, patience, How::Apply)?))
     })
 }
+/// The method `trust-then`.
 pub const fn then<W: Workload>() -> Method<W> {
     method("trust-then", 0, |w, p, patience| {
         Ok(Box::new(Delegated::start(w, p, patience, How::Then)?))
     })
 }
+/// The method `trust-post`.
 pub const fn post<W: Workload>() -> Method<W> {
     method("trust-post", 0, |w, p, patience| {
         Ok(Box::new(Delegated::start(w, p, patience, How::Post)?))
@@ -44,7 +47,7 @@ pub const fn post<W: Workload>() -> Method<W> {
 }
 /// `apply`, answered in ffwd's shared response lines instead of in the client's own: an
 /// experiment with the product's channel.
-pub const fn ffwd_groups<W: Workload>() -> Method<W> {
+pub(crate) const fn ffwd_groups<W: Workload>() -> Method<W> {
     method("trust-ffwd-groups", 1, |w, p, patience| {
         Ok(Box::new(Delegated::start(w, p, patience, How::Groups)?))
     })

@@ -213,7 +213,7 @@ pub struct Load {
     pub achieved: f64,
     /// The rate at which the load's generator can issue operations that do nothing, with
     /// as many clients; 0 where it was not measured.
-    pub generator: f64,
+    pub(crate) generator: f64,
     /// Whether the load was borne, by the median of the kept samples, and if not, what was
     /// in the way. A mode of the machine can differ: its summary has a limit of its own.
     pub limit: Limit,

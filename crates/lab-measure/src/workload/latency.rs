@@ -57,18 +57,18 @@ const MANY: f64 = 1e5;
 const STEPS: u64 = 1_000;
 
 /// Nanoseconds since a client's start.
-pub trait Clock {
+pub(crate) trait Clock {
     /// Nanoseconds now; never less than before.
     fn now(&self) -> u64;
 }
 
 /// The clock of measurements.
 #[derive(Clone, Copy, Debug)]
-pub struct Wall(Instant);
+pub(crate) struct Wall(Instant);
 
 impl Wall {
     /// A clock that begins now.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
 }
@@ -83,7 +83,7 @@ impl Clock for Wall {
 
 /// What a look at the clock costs here, in nanoseconds: the quickest of some batches, for
 /// nothing makes a batch faster than it is.
-pub fn stamp_ns() -> f64 {
+pub(crate) fn stamp_ns() -> f64 {
     const LOOKS: u64 = 1_000;
     let clock = Wall::start();
     let batch = |_| {
@@ -96,10 +96,10 @@ pub fn stamp_ns() -> f64 {
 
 /// The arrivals of one client during one slice, and where its tally goes.
 #[derive(Clone, Debug)]
-pub struct Arrivals {
-    pub schedule: Schedule,
+pub(crate) struct Arrivals {
+    pub(crate) schedule: Schedule,
     /// All clients of the slice put their tallies together here.
-    pub tallies: Arc<Mutex<Tally>>,
+    pub(crate) tallies: Arc<Mutex<Tally>>,
 }
 
 impl Arrivals {
@@ -125,7 +125,7 @@ fn put(tallies: &Mutex<Tally>, tally: &Tally) {
 
 /// What a generator sees when it looks at the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub(crate) enum Look {
     /// The next operation is due, since this moment (nanoseconds since the start). It is
     /// counted as issued.
     Due(u64),
@@ -137,11 +137,11 @@ pub enum Look {
 
 /// Issues operations as they become due, and counts them.
 #[derive(Debug)]
-pub struct Generator<C> {
-    pub clock: C,
+pub(crate) struct Generator<C> {
+    pub(crate) clock: C,
     schedule: Schedule,
     stop: Arc<AtomicBool>,
-    pub tally: Tally,
+    pub(crate) tally: Tally,
     /// The next arrival.
     due: u64,
     /// The last answer's stamp, while it is fresh enough to be the next look.
@@ -166,7 +166,7 @@ impl<C: Clock> Generator<C> {
 
     /// Looks whether the next operation is due.
     #[inline]
-    pub fn look(&mut self) -> Look {
+    pub(crate) fn look(&mut self) -> Look {
         let now = self.fresh.take().unwrap_or_else(|| self.clock.now());
         // Relaxed: the flag carries no data; results travel by the join.
         if self.stop.load(Ordering::Relaxed) {
@@ -188,7 +188,7 @@ impl<C: Clock> Generator<C> {
 
     /// The operation that was due then has been answered now.
     #[inline]
-    pub fn answered(&mut self, due: u64) {
+    pub(crate) fn answered(&mut self, due: u64) {
         let now = self.clock.now();
         self.tally.answer(now - due);
         self.fresh = Some(now);
@@ -272,7 +272,7 @@ fn rest(left_ns: u64) {
 
 /// An operation under way that will be answered by a callback on this thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Ticket {
+pub(crate) struct Ticket {
     due: u64,
 }
 
@@ -289,7 +289,7 @@ thread_local! {
 impl Ticket {
     /// The answer is there: call this in the callback.
     #[inline]
-    pub fn answered(self) {
+    pub(crate) fn answered(self) {
         ANSWERS.with_borrow_mut(|answers| {
             let answers = answers
                 .as_mut()
@@ -324,7 +324,7 @@ impl Client {
 
     /// True where operations arrive on a schedule, which methods with callbacks have to
     /// know: see [`issue`](Self::issue).
-    pub fn has_schedule(&self) -> bool {
+    pub(crate) fn has_schedule(&self) -> bool {
         self.arrivals.is_some()
     }
 
@@ -335,7 +335,7 @@ impl Client {
     ///
     /// # Panics
     /// Without a schedule, and where a callback has not run when all are settled.
-    pub fn issue(
+    pub(crate) fn issue(
         mut self,
         mut issue: impl FnMut(usize, Ticket),
         mut poll: impl FnMut(),
@@ -375,7 +375,7 @@ impl Client {
     ///
     /// # Panics
     /// Without a schedule.
-    pub fn into_generators(mut self, n: usize) -> (Vec<(Generator<Wall>, Self)>, Tallies) {
+    pub(crate) fn into_generators(mut self, n: usize) -> (Vec<(Generator<Wall>, Self)>, Tallies) {
         let arrivals = self.arrivals.take().expect("the client has a schedule");
         let tallies = Tallies(Arc::clone(&arrivals.tallies));
         let stop = Arc::clone(&self.stop);
@@ -386,11 +386,11 @@ impl Client {
 
 /// Where the tallies of a slice go.
 #[derive(Clone, Debug)]
-pub struct Tallies(Arc<Mutex<Tally>>);
+pub(crate) struct Tallies(Arc<Mutex<Tally>>);
 
 impl Tallies {
     /// Adds one.
-    pub fn put(&self, tally: &Tally) {
+    pub(crate) fn put(&self, tally: &Tally) {
         put(&self.0, tally);
     }
 }

@@ -93,7 +93,8 @@ impl<W: Workload> Task for W {
 }
 
 /// What an operation of `W` gives back.
-pub type AnswerOf<W> = <<W as Workload>::Operation as Operation<<W as Workload>::Object>>::Answer;
+pub(crate) type AnswerOf<W> =
+    <<W as Workload>::Operation as Operation<<W as Workload>::Object>>::Answer;
 
 /// One operation, with everything that travels with it to where the object is.
 pub trait Operation<T>: Copy + Send + 'static {
@@ -126,7 +127,7 @@ impl Answer for () {
 }
 
 /// Bytes of a cache line, for which objects are placed.
-pub const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// An object that begins on a line of its own, so that its neighbours' users do not
 /// disturb its own.
@@ -139,7 +140,7 @@ const _: () = assert!(size_of::<Line<u64>>() == LINE_BYTES && align_of::<Line<u8
 impl<T> Line<T> {
     /// An operation as a request to whoever has the line: a closure.
     #[inline(always)]
-    pub fn request<O: Operation<T>>(
+    pub(crate) fn request<O: Operation<T>>(
         operation: O,
     ) -> impl FnOnce(&mut Self) -> O::Answer + Send + 'static {
         move |line| operation.run(&mut line.0)

@@ -10,11 +10,17 @@ type Check<T> = fn(&T) -> Result<(), String>;
 
 /// Objects made by `M`, and the operation `F` on them.
 pub struct Own<T, M, F, A> {
+    /// The name of the workload.
     pub name: &'static str,
+    /// Makes an object.
     pub make: M,
+    /// The operation on an object.
     pub operation: F,
+    /// How many operations an object has seen, by its own account.
     pub counted: Option<fn(&T) -> u64>,
+    /// What must hold for an object in the end.
     pub check: Option<Check<T>>,
+    /// The type of an answer.
     pub answer: PhantomData<fn() -> A>,
 }
 

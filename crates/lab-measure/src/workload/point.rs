@@ -62,7 +62,7 @@ impl Point {
 
     /// What is changed from what was asked for, so that the point makes sense; one
     /// sentence for the result where something was (D18).
-    pub fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
+    pub(crate) fn adjust<W>(&mut self, method: &Method<W>) -> Option<String> {
         if !method.is_dedicated() {
             self.servers = 0;
             return None;
@@ -93,7 +93,7 @@ impl Point {
     }
 
     /// The variables as an index: bounded by [`MAX_VARS`] and by memory.
-    pub fn vars_len(&self) -> usize {
+    pub(crate) fn vars_len(&self) -> usize {
         usize::try_from(self.vars).expect("the number of variables was checked against memory")
     }
 }

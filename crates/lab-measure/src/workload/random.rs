@@ -35,7 +35,7 @@ pub enum Choice {
 
 impl Choice {
     /// Beyond this skew all but one of 10^5 operations would touch the first variable.
-    pub const MAX_THETA: f64 = 16.0;
+    pub(crate) const MAX_THETA: f64 = 16.0;
 }
 
 impl fmt::Display for Choice {
@@ -70,7 +70,7 @@ impl FromStr for Choice {
 
 /// The random variables of a point, ready to be drawn from by each client.
 #[derive(Clone, Debug)]
-pub struct Draw {
+pub(crate) struct Draw {
     law: Law,
     seed: u64,
 }
@@ -86,7 +86,7 @@ impl Draw {
     ///
     /// # Panics
     /// Where `vars` is 0.
-    pub fn new(choice: Choice, vars: u64, seed: u64) -> Self {
+    pub(crate) fn new(choice: Choice, vars: u64, seed: u64) -> Self {
         assert!(vars > 0, "a client chooses among at least one variable");
         let law = match choice {
             Choice::Uniform => Law::Uniform { vars },
@@ -97,7 +97,7 @@ impl Draw {
 
     /// The stream `stream` of client `index`; streams of different clients and numbers are
     /// seeded apart.
-    pub fn stream(&self, index: usize, stream: u64) -> Stream {
+    pub(crate) fn stream(&self, index: usize, stream: u64) -> Stream {
         let mut mix = SplitMix64::seed_from_u64(self.seed);
         Stream {
             law: self.law.clone(),
@@ -106,7 +106,7 @@ impl Draw {
     }
 
     /// When operations arrive at client `index` in the slice `stream`, at so many a second.
-    pub fn schedule(&self, index: usize, stream: u64, per_second: f64) -> Schedule {
+    pub(crate) fn schedule(&self, index: usize, stream: u64, per_second: f64) -> Schedule {
         let mut mix = SplitMix64::seed_from_u64(self.seed);
         // The first number seeds the choices; moments and variables are independent.
         mix.next_u64();
@@ -120,7 +120,7 @@ fn seed(mix: &mut SplitMix64, index: usize, stream: u64) -> u64 {
 
 /// An endless stream of choices.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub(crate) struct Stream {
     law: Law,
     rng: Xoshiro256PlusPlus,
 }
@@ -128,7 +128,7 @@ pub struct Stream {
 impl Stream {
     /// The next variable.
     #[inline]
-    pub fn choose(&mut self) -> usize {
+    pub(crate) fn choose(&mut self) -> usize {
         match &self.law {
             Law::Uniform { vars } => uniform(&mut self.rng, *vars),
             Law::Zipf(zipf) => zipf.sample(&mut self.rng) as usize,
@@ -185,11 +185,11 @@ pub struct Client {
 
 /// Operations between two looks at the stop flag: rare enough to cost nothing, often
 /// enough that the slowest method (some microseconds per operation) stops in time.
-pub const BLOCK: u64 = 32;
+pub(crate) const BLOCK: u64 = 32;
 
 impl Client {
     /// A client that runs until `stop` is true.
-    pub fn new(index: usize, stream: Stream, stop: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(index: usize, stream: Stream, stop: Arc<AtomicBool>) -> Self {
         Self {
             index,
             stream,
@@ -199,7 +199,7 @@ impl Client {
     }
 
     /// The same, whose operations arrive on a schedule.
-    pub fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
+    pub(crate) fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
         Self { arrivals, ..self }
     }
 
@@ -215,7 +215,7 @@ impl Client {
     }
 
     /// Divides the client among `n` tasks, each with its own stream and without a schedule.
-    pub fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
+    pub(crate) fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
         (0..n).map(move |_| {
             let rng = Xoshiro256PlusPlus::seed_from_u64(self.stream.rng.next_u64());
             let stream = Stream {
@@ -232,7 +232,7 @@ impl Client {
     }
 
     /// This client's operations, from random numbers of their own.
-    pub fn operations<W: Workload>(
+    pub(crate) fn operations<W: Workload>(
         &self,
         workload: W,
     ) -> impl FnMut() -> W::Operation + Send + 'static + use<W> {
@@ -242,14 +242,14 @@ impl Client {
 
     /// True once the slice is over.
     #[inline]
-    pub fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         // Relaxed: the flag carries no data; results travel by the join.
         self.stop.load(Ordering::Relaxed)
     }
 
     /// The next variable, for a method whose loop is not [`drive`](Self::drive)'s.
     #[inline]
-    pub fn choose(&mut self) -> usize {
+    pub(crate) fn choose(&mut self) -> usize {
         self.stream.choose()
     }
 

@@ -12,18 +12,18 @@ pub const NAME: &str = "fetch-root";
 
 /// The workload: each operation adds one and takes `ROOTS` square roots, one of the other.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FetchRoot<const ROOTS: u32>;
+pub(crate) struct FetchRoot<const ROOTS: u32>;
 
 /// A number, how often it was changed, and what came of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rooted {
+pub(crate) struct Rooted {
     count: u64,
     root: f64,
 }
 
 /// Adds one, takes the roots, and answers with the root before.
 #[derive(Clone, Copy, Debug)]
-pub struct AddRoot<const ROOTS: u32>;
+pub(crate) struct AddRoot<const ROOTS: u32>;
 
 impl<const ROOTS: u32> Operation<Rooted> for AddRoot<ROOTS> {
     type Answer = u64;

@@ -33,7 +33,7 @@ impl Schedule {
     ///
     /// # Panics
     /// Where the rate is not above 0.
-    pub fn poisson(per_second: f64, seed: u64) -> Self {
+    pub(crate) fn poisson(per_second: f64, seed: u64) -> Self {
         assert!(per_second > 0.0, "operations arrive at a rate above 0");
         Self {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -43,12 +43,12 @@ impl Schedule {
     }
 
     /// How many arrivals there are on average in so many nanoseconds.
-    pub fn expected(&self, ns: u64) -> f64 {
+    pub(crate) fn expected(&self, ns: u64) -> f64 {
         ns as f64 / self.mean_gap_ns
     }
 
     /// Deals the arrivals out to `n` schedules, each with its own seed, of the same sum.
-    pub fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
+    pub(crate) fn split(mut self, n: usize) -> impl Iterator<Item = Self> {
         let per_second = 1e9 / self.mean_gap_ns / n.max(1) as f64;
         (0..n).map(move |_| Self::poisson(per_second, self.rng.next_u64()))
     }

@@ -30,12 +30,12 @@ impl<'a> Measured<'a> {
     }
 
     /// In that mode.
-    pub fn in_mode(outcome: &'a Outcome, mode: Mode) -> Self {
+    pub(crate) fn in_mode(outcome: &'a Outcome, mode: Mode) -> Self {
         Self { outcome, mode }
     }
 
     /// In each mode that occurred in at least half of the runs, the usual one first.
-    pub fn in_all_modes(outcome: &'a Outcome) -> Vec<Self> {
+    pub(crate) fn in_all_modes(outcome: &'a Outcome) -> Vec<Self> {
         let usual = Self::of(outcome);
         // What is not installed or did not complete has no figure in any mode.
         let has_figure = |run: &&Run| run.correct && run.samples.iter().any(|s| s.mops > 0.0);
@@ -52,7 +52,7 @@ impl<'a> Measured<'a> {
     }
 
     /// The mode.
-    pub fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
 
@@ -155,7 +155,7 @@ impl<'a> Measured<'a> {
     }
 
     /// The mode in words, with its round trip where it has one.
-    pub fn mode_words(&self) -> String {
+    pub(crate) fn mode_words(&self) -> String {
         let rtt = self.round_trip_ns().map_or(String::new(), |ns| {
             format!(", round trip {} ns", crate::plot::significant(ns))
         });

@@ -30,10 +30,15 @@ pub struct Sample {
 /// An ordered pair of CPUs and what its samples have found, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
+    /// The CPU whose counter is read first.
     pub from: usize,
+    /// The other CPU.
     pub to: usize,
+    /// The smallest of all samples.
     pub least: f64,
+    /// The median of all samples.
     pub median: f64,
+    /// The largest of all samples.
     pub most: f64,
 }
 
@@ -46,7 +51,7 @@ impl Offsets {
     }
 
     /// The smallest of each pair, row by row, with blanks where there is none.
-    pub fn least(&self) -> Vec<Option<f64>> {
+    pub(crate) fn least(&self) -> Vec<Option<f64>> {
         let n = self.cpus.len();
         let cell = |at: usize| Some(self.pair((at / n, at % n))?.least);
         (0..n * n).map(cell).collect()

@@ -96,7 +96,7 @@ pub struct Axis {
 
 impl Axis {
     /// Shared variables of a line each: the axis on which caches and contention are marked.
-    pub const VARS: &str = "shared variables of 64 bytes";
+    pub(crate) const VARS: &str = "shared variables of 64 bytes";
 
     /// Equal steps for equal ratios.
     pub fn log(label: &str) -> Self {

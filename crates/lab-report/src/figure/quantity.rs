@@ -50,9 +50,9 @@ pub struct Value {
     /// The value.
     pub middle: f64,
     /// First and third quartile; the value itself where there are none.
-    pub spread: (f64, f64),
+    pub(crate) spread: (f64, f64),
     /// Samples behind it; 0 for what was counted over a whole run.
-    pub n: usize,
+    pub(crate) n: usize,
 }
 
 impl Quantity {
@@ -85,7 +85,7 @@ impl Quantity {
     }
 
     /// Name and unit.
-    pub fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Throughput => "million operations per second",
             Self::PerSecond => "operations per second",
@@ -105,7 +105,7 @@ impl Quantity {
     }
 
     /// Name and unit at the head of a column.
-    pub fn head(self) -> &'static str {
+    pub(crate) fn head(self) -> &'static str {
         match self {
             Self::Throughput => "Mops",
             Self::PerSecond => "ops/s",
@@ -125,7 +125,7 @@ impl Quantity {
     }
 
     /// A value in words.
-    pub fn words(self, value: f64) -> String {
+    pub(crate) fn words(self, value: f64) -> String {
         match self {
             Self::Saturation | Self::Ready | Self::FailedPops => {
                 percent(value).replace('\u{a0}', " ")
@@ -135,7 +135,7 @@ impl Quantity {
     }
 
     /// It follows from the samples of one mode; the others are counted over all of them.
-    pub fn is_by_mode(self) -> bool {
+    pub(crate) fn is_by_mode(self) -> bool {
         matches!(
             self,
             Self::Throughput
@@ -147,7 +147,7 @@ impl Quantity {
     }
 
     /// It lies between 0 and 1.
-    pub fn is_share(self) -> bool {
+    pub(crate) fn is_share(self) -> bool {
         matches!(self, Self::Saturation | Self::Ready | Self::FailedPops)
     }
 }

@@ -41,11 +41,6 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// All of it.
-    pub fn total(self) -> f64 {
-        self.both + self.server + self.client
-    }
-
     /// What a server with so many clients has in its caches.
     pub fn of_server(self, clients: usize) -> f64 {
         (self.both + self.server) * clients as f64
@@ -150,8 +145,9 @@ mod tests {
 
     #[test]
     fn the_product_grows_with_its_window() {
-        let first = product_first().total();
-        let full = |window| product_filled(window, 64 << 10).total();
+        let total = |pair: Pair| pair.both + pair.server + pair.client;
+        let first = total(product_first());
+        let full = |window| total(product_filled(window, 64 << 10));
         assert!(first <= full(16) && full(16) < full(256) && full(256) < full(4096));
     }
 }

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 
 /// Lines over an axis.
 #[derive(Clone, Debug)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// What has to be the same for two files to be laid over each other.
-    pub key: Key,
+    pub(crate) key: Key,
     /// Its lines by name, in each mode.
-    pub lines: BTreeMap<Mode, Vec<Line>>,
+    pub(crate) lines: BTreeMap<Mode, Vec<Line>>,
 }
 
 /// A workload, an axis and a quantity.
@@ -28,16 +28,16 @@ pub struct Key {
     /// The horizontal axis.
     pub axis: Axis,
     /// The vertical axis: name and unit.
-    pub quantity: String,
+    pub(crate) quantity: String,
 }
 
 /// A line.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// Its name.
-    pub label: String,
+    pub(crate) label: String,
     /// Its points in order of x.
-    pub points: Vec<Point>,
+    pub(crate) points: Vec<Point>,
 }
 
 /// A point with its spread.
@@ -52,7 +52,7 @@ pub struct Point {
 }
 
 /// All charts of a file.
-pub fn of(input: &Input) -> Vec<Chart> {
+pub(crate) fn of(input: &Input) -> Vec<Chart> {
     let charts = input.parts.iter().flat_map(|part| match &part.figure {
         Some(about) => of_figure(&part.results, about),
         None => of_runs(&part.results),

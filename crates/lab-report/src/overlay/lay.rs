@@ -17,7 +17,7 @@ pub struct Overlay {
     /// Workload, axis and quantity.
     pub key: Key,
     /// The mode of each file's points: the same, unless the files have none in common.
-    pub modes: Vec<Mode>,
+    pub(crate) modes: Vec<Mode>,
     /// By method or line, in the order in which they first occur.
     pub lines: Vec<Together>,
 }
@@ -26,7 +26,7 @@ pub struct Overlay {
 #[derive(Clone, Debug, Serialize)]
 pub struct Together {
     /// Its name.
-    pub label: String,
+    pub(crate) label: String,
     /// The files' points in their order; empty where a file does not have it.
     pub files: Vec<Vec<Point>>,
 }
@@ -54,7 +54,7 @@ pub struct Told {
     /// The commit that measured.
     pub commit: String,
     /// The command that measured.
-    pub command: String,
+    pub(crate) command: String,
 }
 
 impl Told {
@@ -210,7 +210,7 @@ fn different(inputs: &[Input], what: &str, of: impl Fn(&Input) -> String) -> Opt
 
 impl Overlay {
     /// What it shows, in a line.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let first = self.modes.first().copied().unwrap_or(Mode::Unknown);
         let mode = if self.modes.iter().any(|mode| *mode != first) {
             let letters = self.modes.iter().zip('A'..);

@@ -13,7 +13,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod chart;
+pub(crate) mod chart;
 mod fibres;
 pub mod lay;
 pub mod page;

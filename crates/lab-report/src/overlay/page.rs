@@ -11,7 +11,7 @@ use crate::plot::{Halo, LinePlot, Marker, Place, Scale, Series, Style, short_cou
 use maud::{PreEscaped, html};
 
 /// Lines of one picture.
-pub const IN_ONE: usize = 3;
+pub(crate) const IN_ONE: usize = 3;
 
 /// Widths of pictures, in units.
 const ONE: f64 = 720.0;

@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Where it is.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// What it holds: one, or as many as `figure --json` has printed in a list.
-    pub parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
 }
 
 /// Results that were measured together.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub(crate) struct Part {
     /// The results.
-    pub results: Results,
+    pub(crate) results: Results,
     /// What they are a figure of, where they are one.
-    pub figure: Option<About>,
+    pub(crate) figure: Option<About>,
 }
 
 impl Input {

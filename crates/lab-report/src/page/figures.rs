@@ -15,7 +15,7 @@ use crate::words::{self, count};
 use corelay_lab_measure::schema::{Machine, Mode, ModeSummary, Results, Run};
 
 /// Width of a picture in units: two stand side by side on a wide page, one fills a phone.
-pub const WIDTH: f64 = 520.0;
+pub(crate) const WIDTH: f64 = 520.0;
 /// Width of the picture that stands alone.
 const ALONE: f64 = 860.0;
 
@@ -448,7 +448,7 @@ impl Studio<'_> {
 }
 
 /// How many variables each cache of a core holds.
-pub fn cache_marks(machine: &Machine) -> Vec<Mark> {
+pub(crate) fn cache_marks(machine: &Machine) -> Vec<Mark> {
     let mut caches: Vec<_> = machine.caches.iter().filter(|c| c.bytes > 0).collect();
     caches.sort_by_key(|c| c.level);
     caches.dedup_by_key(|c| c.level);
@@ -462,7 +462,7 @@ pub fn cache_marks(machine: &Machine) -> Vec<Mark> {
 }
 
 /// `f` of a number that need not be an integer, by a straight line between its neighbours.
-pub fn between_integers(x: f64, f: impl Fn(u64) -> f64) -> f64 {
+pub(crate) fn between_integers(x: f64, f: impl Fn(u64) -> f64) -> f64 {
     let below = x.max(1.0).floor();
     let (low, high) = (f(below as u64), f(below as u64 + 1));
     low + (high - low) * (x.max(1.0) - below)

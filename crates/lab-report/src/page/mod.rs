@@ -4,7 +4,7 @@
 //! pictures that show most of it, throughput and latency; then all pictures; then what a doubting reader wants to check. The markup is XML-clean, which
 //! lets a strict parser find any mistake in it.
 
-pub mod figures;
+pub(crate) mod figures;
 mod latency;
 pub mod machine;
 pub mod parts;

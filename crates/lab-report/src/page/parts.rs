@@ -17,7 +17,7 @@ pub fn notes(title: &str, sentences: &[String]) -> Markup {
 }
 
 /// Tables beside each other where there is room.
-pub fn tables(grids: impl Iterator<Item = Grid>) -> Markup {
+pub(crate) fn tables(grids: impl Iterator<Item = Grid>) -> Markup {
     html! {
         div.grids {
             @for grid in grids { (table(&grid)) }

@@ -14,12 +14,13 @@ pub struct Saved<'a, T> {
     pub what: &'a str,
     /// The file's name.
     pub file: &'a str,
+    /// What is in it.
     pub data: &'a T,
 }
 
 impl<'a, T> Saved<'a, T> {
     /// Samples as they were taken.
-    pub fn samples(file: &'a str, data: &'a T) -> Self {
+    pub(crate) fn samples(file: &'a str, data: &'a T) -> Self {
         Self {
             what: "the raw samples",
             file,

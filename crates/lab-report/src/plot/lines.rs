@@ -65,7 +65,7 @@ pub struct Series {
 
 impl Series {
     /// Its name, its first and its last value; `None` where it has no points.
-    pub fn ends(&self) -> Option<String> {
+    pub(crate) fn ends(&self) -> Option<String> {
         let (first, last) = (self.points.first()?, self.points.last()?);
         Some(format!(
             "{} from {} to {}",
@@ -131,7 +131,7 @@ impl Halo {
     }
 
     /// A small picture of it, for a sentence.
-    pub fn swatch(self) -> String {
+    pub(crate) fn swatch(self) -> String {
         let mut out =
             String::from(r#"<svg class="swatch halos" viewBox="0 0 20 20" aria-hidden="true">"#);
         self.draw(&mut out, 10.0, 10.0);
@@ -144,18 +144,18 @@ impl Halo {
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// Where.
-    pub x: f64,
+    pub(crate) x: f64,
     /// Its name.
-    pub label: String,
+    pub(crate) label: String,
 }
 
 /// A probability over x, shaded in the background and written under the ticks.
 #[derive(Clone, Copy)]
 pub struct Shade<'a> {
     /// What is likely there.
-    pub label: &'a str,
+    pub(crate) label: &'a str,
     /// The probability, 0 to 1, at x.
-    pub probability: &'a dyn Fn(f64) -> f64,
+    pub(crate) probability: &'a dyn Fn(f64) -> f64,
 }
 
 impl std::fmt::Debug for Shade<'_> {

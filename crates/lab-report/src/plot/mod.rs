@@ -40,7 +40,7 @@ pub(crate) use svg::without_forbidden;
 pub use timeline::{Kind, Panel, Row, Span, Timeline, duration};
 
 /// The stylesheet of every picture; a page includes it once, a standalone picture carries it.
-pub const CSS: &str = include_str!("plot.css");
+pub(crate) const CSS: &str = include_str!("plot.css");
 
 /// The largest letters the stylesheet asks for, in units of the picture.
 const LETTER: f64 = 15.0;

@@ -71,7 +71,7 @@ impl Scale {
     }
 
     /// Where `value` stands: 0 at the start, 1 at the end; `None` where it has no place.
-    pub fn place(&self, value: f64) -> Option<f64> {
+    pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let at = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
             Scale::Log { low, high } if value > 0.0 => (value / low).ln() / (high / low).ln(),
@@ -81,7 +81,7 @@ impl Scale {
     }
 
     /// The nearest place of any value: like [`place`](Self::place), but moved to the edge.
-    pub fn clamped(&self, value: f64) -> f64 {
+    pub(crate) fn clamped(&self, value: f64) -> f64 {
         let (Scale::Linear { low, high } | Scale::Log { low, high }) = *self;
         self.place(value.max(low).min(high)).unwrap_or(0.0)
     }
@@ -114,7 +114,7 @@ impl Scale {
     }
 
     /// Powers of two inside the axis, thinned to at most `most`.
-    pub fn powers(&self, most: usize) -> Vec<f64> {
+    pub(crate) fn powers(&self, most: usize) -> Vec<f64> {
         let (Scale::Linear { low, high } | Scale::Log { low, high }) = *self;
         let (first, last) = (
             low.max(1.0).log2().ceil() as i32,

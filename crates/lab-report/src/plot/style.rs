@@ -66,7 +66,7 @@ impl Style {
     }
 
     /// A small picture of the line and its marker, for a legend or a table.
-    pub fn swatch(self) -> String {
+    pub(crate) fn swatch(self) -> String {
         let mut out = format!(
             r#"<svg class="swatch {}" viewBox="0 0 30 12" aria-hidden="true"><path class="line" d="M1 6H29""#,
             self.colour

@@ -14,67 +14,67 @@ use std::fmt::Write;
 #[derive(Clone, Debug)]
 pub struct Timeline<'a> {
     /// Unique in its page.
-    pub id: String,
+    pub(crate) id: String,
     /// What it shows, in a line; drawn only where the picture stands alone.
-    pub title: String,
+    pub(crate) title: String,
     /// What it shows, in words, for those who do not see it.
-    pub description: String,
+    pub(crate) description: String,
     /// What is drawn, the kinds of spans first that matter most.
-    pub kinds: Vec<Kind<'a>>,
+    pub(crate) kinds: Vec<Kind<'a>>,
     /// A row for each thread, from top to bottom.
-    pub rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
     /// Stretches of time, drawn below each other. In the first the others are marked.
-    pub panels: Vec<Panel>,
+    pub(crate) panels: Vec<Panel>,
     /// What must be known besides, in lines below the picture.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Width in units.
-    pub width: f64,
+    pub(crate) width: f64,
 }
 
 /// A kind of span or instant.
 #[derive(Clone, Debug)]
 pub struct Kind<'a> {
     /// Its name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// Class of `plot.css` that sets its colour.
-    pub colour: &'static str,
+    pub(crate) colour: &'static str,
 }
 
 /// A row.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// Its name.
-    pub label: String,
+    pub(crate) label: String,
     /// Spans and instants by their beginnings, a span before what lies in it. In nanoseconds.
-    pub spans: Vec<Span>,
+    pub(crate) spans: Vec<Span>,
     /// From when to when nothing is known, and why: what hovering shows.
-    pub gap: Option<(u64, u64, String)>,
+    pub(crate) gap: Option<(u64, u64, String)>,
 }
 
 /// A span, or an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Index of its kind.
-    pub kind: usize,
+    pub(crate) kind: usize,
     /// When it begins, in nanoseconds.
-    pub from: u64,
+    pub(crate) from: u64,
     /// When it ends; `None` for an instant.
-    pub to: Option<u64>,
+    pub(crate) to: Option<u64>,
     /// Spans that it lies in.
-    pub depth: usize,
+    pub(crate) depth: usize,
 }
 
 /// A stretch of time.
 #[derive(Clone, Debug)]
 pub struct Panel {
     /// What it shows.
-    pub caption: String,
+    pub(crate) caption: String,
     /// From when, in nanoseconds.
-    pub from: u64,
+    pub(crate) from: u64,
     /// To when: later.
-    pub to: u64,
+    pub(crate) to: u64,
     /// Leaves out the rows in which nothing begins or ends meanwhile.
-    pub only_busy: bool,
+    pub(crate) only_busy: bool,
 }
 
 /// Height of a row's spans that lie in `n` others, and of its instants.
@@ -91,7 +91,7 @@ const NAME: usize = 18;
 
 impl Timeline<'_> {
     /// Draws it.
-    pub fn svg(&self, place: Place) -> String {
+    pub(crate) fn svg(&self, place: Place) -> String {
         let mut y = if place == Place::Alone { 48.0 } else { 16.0 };
         let mut body = String::new();
         if place == Place::Alone {

@@ -22,7 +22,7 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self::Instruction,
         Self::AnswerNow,
         Self::AnswerLater,
@@ -38,7 +38,7 @@ impl Need {
     }
 
     /// The need in a few words.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Instruction => "one instruction does it",
             Self::AnswerNow => "any code, answer at once",
@@ -68,15 +68,15 @@ impl Need {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// Where.
-    pub level: Level,
+    pub(crate) level: Level,
     /// For each need of [`Need::ALL`], per mode, the fastest method and those that cannot
     /// be told from it. A mode without enough samples is left out.
-    pub use_what: [Vec<(Mode, Vec<String>)>; 4],
+    pub(crate) use_what: [Vec<(Mode, Vec<String>)>; 4],
 }
 
 impl Advice {
     /// The advice for a need as words: one line where the modes agree, else one per mode.
-    pub fn lines(&self, need: Need) -> Vec<String> {
+    pub(crate) fn lines(&self, need: Need) -> Vec<String> {
         let by_mode = &self.use_what[need as usize];
         let listed = |methods: &[String]| {
             let mut names: Vec<String> = methods.iter().map(|m| words::code(m)).collect();

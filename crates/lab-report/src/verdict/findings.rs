@@ -25,7 +25,7 @@ pub enum Comparison {
 
 impl Comparison {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Waiting,
         Self::Later,
         Self::LaterAgainstWaiting,
@@ -34,7 +34,7 @@ impl Comparison {
     ];
 
     /// corelay's side: everybody of this form who is ours.
-    pub fn ours(self) -> Vec<&'static str> {
+    pub(crate) fn ours(self) -> Vec<&'static str> {
         let form = match self {
             Self::Waiting => Form::Waits,
             Self::Later | Self::LaterAgainstWaiting | Self::LaterAgainstInstruction => Form::Later,
@@ -55,7 +55,7 @@ impl Comparison {
     }
 
     /// What is compared, in words.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting for each answer: `trust` and the best lock or channel",
             Self::Later => "Answers later: delegation and the best other asynchronous way",
@@ -90,7 +90,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// A heading for findings of this outcome.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Loses => "Where delegation loses",
             Self::TooClose => "Too close to call",
@@ -99,7 +99,7 @@ impl Outcome {
     }
 
     /// How the figures under that heading are read.
-    pub fn reading(self) -> &'static str {
+    pub(crate) fn reading(self) -> &'static str {
         match self {
             Self::Loses => "The rival does so many times as much as the best of delegation.",
             Self::TooClose => {
@@ -114,22 +114,22 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// What is set against what.
-    pub comparison: Comparison,
+    pub(crate) comparison: Comparison,
     /// Where: the points of a level at which the same side is ahead.
-    pub level: Level,
+    pub(crate) level: Level,
     /// In which mode; figures of different modes are never compared.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// The strongest of ours there.
-    pub ours: String,
+    pub(crate) ours: String,
     /// The strongest rival there.
-    pub rival: String,
+    pub(crate) rival: String,
     /// Throughput of ours ÷ the rival's, with its 95 % interval.
-    pub ratio: Interval,
+    pub(crate) ratio: Interval,
 }
 
 impl Finding {
     /// Who won.
-    pub fn outcome(&self) -> Outcome {
+    pub(crate) fn outcome(&self) -> Outcome {
         match self.ratio {
             Interval { high, .. } if high < 1.0 => Outcome::Loses,
             Interval { low, .. } if low > 1.0 => Outcome::Wins,
@@ -139,7 +139,7 @@ impl Finding {
 
     /// The ends of the interval as words, turned as [`Display`](fmt::Display) turns the
     /// ratio: a factor above 1 for whoever is faster.
-    pub fn interval(&self) -> String {
+    pub(crate) fn interval(&self) -> String {
         let Interval { low, high, .. } = self.ratio;
         let (low, high) = match self.outcome() {
             Outcome::Loses => (high.recip(), low.recip()),

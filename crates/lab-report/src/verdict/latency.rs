@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
     /// For instance `1 variable, 2 threads`.
-    pub subject: String,
+    pub(crate) subject: String,
     /// What holds, a sentence each: delegation against its rivals first.
-    pub told: Vec<String>,
+    pub(crate) told: Vec<String>,
 }
 
 /// Delegation's p99 latency against the best rival's at one load.

@@ -32,9 +32,9 @@ const RARE: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level {
     /// Why they belong together.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Their numbers of variables, ascending.
-    pub vars: Vec<u64>,
+    pub(crate) vars: Vec<u64>,
 }
 
 impl Level {

@@ -41,32 +41,32 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The outcome in a sentence or two, losing side first.
-    pub headline: String,
+    pub(crate) headline: String,
     /// One per workload and distribution.
-    pub sections: Vec<Section>,
+    pub(crate) sections: Vec<Section>,
     /// On latency under load, where it was measured: one per number of threads and
     /// variables.
-    pub latency: Vec<Latency>,
+    pub(crate) latency: Vec<Latency>,
     /// What holds for the whole file.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// What could not be had or was left out, and why. The page has it with the machine.
-    pub unavailable: Vec<String>,
+    pub(crate) unavailable: Vec<String>,
 }
 
 /// The verdict on one workload with one distribution, at the most threads that have a CPU
 /// each.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Section {
+pub(crate) struct Section {
     /// For instance `fetch-add, uniform, 2 threads`.
-    pub subject: String,
+    pub(crate) subject: String,
     /// Delegation against its rivals.
-    pub findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
     /// What to use where.
-    pub advice: Vec<Advice>,
+    pub(crate) advice: Vec<Advice>,
     /// Explanations.
-    pub why: Vec<String>,
+    pub(crate) why: Vec<String>,
     /// Reservations.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Findings of one outcome and comparison: per level, those of each mode.

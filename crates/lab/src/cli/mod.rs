@@ -42,7 +42,7 @@ enum Command {
 }
 
 /// Runs the program on this process's arguments.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse_or_help(&error).into(),

@@ -39,7 +39,7 @@ const fn target(what: &'static str, of: [&'static str; 2], least: f64) -> Target
 }
 
 /// What is promised.
-pub const TARGETS: &[Target] = &[
+pub(crate) const TARGETS: &[Target] = &[
     target("padded, 2 threads / 1", ["padded", "padded on 1"], 1.8),
     target("pool, 2 threads / 1", ["pool", "pool on 1"], 1.8),
     target("padded / biglock", ["padded", "biglock"], 5.0),
@@ -54,10 +54,10 @@ pub const TARGETS: &[Target] = &[
 ];
 
 /// Seconds that the whole course may take with `--yes`.
-pub const LONGEST: f64 = 180.0;
+pub(crate) const LONGEST: f64 = 180.0;
 
 /// Everything that is measured, by name.
-pub fn points() -> Vec<(&'static str, Point)> {
+pub(crate) fn points() -> Vec<(&'static str, Point)> {
     let point = |&(name, rung, threads, pages): &(&'static str, &str, usize, Pages)| {
         let point = Point {
             rung: rungs::named(rung).expect("the table names rungs"),

@@ -134,7 +134,7 @@ fn targets() -> Vec<Target> {
 
 /// CPU time of an idle trustee as a share of wall time, measured over `time`; `None` where
 /// the system does not tell CPU time.
-pub fn idle(time: Duration) -> Option<f64> {
+pub(crate) fn idle(time: Duration) -> Option<f64> {
     let trustees = corelay::Trustees::dedicated(1).start().ok()?;
     let value = trustees.entrust(0u64);
     value.apply(|v| *v += 1);

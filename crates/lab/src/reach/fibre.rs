@@ -56,7 +56,7 @@ pub(super) fn calls() -> Area {
 
 /// One benchmark at one size.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub(crate) struct Point {
     /// `hi` or `lo`.
     pub size: &'static str,
     /// What is run.
@@ -67,13 +67,13 @@ pub struct Point {
 ///
 /// # Errors
 /// Never: their names are known.
-pub fn methods() -> Result<Vec<Method>, String> {
+pub(crate) fn methods() -> Result<Vec<Method>, String> {
     let names = [STAYING, MIGRATING, TOKIO];
     names.into_iter().map(Method::named).collect()
 }
 
 /// All benchmarks that have a target, on one processor and on two.
-pub fn points(cpus: usize, slice: Duration) -> Vec<Point> {
+pub(crate) fn points(cpus: usize, slice: Duration) -> Vec<Point> {
     let mut points = Vec::new();
     for p in [1, 2].into_iter().filter(|&p| p <= cpus) {
         let locality = |share| Bench::Locality {
@@ -108,7 +108,7 @@ pub fn points(cpus: usize, slice: Duration) -> Vec<Point> {
 
 impl Point {
     /// What it is called in the table.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!(
             "{} {}, p = {}",
             self.spec.bench, self.size, self.spec.processors
@@ -116,7 +116,7 @@ impl Point {
     }
 
     /// Judges its samples: what is held to a target, then what is printed beside it.
-    pub fn judge(&self, runs: &[Run], blocks: usize) -> (Vec<Outcome>, Vec<Outcome>) {
+    pub(crate) fn judge(&self, runs: &[Run], blocks: usize) -> (Vec<Outcome>, Vec<Outcome>) {
         let most = match self.spec.bench {
             Bench::Locality { .. } => 0.75,
             _ => 0.6,
@@ -144,7 +144,7 @@ impl Point {
 ///
 /// # Errors
 /// A sentence that says what went wrong.
-pub fn transfers() -> Result<Vec<(Flavour, bool)>, String> {
+pub(crate) fn transfers() -> Result<Vec<(Flavour, bool)>, String> {
     let method = Method::named(MIGRATING)?;
     let flavours = [Flavour::Park, Flavour::Yield];
     let run = |flavour| {
@@ -175,7 +175,7 @@ fn start(processors: usize) -> Result<Cluster, StartError> {
 ///
 /// # Errors
 /// There is no memory for so many.
-pub fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
+pub(crate) fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
     let Ok(cluster) = start(1) else {
         return Ok(None);
     };
@@ -202,7 +202,7 @@ pub fn bytes_of_blocked(fibres: usize) -> Result<Option<f64>, SpawnError> {
 }
 
 /// Share of a CPU that a cluster takes which has nothing to do.
-pub fn idle(time: Duration) -> Option<f64> {
+pub(crate) fn idle(time: Duration) -> Option<f64> {
     let cluster = start(2).ok()?;
     let _ = cluster.spawn(yield_now).join();
     // It looks around first.
@@ -214,7 +214,7 @@ pub fn idle(time: Duration) -> Option<f64> {
 
 /// Milliseconds until a fibre first runs that was made by one which never yields: the longest of
 /// some tries, while the other processor has fibres in long slices. `None` on one CPU.
-pub fn starved(tries: u32) -> Option<f64> {
+pub(crate) fn starved(tries: u32) -> Option<f64> {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return None;
     }

@@ -5,12 +5,12 @@
 //! latency mode as asked for. A mode that did not occur so often is *not seen*, which is
 //! no pass.
 
-pub mod course;
+pub(crate) mod course;
 mod delegate;
-pub mod fibre;
+pub(crate) mod fibre;
 mod flat;
 mod literature;
-pub mod txn;
+pub(crate) mod txn;
 
 use corelay_lab_measure::measure::stats::{self, Interval};
 use corelay_lab_measure::method::Method;
@@ -21,11 +21,11 @@ use std::fmt;
 use std::slice;
 use std::sync::Arc;
 
-pub use delegate::idle;
+pub(crate) use delegate::idle;
 
 /// What is measured together, and what is promised of it.
 #[derive(Clone, Debug)]
-pub struct Area {
+pub(crate) struct Area {
     /// The contenders.
     pub methods: Vec<Method>,
     /// The promises.
@@ -40,27 +40,27 @@ pub struct Area {
 
 impl Area {
     /// Dedicated delegation.
-    pub fn delegate() -> Self {
+    pub(crate) fn delegate() -> Self {
         delegate::area()
     }
 
     /// Flat teams, on a machine of so many CPUs.
-    pub fn flat(cpus: usize) -> Self {
+    pub(crate) fn flat(cpus: usize) -> Self {
         flat::area(cpus)
     }
 
     /// Dedicated delegation beside the literature's.
-    pub fn literature() -> Self {
+    pub(crate) fn literature() -> Self {
         literature::area()
     }
 
     /// Fibres that call `apply`, beside what their calls are made of.
-    pub fn calls_of_fibres() -> Self {
+    pub(crate) fn calls_of_fibres() -> Self {
         fibre::calls()
     }
 
     /// Where its contenders are measured.
-    pub fn point(&self, placement: Arc<[Option<usize>]>) -> Point {
+    pub(crate) fn point(&self, placement: Arc<[Option<usize>]>) -> Point {
         Point {
             threads: self.threads,
             servers: 1,
@@ -78,7 +78,7 @@ impl Area {
 
 /// One figure of a ratio.
 #[derive(Clone, Copy, Debug)]
-pub enum Figure {
+pub(crate) enum Figure {
     /// Throughput of a method.
     Mops(&'static str),
     /// Time per operation of a method, in nanoseconds.
@@ -93,7 +93,7 @@ pub enum Figure {
 
 impl Figure {
     /// The methods that it may speak of.
-    pub fn methods(&self) -> &[&'static str] {
+    pub(crate) fn methods(&self) -> &[&'static str] {
         match self {
             Self::Mops(method) | Self::Ns(method) | Self::Rtt(method) => slice::from_ref(method),
             Self::NsOfBoth(methods) => *methods,
@@ -119,7 +119,7 @@ impl Figure {
 
 /// What a ratio is to be.
 #[derive(Clone, Copy, Debug)]
-pub enum Bound {
+pub(crate) enum Bound {
     /// Not below.
     AtLeast(f64),
     /// Not above.
@@ -128,7 +128,7 @@ pub enum Bound {
 
 /// A promise.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub(crate) struct Target {
     /// What is compared with what.
     pub what: &'static str,
     /// The figure above the line.
@@ -143,7 +143,7 @@ pub struct Target {
 
 /// How a target came out in one mode.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The target.
     pub what: &'static str,
     /// The mode.
@@ -178,7 +178,7 @@ impl fmt::Display for Bound {
 
 impl Outcome {
     /// Whether the target is met; `None` where the mode was not seen.
-    pub fn is_met(&self) -> Option<bool> {
+    pub(crate) fn is_met(&self) -> Option<bool> {
         self.ratio.map(|ratio| self.bound.is_met_by(ratio))
     }
 }
@@ -218,7 +218,7 @@ impl fmt::Display for Outcome {
 
 /// Judges `targets` by the samples of `runs`, each mode with at least `blocks` of every
 /// method that a figure may speak of.
-pub fn judge(targets: &[Target], runs: &[Run], blocks: usize) -> Vec<Outcome> {
+pub(crate) fn judge(targets: &[Target], runs: &[Run], blocks: usize) -> Vec<Outcome> {
     let judged = |target: &Target, mode: Mode, bound: Bound| {
         let figures = [target.top, target.bottom];
         let methods = figures.iter().flat_map(Figure::methods);

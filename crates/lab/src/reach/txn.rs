@@ -13,7 +13,7 @@ use corelay_lab_measure::schema::Run;
 
 /// One workload at one size, with those who are measured at it.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub(crate) struct Point {
     /// What is done.
     pub spec: Spec,
     /// All threads.
@@ -83,7 +83,7 @@ const LOGS: &[&str] = &["mutex", "oplog-logical", "oplog-ordo", "oplog-counted"]
 ///
 /// # Errors
 /// A method that there is not on this architecture.
-pub fn points() -> Result<Vec<Point>, String> {
+pub(crate) fn points() -> Result<Vec<Point>, String> {
     let lists = &["rcu", "rlu-logical", "rlu-ordo", "rlu-logical-w10"];
     let banks = &["fast-stm", "mutex-ordered", "tl2-logical", "tl2-ordo"];
     let deferred = |least| {
@@ -239,7 +239,7 @@ impl Point {
     }
 
     /// What it is called in the table.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let name = self.spec.bench.name();
         let form = match self.spec.bench {
             Bench::List { size, updates } => format!(" of {size}, {updates} % updates"),
@@ -258,7 +258,7 @@ impl Point {
     }
 
     /// Judges its samples: what is held to a target, then what is shown beside it.
-    pub fn judge(&self, runs: &[Run], blocks: usize) -> (Vec<Outcome>, Vec<Outcome>) {
+    pub(crate) fn judge(&self, runs: &[Run], blocks: usize) -> (Vec<Outcome>, Vec<Outcome>) {
         let judge = |targets: &[Target]| judge(targets, runs, blocks);
         (judge(&self.targets), judge(&self.beside))
     }
@@ -266,7 +266,7 @@ impl Point {
 
 /// By how much each method grows from one thread to two, where a workload is measured at both:
 /// without a floor, for on two CPUs the cores' own clocks win by their slope alone.
-pub fn slopes(points: &[Point], runs: &[Vec<Run>], blocks: usize) -> Vec<(String, Outcome)> {
+pub(crate) fn slopes(points: &[Point], runs: &[Vec<Run>], blocks: usize) -> Vec<(String, Outcome)> {
     let all = || points.iter().zip(runs);
     let alone = all().filter(|(point, _)| point.threads == 1);
     let pairs = alone.filter_map(|(one, of_one)| {

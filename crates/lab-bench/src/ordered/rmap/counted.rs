@@ -8,7 +8,7 @@ use corelay_txn::oplog::{Count, CountedMap, OpLog, Session};
 
 type Map = CountedMap<u32, Of>;
 
-pub(super) struct Counted {
+pub(crate) struct Counted {
     log: OpLog<Map, Count<u32, Of>, Logical>,
     pages: u32,
 }

@@ -25,15 +25,15 @@ pub struct Rung {
     /// Its source, as it is compiled.
     pub source: &'static str,
     /// Whether its keys are cut into parts that threads take one after the other.
-    pub takes_parts: bool,
+    pub(crate) takes_parts: bool,
     /// Whether there is room between its lists' heads.
-    pub is_padded: bool,
+    pub(crate) is_padded: bool,
     run: fn(&Job) -> Ended,
 }
 
 impl Rung {
     /// Runs it once.
-    pub fn run(&self, job: &Job) -> Ended {
+    pub(crate) fn run(&self, job: &Job) -> Ended {
         (self.run)(job)
     }
 }

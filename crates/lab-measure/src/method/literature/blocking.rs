@@ -11,12 +11,14 @@ use corelay_literature::Shape;
 use corelay_literature::{Blocking, Delegation, FfwdLines, RclLines};
 use std::ops::Range;
 
+/// The method `ffwd`.
 pub const fn ffwd<W: Workload>() -> Method<W> {
     method("ffwd", |w, p, _| {
         Waiting::<W, FfwdLines>::start("ffwd", w, p)
     })
 }
 
+/// The method `rcl`.
 pub const fn rcl<W: Workload>() -> Method<W> {
     method("rcl", |w, p, _| Waiting::<W, RclLines>::start("rcl", w, p))
 }

@@ -25,6 +25,7 @@ use std::sync::{Mutex, PoisonError};
 
 const NAME: &str = "async-lines";
 
+/// The method `async-lines`.
 pub const fn async_lines<W: Workload>() -> Method<W> {
     Method {
         name: NAME,

@@ -17,9 +17,9 @@
 //! | [`measure`] | all of a figure's contenders, interleaved |
 //! | `fibre_runs` | those that are benchmarks of fibres |
 //! | `ordered_runs` | those of what a clock orders |
-//! | [`calibrations`] | offsets between the CPUs' clocks, which have no contenders |
+//! | `calibrations` | offsets between the CPUs' clocks, which have no contenders |
 //!
-//! A model's curve over a figure is a [`Curve`](declare::Curve), computed from what was
+//! A model's curve over a figure is a `Curve`, computed from what was
 //! measured: see [`Figure::curves`](declare::Figure).
 
 #![forbid(unsafe_code)]

@@ -20,8 +20,8 @@
 //! | [`plot`] | pictures as SVG |
 //! | [`table`] | results as tables for the terminal |
 //! | [`words`] | numbers and lists as words |
-//! | [`data`] | runs, sorted for pages and pictures |
-//! | [`method`] | how a method is named, drawn and judged |
+//! | `data` | runs, sorted for pages and pictures |
+//! | `method` | how a method is named, drawn and judged |
 //! | [`output`] | files that are whole or not there, and the terminal |
 //! | [`exit`] | how a program of the lab ends |
 

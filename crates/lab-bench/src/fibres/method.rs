@@ -101,7 +101,7 @@ impl Method {
     }
 
     /// Runs the benchmark once, on the CPUs of the calling thread; ends early once
-    /// `interrupted` is set. What came of it has been [judged](Spec::judge).
+    /// `interrupted` is set. What came of it has been judged.
     ///
     /// # Errors
     /// Why there is no figure.

@@ -86,7 +86,7 @@ pub struct Spec {
     pub bench: Bench,
     /// Processors (p).
     pub processors: usize,
-    /// Fibres (t); for `cycle` rings, see [`all_fibres`](Self::all_fibres).
+    /// Fibres (t); for `cycle` rings, see `all_fibres`.
     pub fibres: usize,
     /// When it ends.
     pub length: Length,

@@ -148,7 +148,7 @@ impl Toolchain {
     }
 }
 
-/// A cargo that builds as it would for somebody else; see [`may_inherit`].
+/// A cargo that builds as it would for somebody else; see `may_inherit`.
 ///
 /// # Errors
 /// [`Error::NotInstalled`].

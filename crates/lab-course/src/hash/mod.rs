@@ -16,12 +16,12 @@
 //! | `mutants/` | wrong answers, each with one fault; the tests show that each is caught for it |
 //! | `harness/check/` | the program that checks a table |
 //! | `harness/scale.rs` | the program that measures tables |
-//! | [`project`] | the folders: what `--init` writes, what is asked of a project |
+//! | `project` | the folders: what `--init` writes, what is asked of a project |
 //! | [`run`] | building and running, within limits |
-//! | [`fault`] | what can be wrong with an answer |
-//! | [`scaling`] | what was measured |
+//! | `fault` | what can be wrong with an answer |
+//! | `scaling` | what was measured |
 //! | [`mark`] | the mark and its reasons |
-//! | [`exercise`] | what is shown of it all |
+//! | `exercise` | what is shown of it all |
 //!
 //! The answer runs in processes of its own, which are stopped, with all that they have started,
 //! when they take or print too much. That keeps mistakes away from the lab, not malice: an answer

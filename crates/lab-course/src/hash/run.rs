@@ -23,7 +23,7 @@ const LINES: usize = 16;
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limited<'a> {
-    /// For the check and for measuring, each; building gets [`BUILD_LIMIT`] at least.
+    /// For the check and for measuring, each; building gets `BUILD_LIMIT` at least.
     pub limit: Duration,
     /// Set by Ctrl-C.
     pub interrupted: &'a AtomicBool,

@@ -6,9 +6,9 @@
 //! | [`rungs`] | the ways to insert, a file each: the sources that `--source` shows |
 //! | [`job`] | what they are given: keys, threads that start together, a stopwatch for each |
 //! | [`nodes`] | the list, and where its nodes come from |
-//! | [`heads`] | the lists' heads, beside each other or apart |
-//! | [`keys`] | keys without an order, and the check that each is there once |
-//! | [`usage`] | what the kernel has counted |
+//! | `heads` | the lists' heads, beside each other or apart |
+//! | `keys` | keys without an order, and the check that each is there once |
+//! | `usage` | what the kernel has counted |
 //! | [`ladder`], [`show`] | the whole of it, and what it shows |
 //! | [`climb`] | rungs measured in turn, in blocks of one mode of the machine |
 

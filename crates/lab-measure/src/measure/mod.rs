@@ -6,8 +6,8 @@
 //! | `one_core` | whether they are hardware threads of one core right now |
 //! | [`mode`] | near, far or discarded, against the smallest round trip ever seen |
 //! | [`crew`] | long-lived pinned threads |
-//! | [`slice`](mod@slice) | start together, run, stop, count |
-//! | [`tally`] | latencies and late ones of an open loop |
+//! | `slice` | start together, run, stop, count |
+//! | `tally` | latencies and late ones of an open loop |
 //! | [`limit`] | whether a load was borne, and if not, what was in the way |
 //! | [`load`] | which loads are offered, and what the results say of them |
 //! | [`session`] | samples of all contenders, interleaved and bracketed by the probe |

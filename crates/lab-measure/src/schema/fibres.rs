@@ -26,7 +26,7 @@ pub struct Outcome {
     /// `transfer`: times that a follower looked and there was no new leader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rechecks: Option<u64>,
-    /// False where a leader of `transfer` made no progress for [`NO_PROGRESS`]: a result,
+    /// False where a leader of `transfer` made no progress for `NO_PROGRESS`: a result,
     /// not an error.
     #[serde(default = "yes")]
     pub completed: bool,

@@ -23,7 +23,7 @@
 //! [`Instant`]: nanoseconds by definition, and 24 ns a look on a virtual machine whose
 //! kernel keeps time by the processor's counter. `corelay_sync::ticks` costs 29 ns there,
 //! has no unit, and drains the store buffer, which would change what is measured. The cost of a look is
-//! measured on every machine ([`stamp_ns`]) and stands in the results: each latency
+//! measured on every machine (`stamp_ns`) and stands in the results: each latency
 //! contains about one.
 
 use crate::measure::tally::Tally;

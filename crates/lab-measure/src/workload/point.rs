@@ -31,7 +31,7 @@ pub struct Point {
     /// Operations per second that arrive at all clients together (the workload
     /// [`latency`](super::latency)); `None` where each follows the one before at once.
     pub load: Option<u64>,
-    /// Request lines and pending queue: those of the method that is [built](Method::build).
+    /// Request lines and pending queue: those of the method that is built.
     pub lines: Shape,
     /// Fibres of a client: likewise.
     pub fibres: usize,

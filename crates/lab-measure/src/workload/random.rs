@@ -28,7 +28,7 @@ pub enum Choice {
     Uniform,
     /// Variable `k` (from 0) with probability proportional to `1 / (k + 1)^θ`.
     Zipf {
-        /// The skew θ, above 0 and at most [`Choice::MAX_THETA`].
+        /// The skew θ, above 0 and at most `Choice::MAX_THETA`.
         theta: f64,
     },
 }

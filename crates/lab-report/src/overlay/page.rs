@@ -1,6 +1,6 @@
 //! The page of files laid over each other, and its pictures.
 //!
-//! Up to [`IN_ONE`] lines stand in one picture, a colour for each file and a marker for each
+//! Up to `IN_ONE` lines stand in one picture, a colour for each file and a marker for each
 //! line; more of them get a small picture each, with a line for each file.
 
 use super::chart::Point;

@@ -54,7 +54,7 @@ const BOLD_WIDTH: f64 = 0.68 * LETTER;
 /// Where a picture will stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Inside a page that has [`CSS`].
+    /// Inside a page that has `CSS`.
     Page,
     /// In a file of its own: with namespace, stylesheet and background.
     Alone,

@@ -2,7 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`columns`] | figures in columns |
+//! | `columns` | figures in columns |
 //! | [`grid`] | a table of words, for pages too |
 //! | [`latency`] | latency under load |
 //! | [`fibres`] | the benchmarks of fibres |

@@ -2,12 +2,12 @@
 //!
 //! A figure is a small file that only *declares*: what it shows, where it is from, which lines
 //! stand over which axis, what the source prints, and what to say about what was measured.
-//! Everything else is common:
+//! Everything else is common; the file that comes of it, its tables and its page are the module
+//! `figure` of `corelay-lab-report`:
 //!
 //! ```text
-//!   request_lines.rs, saturation.rs, … ── Figure ──► measure ──► Outcome ──┬─► page   (HTML)
-//!          (a file each)                  plan, Session, Rig    (the file) ├─► grid   (tables)
-//!                                                                          └─► NAME.json
+//!   request_lines.rs, saturation.rs, … ── Figure ──► measure ──► Outcome
+//!          (a file each)                  plan, Session, Rig
 //! ```
 //!
 //! | module | idea |
@@ -24,7 +24,7 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod calibrations;
+mod calibrations;
 mod crowd;
 pub mod declare;
 mod fibre_runs;

@@ -27,11 +27,11 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod data;
+mod data;
 pub mod exit;
 pub mod figure;
 mod latency;
-pub(crate) mod method;
+mod method;
 pub mod model;
 pub mod output;
 pub mod overlay;

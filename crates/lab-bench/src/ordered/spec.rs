@@ -84,13 +84,6 @@ impl Scale {
     }
 
     /// Below what was measured: times that are called certain need not be.
-    ///
-    /// ```
-    /// use corelay_lab_bench::ordered::spec::Scale;
-    /// let scale: Scale = "1/8".parse().unwrap();
-    /// assert!(scale.is_too_small() && !Scale::ONE.is_too_small());
-    /// assert_eq!(scale.to_string(), "1/8");
-    /// ```
     pub(crate) fn is_too_small(self) -> bool {
         self.0 < 1.0
     }
@@ -211,6 +204,13 @@ impl Task for Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_eighth_is_too_small_and_written_as_one() {
+        let scale: Scale = "1/8".parse().unwrap();
+        assert!(scale.is_too_small() && !Scale::ONE.is_too_small());
+        assert_eq!(scale.to_string(), "1/8");
+    }
 
     #[test]
     fn scales_are_read_as_they_are_written() {

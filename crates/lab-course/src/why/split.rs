@@ -31,13 +31,6 @@ pub struct Split {
 
 impl Split {
     /// Of one run, beside one with a single thread.
-    ///
-    /// ```
-    /// use corelay_lab_course::{list::job::Ended, why::split::Split};
-    ///
-    /// let nothing = Ended::default();
-    /// assert_eq!(Split::of(&nothing, &nothing).whole(), 0.0);
-    /// ```
     pub(crate) fn of(run: &Ended, alone: &Ended) -> Self {
         let keys = run.keys().max(1) as f64;
         let wall = run.wall();
@@ -102,6 +95,12 @@ mod tests {
     use super::*;
     use crate::list::job::Lap;
     use std::time::{Duration, Instant};
+
+    #[test]
+    fn nothing_takes_no_time() {
+        let nothing = Ended::default();
+        assert_eq!(Split::of(&nothing, &nothing).whole(), 0.0);
+    }
 
     fn run(laps: &[(u64, u64, u64, u64, u64)]) -> Ended {
         let zero = Instant::now();

@@ -47,16 +47,6 @@ impl Bracket {
 
 /// The mode of a sample: decided when all is measured, so that the smallest round trip of
 /// the whole session counts.
-///
-/// ```
-/// use corelay_lab_measure::{measure::mode::{Bracket, Distance, tag}, schema::Mode};
-/// let distance = |rtt_ns| Distance { rtt_ns, on_one_core: false };
-/// let near = Bracket { before: distance(110.0), after: distance(123.0) };
-/// let moved = Bracket { before: distance(110.0), after: distance(510.0) };
-/// assert_eq!(tag(Some(near), Some(108.0)), Mode::Near);
-/// assert_eq!(tag(Some(moved), Some(108.0)), Mode::Discarded);
-/// assert_eq!(tag(None, None), Mode::Unknown);
-/// ```
 pub fn tag(bracket: Option<Bracket>, smallest_ns: Option<f64>) -> Mode {
     let (Some(bracket), Some(smallest)) = (bracket, smallest_ns) else {
         return Mode::Unknown;
@@ -179,6 +169,23 @@ pub fn state_file(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_has_the_mode_of_both_probes_or_none() {
+        let distance = |rtt_ns| Distance {
+            rtt_ns,
+            on_one_core: false,
+        };
+        let bracket = |before, after| {
+            Some(Bracket {
+                before: distance(before),
+                after: distance(after),
+            })
+        };
+        assert_eq!(tag(bracket(110.0, 123.0), Some(108.0)), Mode::Near);
+        assert_eq!(tag(bracket(110.0, 510.0), Some(108.0)), Mode::Discarded);
+        assert_eq!(tag(None, None), Mode::Unknown);
+    }
 
     const PAIR: (usize, usize) = (1, 0);
 

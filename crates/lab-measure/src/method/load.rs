@@ -54,6 +54,7 @@ impl Load {
 }
 
 /// To be called after each request: computes after each [`BURST`] of them.
+#[inline]
 pub(super) fn pause() -> impl FnMut() {
     let mut left = BURST;
     move || {

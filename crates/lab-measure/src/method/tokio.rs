@@ -163,12 +163,14 @@ struct UnderWay {
 struct Flight(Arc<UnderWay>);
 
 impl Flight {
+    #[inline]
     fn take_off(under_way: &Arc<UnderWay>) -> Self {
         // Relaxed: the operation is spawned afterwards, by this thread.
         under_way.operations.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(under_way))
     }
 
+    #[inline]
     fn answered(self, latency_ns: u64) {
         // Nobody panics while it is locked.
         let mut tally = self.0.tally.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,6 +179,7 @@ impl Flight {
 }
 
 impl Drop for Flight {
+    #[inline]
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `generate`; the tally is complete at 0.
         self.0.operations.fetch_sub(1, Ordering::Release);

@@ -151,6 +151,7 @@ pub struct Random(u64);
 
 impl Random {
     /// Numbers that follow from `seed` alone.
+    #[inline(always)]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -13,14 +13,6 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// One client's arrivals: moments in nanoseconds since its start, ascending, without end.
-///
-/// ```
-/// use corelay_lab_measure::workload::schedule::Schedule;
-/// let moments: Vec<u64> = Schedule::poisson(1e6, 1).take(1000).collect();
-/// assert!(moments.is_sorted());
-/// let again: Vec<u64> = Schedule::poisson(1e6, 1).take(1000).collect();
-/// assert_eq!(moments, again);
-/// ```
 #[derive(Clone, Debug)]
 pub struct Schedule {
     rng: Xoshiro256PlusPlus,
@@ -70,6 +62,13 @@ impl Iterator for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_ascend_and_follow_from_the_seed() {
+        let moments = || Schedule::poisson(1e6, 1).take(1000).collect::<Vec<u64>>();
+        assert!(moments().is_sorted());
+        assert_eq!(moments(), moments());
+    }
 
     const N: usize = 100_000;
 

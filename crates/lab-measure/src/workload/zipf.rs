@@ -26,15 +26,6 @@ const HEAD: u64 = 256;
 const WIDTH: u64 = 16;
 
 /// Draws ranks `0..n` with probability proportional to `1 / (rank + 1)^θ`.
-///
-/// ```
-/// use corelay_lab_measure::workload::zipf::Zipf;
-/// use rand_core::SeedableRng;
-///
-/// let zipf = Zipf::new(1 << 20, 0.99);
-/// let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
-/// assert!((0..1000).all(|_| zipf.sample(&mut rng) < 1 << 20));
-/// ```
 #[derive(Clone, Debug)]
 pub struct Zipf {
     theta: f64,

@@ -71,7 +71,7 @@ pub(super) struct Args {
 
     /// What is touched before the timed phase
     #[arg(long, value_enum, default_value_t)]
-    pages: Touched,
+    pages: Before,
 
     /// Samples of each
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = usual_rounds(Size::Usual),
@@ -86,9 +86,9 @@ pub(super) struct Args {
     telling: Telling,
 }
 
-/// [`Pages`], as they are named on the command line.
+/// What is touched before the timed phase, as it is named on the command line.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
-enum Touched {
+enum Before {
     /// Keys, arrays and pools were; an allocator asks the system as it goes.
     #[default]
     Touched,
@@ -98,12 +98,12 @@ enum Touched {
     Recycled,
 }
 
-impl From<Touched> for Pages {
-    fn from(touched: Touched) -> Self {
-        match touched {
-            Touched::Touched => Self::Touched,
-            Touched::Untouched => Self::Untouched,
-            Touched::Recycled => Self::Recycled,
+impl From<Before> for Pages {
+    fn from(before: Before) -> Self {
+        match before {
+            Before::Touched => Self::Touched,
+            Before::Untouched => Self::Untouched,
+            Before::Recycled => Self::Recycled,
         }
     }
 }
@@ -180,7 +180,7 @@ pub(super) fn step(host: &Host, telling: &Telling, size: Size) -> Result<Shown, 
         iterations: usual_keys(size),
         parts: None,
         padding: paddings(PADDINGS)?,
-        pages: Touched::default(),
+        pages: Before::default(),
         rounds: usual_rounds(size),
         source: None,
         telling: telling.clone(),

@@ -59,7 +59,7 @@ impl Offsets {
 
     /// Of each ordered pair by how much there is more than back, within a sample: the median of all,
     /// in nanoseconds. Of two samples the smallest may be of different moods of the machine.
-    pub fn more_than_back(&self) -> Vec<(usize, usize, f64)> {
+    pub fn asymmetry_ns(&self) -> Vec<(usize, usize, f64)> {
         let n = self.cpus.len();
         let places = (0..n).flat_map(|row| (0..n).map(move |column| (row, column)));
         let of = |(row, column): (usize, usize)| {
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(offsets.pairs(), expected);
         // 43, 21 and 48 more than back.
         let more = [(2, 5, 43.0), (5, 2, -43.0)];
-        assert_eq!(offsets.more_than_back(), more);
+        assert_eq!(offsets.asymmetry_ns(), more);
         assert_eq!(offsets.least(), [None, Some(30.0), Some(-3.0), None]);
     }
 }

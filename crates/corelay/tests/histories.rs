@@ -47,8 +47,6 @@ ways! {
     mcs: (), |(), value| Mcs::new(value);
     clh: (), |(), value| Clh::new(value);
     dedicated: Trustees::dedicated(1).start().unwrap(), |trustees, value| trustees.entrust(value);
-    response_groups: Trustees::dedicated(1).response_groups(true).start().unwrap(),
-        |trustees, value| trustees.entrust(value);
 }
 
 /// Members of flat teams make the calls, and serve them.

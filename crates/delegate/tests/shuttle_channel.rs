@@ -135,14 +135,6 @@ fn every_kind_in_order_of_six_clients() {
 }
 
 #[test]
-fn every_kind_in_order_with_response_groups() {
-    model(SCHEDULES, || {
-        let trustees = Trustees::dedicated(1).window(2).response_groups(true);
-        mixed_with(trustees, 4, 6);
-    });
-}
-
-#[test]
 fn positions_wrap_in_flight() {
     model(SCHEDULES, || {
         mixed(1, 3, 4, 12, (u32::MAX - 6, u32::MAX - 5))

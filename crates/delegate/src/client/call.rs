@@ -132,30 +132,20 @@ impl Client {
 
     #[cold]
     fn accept_call_slowly(&self, mail: Mail) -> bool {
-        self.rouse_or_learn_that_it_is_gone() || self.channel().done(mail).answers(mail)
-    }
-
-    /// The call is answered: its record holds the result from now on.
-    #[inline(always)]
-    pub(super) fn fetch_answer(&self) {
-        if let Some(seat) = &self.channel().seat {
-            // SAFETY: the record is this client's, and its call is answered (our callers).
-            unsafe { seat.fetch(self.call_record()) };
-        }
+        self.rouse_or_learn_that_it_is_gone() || self.channel().done().answers(mail)
     }
 
     #[inline(always)]
     fn await_done(&self, mail: Mail) -> Mail {
         let mut done = Mail(0);
         self.wait_until(&mark::APPLY, None, || {
-            done = self.channel().done(mail);
+            done = self.channel().done();
             if done.answers(mail) {
                 return true;
             }
             self.channel().prefetch_mail();
             false
         });
-        self.fetch_answer();
         done
     }
 }

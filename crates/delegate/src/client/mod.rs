@@ -32,7 +32,6 @@ use crate::request::label::Label;
 use crate::request::reaper::Reaper;
 use crate::wait_graph::Wait;
 use crate::wire::Channel;
-use crate::wire::groups::Groups;
 use crate::wire::ring::{FIRST_UNITS, Rings, View};
 use crate::wire::word::{Mail, Position, is_past, step};
 use corelay_sync::Backoff;
@@ -126,9 +125,8 @@ impl Client {
         let origin = trustee.settings.origin;
         let reaper = Reaper::new(first, origin);
         let rings = reaper.newest();
-        let seat = trustee.groups.as_ref().map(Groups::take);
         let views = [requests, answers];
-        let channel = Arc::new(Channel::new(rings, views, origin, seat, thread.launch));
+        let channel = Arc::new(Channel::new(rings, views, origin, thread.launch));
         let client = Self {
             channel: Arc::as_ptr(&channel),
             requests: Cell::new(requests),

@@ -145,12 +145,11 @@ impl Client {
         let State::Asked(mail) = self.lone.state.get() else {
             return false;
         };
-        let done = self.channel().done(mail);
+        let done = self.channel().done();
         if !done.answers(mail) {
             self.channel().prefetch_mail();
             return true;
         }
-        self.fetch_answer();
         let (line, own) = (self.call_record(), self.lone.record());
         memory::read(line, 2 + MAIL_WORDS);
         // SAFETY: answered, so the line is ours. Some of its words may not have been written.

@@ -23,8 +23,8 @@ pub(crate) struct Serving {
     /// Objects that are poisoned, or were until their trustee has noticed otherwise; and those that
     /// are held.
     marked: Cell<u32>,
-    /// [`PLAIN`], or how else lanes run their rings.
-    mode: Cell<u8>,
+    /// Objects are held, so that requests to these are deferred.
+    is_holding: Cell<bool>,
     /// What launched closures hold, and who waits.
     pub(crate) holds: Holds,
     /// Requests run.
@@ -37,18 +37,9 @@ pub(crate) struct Serving {
     pub(crate) nested: Cell<bool>,
     /// The trustee is CLOSING: see `trustee::hosted`.
     pub(crate) is_closing: Cell<bool>,
-    /// Lone calls are answered, but not told yet: see `channel::groups`.
-    pub(crate) unanswered: Cell<bool>,
     /// Times closures, where the trustee is observed.
     pub(crate) sampler: Option<Sampler>,
 }
-
-/// Lanes run their rings as they are.
-pub(crate) const PLAIN: u8 = 0;
-/// See `Builder::bare`.
-const BARE: u8 = 1;
-/// Objects are held: requests to them are deferred.
-const HOLDING: u8 = 2;
 
 thread_local! {
     /// Of this thread's trustee.
@@ -56,10 +47,9 @@ thread_local! {
 }
 
 impl Serving {
-    pub(crate) fn new(slot: u32, bare: bool, sampler: Option<Sampler>) -> Self {
+    pub(crate) fn new(slot: u32, sampler: Option<Sampler>) -> Self {
         Self {
             slot: Cell::new(Some(slot)),
-            mode: Cell::new(if bare { BARE } else { PLAIN }),
             sampler,
             ..Self::default()
         }
@@ -91,28 +81,23 @@ impl Serving {
         self.slot.set(None);
     }
 
-    /// [`PLAIN`] where lanes run their rings as they are.
+    /// True where launched closures hold objects, so that requests to these are deferred.
     #[inline(always)]
-    pub(crate) fn mode(&self) -> u8 {
-        self.mode.get()
-    }
-
-    /// See `Builder::bare`.
-    pub(crate) fn is_bare(&self) -> bool {
-        self.mode.get() == BARE
+    pub(crate) fn is_holding(&self) -> bool {
+        self.is_holding.get()
     }
 
     /// One more object is held.
     pub(crate) fn mark(&self) {
         self.marked.set(self.marked.get() + 1);
-        self.mode.set(HOLDING);
+        self.is_holding.set(true);
     }
 
     /// One less; `is_last` where none is.
     pub(crate) fn unmark(&self, is_last: bool) {
         self.marked.set(self.marked.get() - 1);
         if is_last {
-            self.mode.set(PLAIN);
+            self.is_holding.set(false);
         }
     }
 

@@ -69,8 +69,6 @@ impl Trustees {
             name: String::from("trustee"),
             cpus: Vec::new(),
             origin: Position::new(0, 0),
-            bare: false,
-            groups: false,
             policy: None,
             observe: false,
             stack_size: None,
@@ -220,8 +218,6 @@ pub struct Builder {
     name: String,
     cpus: Vec<usize>,
     origin: Position,
-    bare: bool,
-    groups: bool,
     /// Of the members of a flat team.
     pub(crate) policy: Option<Policy>,
     observe: bool,
@@ -296,22 +292,6 @@ impl Builder {
     #[doc(hidden)]
     pub fn origin(mut self, cursor: u32, count: u32) -> Self {
         self.origin = Position::new(cursor, count);
-        self
-    }
-
-    /// Requests of the ring are run without catching panics (one aborts the process),
-    /// without looking for poison and without counting. For measuring what those cost.
-    #[doc(hidden)]
-    pub fn bare(mut self, bare: bool) -> Self {
-        self.bare = bare;
-        self
-    }
-
-    /// Lone calls are answered in ffwd's shared response lines, two for up to 15 clients,
-    /// instead of in each client's own. For measuring which is better.
-    #[doc(hidden)]
-    pub fn response_groups(mut self, groups: bool) -> Self {
-        self.groups = groups;
         self
     }
 
@@ -392,14 +372,11 @@ impl Builder {
             looks: if can_spin { looks } else { 1 },
             ring_units: (self.ring_bytes / 8).next_power_of_two() as u32,
             origin: self.origin,
-            bare: self.bare,
-            groups: self.groups,
             policy: self.policy,
             observe: self.observe,
             cpu: self.cpus.get(i).copied(),
             stack_size: self.stack_size,
-            // Without a look at each request nothing can be deferred.
-            host: self.host.filter(|_| !self.bare),
+            host: self.host,
         }
     }
 

@@ -7,16 +7,15 @@ use crate::catch::guarded;
 use crate::client::nested;
 use crate::context::discard::discard;
 use crate::context::leaf::Leaf;
-use crate::context::serving::{PLAIN, Serving};
+use crate::context::serving::Serving;
 use crate::error::CircularWait;
 use crate::error::Poisoned;
 use crate::observe::sampler::Sampler;
 use crate::request::label::Label;
 use crate::request::track::Track;
 use crate::request::{Cursors, Vtable, read_head, read_label, write_label};
-use crate::wire::groups::Seat;
+use crate::wire::Channel;
 use crate::wire::word::{Mail, Position, is_past};
-use crate::wire::{Channel, MAIL_WORDS};
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::place_of;
 use corelay_sync::facade::memory;
@@ -24,17 +23,7 @@ use corelay_sync::facade::sync::Arc;
 use corelay_sync::{prefetch_read, prefetch_write};
 use std::any::Any;
 use std::cell::Cell;
-use std::mem::MaybeUninit;
 use std::rc::Rc;
-
-/// Vtable, object and words of a lone call, out of its line: on one of its own, as there.
-#[repr(C, align(64))]
-struct LocalRecord(Record);
-
-type Record = MaybeUninit<[u64; 2 + MAIL_WORDS]>;
-
-/// Its result.
-type Results = MaybeUninit<[u64; MAIL_WORDS]>;
 
 /// A trustee's half of a channel.
 pub(crate) struct Lane {
@@ -44,8 +33,6 @@ pub(crate) struct Lane {
     seen: Cell<Mail>,
     /// The lone call runs, not the ring.
     calling: Cell<bool>,
-    /// A lone call has been answered in its group, and its client perhaps sleeps.
-    has_answered: Cell<bool>,
     /// Requests to objects that are held.
     deferrals: Deferrals,
 }
@@ -59,7 +46,6 @@ impl Lane {
             track: Track::new(&channel, origin, serving),
             seen: Cell::new(Mail::new(origin.cursor(), 0)),
             calling: Cell::new(false),
-            has_answered: Cell::new(false),
             deferrals: Deferrals::default(),
             channel,
         }
@@ -151,8 +137,8 @@ impl Lane {
         }
         let stop = start.cursor().wrapping_add(left.min(batch));
         self.prefetch(start.cursor(), stop);
-        if serving.mode() != PLAIN {
-            return self.run_otherwise(serving, start, stop);
+        if serving.is_holding() {
+            return self.run_holding(serving, start, stop);
         }
         match &serving.sampler {
             Some(sampler) if sampler.is_due() => self.run_timing(serving, sampler, stop),
@@ -161,16 +147,10 @@ impl Lane {
         self.end_batch(serving, start, self.track.at().request)
     }
 
-    /// [`run_ring`](Self::run_ring) of a trustee that is bare, or some of whose objects are held.
+    /// [`run_ring`](Self::run_ring) of a trustee some of whose objects are held.
     #[cold]
     #[inline(never)]
-    fn run_otherwise(&self, serving: &Serving, start: Position, stop: u32) -> u32 {
-        if serving.is_bare() {
-            self.run_bare(stop);
-            let at = self.track.at().request;
-            self.publish_tail(at);
-            return at.count().wrapping_sub(start.count()).max(1);
-        }
+    fn run_holding(&self, serving: &Serving, start: Position, stop: u32) -> u32 {
         while is_past(stop, self.track.at().request.cursor()) {
             self.run_all(serving, stop, || self.run_until(serving, stop, |_, _| ()));
         }
@@ -217,7 +197,7 @@ impl Lane {
             drop(leaf);
             if serving.nested.get() {
                 nested::drain(serving);
-                if serving.mode() != PLAIN {
+                if serving.is_holding() {
                     return;
                 }
             }
@@ -282,21 +262,6 @@ impl Lane {
         self.track.stand_at(at);
     }
 
-    /// The inner loop with nothing around it, see `Builder::bare`.
-    fn run_bare(&self, stop: u32) {
-        let mut at = self.track.at();
-        while is_past(stop, at.request.cursor()) {
-            let record = self.track.request(at.request.cursor());
-            // SAFETY: published up to `stop`.
-            let label = unsafe { read_label(record) };
-            // SAFETY: from a client.
-            let vtable = unsafe { label.vtable() };
-            // SAFETY: published, and run once: the cursors move past it.
-            at = unsafe { (vtable.run)(record, at, &self.track, stop) };
-        }
-        self.track.stand_at(at);
-    }
-
     /// Runs the lone call of `mail`.
     pub(super) fn run_call(&self, serving: &Serving, mail: Mail) {
         let line = &self.channel.mail;
@@ -310,17 +275,6 @@ impl Lane {
                 Verdict::Defer => return,
             }
         }
-        let mut copy;
-        // Where answers go into response lines, the mail line is not written.
-        let scratch = match self.channel.seat {
-            None => record,
-            Some(_) => {
-                memory::read(record, 2 + MAIL_WORDS);
-                // SAFETY: the mail published the call; some of its words may not be written.
-                copy = LocalRecord(unsafe { record.cast::<Record>().read() });
-                copy.0.as_mut_ptr().cast()
-            }
-        };
         // SAFETY: the mail published the call.
         let (vtable, object) = unsafe { read_head(record) };
         self.calling.set(true);
@@ -337,7 +291,7 @@ impl Lane {
                 return Err(why);
             }
             // SAFETY: published, and run once: the answer says so.
-            unsafe { (vtable.run)(scratch, self.track.at(), &self.track, 0) };
+            unsafe { (vtable.run)(record, self.track.at(), &self.track, 0) };
             Ok(())
         })
         .flatten();
@@ -368,69 +322,11 @@ impl Lane {
         }
         serving.requests.set(serving.requests.get() + 1);
         serving.batches.set(serving.batches.get() + 1);
-        match &self.channel.seat {
-            None => {
-                // Release: pairs with the caller's Acquire of `done`; publishes the result.
-                line.done.store(done.0, Ordering::Release);
-                self.channel.sleeper.wake_if_asleep();
-            }
-            Some(seat) => {
-                // SAFETY: the call has been run or discarded, and both are its record.
-                unsafe { self.answer_later(seat, vtable, done, record, scratch) };
-            }
-        }
+        // Release: pairs with the caller's Acquire of `done`; publishes the result.
+        line.done.store(done.0, Ordering::Release);
+        self.channel.sleeper.wake_if_asleep();
         if serving.nested.get() {
             nested::drain(serving);
-        }
-    }
-
-    /// The lone call is answered at the end of the pass, with others of its group.
-    ///
-    /// # Safety
-    /// `record` is the line's call, `scratch` the copy that has been run. Where `done` is no
-    /// fault, the result lies there.
-    #[cold]
-    #[inline(never)]
-    unsafe fn answer_later(
-        &self,
-        seat: &Seat,
-        vtable: &Vtable,
-        done: Mail,
-        record: *mut u64,
-        scratch: *mut u64,
-    ) {
-        let (is_fault, results) = (done.is_fault(), scratch.wrapping_add(2));
-        if is_fault {
-            seat.answer(None, true);
-        } else if vtable.answer_units == 1 {
-            // SAFETY: the result is a word at most, and lies there.
-            seat.answer(
-                Some(unsafe { results.cast::<MaybeUninit<u64>>().read() }),
-                false,
-            );
-        } else {
-            let line = record.wrapping_add(2).cast::<Results>();
-            memory::write(line.cast::<u64>(), MAIL_WORDS);
-            // SAFETY: both are a call's. The line is ours until the bits are copied; some of the
-            // words may not be written.
-            unsafe { results.cast::<Results>().copy_to_nonoverlapping(line, 1) };
-            seat.answer(None, false);
-        }
-        self.track.serving().unanswered.set(true);
-        self.has_answered.set(true);
-    }
-
-    /// The first half of answering: the group's response lines are written.
-    pub(crate) fn copy_answers(&self) {
-        if let Some(seat) = &self.channel.seat {
-            seat.copy();
-        }
-    }
-
-    /// The second half, when all groups' are.
-    pub(crate) fn wake_answered(&self) {
-        if self.has_answered.replace(false) {
-            self.channel.sleeper.wake_if_asleep();
         }
     }
 

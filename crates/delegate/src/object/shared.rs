@@ -7,7 +7,6 @@ use crate::observe::State;
 use crate::observe::roster::Roster;
 use crate::observe::sampler::Samples;
 use crate::policy::Policy;
-use crate::wire::groups::Groups;
 use crate::wire::inbox::{Inbox, Kind, Node};
 use crate::wire::word::Position;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
@@ -49,10 +48,6 @@ pub(crate) struct Settings {
     pub(crate) ring_units: u32,
     /// Where positions begin: tests begin shortly before the wrap.
     pub(crate) origin: Position,
-    /// Without catch, poison and counts: see `Builder::bare`.
-    pub(crate) bare: bool,
-    /// See `Builder::response_groups`.
-    pub(crate) groups: bool,
     /// Of a member of a flat team.
     pub(crate) policy: Option<Policy>,
     /// See `Builder::observe`.
@@ -76,8 +71,6 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     /// Names of objects and clients, for reports.
     pub(crate) roster: Roster,
-    /// Where lone calls are answered, if not in their lines.
-    pub(crate) groups: Option<Groups>,
     /// How long closures take, where that is observed.
     pub(crate) samples: Option<std::sync::Arc<Samples>>,
     close: Node,
@@ -94,7 +87,6 @@ impl Shared {
             state: CachePadded::new(Futex::new(awake())),
             inbox: CachePadded::new(Inbox::new()),
             counters: Counters::default(),
-            groups: settings.groups.then(Groups::default),
             samples: settings.observe.then(std::sync::Arc::default),
             settings,
             slot: Slot::take(),

@@ -26,11 +26,7 @@ pub(crate) fn pass(serving: &Serving, look: impl FnOnce() -> u32) -> u32 {
     let before = serving.requests.get();
     let mut span = trace::span(&PASS);
     let found = look();
-    // A bare trustee does not count: there, news are taken for requests.
-    let requests = match serving.is_bare() {
-        false => serving.requests.get() - before,
-        true => u64::from(found),
-    };
+    let requests = serving.requests.get() - before;
     match found {
         0 => span.discard(),
         _ => span.set(requests),

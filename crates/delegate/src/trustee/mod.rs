@@ -86,7 +86,7 @@ pub(crate) struct Trustee {
 impl Trustee {
     pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
         let sampler = shared.samples.clone().map(Sampler::new);
-        let serving = Serving::new(shared.slot.get(), shared.settings.bare, sampler);
+        let serving = Serving::new(shared.slot.get(), sampler);
         Self {
             shared,
             home,
@@ -177,7 +177,6 @@ impl Trustee {
         for lane in &self.lanes {
             ran += lane.serve(&self.serving, batch);
         }
-        self.answer_groups();
         if ran == 0 && heads {
             ran = self.look_at_heads(batch);
         } else if ran > 0 {
@@ -242,18 +241,7 @@ impl Trustee {
         for lane in &self.lanes {
             ran += lane.serve_head(&self.serving, batch);
         }
-        self.answer_groups();
         ran
-    }
-
-    /// Tells the clients of response groups what has been run for them.
-    #[inline(always)]
-    fn answer_groups(&self) {
-        if self.serving.unanswered.get() {
-            self.serving.unanswered.set(false);
-            self.lanes.iter().for_each(Lane::copy_answers);
-            self.lanes.iter().for_each(Lane::wake_answered);
-        }
     }
 
     /// Sleeps until there is work or, where the trustee waits for others, one of them has gone on,
@@ -346,7 +334,6 @@ impl Trustee {
         for lane in &self.lanes {
             lane.drain(&self.serving);
         }
-        self.answer_groups();
     }
 
     /// Drops the values; everything accepted has been served.

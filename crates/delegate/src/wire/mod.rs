@@ -27,7 +27,6 @@
 //!
 //! `docs/design/0001-channel.md` has the states, the proof sketch and what was tried.
 
-pub(crate) mod groups;
 pub(crate) mod inbox;
 pub(crate) mod ring;
 pub(crate) mod word;
@@ -95,8 +94,6 @@ pub(crate) struct Channel {
     pub(crate) register: Node,
     /// Takes leave of the trustee.
     pub(crate) detach: Node,
-    /// Where lone calls are answered instead of in the mail line, see [`groups`].
-    pub(crate) seat: Option<groups::Seat>,
     /// Launches of the client that have ended.
     pub(crate) launches: AtomicU64,
     /// The launched closure that is the client.
@@ -115,7 +112,6 @@ impl Channel {
         first: *const Rings,
         [first_requests, first_answers]: [View; 2],
         origin: word::Position,
-        seat: Option<groups::Seat>,
         launch: Option<LaunchId>,
     ) -> Self {
         let mail = word::Mail::new(origin.cursor(), 0);
@@ -138,28 +134,22 @@ impl Channel {
             first_answers,
             register: Node::new(Kind::Register),
             detach: Node::new(Kind::Detach),
-            seat,
             launches: AtomicU64::new(0),
             launch,
         }
     }
 
-    /// The answer's word of the lone call: it answers `mail`, the last one, once that has run.
+    /// The mail of the last lone call that has run.
     #[inline(always)]
-    pub(crate) fn done(&self, mail: word::Mail) -> word::Mail {
-        match &self.seat {
-            // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
-            None => word::Mail(self.mail.done.load(Ordering::Acquire)),
-            Some(seat) => seat.done(mail),
-        }
+    pub(crate) fn done(&self) -> word::Mail {
+        // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.
+        word::Mail(self.mail.done.load(Ordering::Acquire))
     }
 
     /// Asks for the mail line to write it, where the one who looks at it will.
     #[inline(always)]
     pub(crate) fn prefetch_mail(&self) {
-        if self.seat.is_none() {
-            prefetch_write(&raw const self.mail.word);
-        }
+        prefetch_write(&raw const self.mail.word);
     }
 
     /// Requests that are accepted and not executed. A figure for reports: both sides go on
@@ -171,10 +161,7 @@ impl Channel {
         let head = word::Position(self.head.load(Ordering::Relaxed));
         let in_ring = head.count().wrapping_sub(tail.count()).cast_signed();
         let mail = word::Mail(self.mail.word.load(Ordering::Relaxed));
-        let done = match &self.seat {
-            None => word::Mail(self.mail.done.load(Ordering::Relaxed)),
-            Some(seat) => seat.done(mail),
-        };
+        let done = word::Mail(self.mail.done.load(Ordering::Relaxed));
         in_ring.max(0).cast_unsigned() + u32::from(mail.call_differs(done))
     }
 

@@ -113,18 +113,6 @@ impl Mail {
         Self(self.0 & !Self::CALLS | self.0.wrapping_sub(2) & Self::CALLS)
     }
 
-    /// 0 and 1 in turn, with every lone call.
-    #[inline(always)]
-    pub(crate) const fn parity(self) -> u64 {
-        (self.0 >> 1) & 1
-    }
-
-    /// A word that does not [answer](Self::answers) this one.
-    #[inline(always)]
-    pub(crate) const fn unanswered(self) -> Self {
-        Self(self.0 ^ 2)
-    }
-
     /// As an answer: the lone call faulted.
     #[inline(always)]
     pub(crate) const fn faulted(self) -> Self {
@@ -199,8 +187,6 @@ mod tests {
             prop_assert_eq!(next.cursor(), later);
             prop_assert!(next.call_differs(mail) && !next.is_fault() && !mail.answers(next));
             prop_assert_eq!(next.with_previous_call(), moved);
-            prop_assert_eq!(next.parity(), 1 - mail.parity());
-            prop_assert!(!mail.unanswered().answers(mail) && !mail.unanswered().is_fault());
         }
     }
 }

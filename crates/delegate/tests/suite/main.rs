@@ -10,7 +10,6 @@ mod coroutines;
 mod drops;
 mod entrust;
 mod futures;
-mod groups;
 mod large;
 mod launch_attack;
 mod launch_ends;

@@ -172,7 +172,7 @@ pub const fn any_dedicated<W: Workload>() -> [Method<W>; 6] {
 
 /// All methods of fetch-add, in the order of tables.
 pub static METHODS: &[Method] = &{
-    let mut all = [atomic::METHOD; 24];
+    let mut all = [atomic::METHOD; 23];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(13);
     any_workload.copy_from_slice(&any());
@@ -185,7 +185,6 @@ pub static METHODS: &[Method] = &{
         literature::ffwd(),
         literature::rcl(),
         literature::async_lines(),
-        trust::ffwd_groups(),
         fibres::method(),
     ]);
     all

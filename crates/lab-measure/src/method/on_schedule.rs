@@ -42,7 +42,7 @@ pub const fn any_on_schedule<W: Workload>() -> [OnSchedule<W>; 11] {
 
 /// All of them that do fetch-add, in the order of tables.
 pub static ON_SCHEDULE: &[OnSchedule] = &{
-    let mut all = [waits(atomic::METHOD); 21];
+    let mut all = [waits(atomic::METHOD); 20];
     let (_, others) = all.split_at_mut(1);
     let (any_workload, fixed) = others.split_at_mut(11);
     any_workload.copy_from_slice(&any_on_schedule());
@@ -55,7 +55,6 @@ pub static ON_SCHEDULE: &[OnSchedule] = &{
         waits(literature::ffwd()),
         waits(literature::rcl()),
         with(literature::async_lines(), noop::calls_back()),
-        waits(trust::ffwd_groups()),
     ]);
     all
 };

@@ -1,8 +1,6 @@
 //! Delegation: a [`Trust`] per variable, spread over dedicated trustees in turn.
 //!
 //! * `trust`: `apply`, which waits for each answer.
-//! * `trust-ffwd-groups`: the same, answered in ffwd's response lines, which up to 15 clients
-//!   share, instead of in the client's own line: an experiment.
 //! * `trust-then`: `apply_then`; answers come to a callback, which counts them and sums
 //!   them up. An operation counts when its callback has run.
 //! * `trust-post`: `post`; no answer is wanted, so none is measured. An operation counts
@@ -45,21 +43,9 @@ pub const fn post<W: Workload>() -> Method<W> {
         Ok(Box::new(Delegated::start(w, p, patience, How::Post)?))
     })
 }
-/// `apply`, answered in ffwd's shared response lines instead of in the client's own: an
-/// experiment with the product's channel.
-pub(crate) const fn ffwd_groups<W: Workload>() -> Method<W> {
-    method("trust-ffwd-groups", 1, |w, p, patience| {
-        Ok(Box::new(Delegated::start(w, p, patience, How::Groups)?))
-    })
-}
 /// `apply_then` with one request in flight: a lone asynchronous call. For targets only.
 pub const LONE: Method = method("trust-lone", 1, |w, p, patience| {
     Ok(Box::new(Delegated::start(w, p, patience, How::Lone)?))
-});
-/// `apply_then` to a trustee that neither catches panics nor looks for poison nor counts.
-/// For targets only: it says what those three cost.
-pub const BARE: Method = method("trust-bare", 0, |w, p, patience| {
-    Ok(Box::new(Delegated::start(w, p, patience, How::Bare)?))
 });
 /// `apply_then` to a trustee that is observed: what reports cost. For targets only.
 pub const METRICS: Method = method("trust-metrics", 0, |w, p, patience| {
@@ -100,11 +86,9 @@ const fn method<W: Workload>(
 #[derive(Clone, Copy)]
 enum How {
     Apply,
-    Groups,
     Then,
     Post,
     Lone,
-    Bare,
     Metrics,
     Futures { flying: usize },
 }
@@ -125,8 +109,6 @@ impl<W: Workload> Delegated<W> {
         let places = point.placement.iter().take(point.servers);
         let trustees = Trustees::dedicated(point.servers)
             .window(point.window)
-            .bare(matches!(how, How::Bare))
-            .response_groups(matches!(how, How::Groups))
             .observe(matches!(how, How::Metrics))
             .pin(places.copied().flatten())
             .start()
@@ -174,8 +156,8 @@ impl<W: Workload> Contender for Delegated<W> {
         let mut operations = client.operations(self.workload);
         let mut next = || Line::request(operations());
         match self.how {
-            How::Apply | How::Groups => client.drive(|var| variables[var].apply(next()).number()),
-            How::Then | How::Bare | How::Metrics => asynchronous(self.workload, variables, client),
+            How::Apply => client.drive(|var| variables[var].apply(next()).number()),
+            How::Then | How::Metrics => asynchronous(self.workload, variables, client),
             How::Lone => {
                 ANSWERED.set((0, 0));
                 client.drive(|var| {

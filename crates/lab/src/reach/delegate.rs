@@ -18,7 +18,7 @@ pub(super) fn area() -> Area {
     }
 }
 
-const METHODS: [Method; 13] = [
+const METHODS: [Method; 12] = [
     atomic::METHOD,
     lock::mutex(),
     channel::pipelined(),
@@ -27,7 +27,6 @@ const METHODS: [Method; 13] = [
     trust::then(),
     trust::post(),
     trust::LONE,
-    trust::BARE,
     trust::METRICS,
     trust::THEN_64,
     trust::FUTURES_64,
@@ -96,12 +95,6 @@ fn targets() -> Vec<Target> {
             Ns("trust-lone"),
             Rtt("trust-lone"),
             AtMost(1.4),
-        ),
-        both(
-            "catch, poison, metrics: with / without",
-            then,
-            Mops("trust-bare"),
-            AtLeast(0.97),
         ),
         both(
             "metrics on, apply_then: with / without",

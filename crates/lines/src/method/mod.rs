@@ -40,8 +40,6 @@ pub enum Method {
     AsyncLines(Shape),
     /// `corelay_delegate::Trust::apply`.
     Trust,
-    /// `corelay_delegate::Trust::apply`, answered in ffwd's response lines.
-    TrustGroups,
     /// `corelay_delegate::Trust::apply_then`, a window of 256.
     TrustThen,
     /// `corelay_delegate::Trust::post`, a window of 256.
@@ -50,7 +48,7 @@ pub enum Method {
 
 impl Method {
     /// All methods.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 11] = [
         Self::Atomic,
         Self::Ttas,
         Self::Ticket,
@@ -60,7 +58,6 @@ impl Method {
         Self::Rcl,
         Self::AsyncLines(Shape::DEFAULT),
         Self::Trust,
-        Self::TrustGroups,
         Self::TrustThen,
         Self::TrustPost,
     ];
@@ -78,7 +75,6 @@ impl Method {
             Self::AsyncLines(Shape::DEFAULT) => LINES,
             Self::AsyncLines(shape) => return format!("{LINES}:{shape}"),
             Self::Trust => "trust",
-            Self::TrustGroups => "trust-ffwd-groups",
             Self::TrustThen => "trust-then",
             Self::TrustPost => "trust-post",
         };
@@ -126,7 +122,6 @@ impl Method {
             Self::Rcl => literature::blocking::<RclLines>(window),
             Self::AsyncLines(shape) => literature::lines(shape, window),
             Self::Trust => trust::apply(window),
-            Self::TrustGroups => trust::apply_in_groups(window),
             Self::TrustThen => trust::apply_then(window),
             Self::TrustPost => trust::post(window),
         }

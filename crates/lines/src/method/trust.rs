@@ -7,11 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub(super) fn apply(window: &Rc<Window>) {
-    delegated(window, false, calls);
-}
-
-pub(super) fn apply_in_groups(window: &Rc<Window>) {
-    delegated(window, true, calls);
+    delegated(window, calls);
 }
 
 fn calls(number: &Trust<u64>, client: usize, window: &Rc<Window>) {
@@ -22,7 +18,7 @@ fn calls(number: &Trust<u64>, client: usize, window: &Rc<Window>) {
 }
 
 pub(super) fn apply_then(window: &Rc<Window>) {
-    delegated(window, false, |number, client, window| {
+    delegated(window, |number, client, window| {
         while window.ask() {
             let done = Rc::clone(window);
             number.apply_then(add, move |_| done.done(client));
@@ -33,7 +29,7 @@ pub(super) fn apply_then(window: &Rc<Window>) {
 /// Counts an operation when it has been requested. A client does not learn when a post is done, and
 /// the window keeps the two close together.
 pub(super) fn post(window: &Rc<Window>) {
-    delegated(window, false, |number, client, window| {
+    delegated(window, |number, client, window| {
         while window.ask() {
             number.post(|number| _ = add(number));
             window.done(client);
@@ -41,19 +37,15 @@ pub(super) fn post(window: &Rc<Window>) {
     });
 }
 
-fn delegated(window: &Rc<Window>, groups: bool, client: fn(&Trust<u64>, usize, &Rc<Window>)) {
+fn delegated(window: &Rc<Window>, client: fn(&Trust<u64>, usize, &Rc<Window>)) {
     // There is no time here: an idle trustee goes on looking, as it does anywhere for a short
     // while.
-    let builder = Trustees::dedicated(1)
-        .spin(Duration::MAX)
-        .response_groups(groups);
+    let builder = Trustees::dedicated(1).spin(Duration::MAX);
     let trustees = builder.start().expect("the trustee starts");
     // This thread's channel is given back, or the trustee would look at it in every pass.
     let guard = ClientGuard::new();
     let number = Rc::new(trustees.entrust(0_u64));
-    // But a seat of a group is kept. The memory that the next client gets decides which patterns of
-    // passes go on for ever, and a look at a line that stays moves nothing.
-    let guard = groups.then_some(guard);
+    drop(guard);
     let shared = Rc::clone(&number);
     clients(window, move |index, window| {
         client(&shared, index, window);
@@ -61,6 +53,5 @@ fn delegated(window: &Rc<Window>, groups: bool, client: fn(&Trust<u64>, usize, &
     });
     window.check(number.apply(|number| *number));
     drop(number);
-    drop(guard);
     trustees.shutdown();
 }

@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn dev_dependencies_may_go_sideways_but_not_up() {
         locks("[dev-dependencies]\ncorelay-delegate.workspace = true", &[]);
-        let wanted = "dev-dependencies: locks (floor 2) on corelay-lab (floor 5)";
+        let wanted = "dev-dependencies: locks (floor 2) on corelay-lab (floor 8)";
         locks(
             "[dev-dependencies]\ncorelay-lab.workspace = true",
             &[wanted],

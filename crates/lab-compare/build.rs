@@ -29,7 +29,7 @@ fn main() {
     }
 }
 
-/// The one line that git answers; nothing where there is no git or no repository.
+/// Runs git and returns its one line of output; `None` without git or outside a repository.
 fn git(args: &[&str]) -> Option<String> {
     let output = Command::new("git").args(args).output().ok()?;
     let line = String::from_utf8(output.stdout).ok()?.trim().to_owned();

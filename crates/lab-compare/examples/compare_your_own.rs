@@ -1,11 +1,11 @@
-//! Which way of sharing wins for a structure of your own: replace the cache by it.
+//! Compares the ways of sharing a structure of your own. Replace the cache with yours.
 //!
 //! `cargo run --release -p corelay-lab-compare --example compare_your_own -- --quick`
 
 use corelay_lab_compare::Comparison;
 use std::process::ExitCode;
 
-/// A cache of the numbers used last: a plain sequential type, as one writes it.
+/// A cache of the numbers used last: a plain sequential type, with no thought of threads.
 struct Lru {
     room: usize,
     used_last: Vec<u64>,
@@ -13,7 +13,7 @@ struct Lru {
 }
 
 impl Lru {
-    /// Brings `key` to the front, and says whether it was there.
+    /// Brings `key` to the front. Returns whether it was there, as 1 or 0.
     fn touch(&mut self, key: u64) -> u64 {
         let found = self.used_last.iter().position(|&k| k == key);
         self.used_last

@@ -1,4 +1,4 @@
-//! `Comparison`: what its user says of a structure.
+//! `Comparison`: the description of a user's structure that a comparison measures.
 
 use crate::COMMIT;
 use crate::flags::{self, Asked};
@@ -17,11 +17,11 @@ use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A comparison of the ways of sharing on a structure of yours, by one operation on it.
+/// A comparison of the ways of sharing a structure of yours, measured with one operation on it.
 ///
-/// Every method that takes any code goes through it: six locks, an actor behind channels
-/// (one call at a time, and 64 outstanding), an actor on Tokio, and delegation by `apply`,
-/// `apply_then` and `post`. Atomics do not, for they do single instructions.
+/// Every method that can run any closure takes part: six locks, an actor behind channels (one
+/// call at a time, and 64 outstanding), an actor on Tokio, and delegation by `apply`,
+/// `apply_then` and `post`. Atomics do not take part, because they only do single instructions.
 ///
 /// ```no_run
 /// use std::collections::BTreeMap;
@@ -34,10 +34,11 @@ use std::time::Duration;
 /// }
 /// ```
 ///
-/// The closures are copied to where they run, so what they capture has to be `Copy`:
-/// numbers, and references to what lives as long as the program (`Box::leak` makes one).
+/// The closures are copied to the threads that run them, so everything that they capture has to
+/// be `Copy`: numbers, and references to values that live as long as the program (`Box::leak`
+/// makes one).
 ///
-/// Figures of a build without `--release` say nothing.
+/// Figures of a build without `--release` say nothing about a release build.
 pub struct Comparison<T, M> {
     name: &'static str,
     make: M,
@@ -49,12 +50,12 @@ where
     T: Send + 'static,
     M: Fn() -> T + Copy + Send + Sync + 'static,
 {
-    /// Of objects that `make` makes: one for each variable of a point, on a line of its
-    /// own, for each method anew. Reports call the workload `name`.
+    /// Starts a comparison of objects made by `make`: for each method anew, one for each variable
+    /// of a point, on a cache line of its own. Reports call the workload `name`.
     ///
     /// # Panics
-    /// Where `name` is empty or that of a workload of the lab, whose results mean something
-    /// else.
+    /// If `name` is empty, or is the name of one of the lab's own workloads: its results would be
+    /// mistaken for theirs.
     pub fn of(name: &'static str, make: M) -> Self {
         assert!(
             !["", fetch_add::NAME, latency::NAME].contains(&name),
@@ -67,9 +68,9 @@ where
         }
     }
 
-    /// The operation that every client does again and again, on a variable chosen at
-    /// random: what a caller would do under a lock. It answers with a number or with `()`,
-    /// and draws what it needs from random numbers that travel with it.
+    /// Sets the operation that every client repeats on a variable chosen at random: the work that
+    /// a caller would do under a lock. It returns a number or `()`, and draws what it needs from
+    /// random numbers that travel with it.
     pub fn operation<F, A>(self, operation: F) -> Ready<T, M, F, A>
     where
         F: Fn(&mut T, &mut Random) -> A + Copy + Send + Sync + 'static,
@@ -89,13 +90,13 @@ where
     }
 }
 
-/// A [`Comparison`] with its operation: it can be [`run`](Self::run).
+/// A [`Comparison`] with its operation: ready to [`run`](Self::run).
 pub struct Ready<T, M, F, A> {
     own: Own<T, M, F, A>,
     vars: Option<Vec<u64>>,
 }
 
-/// Numbers of variables: where all threads meet, and where they seldom do.
+/// Numbers of variables: one where all threads meet, others where they seldom do.
 const VARS: &[u64] = &[1, 8, 64];
 const QUICK_VARS: &[u64] = &[1, 64];
 
@@ -103,8 +104,8 @@ impl<T, M, F, A> Ready<T, M, F, A>
 where
     Own<T, M, F, A>: Workload<Object = T>,
 {
-    /// How many operations an object has seen, by its own account. All objects together
-    /// must have seen as many as the clients have done; a method that loses one has no
+    /// Sets a function that returns the number of operations an object has seen. All objects
+    /// together must have seen as many as the clients have done. A method that loses one gets no
     /// figure.
     #[must_use]
     pub fn counted(mut self, counted: fn(&T) -> u64) -> Self {
@@ -112,19 +113,19 @@ where
         self
     }
 
-    /// What holds for every object at the end, or a sentence that says what is wrong with
-    /// it; a method that breaks it has no figure.
+    /// Sets a check of every object at the end; its error is a sentence that says what is wrong.
+    /// A method that breaks the check gets no figure.
     #[must_use]
     pub fn check(mut self, check: fn(&T) -> Result<(), String>) -> Self {
         self.own.check = Some(check);
         self
     }
 
-    /// The numbers of variables to measure with, instead of 1, 8 and 64. Objects of all
-    /// methods are there at the same time, a dozen for each variable.
+    /// Sets the numbers of variables to measure with, instead of 1, 8 and 64. The objects of all
+    /// methods exist at the same time, about a dozen for each variable.
     ///
     /// # Panics
-    /// Where there is none, or one is 0 or above 2^32.
+    /// If there is none, or one is 0 or above 2^32.
     #[must_use]
     pub fn vars(mut self, vars: impl IntoIterator<Item = u64>) -> Self {
         let mut vars: Vec<u64> = vars.into_iter().collect();
@@ -138,9 +139,9 @@ where
         self
     }
 
-    /// Reads the flags of `corelay compare` (`--quick`, `--out DIR`, `--json`) from the
-    /// command line, measures, and leaves the same behind: a page and the raw results in a
-    /// folder, the verdict on the terminal. To be the end of `main`.
+    /// Reads the flags of `corelay compare` (`--quick`, `--out DIR`, `--json`) from the command
+    /// line, measures, and leaves the same results: a page and the raw data in a folder, the
+    /// verdict on the terminal. Meant as the last expression of `main`.
     pub fn run(self) -> ExitCode {
         let ended = flags::read(std::env::args_os().skip(1)).and_then(|asked| match asked {
             Asked::Compare(delivery) => delivery.run(&self.contest(delivery.quick)),
@@ -149,10 +150,11 @@ where
         exit::end(ended)
     }
 
-    /// Measures for about so long, without looking at the command line. The results are
-    /// what [`report::html`](corelay_lab_report::html) and
-    /// [`report::verdict`](corelay_lab_report::verdict()) read; less than half a minute means fewer
-    /// points. From here on Ctrl-C ends measuring early, and a second one the program.
+    /// Measures for about `time`, without reading the command line. Pass the results to
+    /// [`report::html`](corelay_lab_report::html) and
+    /// [`report::verdict`](corelay_lab_report::verdict()). Less than half a minute means fewer
+    /// points. From this call on, the first Ctrl-C ends measuring early and the second ends the
+    /// program.
     ///
     /// ```
     /// use corelay_lab_compare::{Comparison, verdict};
@@ -171,7 +173,7 @@ where
     /// # Ok::<(), String>(())
     /// ```
     ///
-    /// # Errors
+    /// A sentence that says what the system refused, such as threads.
     /// A sentence that says what the system did not give (threads).
     pub fn measure(self, time: Duration) -> Result<Results, String> {
         let quick = time < survey::QUICK;
@@ -205,8 +207,8 @@ mod tests {
     use corelay_lab_measure::workload::point::Point;
     use corelay_lab_measure::workload::random::Choice;
 
-    /// One sample of each method, and of each that can on a schedule, with nobody to look
-    /// at the clock.
+    /// Measures one sample of each method, and one under load of each that can run on a schedule.
+    /// No time limit stops it.
     fn runs<W: Workload>(contest: &Contest<W>) -> Vec<Run> {
         let point = |load| Point {
             threads: 3,
@@ -252,7 +254,8 @@ mod tests {
             .counted(|tallies| tallies.iter().sum())
             .check(|tallies| {
                 let all: u64 = tallies.iter().sum();
-                // Each is a quarter of them, give or take eight times the spread.
+                // Each of the four choices has a quarter of the operations, give or take eight
+                // standard deviations.
                 let off = |&n: &u64| (n.abs_diff(all / 4)).pow(2) > 64 * (all / 5 + 1);
                 match tallies.iter().position(off) {
                     Some(i) => Err(format!("tally {i} of {tallies:?}")),
@@ -284,7 +287,7 @@ mod tests {
         });
         for run in runs(&once.contest(true)) {
             let done: u64 = run.samples.iter().flat_map(|s| &s.per_thread).sum();
-            // A client on a schedule may find its slice over before it has begun.
+            // A scheduled client's slice may end before its first operation.
             let fine = run.method.starts_with("generator") || run.load.is_some() && done <= 2;
             assert!(fine || !run.correct && !run.notes.is_empty(), "{run:?}");
         }

@@ -1,4 +1,4 @@
-//! What a comparison leaves behind: a page, the raw results, and a verdict.
+//! The output of a comparison: a page, the raw results, and a verdict.
 
 use crate::COMMIT;
 use crate::survey::{Contest, Surveyed};
@@ -11,25 +11,25 @@ use corelay_lab_report::output::{self, Target};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a comparison takes, and where its results go.
+/// The duration of a comparison, and the places of its output.
 #[derive(Debug)]
 pub struct Delivery {
-    /// A quarter of a minute instead of a whole one, and fewer points.
+    /// Whether to take a quarter of a minute instead of a whole one, with fewer points.
     pub quick: bool,
     /// The folder for `index.html` and `results.json`.
     pub out: PathBuf,
-    /// Print the results as JSON instead of the verdict.
+    /// Whether to print the results as JSON instead of the verdict.
     pub json: bool,
 }
 
 impl Delivery {
-    /// The folder, unless another one is named.
+    /// The default of [`out`](Self::out).
     pub const OUT: &str = "corelay-report";
 
-    /// Measures, and leaves page, results and verdict behind.
+    /// Measures `contest`, then writes the page and the results and prints the verdict.
     ///
     /// # Errors
-    /// A sentence that says which place cannot be written, or what the system did not give.
+    /// A sentence that names the place that cannot be written, or what the system refused.
     pub fn run<W: Workload>(&self, contest: &Contest<W>) -> Result<Exit, String> {
         let (page, data) = self.targets()?;
         let whole = Duration::from_secs(if self.quick { 15 } else { 60 });
@@ -63,7 +63,7 @@ impl Delivery {
         ))
     }
 
-    /// The page and the raw results, opened before anything is measured.
+    /// Opens the page and the raw results, before anything is measured.
     fn targets(&self) -> Result<(Target, Target), String> {
         output::folder(&self.out)?;
         let open = |name| {

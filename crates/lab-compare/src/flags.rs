@@ -1,13 +1,14 @@
 //! The flags of a comparison that is a program of its own.
 //!
-//! There are three, as of `corelay compare`, and so a crate that only splits arguments is enough.
+//! There are only three, the same as those of `corelay compare`, so a small crate that splits
+//! arguments is enough.
 
 use super::Delivery;
 use corelay_lab_report::exit::EXIT_CODES;
 use lexopt::{Arg, Parser};
 use std::ffi::OsString;
 
-/// What the command line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub(super) enum Asked {
     Compare(Delivery),
@@ -38,7 +39,7 @@ pub(super) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Asked, St
     Ok(Asked::Compare(delivery))
 }
 
-/// The help of a comparison of the workload `name`.
+/// Returns the help text of a comparison of the workload `name`.
 pub(super) fn help(name: &str) -> String {
     format!(
         "\

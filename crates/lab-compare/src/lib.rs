@@ -1,12 +1,12 @@
-//! Comparing the ways of sharing, and saying which to use where: what `corelay compare` does with
-//! fetch-add, for a structure of your own.
+//! Compares the ways of sharing a structure of your own, as `corelay compare` does for fetch-add,
+//! and says which to use where.
 //!
-//! [`Comparison`] is the face. Behind it:
+//! [`Comparison`] is the entry point. It stands on:
 //!
 //! | module | idea |
 //! |---|---|
-//! | `survey` | what is measured, and in what time |
-//! | `sweep` | at which points |
+//! | `survey` | the measurement, and how its time is spent |
+//! | `sweep` | the points to measure at |
 //! | `deliver` | the page, the raw results and the verdict |
 //! | `flags` | the command line of a program that compares |
 
@@ -25,7 +25,7 @@ pub use corelay_lab_report::{html, verdict};
 pub use deliver::Delivery;
 pub use survey::Contest;
 
-/// The commit that this program was built from, or `unknown`.
+/// The commit this program was built from, or `unknown`.
 pub const COMMIT: &str = env!("CORELAY_COMMIT");
 
 /// The page of the guide, compiled and run with the tests.

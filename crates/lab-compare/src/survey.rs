@@ -1,12 +1,13 @@
-//! What `compare` measures, for any workload, as far as the clock allows.
+//! The measurement of `compare`, for any workload, within a limited time.
 //!
 //! ```text
 //!   look at the machine ─ check each method ─ latency ─ throughput ─ results
 //!   0 s                                       └ as the clock allows ┘ 60 s
 //! ```
 //!
-//! The clock decides: a set-up that would take too long is left out and named, rounds are
-//! measured until the time is up, and Ctrl-C ends them sooner with the same results.
+//! Time decides how much is measured. A set-up that would take too long is left out and named.
+//! Rounds are repeated until the time is up. Ctrl-C ends them sooner and keeps the results so
+//! far.
 
 use super::sweep;
 use corelay_lab_measure::host::Host;
@@ -24,19 +25,19 @@ use indicatif::ProgressBar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// A workload, and those who compete in it.
+/// A workload, and the methods that compete in it.
 pub struct Contest<W> {
     pub(crate) workload: W,
     pub(crate) methods: Vec<Method<W>>,
-    /// Those that are measured under a load, too.
+    /// Methods that are also measured under a load.
     pub(crate) on_schedule: Vec<OnSchedule<W>>,
-    /// Numbers of variables, at the most threads and at fewer.
+    /// Numbers of variables at the most threads. `vars_of_fewer` has those at fewer threads.
     pub(crate) vars: Vec<u64>,
     pub(crate) vars_of_fewer: Vec<u64>,
 }
 
 impl Contest<FetchAdd> {
-    /// What `corelay compare` measures: fetch-add by the usual methods.
+    /// Returns the contest of `corelay compare`: fetch-add by the usual methods.
     pub fn usual(quick: bool) -> Self {
         let [vars, vars_of_fewer] = sweep::vars(quick);
         Self {
@@ -49,30 +50,31 @@ impl Contest<FetchAdd> {
     }
 }
 
-/// What came out.
+/// The outcome of a survey.
 pub(crate) struct Surveyed {
     pub(crate) results: Results,
-    /// Ctrl-C has ended it early.
+    /// Whether Ctrl-C ended the survey early.
     pub(crate) interrupted: bool,
 }
 
-/// Less than this is spent on fewer points.
+/// A survey shorter than this takes the quick sweep, with fewer points.
 pub(crate) const QUICK: Duration = Duration::from_secs(30);
 
-/// How the time is spent.
+/// The deadlines of a survey.
 struct Budget {
-    /// Everything must be over.
+    /// The end of everything.
     end: Instant,
-    /// For latency.
+    /// Time for latency.
     latency: Duration,
-    /// Measuring must be over: what is left is for checks, taking down and the report.
+    /// The end of measuring. The time after it is for checks, taking down and the report.
     measured: Instant,
 }
 
 impl Budget {
     fn new(whole: Duration) -> Self {
         let start = Instant::now();
-        // A quarter is kept: it takes a second or two here, and must do on slower machines.
+        // A quarter is kept back. The reference machine needs a second or two; slower ones need
+        // more.
         Self {
             end: start + whole,
             latency: whole / 6,
@@ -81,7 +83,7 @@ impl Budget {
     }
 }
 
-/// A bar that shows how much of the time is over.
+/// A progress bar that shows the time used so far.
 struct Clock {
     start: Instant,
     bar: ProgressBar,
@@ -109,10 +111,10 @@ impl Clock {
 }
 
 impl<W: Workload> Contest<W> {
-    /// Measures it all within `whole`, roughly.
+    /// Measures the whole contest in about `whole`.
     ///
     /// # Errors
-    /// A sentence that says what the system did not give.
+    /// A sentence that says what the system refused.
     pub(crate) fn survey(&self, host: &Host, whole: Duration) -> Result<Surveyed, String> {
         let (budget, quick) = (Budget::new(whole), whole < QUICK);
         let mut sweep = sweep::of(host, quick, self)?;
@@ -132,9 +134,9 @@ impl<W: Workload> Contest<W> {
                 .is_ok()
         });
         let fit: BTreeSet<&str> = sweep.iter().map(|item| item.method.name()).collect();
-        // Latency first: many contenders of throughput take long to check and to take down,
-        // for which only the end has time. Where the load's generators take turns with what
-        // they load, the figures would be the scheduler's.
+        // Latency comes first: throughput's many contenders take long to check and take down,
+        // which only the end has time for. On one CPU the load's generators would take turns with
+        // what they load, and the figures would be the scheduler's.
         let one_cpu = host.topology.cpus().len() == 1;
         let mut under_load = Vec::new();
         if !one_cpu {
@@ -166,7 +168,7 @@ impl<W: Workload> Contest<W> {
         if !self.workload.checks() {
             let name = self.workload.name();
             results.machine.unavailable.push(format!(
-                "check: nobody said how to tell a wrong `{name}` from a right one, so that a \
+                "check: this comparison of `{name}` has neither `counted` nor `check`, so a \
                  method that loses operations would not be noticed"
             ));
         }
@@ -182,8 +184,8 @@ impl<W: Workload> Contest<W> {
         })
     }
 
-    /// Runs each method once on few variables and returns the runs that went wrong. Methods
-    /// that give a wrong result or cannot be set up are taken out of the sweep.
+    /// Runs each method once on few variables and returns the runs that went wrong. Takes methods
+    /// that give a wrong result or cannot be set up out of the sweep.
     fn check(
         &self,
         rig: &Rig,
@@ -203,7 +205,8 @@ impl<W: Workload> Contest<W> {
             let mut session = Session::of(self.workload);
             let mut item = item.clone();
             let name = item.method.name();
-            // More variables than servers, so that all of them work; few enough to meet.
+            // More variables than servers, so that every server has work; few enough that threads
+            // meet.
             item.point.vars = 2 * item.point.servers.max(1) as u64;
             if let Err(sentence) = session.add(item, &rig.patience(Some(until))) {
                 left_out.push(format!("{name}: {sentence}"));
@@ -221,8 +224,8 @@ impl<W: Workload> Contest<W> {
         wrong
     }
 
-    /// The methods, each at its loads: up to the first that it does not bear. The low loads
-    /// come first, so that no method is missing where the time is short.
+    /// Measures each method at rising loads, up to the first that it cannot bear. Low loads come
+    /// first, so that no method is missing if time runs out.
     fn climb(
         &self,
         methods: &[OnSchedule<W>],
@@ -234,7 +237,7 @@ impl<W: Workload> Contest<W> {
     ) -> Result<Vec<Item<W>>, String> {
         clock.say("climbing");
         let (point, notes, ladder) = sweep::latency(host, quick)?;
-        // A third of the time at most; the rest is for measuring.
+        // A third of the time at most goes into setting up; the rest is for measuring.
         let now = Instant::now();
         let until = Some(now + until.saturating_duration_since(now) / 3);
         let tick = || clock.tick();
@@ -279,7 +282,7 @@ impl<W: Workload> Contest<W> {
     }
 }
 
-/// A sentence for each method without a sample under load, where none is said yet.
+/// Adds a sentence for each method that has no sample under load and no explanation yet.
 fn unseen<W>(
     methods: &[OnSchedule<W>],
     runs: &[Run],
@@ -307,22 +310,22 @@ fn unseen<W>(
         .collect()
 }
 
-/// Rounds that should fit, so that most points see each mood of the machine.
+/// Number of rounds that should fit, so that most points see each mode of the machine.
 const ROUNDS: u32 = 12;
 
-/// Samples as long as [`ROUNDS`] of them allow, 5 to 30 ms.
+/// Chooses a sample length of 5 to 30 ms, so that [`ROUNDS`] of them fit before `until`.
 fn timing(contenders: usize, until: Instant) -> Timing {
     let left = until.saturating_duration_since(Instant::now());
     let each = left / ROUNDS / contenders.max(1) as u32;
-    // An eleventh warms up, and the probe takes its own.
+    // A sample costs a tenth more for its warm-up, and the time of the probe.
     let sample = each
         .saturating_sub(Duration::from_millis(3))
         .mul_f64(10.0 / 11.0);
     Timing::of(sample.clamp(Duration::from_millis(5), Duration::from_millis(30)))
 }
 
-/// Sets up what can be set up in a third of the time that is left, going by how long the
-/// same method took for fewer variables.
+/// Sets up the contenders that fit into a third of the remaining time. Predicts each by the time
+/// the same method took for fewer variables.
 fn set_up<W: Workload>(
     session: &mut Session<W>,
     mut wave: Vec<Item<W>>,
@@ -347,12 +350,12 @@ fn set_up<W: Workload>(
             leave_out(left_out, &what, "setting it up would take too long");
             continue;
         }
-        // One that is slower than it promised must not take the time of all others.
+        // A contender slower than predicted must not take the time of all others.
         let patience = rig.patience(Some(start + latest.saturating_duration_since(start) / 2));
         if let Err(sentence) = session.add(item, &patience) {
             leave_out(left_out, &what, &sentence);
         }
-        // Small set-ups are all overhead and would frighten us.
+        // Small set-ups are mostly overhead; extrapolating from them would overestimate.
         if vars >= 1000.0 {
             seconds_per_var.insert(name, start.elapsed().as_secs_f64() / vars);
         }
@@ -360,7 +363,7 @@ fn set_up<W: Workload>(
     }
 }
 
-/// A contender in words: `trust with 64 variables and 2 threads`.
+/// Describes a contender: `trust with 64 variables and 2 threads`.
 fn what<W>(item: &Item<W>) -> String {
     let name = item.method.name();
     let vars = match item.point.vars {
@@ -378,7 +381,7 @@ fn under_load(name: &str) -> String {
     format!("{name} under load")
 }
 
-/// Says it once: what holds for one load of a method holds for the next.
+/// Records a reason once: the reason for one load of a method holds for its other loads.
 fn leave_out(left_out: &mut Vec<String>, what: &str, why: &str) {
     let sentence = format!("{what}: {why}");
     if !left_out.contains(&sentence) {
@@ -394,12 +397,12 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn what_has_no_sample_under_load_is_named() {
+    fn a_method_without_a_sample_under_load_is_named() {
         let usual: Vec<OnSchedule> = ON_SCHEDULE.iter().filter(|m| m.usual).copied().collect();
         let point = Point::small(2);
         let mut rig = Rig::new(&[None; 2], &[], "test", Default::default()).unwrap();
         let mut session = Session::new();
-        // The generator, then the first two; there is no time for the second.
+        // The generator and the first two methods; there is no time for the second.
         let items = load::items(&usual[..2], &point, &[], &[vec![1_000], vec![1_000]]);
         assert_eq!(what(&items[0]), "the generator of the load");
         assert_eq!(what(&items[1]), "mutex under load");
@@ -410,7 +413,7 @@ mod tests {
         let mut samples = 0;
         session.round(&mut rig, Timing::of(Duration::from_millis(2)), None, || {
             samples += 1;
-            // Relaxed: one thread only.
+            // Relaxed: only one thread uses the flag.
             interrupted.store(samples == 2, Ordering::Relaxed);
         });
         let runs = session.finish(&rig, Timing::of(Duration::from_millis(2)));
@@ -424,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said_once() {
+    fn a_reason_for_leaving_out_is_recorded_once() {
         let mut left_out = Vec::new();
         for why in ["no thread", "no thread", "no memory"] {
             leave_out(&mut left_out, "mutex under load", why);

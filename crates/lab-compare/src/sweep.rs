@@ -1,4 +1,4 @@
-//! Which points `compare` visits.
+//! The points that `compare` visits.
 //!
 //! | machine | threads | variables of fetch-add |
 //! |---|---|---|
@@ -6,11 +6,11 @@
 //! | more | all CPUs | the same |
 //! | | 2, a quarter and half of them | 1, 64, 2^14 |
 //!
-//! A quarter of the threads are trustees where a method has any (1 at least), reduced to
-//! the number of variables (D18). The quick sweep takes fewer variables.
+//! A quarter of the threads, at least 1, are trustees in methods that have trustees, but no more
+//! than there are variables (D18). The quick sweep takes fewer variables.
 //!
-//! Latency is measured with all threads on one variable, where they all meet, over loads
-//! up to the first that a method does not bear; not on one CPU.
+//! Latency is measured with all threads on one variable, where they all meet. The load rises up
+//! to the first that a method does not bear. On one CPU latency is not measured.
 
 use super::Contest;
 use corelay_lab_measure::host::Host;
@@ -19,15 +19,15 @@ use corelay_lab_measure::workload::point::Point;
 use corelay_lab_measure::workload::random::Choice;
 use corelay_topology::Order;
 
-/// Variables at the most threads: past the caches of most machines at 64 bytes each.
+/// Numbers of variables at the most threads. At 64 bytes each, the last ones exceed most caches.
 const FULL: &[u64] = &[1, 8, 64, 512, 1 << 12, 1 << 15, 1 << 17, 1 << 20];
 const QUICK: &[u64] = &[1, 64, 1 << 12, 1 << 18];
 
-/// Variables at fewer threads.
+/// Numbers of variables at fewer threads.
 const FEWER: &[u64] = &[1, 64, 1 << 14];
 const QUICK_FEWER: &[u64] = &[1, 1 << 12];
 
-/// Loads in operations per second, closer together where most methods give up.
+/// Loads in operations per second, closer together where most methods saturate.
 const LOADS: &[u64] = &[
     10_000,
     100_000,
@@ -50,7 +50,7 @@ const QUICK_LOADS: &[u64] = &[
     300_000_000,
 ];
 
-/// Numbers of variables of fetch-add: at the most threads, and at fewer.
+/// Returns the numbers of variables of fetch-add: at the most threads, and at fewer.
 pub(super) fn vars(quick: bool) -> [&'static [u64]; 2] {
     if quick {
         [QUICK, QUICK_FEWER]
@@ -59,7 +59,7 @@ pub(super) fn vars(quick: bool) -> [&'static [u64]; 2] {
     }
 }
 
-/// Where latency is measured, what its reader should know, and over which loads.
+/// Returns the point at which latency is measured, notes on its placement, and its loads.
 pub(super) fn latency(
     host: &Host,
     quick: bool,
@@ -89,7 +89,7 @@ fn point(threads: usize, vars: u64, cpus: &[Option<usize>]) -> Point {
     }
 }
 
-/// All points of a contest, the methods of one point next to each other.
+/// Builds all points of a contest, with the methods of one point next to each other.
 pub(super) fn of<W: Copy>(
     host: &Host,
     quick: bool,
@@ -116,7 +116,7 @@ pub(super) fn of<W: Copy>(
     Ok(items)
 }
 
-/// Numbers of threads for so many CPUs, ascending.
+/// Returns the numbers of threads to measure on so many CPUs, ascending.
 fn threads(cpus: usize, quick: bool) -> Vec<usize> {
     let all = cpus.max(2);
     let mut threads = if quick {

@@ -1,12 +1,11 @@
-//! Somebody's own structure goes through every method that fits it, and its report speaks
-//! of it.
+//! A user's own structure goes through every method that fits it, and its report uses its words.
 
 use corelay_lab_compare::schema::{Results, Run};
 use corelay_lab_compare::{Comparison, html, verdict};
 use std::process::Command;
 use std::time::Duration;
 
-/// As `corelay compare` tells them, without `atomic`.
+/// The methods in the order in which `corelay compare` lists them, without `atomic`.
 const METHODS: [&str; 13] = [
     "mutex",
     "parking-lot",
@@ -23,10 +22,10 @@ const METHODS: [&str; 13] = [
     "flat-adaptive",
 ];
 
-/// Enough for all of them to be set up and sampled where the machine is not too busy.
+/// Long enough to set up and sample all methods unless the machine is too busy.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// Methods that are wrong are not sampled, so that this is never used up.
+/// A limit that is never reached: wrong methods are not sampled.
 const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -87,7 +86,8 @@ fn every_method_that_fits_is_measured_and_right() {
     assert!(text.starts_with("tape <3>: "), "{text}");
     assert!(text.contains("TAPE <3>, UNIFORM"), "{text}");
     for told in [&page, &text] {
-        // Why it is not there, in one place, and nothing else about it.
+        // The reason for the absence of `atomic` stands in one place, and nothing else mentions
+        // it.
         let about: Vec<_> = told.match_indices("atomic").collect();
         assert_eq!(about.len(), 1, "{about:?}\n{text}");
         assert!(told.contains("does not fit"));
@@ -98,8 +98,8 @@ fn every_method_that_fits_is_measured_and_right() {
 }
 
 #[test]
-fn a_wrong_result_is_said_and_has_no_figure() {
-    // Says that it has seen half of what it has.
+fn a_wrong_result_is_reported_without_a_figure() {
+    // `counted` returns half of the operations that the object has seen.
     let results = Comparison::of("liar", || 0u64)
         .operation(|n, _| *n += 1)
         .counted(|n| n / 2)
@@ -147,7 +147,7 @@ fn without_a_check_the_report_says_so() {
 
 #[test]
 #[should_panic(expected = "a comparison needs a name of its own, not `fetch-add`")]
-fn the_labs_own_names_are_taken() {
+fn a_name_of_the_labs_own_workloads_panics() {
     let _ = Comparison::of("fetch-add", || ());
 }
 

@@ -1,4 +1,4 @@
-//! A guess before the step is run: who has guessed remembers the answer.
+//! A guess that the reader makes before a step runs, to remember the answer better.
 
 use super::shown::Guess;
 use corelay_lab_report::plot::significant;
@@ -7,18 +7,18 @@ use std::io::{self, BufRead, Write};
 /// A question about a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// A sentence.
+    /// The question, as a sentence.
     pub(crate) text: &'static str,
     /// Unit of the answer.
     pub(crate) unit: &'static str,
 }
 
 impl Question {
-    /// Asks on `say` and reads a line from `hear`; again where it is no number. An empty line, or
-    /// the end of the input, is no answer.
+    /// Asks on `say` and reads a line from `hear`; asks again if the line is no number. An empty
+    /// line, or the end of the input, is no guess.
     ///
     /// # Errors
-    /// Where `say` cannot be written or `hear` not be read.
+    /// If `say` cannot be written or `hear` cannot be read.
     pub fn ask(self, mut hear: impl BufRead, mut say: impl Write) -> io::Result<Guess> {
         let mut guess = self.unasked();
         writeln!(say, "{}", self.text)?;
@@ -37,12 +37,16 @@ impl Question {
                     writeln!(say)?;
                     return Ok(guess);
                 }
-                _ => writeln!(say, "`{}` is no number.", line.trim())?,
+                _ => writeln!(
+                    say,
+                    "`{}` is not a number; type one, or press Enter for none.",
+                    line.trim()
+                )?,
             }
         }
     }
 
-    /// Nobody is asked.
+    /// Makes a guess without asking anybody.
     pub fn unasked(self) -> Guess {
         Guess {
             question: self.text.to_owned(),
@@ -54,12 +58,12 @@ impl Question {
 }
 
 impl Guess {
-    /// The guess beside the figure, as a sentence.
+    /// Returns the guess beside the measured figure, as a sentence.
     pub fn told(&self) -> String {
         let unit = self.unit;
         let measured = match self.measured {
             Some(measured) => format!("{} {unit}", significant(measured)),
-            None => "not to be had here".to_owned(),
+            None => "not available here".to_owned(),
         };
         match self.guessed {
             Some(guessed) => format!(
@@ -99,7 +103,7 @@ mod tests {
         ] {
             assert_eq!(ask(input).0.guessed, guessed, "{input:?}");
         }
-        assert!(ask("many\n7\n").1.contains("`many` is no number"));
+        assert!(ask("many\n7\n").1.contains("`many` is not a number"));
     }
 
     #[test]
@@ -110,6 +114,6 @@ mod tests {
         guess.guessed = Some(1.0);
         assert!(guess.told().ends_with("You guessed 1.00 %; it was 45.0 %."));
         guess.measured = None;
-        assert!(guess.told().ends_with("not to be had here."));
+        assert!(guess.told().ends_with("not available here."));
     }
 }

@@ -1,55 +1,55 @@
-//! The order of one client's requests (D14): kept by one request line, broken by more.
+//! The order of one client's requests (D14): one request line keeps it, several break it.
 //!
-//! *By hand* the server is stepped as in the thesis's figure of the race. The client writes to
-//! all lines but the last, the server looks at them all, and the client goes on: its next
-//! request is on the last line, the one after it on the first again. The server, which looks at
-//! lines in their order, executes that one first.
+//! *By hand*, the server is stepped as in the thesis's figure of the race. The client writes to
+//! all lines but the last, and the server looks at them all. Then the client puts its next
+//! request on the last line, and the one after it on the first line again. The server looks at
+//! the lines in their order, so it executes that later request first.
 //!
-//! *Live* a server runs on a thread of its own, and the object counts the requests that are
-//! executed after one which was issued later.
+//! *Live*, a server runs on a thread of its own, and the object counts the requests that are
+//! executed after one that was issued later.
 
 use corelay_literature::{AsyncLines, Shape};
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use std::thread;
 
-/// Lines with which a client is shown by hand: more make a long list and nothing new.
+/// The most lines shown by hand. More would make a long list and show nothing new.
 pub const SHOWN: usize = 8;
 
-/// More would take minutes, and nobody shows how far it is.
+/// The most requests of a live run. More would take minutes, and there is no progress bar.
 pub const MOST_REQUESTS: u64 = 10_000_000;
 
-/// What a client has issued and what became of its order.
+/// The count of a live run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Live {
     /// Request lines.
     pub lines: usize,
-    /// Length of the pending queue; `None` where requests are written directly.
+    /// Length of the pending queue; `None` if requests are written directly.
     pub queue: Option<usize>,
     /// Requests executed.
     pub executed: u64,
-    /// Those that were executed after one that was issued later.
+    /// Requests that were executed after one that was issued later.
     pub overtaken: u64,
 }
 
-/// Requests 1, 2, 3, … in the order in which a server executes them that is stepped by hand:
-/// two rounds over so many lines, written directly.
+/// Returns requests 1, 2, 3, … in the order in which a server that is stepped by hand executes
+/// them: two rounds over so many lines, written directly.
 ///
 /// # Panics
-/// Where the lines are none or too many for a [`Shape`].
+/// If the number of lines is 0 or too large for a [`Shape`].
 pub fn by_hand(lines: usize) -> Vec<u64> {
     let shape = Shape::direct(lines).expect("the number of lines was checked");
     let list = Vec::<u64>::new();
     let (list, mut servers) = AsyncLines::<_, fn(u64)>::shaped(shape, 1, 1, [list]);
     let server = &mut servers[0];
-    let mut client = list.client(0).expect("nobody else asks");
+    let mut client = list.client(0).expect("there is no other client");
     for number in 1..2 * lines.max(2) as u64 {
         let note = move |list: &mut Vec<u64>| {
             list.push(number);
             number
         };
         client.issue(0, note, |_| ());
-        // A single line is served before it can be written again.
+        // The server serves a single line before the client can write it again.
         if lines == 1 || number == lines as u64 - 1 {
             server.pass();
         }
@@ -62,7 +62,7 @@ pub fn by_hand(lines: usize) -> Vec<u64> {
     order
 }
 
-/// What the object keeps.
+/// The object: the last request it has executed, and its counts.
 #[derive(Default)]
 struct Record {
     latest: u64,
@@ -70,7 +70,7 @@ struct Record {
     overtaken: u64,
 }
 
-/// One client issues so many requests to a server on a thread of its own.
+/// Lets one client issue so many requests to a server on a thread of its own.
 pub fn live(shape: Shape, requests: u64) -> Live {
     let (record, servers) = AsyncLines::<_, fn(u64)>::shaped(shape, 1, 1, [Record::default()]);
     let stop = AtomicBool::new(false);
@@ -79,7 +79,7 @@ pub fn live(shape: Shape, requests: u64) -> Live {
             let stop = &stop;
             scope.spawn(move || server.run(stop));
         }
-        let mut client = record.client(0).expect("nobody else asks");
+        let mut client = record.client(0).expect("there is no other client");
         for number in 1..=requests {
             let note = move |record: &mut Record| {
                 record.executed += 1;
@@ -90,7 +90,7 @@ pub fn live(shape: Shape, requests: u64) -> Live {
             client.issue(0, note, |_| ());
         }
         drop(client);
-        // Release: pairs with the Acquire in `Server::run`; all is served.
+        // Release: pairs with the Acquire in `Server::run`; says that all requests are served.
         stop.store(true, Ordering::Release);
     });
     let mut live = Live {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thesis_figure_by_hand() {
+    fn by_hand_the_server_executes_in_the_thesis_order() {
         assert_eq!(by_hand(1), [1, 2, 3]);
         assert_eq!(by_hand(2), [1, 3, 2]);
         assert_eq!(by_hand(4), [1, 2, 3, 5, 6, 7, 4]);

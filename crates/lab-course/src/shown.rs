@@ -1,5 +1,5 @@
-//! What a step of the course has shown: made once, told on the terminal and laid out in the
-//! handout.
+//! The output of a step of the course: made once, then printed on the terminal and laid out in
+//! the handout.
 
 use corelay_lab_measure::schema::Run;
 use corelay_lab_report::plot::Place;
@@ -11,71 +11,72 @@ use std::fmt::{self, Write};
 /// Width of the prose on a terminal, in letters.
 const WIDTH: usize = 96;
 
-/// A step and all that came of it.
+/// The output of a step.
 #[derive(Debug, Default, Serialize)]
 pub struct Shown {
-    /// Its name on the command line.
+    /// The step's name on the command line.
     pub(crate) step: &'static str,
-    /// What it is about, in a line.
+    /// The step's subject, in a line.
     pub title: String,
-    /// What was asked beforehand, what was answered, and what came out.
+    /// The question, the reader's guess, and the measured answer.
     pub guess: Option<Guess>,
-    /// Words, tables, pictures, sources, in their order.
+    /// Words, tables, pictures and sources, in their order.
     #[serde(skip)]
     pub(crate) parts: Vec<Part>,
-    /// What to look at: sentences, with names between backquotes.
+    /// Sentences on what to look at, with names in backquotes.
     pub(crate) look_at: Vec<String>,
-    /// What a check has found wrong: sentences. Then nothing else of the step is to be trusted.
+    /// Faults that a check has found, as sentences. If there are any, nothing else of the step
+    /// can be trusted.
     pub wrong: Vec<String>,
-    /// What was measured, as every other command of the lab writes it.
+    /// The runs, in the schema of every other command of the lab.
     #[serde(skip)]
     pub runs: Vec<Run>,
     /// Figures that runs do not have.
     pub(crate) figures: serde_json::Value,
 }
 
-/// A question about a number, asked before the step is run.
+/// A question about a number, asked before the step runs, and its answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Guess {
     /// The question, a sentence.
     pub(crate) question: String,
     /// Unit of the answers, for instance `%` or `Mops`.
     pub(crate) unit: &'static str,
-    /// What was answered; `None` where nobody was asked.
+    /// The reader's guess; `None` if nobody was asked.
     pub(crate) guessed: Option<f64>,
-    /// What the step has found; `None` where it could not.
+    /// The measured answer; `None` if the step found none.
     pub(crate) measured: Option<f64>,
 }
 
-/// A piece of what is shown.
+/// A piece of a step's output.
 pub(crate) enum Part {
-    /// A paragraph, with names between backquotes.
+    /// A paragraph, with names in backquotes.
     Words(String),
     /// A table.
     Table(Grid),
-    /// A picture; in the handout only.
+    /// A picture. Only the handout has it.
     Picture(Picture),
     /// A listing: a source, or instructions.
     Code {
-        /// What it is.
+        /// The caption.
         caption: String,
-        /// Its lines.
+        /// The listing's lines.
         text: String,
     },
 }
 
-/// A picture, drawn where it will stand.
+/// A picture that is drawn when its place is known.
 pub struct Picture {
-    /// Names its file and, in a page, its element: letters and dashes.
+    /// The name of the file and, in a page, of the element: letters and dashes.
     pub name: String,
-    /// What it shows.
+    /// The caption.
     pub(crate) caption: String,
-    /// Draws it.
+    /// Draws the picture as SVG.
     pub draw: Box<dyn Fn(Place) -> String>,
 }
 
 impl Shown {
-    /// An empty step.
+    /// Makes an empty step.
     pub fn new(step: &'static str, title: impl Into<String>) -> Self {
         Self {
             step,
@@ -84,12 +85,12 @@ impl Shown {
         }
     }
 
-    /// True where no check has found anything wrong.
+    /// Whether no check has found anything wrong.
     pub fn is_right(&self) -> bool {
         self.wrong.is_empty()
     }
 
-    /// The pictures among its parts.
+    /// Returns the pictures among the parts.
     pub fn pictures(&self) -> impl Iterator<Item = &Picture> {
         self.parts.iter().filter_map(|part| match part {
             Part::Picture(picture) => Some(picture),
@@ -109,7 +110,7 @@ impl fmt::Debug for Part {
     }
 }
 
-/// For the terminal: without pictures.
+/// Prints the step for the terminal, without pictures.
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.title)?;

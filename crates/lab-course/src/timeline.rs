@@ -1,8 +1,9 @@
-//! Parts of work on a timeline, thread by thread (L4): with as many parts as threads, and with more.
+//! Parts of work on a timeline, thread by thread (L4): first as many parts as threads, then more.
 //!
-//! The tracer records a span for each part that a thread inserts. One CPU has a neighbour that takes
-//! it half of the time, so that one thread is slow for certain. Each thread's spans are counted by
-//! itself, too: what the tracer kept and what it says that it has lost must add up to that.
+//! The tracer records a span for each part that a thread inserts. One CPU has a neighbour that
+//! takes half of its time, so that one thread is certainly slow. Each thread also counts its
+//! parts itself: the spans that the tracer kept and those that it reports lost must add up to
+//! that count.
 
 use super::guess::Question;
 use super::list::climb::Point;
@@ -20,23 +21,23 @@ use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// What is asked beforehand.
+/// The question that is asked before the step.
 pub const QUESTION: Question = Question {
-    text: "Each thread has the same number of keys, and somebody else takes the first CPU half of the \
-           time: how much of the run is the quickest thread done and waits for the slowest?",
+    text: "Each thread has the same number of keys, and a neighbour takes the first CPU half of the \
+           time: for how much of the run does the quickest thread wait for the slowest?",
     unit: "%",
 };
 
-/// What is traced.
+/// The two runs to trace.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Threads that insert.
     pub threads: usize,
-    /// Keys of each.
+    /// Keys of each thread.
     pub share: usize,
-    /// Parts of the second run; the first has as many as threads.
+    /// Parts of the second run. The first has as many as threads.
     pub parts: usize,
-    /// Events that a thread keeps.
+    /// Events that the tracer keeps of a thread.
     pub events: usize,
     /// Whether the first CPU has a neighbour.
     pub neighbour: bool,
@@ -47,31 +48,31 @@ pub struct Plan {
 pub struct Traced {
     /// Parts that the keys were cut into.
     pub(crate) parts: usize,
-    /// What the threads did.
+    /// The record of the threads.
     pub(crate) ended: Ended,
-    /// What was recorded of it, from the first part on.
+    /// The trace, from the first part on.
     pub(crate) trace: Trace,
 }
 
-/// What a thread did, beside what was recorded of it.
+/// A row of the table: one thread's own record, and the tracer's counts of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Line {
+struct ThreadRow {
     thread: usize,
     parts: u64,
     keys: u64,
     busy_ns: u64,
-    /// From its end to the last one's.
+    /// Time from the end of this thread to the end of the last one.
     idle_ns: u64,
-    /// Spans that it recorded, and those of them that later ones have overwritten.
+    /// Spans that the thread recorded, and how many of them later ones have overwritten.
     recorded: u64,
     lost: u64,
 }
 
 impl Plan {
-    /// Both runs; `None` where it was interrupted.
+    /// Traces both runs; `None` if interrupted.
     ///
     /// # Errors
-    /// Where a recording is under way already.
+    /// If a recording is under way already.
     pub fn trace(
         &self,
         cpus: &[Option<usize>],
@@ -79,7 +80,7 @@ impl Plan {
     ) -> Result<Option<[Traced; 2]>, String> {
         let keys = Job::table(self.threads * self.share);
         let run = |parts| self.run(parts, cpus, &keys);
-        // Warms up.
+        // This run warms up.
         run(self.threads)?;
         let (few, many) = (run(self.threads)?, run(self.parts)?);
         // Relaxed: the flag carries no data.
@@ -115,7 +116,7 @@ impl Plan {
     }
 }
 
-/// Without what came before the timed phase: its beginning is the trace's.
+/// Removes everything before the timed phase, whose beginning becomes the trace's.
 fn from_first_part(mut trace: Trace) -> Trace {
     let is_part = |event: &&Event| std::ptr::eq(event.mark, &raw const PART);
     trace
@@ -128,7 +129,7 @@ fn from_first_part(mut trace: Trace) -> Trace {
         .max();
     trace.length_ns = end.unwrap_or(begin) - begin;
     for thread in &mut trace.threads {
-        // The mark that a thread is ready was no part.
+        // A thread's ready mark was no part.
         let before = thread.events.len();
         thread.events.retain(|event| is_part(&event));
         thread.recorded -= (before - thread.events.len()) as u64;
@@ -142,13 +143,13 @@ fn from_first_part(mut trace: Trace) -> Trace {
 }
 
 impl Traced {
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<ThreadRow> {
         let last = self.ended.laps.iter().map(|lap| lap.end).max();
         let line = |(thread, lap): (usize, &super::list::job::Lap)| {
             let name = format!("inserter-{thread}");
             let traced = self.trace.threads.iter().find(|traced| traced.name == name);
             let ns = |time: std::time::Duration| time.as_nanos() as u64;
-            Line {
+            ThreadRow {
                 thread,
                 parts: lap.parts,
                 keys: lap.keys,
@@ -161,7 +162,7 @@ impl Traced {
         self.ended.laps.iter().enumerate().map(line).collect()
     }
 
-    /// How long the first who is done waits for the last, as a share of the run.
+    /// Returns how long the first thread that is done waits for the last, as a share of the run.
     fn gap(&self) -> f64 {
         let idle = self
             .lines()
@@ -172,13 +173,13 @@ impl Traced {
         idle as f64 / (self.ended.wall().as_nanos() as f64).max(1.0)
     }
 
-    /// Whether the tracer has seen what the threads have done.
+    /// Checks that the tracer has seen what the threads have done.
     fn check(&self) -> Result<(), String> {
         if let Some(fault) = &self.ended.fault {
             return Err(fault.clone());
         }
-        let unseen = |line: &Line| {
-            // A thread's mark that it is ready may be among the lost.
+        let unseen = |line: &ThreadRow| {
+            // A thread's ready mark may be among the lost events.
             (line.recorded < line.parts || line.recorded > line.parts + 1).then_some((
                 line.thread,
                 line.parts,
@@ -203,12 +204,12 @@ impl Traced {
     }
 }
 
-/// Draws and tells both runs.
+/// Writes both runs up as a step of the course, with their pictures.
 pub fn shown(plan: &Plan, traced: [Traced; 2], mut guess: Guess) -> Shown {
     guess.measured = Some(100.0 * traced[0].gap());
     let mut shown = Shown::new(
         "timeline",
-        "Stragglers on a timeline: who is done, and who is not",
+        "Stragglers on a timeline: which threads are done, and which are not",
     );
     shown.parts.push(Part::Words(format!(
         "Each of {} inserts {} keys into a list of its own (`padded`){}. First the keys are cut into as \
@@ -216,7 +217,7 @@ pub fn shown(plan: &Plan, traced: [Traced; 2], mut guess: Guess) -> Shown {
         count(plan.threads as u64, "thread", "threads"),
         grouped(plan.share as u64),
         match plan.neighbour {
-            true => ", and somebody else takes the first CPU half of the time",
+            true => ", and a neighbour takes the first CPU half of the time",
             false => "",
         },
         grouped(plan.parts as u64),
@@ -249,7 +250,7 @@ pub fn shown(plan: &Plan, traced: [Traced; 2], mut guess: Guess) -> Shown {
 }
 
 fn table(run: &Traced, what: &str) -> Grid {
-    let row = |line: Line| {
+    let row = |line: ThreadRow| {
         vec![
             format!("inserter-{}", line.thread),
             grouped(line.parts),
@@ -289,15 +290,15 @@ fn look_at(plan: &Plan, [few, many]: &[Traced; 2]) -> Vec<String> {
     };
     if let Some((least, most)) = keys(many).filter(|(least, most)| least < most) {
         told.push(format!(
-            "Nobody has decided who is slow: threads that come to the next part sooner take it, {} keys \
-             here and {} there.",
+            "No plan says which thread is slow: a thread that is done sooner takes the next part. One thread \
+             took {} keys, another {}.",
             grouped(most),
             grouped(least)
         ));
     }
     if plan.parts < PARTS_OF_A_THREAD * plan.threads {
         told.push(format!(
-            "Try more parts (--parts {}): the last part of the slowest thread is what the others wait for.",
+            "Try more parts (--parts {}): the others wait only for the slowest thread's last part.",
             PARTS_OF_A_THREAD * plan.threads
         ));
     }
@@ -309,7 +310,7 @@ fn look_at(plan: &Plan, [few, many]: &[Traced; 2]) -> Vec<String> {
     if lost > 0 {
         told.push(format!(
             "The tracer keeps the last {} spans of a thread (--events) and has lost {} older ones: the \
-             shaded stretches are not known.",
+             shaded stretches are unknown.",
             grouped(plan.events as u64),
             grouped(lost)
         ));
@@ -318,10 +319,10 @@ fn look_at(plan: &Plan, [few, many]: &[Traced; 2]) -> Vec<String> {
 }
 
 impl Traced {
-    /// The trace as a file for the Perfetto UI.
+    /// Writes the trace as a file for the Perfetto UI.
     ///
     /// # Errors
-    /// Where `out` cannot be written.
+    /// If `out` cannot be written.
     pub fn write_json(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         self.trace.write_json(out)
     }

@@ -1,82 +1,81 @@
-//! The greedy member's object, and the record that it keeps.
+//! The greedy member's object, and the record that it keeps of each policy.
 
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Parts of the play after each of which there is a mark.
-const PARTS: u64 = 20;
+/// Number of parts of the play; a mark is made after each.
+const MARKS: u64 = 20;
 
-/// What one policy did.
+/// The record of one policy: how many answers the victims had, over the greedy member's steps.
 #[derive(Clone, Debug, Serialize)]
 pub struct Record {
     /// The policy.
     pub policy: String,
-    /// At the start, and after each 20th of the greedy member's steps.
+    /// One mark at the start, and one after each 20th of the greedy member's steps.
     pub marks: Vec<Mark>,
-    /// The most steps of the greedy member in a row without an answer to any victim.
+    /// The longest run of greedy steps without an answer to any victim.
     pub longest: u64,
 }
 
-/// The answers so far, at one moment.
+/// The number of answers so far, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
     /// Steps that the greedy member has made.
     pub(crate) step: u64,
-    /// Requests of each victim that have been answered.
+    /// Answered requests of each victim.
     pub answered: Vec<u64>,
 }
 
 impl Mark {
-    /// Answers to all victims together.
+    /// Returns the answers to all victims together.
     pub fn total(&self) -> u64 {
         self.answered.iter().sum()
     }
 }
 
 impl Record {
-    /// Answers to all victims together before the greedy member's last step.
+    /// Returns the answers to all victims before the greedy member's last step.
     pub fn answered(&self) -> u64 {
         self.marks.last().map_or(0, Mark::total)
     }
 
-    /// No victim got anything while the greedy member worked.
+    /// Whether no victim got an answer while the greedy member worked.
     pub fn is_starved(&self) -> bool {
         self.answered() == 0
     }
 }
 
-/// One victim, as the greedy member's thread sees it.
+/// The counters of one victim, as the greedy member's thread sees them.
 #[derive(Debug, Default)]
 pub(super) struct Victim {
-    /// Requests that it has made or is about to make; it writes this.
+    /// Requests that the victim has made or is about to make. Written by the victim.
     asked: CachePadded<AtomicU64>,
-    /// Those that have been answered; the greedy member's thread writes and reads this.
+    /// Requests that have been answered. Written and read by the greedy member's thread.
     answered: CachePadded<AtomicU64>,
 }
 
 impl Victim {
-    /// The victim is about to make its `nth` request, from 1.
+    /// Records that the victim is about to make its `nth` request, counted from 1.
     pub(super) fn asks(&self, nth: u64) {
-        // Relaxed: a number that `waits_with` waits for; nothing travels with it.
+        // Relaxed: only `waits_with` looks at this number; it publishes nothing else.
         self.asked.store(nth, Ordering::Relaxed);
     }
 
-    /// The victim has `window` requests in flight that have not been answered, and wants to
-    /// make another.
+    /// Whether the victim has `window` unanswered requests in flight and wants to make another.
     pub(super) fn waits_with(&self, window: usize) -> bool {
-        // Relaxed: as in `asks`; the answers are this thread's own.
+        // Relaxed: as in `asks`. The answers are written by this thread alone.
         let answered = self.answered.load(Ordering::Relaxed);
         self.asked.load(Ordering::Relaxed) > answered + window as u64
     }
 }
 
-/// The object. It runs on the greedy member's thread alone, so nothing that is done to it
-/// goes unseen.
+/// The greedy member's object. It runs on that member's thread alone, so it sees everything that
+/// is done to it.
 #[derive(Debug)]
 pub(super) struct Board {
-    /// Steps that there will be.
+    /// Steps of the whole play.
     steps: u64,
     /// Steps so far.
     step: u64,
@@ -102,7 +101,7 @@ impl Board {
     }
 
     fn answered(&self) -> Vec<u64> {
-        // Relaxed: written by this thread.
+        // Relaxed: this thread wrote the numbers.
         let answered = |victim: &Victim| victim.answered.load(Ordering::Relaxed);
         self.victims.iter().map(answered).collect()
     }
@@ -114,25 +113,26 @@ impl Board {
         });
     }
 
-    /// The greedy member's request.
+    /// Does one step: the greedy member's request.
     pub(super) fn step(&mut self) {
         self.step += 1;
         self.since += 1;
         self.longest = self.longest.max(self.since);
-        if self.step * PARTS >= self.marks.len() as u64 * self.steps {
+        if self.step * MARKS >= self.marks.len() as u64 * self.steps {
             self.mark();
         }
     }
 
-    /// A victim's request.
+    /// Answers a request of a victim.
     pub(super) fn answer(&mut self, victim: usize) {
         self.since = 0;
         let answered = &self.victims[victim].answered;
-        // Relaxed: written by this thread only.
+        // Relaxed: only this thread writes the number.
         answered.store(answered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// The record, and the answers to each victim by now: some come after the last step.
+    /// Returns the record, and the number of answers to each victim by now: some come after the
+    /// last step.
     pub(super) fn close(&mut self, policy: String) -> (Record, Vec<u64>) {
         let record = Record {
             policy,
@@ -158,9 +158,9 @@ mod tests {
             (0..steps).for_each(|_| board.step());
             let (record, _) = board.close(String::new());
             let at: Vec<u64> = record.marks.iter().map(|mark| mark.step).collect();
-            assert_eq!(at.len() as u64, steps.min(PARTS) + 1, "{at:?}");
+            assert_eq!(at.len() as u64, steps.min(MARKS) + 1, "{at:?}");
             assert_eq!((at[0], at[at.len() - 1]), (0, steps));
-            let most = steps.div_ceil(PARTS);
+            let most = steps.div_ceil(MARKS);
             assert!(
                 at.windows(2)
                     .all(|two| (1..=most).contains(&(two[1] - two[0])))
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_belong_to_the_mark_behind_them_and_end_a_run() {
+    fn answers_belong_to_the_next_mark_and_end_a_starved_run() {
         let mut board = board(20);
         (0..4).for_each(|_| board.step());
         board.answer(1);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_victim_waits_once_its_window_is_full_of_what_is_not_answered() {
+    fn a_victim_waits_once_its_window_is_full_of_unanswered_requests() {
         let mut board = board(9);
         let victims = Arc::clone(&board.victims);
         victims[0].asks(8);

@@ -1,5 +1,5 @@
 //! The greedy client (D13): a member of a flat team that asks only its own object, while the
-//! others want something from the same object.
+//! other members ask for the same object.
 //!
 //! ```text
 //!   member 0, the greedy one      its object        members 1, 2, …, the victims
@@ -9,15 +9,16 @@
 //!   says so, or never                               and ring if nothing comes
 //! ```
 //!
-//! It is counted, not timed. The clock is the greedy member's steps, and all that is done to
-//! the object is done by one thread, one after the other, so the object itself keeps the
-//! [record](Record): how many requests of each victim it has answered after so many steps.
+//! The demonstration counts instead of timing. Its clock is the greedy member's steps. One thread
+//! does everything that is done to the object, one thing after the other, so the object itself
+//! keeps the [record](Record): how many requests of each victim it has answered after so many
+//! steps.
 //!
-//! Threads that do not get a CPU look like victims too. So after every [`REST`] steps the
-//! greedy member, under every policy alike, stops until each victim waits for it again, and
-//! sleeps for a moment, without a call of corelay: it serves nobody then. Thus each victim has
-//! [`WINDOW`] requests to be answered between two rests, on one CPU as on many, and more where
-//! it is quick enough to ask again.
+//! A thread that does not get a CPU looks like a victim too. So after every [`REST`] steps, under
+//! every policy alike, the greedy member rests until each victim waits for it again. A rest makes
+//! no call of corelay, so the greedy member serves nobody meanwhile. Each victim therefore has
+//! [`WINDOW`] requests to be answered between two rests, on one CPU as on many, and more if it is
+//! quick enough to ask again.
 
 mod board;
 mod picture;
@@ -35,10 +36,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The greedy one and two victims, who have each other to serve.
+/// The fewest members of a scenario: the greedy one, and two victims that have each other to
+/// serve.
 pub const FEWEST_MEMBERS: usize = 3;
 
-/// More would take an hour by the quickest policy.
+/// The most steps of a scenario. More would take an hour with the quickest policy.
 pub const MOST_STEPS: u64 = 1_000_000_000;
 
 /// Requests that a victim has in flight before it waits.
@@ -47,55 +49,57 @@ pub const WINDOW: usize = 8;
 /// Steps between two rests of the greedy member.
 pub const REST: u64 = 100;
 
-/// Shorter than what the kernel makes of it: some 70 µs, in which others get the CPU.
+/// Sleep requested in a rest. The kernel makes some 70 µs of it, in which other threads get the
+/// CPU.
 const NAP: Duration = Duration::from_micros(20);
 
-/// Who takes part, and for how long.
+/// The size of the team and the length of the play.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Scenario {
-    /// Members of the team: the greedy one, and victims.
+    /// Members of the team: the greedy one and the victims.
     pub members: usize,
     /// Requests that the greedy member makes to its own object.
     pub steps: u64,
 }
 
-/// Why a scenario has no record.
+/// The reason that a scenario has no record.
 #[derive(Debug)]
 pub enum Fault {
     /// The team did not start.
     Start(StartError),
-    /// Ctrl-C.
+    /// Ctrl-C ended the play.
     Interrupted,
-    /// Requests were lost, or answered twice: a sentence.
+    /// Requests were lost or answered twice, as the sentence says.
     Wrong(String),
 }
 
-/// One run: what its members see of each other.
+/// The state of one run that its members share.
 struct Play<'a> {
     steps: u64,
     victims: Arc<[Victim]>,
-    /// The greedy member's function runs: before that its thread serves all that comes.
+    /// Whether the greedy member's function runs. Before that, its thread serves all requests.
     has_begun: AtomicBool,
-    /// The greedy member has made its steps.
+    /// Whether the greedy member has made its steps.
     is_over: AtomicBool,
     interrupted: &'a AtomicBool,
-    /// Called with the steps made since the last rest.
+    /// Called at each rest with the steps made since the last one.
     tick: &'a (dyn Fn(u64) + Sync),
 }
 
-/// What a victim has seen.
+/// The counts of one victim.
 #[derive(Default)]
 struct Seen {
-    /// Requests that it has made to the greedy member's object.
+    /// Requests that the victim has made to the greedy member's object.
     asked: u64,
-    /// Callbacks of these that have run.
+    /// Callbacks of these requests that have run.
     answered: u64,
-    /// Requests that it has made to the next victim's object.
+    /// Requests that the victim has made to the next victim's object.
     posted: u64,
 }
 
 impl Scenario {
-    /// Plays it by one policy. `tick` is called at each rest, with the steps since the last.
+    /// Plays the scenario under one policy. `tick` is called at each rest, with the steps since
+    /// the last.
     ///
     /// ```
     /// use corelay::Policy;
@@ -108,7 +112,7 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// [`Fault`].
+    /// A [`Fault`] if there is no record to trust.
     ///
     /// # Panics
     /// With fewer members than [`FEWEST_MEMBERS`], without a step, or with more than
@@ -153,7 +157,7 @@ impl Scenario {
     }
 }
 
-/// Every request was answered once, and every callback has run once.
+/// Checks that every request was answered once and every callback ran once.
 fn check(seen: &[Seen], answered: &[u64], served: &[u64]) -> Result<(), String> {
     for (victim, (seen, &answered)) in seen.iter().zip(answered).enumerate() {
         if (seen.asked, seen.asked) != (seen.answered, answered) {
@@ -189,7 +193,7 @@ impl Play<'_> {
     }
 
     fn be_greedy(&self, board: &Trust<Board>) -> Seen {
-        // Relaxed: here and below, flags carry no data.
+        // Relaxed, here and below: the flags carry no data.
         self.has_begun.store(true, Ordering::Relaxed);
         self.rest();
         for step in 1..=self.steps {
@@ -206,8 +210,8 @@ impl Play<'_> {
         Seen::default()
     }
 
-    /// Lets the victims run until each waits for the greedy member. No call of corelay here:
-    /// it would serve.
+    /// Lets the victims run until each waits for the greedy member. Makes no call of corelay,
+    /// because that would serve them.
     fn rest(&self) {
         for victim in &*self.victims {
             while !victim.waits_with(WINDOW) {
@@ -269,7 +273,7 @@ mod tests {
                 assert_eq!(record.is_starved(), starved, "{policy}: {record:?}");
                 let ends = record.marks.last().unwrap();
                 assert_eq!((ends.step, ends.answered.len()), (20_000, members - 1));
-                // Fair to the victims, too.
+                // The bounds are fair to the victims among each other, too.
                 let each = ends.answered.iter().all(|&n| n > 0);
                 assert_eq!(each, !starved, "{policy}: {record:?}");
             }
@@ -277,9 +281,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_the_longest_wait_but_for_the_rests() {
+    fn no_victim_waits_longer_than_the_bound_and_one_rest() {
         let record = play(3, 10_000, Policy::Bound(64));
-        // A pass finds nothing where the victims have not asked again since the last one.
+        // A pass finds nothing if the victims have not asked again since the last one.
         assert!(record.longest <= 64 + REST, "{record:?}");
         let record = play(3, 1_000, Policy::Bound(1_001));
         assert!(record.is_starved(), "longer than the play: {record:?}");
@@ -293,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn ctrl_c_ends_it_at_a_rest() {
+    fn ctrl_c_ends_the_play_at_a_rest() {
         let (scenario, interrupted) = (
             Scenario {
                 members: 3,

@@ -1,11 +1,11 @@
-//! The records as a picture: answers over steps, a line for each policy.
+//! A picture of the records: answers over steps, a line for each policy.
 
 use super::{Record, Scenario};
 use corelay_lab_report::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, grouped};
 
 const WIDTH: f64 = 860.0;
 
-/// Draws the records; a file of its own.
+/// Draws the records as an SVG file of its own.
 pub fn picture(scenario: Scenario, records: &[Record]) -> String {
     let Scenario { members, steps } = scenario;
     let victims = members - 1;
@@ -32,7 +32,8 @@ pub fn picture(scenario: Scenario, records: &[Record]) -> String {
             high: steps as f64,
         }
         .ticks(),
-        // From zero, whatever the sizes: nothing is what it is about.
+        // The axis starts at zero whatever the sizes, because the point of the picture is that
+        // nothing came.
         y: Scale::Linear {
             low: 0.0,
             high: (most as f64 * 1.04).max(1.0),

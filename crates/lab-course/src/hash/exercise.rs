@@ -1,4 +1,4 @@
-//! The step and the check, put together: what they show.
+//! The exercise as a step of the course, and as the check of a reader's project.
 
 use super::fault::Fault;
 use super::mark::{Mark, RUBRIC, Scaling, mark};
@@ -13,7 +13,7 @@ use corelay_lab_report::words::times;
 use serde_json::json;
 use std::path::Path;
 
-/// What is asked before the step.
+/// The question that is asked before the step.
 pub const QUESTION: Question = Question {
     text: "On two threads, how many times as fast as a table with one big lock is one with many \
            small ones?",
@@ -22,29 +22,29 @@ pub const QUESTION: Question = Question {
 
 const STEP: &str = "hash";
 
-/// How the exercise is looked at.
+/// The way in which the exercise is run.
 #[derive(Clone, Copy)]
 pub struct Exercise<'a> {
-    /// How long things may take.
+    /// Time limits, and the flag of Ctrl-C.
     pub limited: Limited<'a>,
     /// CPUs that this process may use.
     pub cpus: usize,
-    /// Whether the scaling is measured.
+    /// Whether to measure the scaling.
     pub measure: bool,
-    /// Told what is done next: a word or two.
+    /// Called with a word or two about what is done next.
     pub tell: &'a dyn Fn(&str),
 }
 
 impl Exercise<'_> {
-    /// The step: the start and the reference are checked and measured.
+    /// Runs the step: checks and measures the start and the reference.
     ///
     /// # Errors
-    /// A sentence that says what is missing, or that it was interrupted.
+    /// A sentence that says what is missing, or that the step was interrupted.
     pub fn show(&self, guess: Guess) -> Result<Shown, String> {
         let mut shown = Shown::new(STEP, "A hash table that threads share: one lock, or many");
         let workshop = Workshop::open()?;
         let mut calls = 0;
-        // The reference last: what measures is built once, with the start.
+        // The reference comes last: the measuring program was already built with the start.
         for (answer, measure) in workshop.own()?.iter().zip([self.measure, false]) {
             match self.look(&workshop, answer, measure)? {
                 Ok(checked) => calls += checked.calls,
@@ -76,10 +76,11 @@ impl Exercise<'_> {
         Ok(shown)
     }
 
-    /// The check of the project in a folder.
+    /// Checks and marks the project in a folder.
     ///
     /// # Errors
-    /// A sentence that says what is no answer at all, or that it was interrupted.
+    /// A sentence that says why the folder holds no project to check, or that the check was
+    /// interrupted.
     pub fn check(&self, folder: &Path) -> Result<Shown, String> {
         (self.tell)("reading");
         let answer = Answer::of(folder, &self.limited)?;
@@ -91,7 +92,7 @@ impl Exercise<'_> {
         if measure && checked.is_ok() {
             match self.scale(&workshop, &["yours", "start", "reference"])? {
                 Ok(found) => measured = Some(found),
-                // It hangs or panics after all.
+                // The table hangs or panics after all.
                 Err(fault) => checked = Err(fault),
             }
         }
@@ -134,7 +135,8 @@ impl Exercise<'_> {
     }
 }
 
-/// Of the reference and the start, on two threads; none where there are no figures to be trusted.
+/// Returns how many times as fast as the start the reference is on two threads; `None` if the
+/// figures cannot be trusted.
 fn ratio(measured: &Measured) -> Option<f64> {
     let of = |who| measured.of(who, 2).filter(|mops| *mops > 0.0);
     let ratio = of("reference")? / of("start")?;
@@ -152,7 +154,7 @@ fn told(mark: &Mark, is_right: bool) -> Vec<Part> {
         "Mark: {} of {} points.",
         mark.points, mark.of
     ))];
-    // What is wrong has been said above.
+    // The fault has been reported above.
     if is_right {
         parts.extend(mark.reasons.iter().cloned().map(Part::Words));
     }
@@ -160,7 +162,7 @@ fn told(mark: &Mark, is_right: bool) -> Vec<Part> {
     parts
 }
 
-/// The figures, as a table and in the schema.
+/// Adds the figures to the step: as a table, and in the lab's schema.
 fn lay(shown: &mut Shown, measured: Measured) {
     let mut whos: Vec<&str> = Vec::new();
     for who in ["start", "yours", "reference"] {
@@ -182,7 +184,7 @@ fn lay(shown: &mut Shown, measured: Measured) {
     };
     let head = std::iter::once("threads").chain(whos.iter().copied());
     shown.parts.push(Part::Table(Grid {
-        title: "Throughput in Mops (and how much of that of one thread)".to_owned(),
+        title: "Throughput in Mops (and as a share of one thread's)".to_owned(),
         head: head.map(str::to_owned).collect(),
         rows: counts.iter().map(row).collect(),
     }));
@@ -194,8 +196,8 @@ fn lay(shown: &mut Shown, measured: Measured) {
         ),
         false => format!(
             "Medians of {free} blocks, in each of which every table has a turn of 20 ms with \
-             each number of threads; 80 of 100 calls look, 10 insert, 10 remove. {} blocks do \
-             not count: other programs had the CPUs.",
+             each number of threads; 80 of 100 calls are lookups, 10 insertions, 10 removals. \
+             {} blocks do not count: other programs had the CPUs.",
             blocks - free
         ),
     }));
@@ -208,13 +210,12 @@ fn lay(shown: &mut Shown, measured: Measured) {
 }
 
 const LOOK_AT: [&str; 3] = [
-    "The column of the start, from one thread to two: everything is done under one lock, so a \
-     second thread can add nothing, and what it takes to hand the lock over comes on top.",
-    "The column of the reference: what two threads do to different keys is done at the same time, \
-     and still it is not simply twice as much, since each lock's line moves to the thread that \
-     comes next.",
+    "The column of the start, from one thread to two: every call runs under one lock, so a second \
+     thread can add nothing, and handing the lock over costs time on top.",
+    "The column of the reference: two threads work on different keys at the same time. Still it is \
+     not twice as fast, because each lock's cache line moves to the thread that takes it next.",
     "Do it yourself: `corelay lab hash --init DIR` writes the start, its README says what to do, \
-     and `corelay lab hash --check DIR` checks and marks what you have made of it.",
+     and `corelay lab hash --check DIR` checks and marks your version.",
 ];
 
 #[cfg(test)]
@@ -243,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn the_guess_is_told_only_what_can_be_trusted() {
+    fn an_untrusted_ratio_is_not_set_beside_the_guess() {
         assert_eq!(ratio(&measured(15)), Some(6.0));
         assert_eq!(ratio(&measured(1)), None);
         assert_eq!(ratio(&Measured::default()), None);
     }
 
     #[test]
-    fn figures_are_laid_beside_each_other() {
+    fn the_table_has_a_column_for_each_answer() {
         let mut shown = Shown::new(STEP, "");
         shown.figures = json!({});
         lay(&mut shown, measured(15));

@@ -1,57 +1,56 @@
-//! What can be wrong with an answer.
+//! The faults that an answer can have.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The first thing that was found wrong. It ends the check.
+/// The first fault that was found. It ends the check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Fault {
-    /// What sort of thing.
+    /// The kind of fault.
     pub(crate) kind: Kind,
-    /// What the threads did meanwhile, where they ran.
+    /// The work of the threads when it was found, if they ran.
     pub(crate) stage: Option<String>,
-    /// What was found: the rest of a sentence.
+    /// The finding, as the end of a sentence.
     pub(crate) what: String,
-    /// What there is to be read of it: the compiler's words, or calls as a picture.
+    /// More to read: the compiler's message, or the calls as a picture.
     #[serde(skip)]
     pub(crate) listing: Option<String>,
 }
 
-/// What sort of fault.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
     /// The project does not build.
     Build,
-    /// The project builds, but its table does not have the calls that it should, or threads
-    /// cannot share it.
+    /// The project builds, but its table lacks the required calls, or threads cannot share it.
     Unfit,
-    /// It did not come to an end and was stopped.
+    /// It did not end and was stopped.
     Hang,
-    /// It printed so much that it was stopped.
+    /// It printed too much and was stopped.
     Output,
-    /// The process ended before the check was through.
+    /// The process ended before the check did.
     Ended,
     /// It panicked.
     Panic,
     /// A key is there more than once.
     Duplicates,
-    /// A key or a value is not there although it should be.
+    /// A key or a value is missing.
     Lost,
     /// A key is there that should not be.
     Surplus,
-    /// A key has another value than it should have.
+    /// A key has a wrong value.
     Value,
     /// The count is wrong.
     Length,
-    /// A call was answered wrongly.
+    /// A call returned a wrong answer.
     Answer,
     /// No order of the calls explains the answers.
     Order,
 }
 
 impl Kind {
-    /// As it stands at the beginning of a sentence.
+    /// The kind as the beginning of a sentence.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Build => "The project does not build",
@@ -71,7 +70,7 @@ impl Kind {
     }
 }
 
-/// A sentence.
+/// The fault as a sentence.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.words())?;

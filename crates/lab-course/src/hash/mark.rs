@@ -1,4 +1,4 @@
-//! The mark and its reasons.
+//! The mark of an answer, and the reasons for it.
 
 use super::fault::Fault;
 use super::run::Checked;
@@ -7,16 +7,17 @@ use corelay_lab_report::plot::{grouped, significant};
 use corelay_lab_report::words::times;
 use serde::Serialize;
 
-/// Points for a table that is right.
-pub(crate) const RIGHT: u32 = 3;
-/// Points for one that also scales as the reference does.
-pub(crate) const SCALES: u32 = 7;
-/// Part of the way from the start's throughput to the reference's that is worth all of them.
-const ENOUGH: f64 = 0.8;
-/// A reference that is not so many times as fast as the start tells nobody apart.
-const GAIN: f64 = 1.2;
+/// Points for a correct table.
+pub(crate) const CORRECT_POINTS: u32 = 3;
+/// Points for a table that also scales as the reference does.
+pub(crate) const SCALING_POINTS: u32 = 7;
+/// Part of the way from the start's throughput to the reference's that earns all points for
+/// scaling.
+const ALL_POINTS_AT: f64 = 0.8;
+/// Least ratio of the reference to the start. Below it, throughput cannot tell answers apart.
+const MIN_REFERENCE_GAIN: f64 = 1.2;
 
-/// How points are given, in sentences.
+/// The rule by which points are given, in sentences.
 pub const RUBRIC: &str = "\
 A table that does not build, hangs, panics or is wrong gets 0 points, whatever its speed. One \
 that is right gets 3 of 10. The other 7 are for its throughput on as many threads as there are \
@@ -24,60 +25,60 @@ CPUs: none where the start is, all from 80 % of the way from the start to the re
 proportion between. Where scaling cannot be measured (one CPU, or CPUs that other programs use) \
 the mark is of 3.";
 
-/// How a table was marked.
+/// A mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
-    /// Points.
+    /// Points given.
     pub(crate) points: u32,
-    /// The most that could be had.
+    /// The most points possible.
     pub(crate) of: u32,
-    /// A sentence for each part of it.
+    /// A sentence for each part of the mark.
     pub(crate) reasons: Vec<String>,
 }
 
-/// What is known about the scaling.
+/// The knowledge about an answer's scaling.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scaling<'a> {
-    /// Nobody wanted to know.
+    /// Measuring was not asked for.
     NotAsked,
-    /// There is one CPU.
+    /// There is only one CPU.
     OneCpu,
-    /// The answer is `yours`.
+    /// The figures. The answer is `yours`.
     Measured(&'a Measured),
 }
 
-/// The mark.
+/// Marks an answer.
 pub(crate) fn mark(checked: &Result<Checked, Fault>, scaling: Scaling<'_>) -> Mark {
     let checked = match checked {
         Ok(checked) => checked,
         Err(fault) => {
             return Mark {
                 points: 0,
-                of: RIGHT + SCALES,
-                reasons: vec![format!("0 of {}: {fault}", RIGHT + SCALES)],
+                of: CORRECT_POINTS + SCALING_POINTS,
+                reasons: vec![format!("0 of {}: {fault}", CORRECT_POINTS + SCALING_POINTS)],
             };
         }
     };
     let right = format!(
-        "{RIGHT} of {RIGHT}: it is right: no key twice, lost or left over, every answer as it \
-         should be, and an order that explains them in {} recorded calls.",
+        "{CORRECT_POINTS} of {CORRECT_POINTS}: it is right: no key twice, lost or left over, \
+         every answer as it should be, and an order that explains them in {} recorded calls.",
         grouped(checked.calls as u64)
     );
     match scaled(scaling) {
         Ok((points, why)) => Mark {
-            points: RIGHT + points,
-            of: RIGHT + SCALES,
-            reasons: vec![right, format!("{points} of {SCALES}: {why}")],
+            points: CORRECT_POINTS + points,
+            of: CORRECT_POINTS + SCALING_POINTS,
+            reasons: vec![right, format!("{points} of {SCALING_POINTS}: {why}")],
         },
         Err(why) => Mark {
-            points: RIGHT,
-            of: RIGHT,
+            points: CORRECT_POINTS,
+            of: CORRECT_POINTS,
             reasons: vec![right, format!("Scaling has no points: {why}")],
         },
     }
 }
 
-/// The points for scaling and why, or why there are none to be had.
+/// Returns the points for scaling and the reason, or the reason that there are none.
 fn scaled(scaling: Scaling<'_>) -> Result<(u32, String), String> {
     let measured = match scaling {
         Scaling::NotAsked => return Err("it was not measured (--no-measure).".to_owned()),
@@ -94,7 +95,7 @@ fn scaled(scaling: Scaling<'_>) -> Result<(u32, String), String> {
     let threads = measured.threads();
     let of = |who| measured.of(who, threads).unwrap_or(0.0);
     let (yours, start, reference) = (of("yours"), of("start"), of("reference"));
-    if start <= 0.0 || reference < GAIN * start {
+    if start <= 0.0 || reference < MIN_REFERENCE_GAIN * start {
         return Err(format!(
             "on {threads} threads the reference itself is only {} as fast as the start here, \
              which tells no answers apart.",
@@ -102,7 +103,7 @@ fn scaled(scaling: Scaling<'_>) -> Result<(u32, String), String> {
         ));
     }
     let way = ((yours - start) / (reference - start)).max(0.0);
-    let points = (f64::from(SCALES) * (way / ENOUGH).min(1.0)).round();
+    let points = (f64::from(SCALING_POINTS) * (way / ALL_POINTS_AT).min(1.0)).round();
     let place = match way {
         0.0 => "no faster than the start".to_owned(),
         way if way >= 1.0 => "as fast as the reference, or faster".to_owned(),
@@ -131,7 +132,7 @@ mod tests {
         calls: 24_000,
     });
 
-    /// Medians on two threads.
+    /// Returns medians on two threads.
     fn measured(yours: f64, start: f64, reference: f64) -> Measured {
         let median = |(who, mops): (&str, f64)| Median {
             who: who.to_owned(),
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_no_points_whatever_its_speed() {
+    fn a_wrong_table_gets_no_points_whatever_its_speed() {
         let fault = Fault {
             kind: Kind::Duplicates,
             stage: None,
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn where_scaling_cannot_be_told_the_mark_is_of_less() {
+    fn without_scaling_figures_the_mark_is_of_three() {
         let mut busy = measured(10.0, 5.0, 15.0);
         busy.free = 2;
         let flat = measured(5.5, 5.0, 5.5);
@@ -199,15 +200,19 @@ mod tests {
         }
     }
 
-    /// In the README that `--init` writes, word for word.
+    /// The README that `--init` writes has the same text, word for word.
     #[test]
-    fn the_rubric_is_one() {
+    fn the_readme_has_the_rubric_word_for_word() {
         let readme = include_str!("start/README.md");
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words(readme).contains(&words(RUBRIC)));
-        for number in [RIGHT.to_string(), SCALES.to_string(), "80 %".to_owned()] {
+        for number in [
+            CORRECT_POINTS.to_string(),
+            SCALING_POINTS.to_string(),
+            "80 %".to_owned(),
+        ] {
             assert!(RUBRIC.contains(&number));
         }
-        assert!((ENOUGH - 0.8).abs() < 1e-9);
+        assert!((ALL_POINTS_AT - 0.8).abs() < 1e-9);
     }
 }

@@ -1,5 +1,5 @@
-//! An exercise (L8): make a hash table scale. It begins with one big lock, and what comes of it
-//! is built, checked, measured and marked.
+//! An exercise (L8): make a hash table scale. The reader starts from one big lock; the answer is
+//! built, checked, measured and marked.
 //!
 //! ```text
 //!   start/ ──────► DIR (--init), a cargo project; the reader changes src/lib.rs
@@ -16,16 +16,17 @@
 //! | `mutants/` | wrong answers, each with one fault; the tests show that each is caught for it |
 //! | `harness/check/` | the program that checks a table |
 //! | `harness/scale.rs` | the program that measures tables |
-//! | `project` | the folders: what `--init` writes, what is asked of a project |
+//! | `project` | the folders: the start that `--init` writes, the rules for a project, the build
+//! |
 //! | [`run`] | building and running, within limits |
-//! | `fault` | what can be wrong with an answer |
-//! | `scaling` | what was measured |
+//! | `fault` | the faults that an answer can have |
+//! | `scaling` | the measured throughput |
 //! | [`mark`] | the mark and its reasons |
-//! | `exercise` | what is shown of it all |
+//! | `exercise` | the exercise as a step, and as the check of a project |
 //!
-//! The answer runs in processes of its own, which are stopped, with all that they have started,
-//! when they take or print too much. That keeps mistakes away from the lab, not malice: an answer
-//! can do whatever its author can.
+//! The answer runs in processes of its own. They are stopped, with all processes that they
+//! started, when they take too long or print too much. That protects the lab from mistakes, not
+//! from malice: an answer can do whatever its author can.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! The folders: what `--init` writes, what is asked of a project, and where it is built.
+//! The folders: the start that `--init` writes, the rules for a reader's project, and the place
+//! of the build.
 
 use super::run::{Limited, telling};
 use corelay_lab_bench::peer::child::End;
@@ -7,11 +8,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A path in a project, and what is in it.
+/// Files of a project: the path and the content of each.
 type Files = &'static [(&'static str, &'static str)];
 
-/// Manifests are not called `Cargo.toml` at home: cargo leaves a folder that has one out of the
-/// package around it.
+/// The project that `--init` writes. Its manifest is not called `Cargo.toml` in this repository,
+/// because cargo leaves a folder with that file out of the package around it.
 const START: Files = &[
     ("Cargo.toml", MANIFEST),
     ("README.md", include_str!("start/README.md")),
@@ -22,7 +23,7 @@ const START: Files = &[
 const MANIFEST: &str = include_str!("start/manifest.toml");
 const REFERENCE: &str = include_str!("reference.rs");
 
-/// Our own answers.
+/// The lab's own answers: a name and a source.
 const OWN: [(&str, &str); 2] = [
     ("start", include_str!("start/lib.rs")),
     ("reference", REFERENCE),
@@ -57,7 +58,7 @@ const HARNESS: Files = &[
     ("src/bin/scale.rs", include_str!("harness/scale.rs")),
 ];
 
-/// Writes the project to begin with into a folder, which is made if it is not there.
+/// Writes the start of the exercise into a folder, which is made if it is not there.
 ///
 /// ```
 /// let folder = tempfile::tempdir()?;
@@ -69,7 +70,7 @@ const HARNESS: Files = &[
 /// ```
 ///
 /// # Errors
-/// A sentence that says why not: nothing that is there is touched.
+/// A sentence that says why not. Nothing that is in the folder is touched.
 pub fn init(folder: &Path) -> Result<(), String> {
     let refused = |why: &str| Err(format!("--init {}: {why}", folder.display()));
     if folder.exists() && !folder.is_dir() {
@@ -104,13 +105,13 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
 /// An answer to the exercise: a cargo project that is a library.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// As it was named, for sentences.
+    /// The name for sentences, as the user gave it.
     pub(crate) shown: String,
     package: String,
     folder: PathBuf,
 }
 
-/// What cargo says of a project, as far as it matters here.
+/// The part of cargo's description of a project that matters here.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -136,10 +137,10 @@ struct Target {
 }
 
 impl Answer {
-    /// The project in the folder of `--check`.
+    /// Reads the project in the folder of `--check`.
     ///
     /// # Errors
-    /// A sentence that says what it lacks.
+    /// A sentence that says what the project lacks.
     pub(crate) fn of(folder: &Path, limited: &Limited<'_>) -> Result<Self, String> {
         let shown = folder.display().to_string();
         let refused = |why: String| format!("--check {shown}: {why}");
@@ -167,13 +168,13 @@ impl Answer {
         };
         match answer.folder.to_str() {
             Some(_) => Ok(answer),
-            None => Err(refused("its path is no Unicode".to_owned())),
+            None => Err(refused("its path is not valid UTF-8".to_owned())),
         }
     }
 
-    /// One of our own, written into a folder.
+    /// Writes one of the lab's own answers into a folder.
     fn own(name: &str, package: &str, text: &str, folder: PathBuf) -> io::Result<Self> {
-        // Those of the harness are in its workspace; the others need none.
+        // The harness's own answers belong to its workspace. The others need none.
         let manifest = MANIFEST.replace("\"table\"", &format!("\"{package}\""));
         let manifest = manifest.replace("\n[workspace]\n", "\n");
         put(&folder.join("Cargo.toml"), &manifest)?;
@@ -186,7 +187,7 @@ impl Answer {
     }
 }
 
-/// The package of a manifest that is an answer; the inner error says what is wrong with it.
+/// Reads the package of a manifest. The inner error says why the package is no answer.
 fn package(manifest: &Path, limited: &Limited<'_>) -> Result<Result<Package, String>, String> {
     let mut cargo = limited.cargo()?;
     cargo
@@ -200,10 +201,10 @@ fn package(manifest: &Path, limited: &Limited<'_>) -> Result<Result<Package, Str
             let why = telling(&said.stderr).replace('\n', " ");
             return Ok(Err(format!("cargo refuses its Cargo.toml: {why}")));
         }
-        _ => return Ok(Err("cargo does not come to an end with it".to_owned())),
+        _ => return Ok(Err("`cargo metadata` on it does not end".to_owned())),
     }
     let read: Metadata = serde_json::from_str(&said.stdout)
-        .map_err(|error| format!("what `cargo metadata` says is not understood: {error}"))?;
+        .map_err(|error| format!("the output of `cargo metadata` cannot be parsed: {error}"))?;
     let is_it = |package: &Package| package.manifest_path == manifest;
     let Some(package) = read.packages.into_iter().find(is_it) else {
         return Ok(Err("its Cargo.toml names no package".to_owned()));
@@ -227,22 +228,22 @@ fn suited(package: Package) -> Result<Package, String> {
         return Err("it has a build script, which the exercise does not allow".to_owned());
     }
     if !has("lib") && !has("rlib") {
-        return Err("it is no library: there is no src/lib.rs".to_owned());
+        return Err("it has no library: there is no src/lib.rs".to_owned());
     }
     Ok(package)
 }
 
-/// The folder in which the programs are built and run. It goes away with this.
+/// The folder in which the programs are built and run. It is deleted with this value.
 #[derive(Debug)]
 pub(crate) struct Workshop {
     folder: tempfile::TempDir,
 }
 
 impl Workshop {
-    /// Lays it out.
+    /// Makes the folder and writes the programs into it.
     ///
     /// # Errors
-    /// A sentence that says why there is no room for it.
+    /// A sentence that says why the folder could not be made.
     pub(crate) fn open() -> Result<Self, String> {
         let open = || {
             let folder = tempfile::Builder::new().prefix("corelay-hash-").tempdir()?;
@@ -258,18 +259,18 @@ impl Workshop {
         open().map_err(|error: io::Error| {
             let place = std::env::temp_dir();
             format!(
-                "the check needs a folder in {}: {error}; TMPDIR names another place",
+                "cannot make the check's folder in {}: {error}; set TMPDIR to another place",
                 place.display()
             )
         })
     }
 
-    /// Our own answers, the start and the reference, to be checked like anybody's.
+    /// Writes the lab's own answers, the start and the reference, to be checked like any other.
     ///
     /// # Errors
     /// A sentence that says why they could not be written.
     pub(crate) fn own(&self) -> Result<[Answer; 2], String> {
-        // Copies: one package cannot be two dependencies of the harness.
+        // These are copies: one package cannot be two dependencies of the harness.
         let own = |(name, text): (&str, &str)| {
             let place = self.folder.path().join("own").join(name);
             Answer::own(name, &format!("table-{name}"), text, place).map_err(unwritable)
@@ -278,7 +279,7 @@ impl Workshop {
         Ok([own(start)?, own(reference)?])
     }
 
-    /// From here on an answer is the one that is `yours` to the programs.
+    /// Makes `answer` the one that the programs know as `yours`.
     ///
     /// # Errors
     /// A sentence that says why it could not be written.
@@ -290,23 +291,23 @@ impl Workshop {
         fs::write(self.harness().join("Cargo.toml"), manifest).map_err(unwritable)
     }
 
-    /// The cargo project of the programs.
+    /// Returns the folder of the programs' cargo project.
     pub(crate) fn harness(&self) -> PathBuf {
         self.folder.path().join("harness")
     }
 
-    /// A program that was built.
+    /// Returns the path of a program that was built.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         self.target().join("release").join(name)
     }
 
-    /// Where cargo builds.
+    /// Returns the folder in which cargo builds.
     pub(crate) fn target(&self) -> PathBuf {
         self.folder.path().join("target")
     }
 
-    /// Where programs leave what they have found.
+    /// Returns the folder in which programs leave their findings.
     pub(crate) fn left(&self) -> PathBuf {
         self.folder.path().join("left")
     }
@@ -329,9 +330,9 @@ mod tests {
         assert!(include_str!("start/lib.rs").contains("The big lock."));
     }
 
-    /// Cargo would not say more than this of them.
+    /// Each project breaks one rule of the exercise that cargo itself accepts.
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn a_project_that_breaks_a_rule_is_refused() {
         let package = |dependencies: &str, kinds: &str| {
             let text = format!(
                 r#"{{"name":"table","manifest_path":"/t/Cargo.toml",

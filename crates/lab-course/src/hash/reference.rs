@@ -9,10 +9,9 @@
 //!   lists     [...]  [...]  [...] ◄────────────┘    grow stripe by stripe
 //! ```
 //!
-//! Two threads wait for each other only where they want the same stripe at the same time.
-//! Everything about a key is in one stripe and under one lock, so each call takes effect at
-//! one moment. The count is kept by stripe too: one counter for all would be one cache line
-//! that every thread writes.
+//! Two threads wait for each other only if they need the same stripe at the same time. Everything
+//! about a key is in one stripe and under one lock, so each call takes effect at one moment. Each
+//! stripe has its own count: one counter for all would be a cache line that every thread writes.
 
 #![forbid(unsafe_code)]
 
@@ -22,23 +21,23 @@ use std::thread::available_parallelism;
 /// A hash table from numbers to numbers, shared by reference.
 #[derive(Debug)]
 pub struct Table {
-    /// A power of two of them.
+    /// The stripes; their number is a power of two.
     stripes: Box<[Stripe]>,
 }
 
-/// Two cache lines: the hardware fetches them in pairs, so that neighbours in one pair would
-/// still be in each other's way (false sharing).
+/// A stripe, on two cache lines: the hardware fetches lines in pairs, so stripes that shared a
+/// pair would still slow each other down (false sharing).
 #[derive(Debug)]
 #[repr(align(128))]
 struct Stripe {
     lock: Mutex<Buckets>,
 }
 
-/// So many that two of the CPUs' threads seldom meet.
+/// Stripes for each CPU: so many that two threads seldom need the same one.
 const STRIPES_PER_CPU: usize = 32;
 
 impl Table {
-    /// An empty table with room for about `n` keys; it takes more of them too.
+    /// Makes an empty table with room for about `n` keys. It takes more keys, too.
     pub fn with_capacity(n: usize) -> Self {
         let cpus = available_parallelism().map_or(1, usize::from);
         let stripes = (cpus * STRIPES_PER_CPU).next_power_of_two();
@@ -50,32 +49,32 @@ impl Table {
         }
     }
 
-    /// Sets the value of a key; the value that it had before, if any.
+    /// Sets the value of a key. Returns the value that the key had before, if any.
     pub fn insert(&self, key: u64, value: u64) -> Option<u64> {
         self.stripe(key).insert(key, value)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: u64) -> Option<u64> {
         self.stripe(key).get(key)
     }
 
-    /// Takes a key out; the value that it had, if any.
+    /// Removes a key. Returns its value, if it was there.
     pub fn remove(&self, key: u64) -> Option<u64> {
         self.stripe(key).remove(key)
     }
 
-    /// How many keys there are. Right only while nobody writes.
+    /// Returns the number of keys. Right only while nobody writes.
     pub fn len(&self) -> usize {
         self.stripes.iter().map(|stripe| stripe.lock().len).sum()
     }
 
-    /// True where there are no keys.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All keys, in any order. Right only while nobody writes.
+    /// Returns all keys, in any order. Right only while nobody writes.
     pub fn keys(&self) -> Vec<u64> {
         let keys = |stripe: &Stripe| stripe.lock().keys();
         self.stripes.iter().flat_map(keys).collect()
@@ -93,7 +92,7 @@ impl Stripe {
     }
 }
 
-/// Fibonacci hashing, and the upper half, whose bits are better, folded into the lower one.
+/// Hashes by Fibonacci, and folds the upper half, whose bits are better, into the lower one.
 fn hash(key: u64) -> u64 {
     let hash = (key ^ (key >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     hash ^ (hash >> 32)
@@ -102,7 +101,7 @@ fn hash(key: u64) -> u64 {
 /// A table for one thread: lists of pairs, one list for each hash.
 #[derive(Debug)]
 struct Buckets {
-    /// A power of two of them.
+    /// The lists; their number is a power of two.
     lists: Vec<Vec<(u64, u64)>>,
     len: usize,
 }
@@ -145,7 +144,7 @@ impl Buckets {
         self.lists.iter().flatten().map(|pair| pair.0).collect()
     }
 
-    /// Twice as many lists: of this stripe alone, under its lock.
+    /// Doubles the number of lists: of this stripe alone, under its lock.
     fn grow(&mut self) {
         let more = vec![Vec::new(); 2 * self.lists.len()];
         for (key, value) in std::mem::replace(&mut self.lists, more)
@@ -161,7 +160,8 @@ impl Buckets {
         &mut self.lists[at]
     }
 
-    /// Which list; by other bits than the stripe, or most lists of a stripe would stay empty.
+    /// Chooses the list. It uses other bits than the choice of the stripe, or most lists of a
+    /// stripe would stay empty.
     fn place(&self, key: u64) -> usize {
         hash(key) as usize & (self.lists.len() - 1)
     }

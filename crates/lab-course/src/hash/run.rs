@@ -1,4 +1,4 @@
-//! Building and running an answer, within limits.
+//! Builds and runs an answer, within limits.
 
 use super::fault::{Fault, Kind};
 use super::project::{Answer, Workshop};
@@ -11,50 +11,51 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// What building gets at least: a machine may be slow, and the answer is not to blame.
+/// The least time that building gets. A slow machine is not the answer's fault.
 pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(120);
 
-/// What may be printed, in bytes, before it is stopped.
-const OUTPUT: u64 = 1 << 20;
+/// Bytes that a program may print before it is stopped.
+const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
-/// Lines of a compiler's error that are shown.
-const LINES: usize = 16;
+/// Lines shown of a compiler's error.
+const SHOWN_ERROR_LINES: usize = 16;
 
-/// How long things may take.
+/// The limits on building and running an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Limited<'a> {
-    /// For the check and for measuring, each; building gets `BUILD_LIMIT` at least.
+    /// Time for the check and for measuring, each. Building gets at least `BUILD_LIMIT`.
     pub limit: Duration,
     /// Set by Ctrl-C.
     pub interrupted: &'a AtomicBool,
 }
 
-/// The result of something done to an answer: the inner error is the answer's.
-pub(crate) type Outcome<T> = Result<Result<T, Fault>, String>;
+/// The result of building or running an answer. The inner error is the answer's fault; the outer
+/// one is not.
+pub(crate) type AnswerResult<T> = Result<Result<T, Fault>, String>;
 
-/// What a check has looked at and found right.
+/// The amount of work that a check has found correct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Checked {
     /// Short rounds of recorded calls.
     pub(crate) rounds: usize,
-    /// Calls in them.
+    /// Calls in these rounds.
     pub(crate) calls: usize,
 }
 
 /// A line of `told.jsonl`.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Told {
+enum CheckLine {
     Stage(String),
     Fault { kind: Kind, what: String },
     Done(Checked),
 }
 
 impl Limited<'_> {
-    /// A cargo to be told what to do.
+    /// Returns a command for cargo, with plain messages.
     ///
     /// # Errors
-    /// A sentence that says that there is none.
+    /// A sentence that says that there is no cargo.
     pub(super) fn cargo(&self) -> Result<Command, String> {
         let mut cargo = corelay_lab_bench::peer::cargo()
             .map_err(|error| format!("the exercise is built with cargo, which is {error}"))?;
@@ -69,7 +70,7 @@ impl Limited<'_> {
     fn watch_for(&self, time: Duration, command: &mut Command) -> Result<Watched, String> {
         let limits = Limits {
             time,
-            output: OUTPUT,
+            output: MAX_OUTPUT_BYTES,
             group: true,
         };
         let program = command.get_program().display().to_string();
@@ -81,18 +82,23 @@ impl Limited<'_> {
         }
     }
 
-    /// Builds the programs for an answer; without the one that measures, if it is not needed.
+    /// Builds the programs for an answer. Leaves the measuring one out unless `measure` is set.
     ///
     /// # Errors
-    /// A sentence where that is nobody's fault.
-    pub(crate) fn build(&self, workshop: &Workshop, answer: &Answer, measure: bool) -> Outcome<()> {
+    /// A sentence if the answer is not to blame.
+    pub(crate) fn build(
+        &self,
+        workshop: &Workshop,
+        answer: &Answer,
+        measure: bool,
+    ) -> AnswerResult<()> {
         workshop.take(answer)?;
         let mut cargo = self.cargo()?;
         cargo
             .current_dir(workshop.harness())
             .args(["build", "--quiet", "--release", "--offline", "--target-dir"])
             .arg(workshop.target())
-            // What is unsafe cannot be checked by running it.
+            // Running unsafe code cannot show that it is sound, so it is forbidden.
             .env("RUSTFLAGS", "-F unsafe_code");
         if measure {
             cargo.args(["--features", "scale"]);
@@ -125,12 +131,12 @@ impl Limited<'_> {
     /// Runs the check that was built.
     ///
     /// # Errors
-    /// A sentence where that is nobody's fault.
-    pub(crate) fn check(&self, workshop: &Workshop) -> Outcome<Checked> {
+    /// A sentence if the answer is not to blame.
+    pub(crate) fn check(&self, workshop: &Workshop) -> AnswerResult<Checked> {
         let left = workshop.left();
         let mut program = Command::new(workshop.program("check"));
         program.arg(&left).arg(self.limit.as_secs().to_string());
-        // No file of an answer before this one is taken for its own.
+        // Removes the files of an earlier answer, so that they are not taken for this one's.
         for name in ["told.jsonl", "history.jsonl"] {
             let _ = fs::remove_file(left.join(name));
         }
@@ -147,7 +153,7 @@ impl Limited<'_> {
     }
 }
 
-/// How a process came to its end, where it did not end well; the end of a sentence.
+/// Returns the fault of a process that ended badly: its kind, and the end of a sentence.
 pub(super) fn bad_end(ran: &Watched, limit: Duration) -> Option<(Kind, String)> {
     Some(match &ran.end {
         End::Ended(status) if status.success() => return None,
@@ -157,7 +163,7 @@ pub(super) fn bad_end(ran: &Watched, limit: Duration) -> Option<(Kind, String)> 
             (Kind::Hang, what)
         }
         End::TooMuch => {
-            let what = format!("it was stopped after {} KiB", OUTPUT / 1024);
+            let what = format!("it was stopped after {} KiB", MAX_OUTPUT_BYTES / 1024);
             (Kind::Output, what)
         }
         End::Ended(status) => {
@@ -168,7 +174,7 @@ pub(super) fn bad_end(ran: &Watched, limit: Duration) -> Option<(Kind, String)> 
     })
 }
 
-/// What the check has told, and how it ended.
+/// Judges an answer by the lines of the check and by the end of its process.
 fn judged(told: &str, ran: &Watched, limit: Duration) -> Result<Checked, Fault> {
     let (mut stage, mut done) = (None, None);
     let fault = |stage, kind, what| Fault {
@@ -183,9 +189,9 @@ fn judged(told: &str, ran: &Watched, limit: Duration) -> Result<Checked, Fault> 
         .map_while(|line| serde_json::from_str(line).ok())
     {
         match line {
-            Told::Stage(name) => stage = Some(name),
-            Told::Fault { kind, what } => return Err(fault(stage, kind, what)),
-            Told::Done(checked) => done = Some(checked),
+            CheckLine::Stage(name) => stage = Some(name),
+            CheckLine::Fault { kind, what } => return Err(fault(stage, kind, what)),
+            CheckLine::Done(checked) => done = Some(checked),
         }
     }
     match (bad_end(ran, limit), done) {
@@ -198,8 +204,8 @@ fn judged(told: &str, ran: &Watched, limit: Duration) -> Result<Checked, Fault> 
     }
 }
 
-/// Whether there is an order of the calls that explains the answers.
-fn explained(history: &History<Operation<u64, u64>, Option<u64>>) -> Outcome<()> {
+/// Checks that some order of the calls explains the answers.
+fn explained(history: &History<Operation<u64, u64>, Option<u64>>) -> AnswerResult<()> {
     match corelay_history::check(&Map::new(), history) {
         Ok(()) => Ok(Ok(())),
         Err(Failure::NotLinearizable(found)) => {
@@ -219,14 +225,14 @@ fn explained(history: &History<Operation<u64, u64>, Option<u64>>) -> Outcome<()>
     }
 }
 
-/// The first error of a log, without the warnings before and what follows it.
+/// Returns the first error of a log, without the warnings before it and the lines after it.
 pub(super) fn telling(log: &str) -> String {
     let is_error = |line: &&str| line.starts_with("error");
     let mut lines: Vec<&str> = log
         .lines()
         .skip_while(|line| !is_error(line))
         .take_while(|line| !line.trim().is_empty())
-        .take(LINES)
+        .take(SHOWN_ERROR_LINES)
         .collect();
     if lines.is_empty() {
         lines.extend(log.lines().rev().find(|line| !line.trim().is_empty()));
@@ -249,7 +255,10 @@ mod tests {
         );
         assert_eq!(telling("no toolchain\n\n"), "no toolchain");
         assert_eq!(telling(""), "");
-        assert_eq!(telling(&"error\n".repeat(100)).lines().count(), LINES);
+        assert_eq!(
+            telling(&"error\n".repeat(100)).lines().count(),
+            SHOWN_ERROR_LINES
+        );
     }
 
     fn ran(end: End) -> Watched {
@@ -275,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_judged() {
+    fn the_lines_of_a_check_are_judged() {
         let judge = |told: &str, end| judged(told, &ran(end), LIMIT);
         let well = judge(&[STAGE, DONE].concat(), ended(0));
         let checked = Checked {
@@ -291,7 +300,7 @@ mod tests {
             (STAGE.to_owned(), End::TooLong, Kind::Hang, "after 7 s"),
             (STAGE.to_owned(), End::TooMuch, Kind::Output, "1024 KiB"),
             ([STAGE, "{\"sta"].concat(), End::TooLong, Kind::Hang, "7 s"),
-            // All was well, and then it did not end.
+            // The check was done, and then the process did not end.
             ([STAGE, DONE].concat(), End::TooLong, Kind::Hang, "7 s"),
             ([STAGE, DONE].concat(), ended(1), Kind::Ended, "1"),
         ] {

@@ -1,8 +1,8 @@
-//! What was measured: the answer, the start and the reference by turns.
+//! The measurement of throughput: the answer, the start and the reference in turn.
 
 use super::fault::{Fault, Kind};
 use super::project::Workshop;
-use super::run::{Limited, Outcome, bad_end};
+use super::run::{AnswerResult, Limited, bad_end};
 use corelay_lab_measure::measure::session::summary;
 use corelay_lab_measure::measure::stats;
 use corelay_lab_measure::schema::{Mode, Params, Run, Sample};
@@ -11,20 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
-/// Blocks that are wanted: in each every table has a turn with each number of threads.
+/// Blocks wanted. In each block every table has a turn with each number of threads.
 const BLOCKS: usize = 15;
-/// Blocks that are made at most until there are so many in which the CPUs were free.
+/// Blocks made at most to get [`BLOCKS`] in which the CPUs were free.
 const MOST_BLOCKS: usize = 60;
-/// Blocks that a figure needs.
+/// Free blocks that a figure needs.
 const FEWEST_BLOCKS: usize = 5;
 /// Length of a turn, in milliseconds.
 const TURN_MS: u64 = 20;
-/// CPU time per thread and time, below which other programs had the CPUs.
-const FREE: f64 = 0.8;
-/// As `harness/scale.rs` has it.
+/// CPU time per thread and second. Below it, other programs had the CPUs.
+const FREE_CPU_SHARE: f64 = 0.8;
+/// Number of keys, equal to that of `harness/scale.rs`.
 const KEYS: u64 = 1 << 14;
 
-/// A turn, as the program leaves it.
+/// One turn, a line of the program's output.
 #[derive(Clone, Debug, Deserialize)]
 struct Turn {
     who: String,
@@ -38,46 +38,46 @@ struct Turn {
 /// Throughput of one table with one number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Median {
-    /// `yours`, `start` or `reference`.
+    /// The table: `yours`, `start` or `reference`.
     pub(crate) who: String,
-    /// Threads.
+    /// Number of threads.
     pub(crate) threads: usize,
-    /// Median, in Mops.
+    /// Median throughput, in Mops.
     pub(crate) mops: f64,
 }
 
-/// What came of measuring.
+/// The figures of all tables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
-    /// By table, then by threads.
+    /// Medians by table, then by threads.
     pub(crate) medians: Vec<Median>,
     /// The same in the lab's schema.
     pub(crate) runs: Vec<Run>,
     /// Blocks that were made.
     pub(crate) blocks: usize,
-    /// Of these, those in which other programs did not have the CPUs.
+    /// Blocks in which the CPUs were free of other programs.
     pub(crate) free: usize,
 }
 
 impl Measured {
-    /// The median of a table with so many threads.
+    /// Returns the median of a table with so many threads.
     pub(crate) fn of(&self, who: &str, threads: usize) -> Option<f64> {
         let mut medians = self.medians.iter();
         Some(medians.find(|m| m.who == who && m.threads == threads)?.mops)
     }
 
-    /// Whether other programs had the CPUs for so long that figures say little.
+    /// Whether other programs had the CPUs so often that the figures say little.
     pub(crate) fn is_busy(&self) -> bool {
         self.free < FEWEST_BLOCKS
     }
 
-    /// The most threads.
+    /// Returns the largest number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.medians.iter().map(|m| m.threads).max().unwrap_or(0)
     }
 }
 
-/// 1, 2, 4, … and as many as there are CPUs.
+/// Returns the numbers of threads to measure: 1, 2, 4, … and the number of CPUs.
 pub(crate) fn threads(cpus: usize) -> Vec<usize> {
     let mut all: Vec<usize> = (0..)
         .map(|n| 1 << n)
@@ -88,16 +88,16 @@ pub(crate) fn threads(cpus: usize) -> Vec<usize> {
 }
 
 impl Limited<'_> {
-    /// Measures the tables of these names, by turns, with these numbers of threads.
+    /// Measures the tables of these names in turn, with these numbers of threads.
     ///
     /// # Errors
-    /// A sentence where that is nobody's fault.
+    /// A sentence if no answer is to blame.
     pub(crate) fn measure(
         &self,
         workshop: &Workshop,
         who: &[&str],
         threads: &[usize],
-    ) -> Outcome<Measured> {
+    ) -> AnswerResult<Measured> {
         let left = workshop.left();
         let listed: Vec<String> = threads.iter().map(usize::to_string).collect();
         let mut program = Command::new(workshop.program("scale"));
@@ -109,7 +109,7 @@ impl Limited<'_> {
         let ran = self.watch(program.current_dir(&left))?;
         if let Some((kind, what)) = bad_end(&ran, self.limit) {
             return Ok(Err(Fault {
-                // It prints the panic and ends.
+                // The measuring program prints the panic and ends.
                 kind: match ran.stderr.contains("panicked at") {
                     true => Kind::Panic,
                     false => kind,
@@ -120,20 +120,20 @@ impl Limited<'_> {
             }));
         }
         let text = fs::read_to_string(left.join("samples.jsonl"));
-        let text = text.map_err(|error| format!("what was measured cannot be read: {error}"))?;
+        let text = text.map_err(|error| format!("the measured samples cannot be read: {error}"))?;
         let turns: Result<Vec<Turn>, _> = text.lines().map(serde_json::from_str).collect();
         let turns =
-            turns.map_err(|error| format!("what was measured is not understood: {error}"))?;
+            turns.map_err(|error| format!("the measured samples cannot be parsed: {error}"))?;
         Ok(Ok(summed_up(&turns)))
     }
 }
 
-/// Whether the threads of a turn had their CPUs. Those that sleep in a lock use none, so only
-/// turns are asked in which nobody waits: of one thread, and of the reference.
+/// Whether the threads of a turn had their CPUs. Threads that sleep in a lock use no CPU time, so
+/// only turns without waiting are judged: those of one thread, and of the reference.
 fn is_free(turn: &Turn) -> bool {
     let asked = turn.threads == 1 || turn.who == "reference";
-    // Where the system does not say, nothing is known against it.
-    !asked || turn.cpu_s == 0.0 || turn.cpu_s >= FREE * turn.seconds * turn.threads as f64
+    // If the system does not count CPU time, the turn passes.
+    !asked || turn.cpu_s == 0.0 || turn.cpu_s >= FREE_CPU_SHARE * turn.seconds * turn.threads as f64
 }
 
 fn summed_up(turns: &[Turn]) -> Measured {
@@ -153,7 +153,7 @@ fn summed_up(turns: &[Turn]) -> Measured {
             .push(turn);
     }
     for ((who, threads), turns) in by_point {
-        // Where there are too few good ones, all are shown, and said to be of no use.
+        // If too few blocks were free, all are shown, with a warning not to trust them.
         let counts = |turn: &Turn| measured.is_busy() || !busy.contains(&turn.block);
         let run = run(who, threads, &turns, &counts);
         measured.medians.push(Median {
@@ -250,11 +250,11 @@ mod tests {
         let mut turns = Vec::new();
         for block in 0..6 {
             turns.push(turn("start", block, 1, 100_000, 0.02));
-            // Threads that wait use no CPU time, which is no fault of the machine.
+            // Threads that wait use no CPU time, which is not the machine's fault.
             turns.push(turn("start", block, 2, 20_000, 0.01));
             turns.push(turn("reference", block, 2, 100_000, 0.04));
         }
-        // Half of the CPUs, half of the calls.
+        // Half of the CPU time, half of the calls.
         turns.push(turn("reference", 6, 2, 50_000, 0.02));
         turns.push(turn("start", 6, 2, 90_000, 0.01));
         let measured = summed_up(&turns);
@@ -271,14 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn where_no_block_was_free_that_is_said() {
+    fn a_run_without_free_blocks_is_reported_as_busy() {
         let turns: Vec<Turn> = (0..20)
             .map(|block| turn("reference", block, 2, 10_000, 0.01))
             .collect();
         let measured = summed_up(&turns);
         assert!(measured.is_busy());
         assert_eq!(measured.of("reference", 2), Some(1.0));
-        // Where the system counts no CPU time, there is nothing to be said against it.
+        // If the system counts no CPU time, every block passes.
         let turns: Vec<Turn> = (0..20)
             .map(|block| turn("reference", block, 2, 10_000, 0.0))
             .collect();

@@ -1,4 +1,4 @@
-//! Rungs at some points, measured in turn: one run of each, then again one of each.
+//! Measures rungs at some points in turn: each once, then each once again.
 
 use super::job::{Ended, Job, Pages};
 use super::memory::{free_memory, small_pages};
@@ -16,38 +16,38 @@ use std::sync::Arc;
 /// The workload's name in results.
 pub(crate) const WORKLOAD: &str = "course-list";
 
-/// Fewer samples of a mode than that are no median yet.
-const FEW: usize = 3;
+/// Samples of a mode that a median needs.
+const MIN_MEDIAN_SAMPLES: usize = 3;
 
-/// A rung, and how it is run.
+/// A rung and the conditions under which it runs.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// The rung.
     pub rung: &'static Rung,
     /// Threads that insert.
     pub threads: usize,
-    /// Keys of each of them.
+    /// Keys of each thread.
     pub share: usize,
     /// Parts that the keys are cut into.
     pub parts: usize,
     /// Bytes between the heads of two lists.
     pub padding: usize,
-    /// What is touched before.
+    /// The memory that is touched before the timed phase.
     pub pages: Pages,
-    /// Whether somebody else works on the first CPU now and then.
+    /// Whether a neighbour takes the first CPU half of the time.
     pub neighbour: bool,
     /// Whether waiting and the making of nodes are timed.
     pub watched: bool,
 }
 
-/// What came of a point.
+/// The figures of one point.
 #[derive(Debug)]
 pub struct Climbed {
     /// The point.
     pub(crate) point: Point,
-    /// As every workload is written.
+    /// The run in the schema of all workloads.
     pub run: Run,
-    /// Each run that was right, with the mode of the machine.
+    /// Each correct run, with the mode of the machine.
     pub(crate) ended: Vec<(Mode, Ended)>,
 }
 
@@ -83,7 +83,7 @@ impl Climb {
         }
     }
 
-    /// Runs each once; stops early when interrupted, and says whether the round was finished.
+    /// Runs each point once. Returns false if an interrupt ended the round early.
     pub fn round(&mut self, rig: &mut Rig, mut tick: impl FnMut(&str)) -> bool {
         for entry in &mut self.entries {
             if rig.is_interrupted() {
@@ -97,9 +97,9 @@ impl Climb {
         true
     }
 
-    /// A round to warm up, then so many; then some more of those that the machine's moves have left
-    /// with few samples of the mode that most have. False where it was interrupted before each had
-    /// one.
+    /// Runs a round to warm up, then `rounds` rounds. Then repeats points that, because the
+    /// machine changed its mode, have few samples of the mode that most samples have. Returns
+    /// false if an interrupt came before each point had one.
     pub(crate) fn measure(
         &mut self,
         rig: &mut Rig,
@@ -113,12 +113,12 @@ impl Climb {
             }
         }
         for _ in 0..rounds {
-            self.round_of_few(rig, rounds.min(FEW), &mut tick);
+            self.round_of_few(rig, rounds.min(MIN_MEDIAN_SAMPLES), &mut tick);
         }
         !rig.is_interrupted() || self.fewest() > 0
     }
 
-    /// One run of each that has fewer samples than `few`.
+    /// Runs each point once that has fewer samples than `few`.
     fn round_of_few(&mut self, rig: &mut Rig, few: usize, mut tick: impl FnMut(&str)) {
         let smallest = rig.smallest_ns();
         let of = |entry: &Entry, mode| {
@@ -144,7 +144,7 @@ impl Climb {
         }
     }
 
-    /// Runs each once without keeping a figure.
+    /// Runs each point once without keeping a figure.
     pub fn warm_up(&mut self, rig: &mut Rig) {
         self.warm_up_with(rig, |_| {});
     }
@@ -156,7 +156,7 @@ impl Climb {
             .for_each(|entry| entry.taken.clear());
     }
 
-    /// Samples that every point has.
+    /// Returns the smallest number of samples of any point.
     pub(crate) fn fewest(&self) -> usize {
         self.entries
             .iter()
@@ -165,7 +165,7 @@ impl Climb {
             .unwrap_or(0)
     }
 
-    /// Samples of the mode that every point has, by what is known so far.
+    /// Returns the smallest number of samples of any point in a mode, by what is known so far.
     pub fn blocks(&self, rig: &Rig, mode: Mode) -> usize {
         let smallest = rig.smallest_ns();
         let of = |entry: &Entry| {
@@ -175,7 +175,7 @@ impl Climb {
         self.entries.iter().map(of).min().unwrap_or(0)
     }
 
-    /// Sums up.
+    /// Sums up the samples of each point.
     pub fn finish(self, rig: &Rig) -> Vec<Climbed> {
         let smallest = rig.smallest_ns();
         let finish = |entry: Entry| entry.finish(smallest);
@@ -184,7 +184,7 @@ impl Climb {
 }
 
 impl Point {
-    /// One run.
+    /// Runs the point once.
     pub(crate) fn run(&self, cpus: &[Option<usize>], keys: &Arc<[u64]>) -> Ended {
         let job = Job {
             threads: self.threads,

@@ -1,22 +1,24 @@
-//! The heads of lists, one for each thread, in one array: beside each other or apart.
+//! The heads of the threads' lists in one array, side by side or apart.
 
 use super::nodes::{HEAD, List, Owned};
 
-/// Cache lines are that long on most machines; heads begin at the beginning of one.
+/// Length of a cache line on most machines, in bytes. The first head begins at the start of a
+/// line.
 const LINE: usize = 64;
 
-/// A head for each thread.
+/// A list head for each thread.
 #[derive(Debug)]
 pub(crate) struct Heads<N: Owned> {
     heads: Vec<List<N>>,
-    /// The first one: at the beginning of a line, so that the second, beside it, shares it.
+    /// Index of the first head in use: at the start of a line, so that a second head beside it
+    /// shares the line.
     first: usize,
-    /// From one to the next. Those in between are never used: they are the padding.
+    /// Distance from one head to the next. The heads in between are padding and never used.
     step: usize,
 }
 
 impl<N: Owned> Heads<N> {
-    /// A head for each of so many threads, with `padding` bytes behind each: a multiple of [`HEAD`].
+    /// Makes a head for each thread, each followed by `padding` bytes, a multiple of [`HEAD`].
     pub(crate) fn new(threads: usize, padding: usize) -> Self {
         let step = 1 + padding / HEAD;
         let spare = LINE / HEAD;
@@ -27,12 +29,12 @@ impl<N: Owned> Heads<N> {
         Self { heads, first, step }
     }
 
-    /// Each thread's.
+    /// Returns the list of each thread.
     pub(crate) fn each(&mut self) -> impl Iterator<Item = &mut List<N>> {
         self.heads[self.first..].iter_mut().step_by(self.step)
     }
 
-    /// All lists as one: a few links each, whatever is in them.
+    /// Joins all lists into one, which takes a few links for each list whatever its length.
     pub(crate) fn together(self) -> List<N> {
         let mut all = List::default();
         self.heads.into_iter().for_each(|list| all.append(list));
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_so_far_apart() {
+    fn heads_are_apart_by_the_padding() {
         for padding in [0, 64, 128, 4096] {
             let mut heads: Heads<Box<Node>> = Heads::new(3, padding);
             let places: Vec<usize> = heads.each().map(|l| std::ptr::from_mut(l).addr()).collect();
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_anywhere_is_in_the_one_list() {
+    fn the_joined_list_has_every_pushed_key() {
         let mut heads = Heads::new(3, 64);
         for (n, list) in heads.each().enumerate().take(3) {
             list.push(Box::new(Node::new(n as u64)));

@@ -1,4 +1,4 @@
-//! What every rung is given: keys, threads that start together, and a stopwatch for each.
+//! The work of a rung: keys, threads that start together, and a stopwatch for each.
 
 use super::keys::{Seen, key};
 use super::nodes::{List, Node, Owned};
@@ -18,31 +18,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// A part of the keys, inserted by one thread without a break.
+/// A span: one thread inserts a part of the keys without a break.
 pub(crate) static PART: Mark = Mark::new("part").with_args("first key", "keys");
 
-/// A thread is ready, and waits for the others.
+/// An instant: a thread is ready and waits for the others.
 static READY: Mark = Mark::new("ready");
 
-/// From a node that is timed to the next stamp without one, and from there to the next node. Together
-/// they are prime to the nodes of a page, or page faults would be timed always or never.
+/// Nodes from a timed node to the next stamp without a node, and from there to the next timed
+/// node. Their sum, 37, is prime to the nodes of a page; otherwise page faults would be timed
+/// always or never.
 const UNTIL_NOTHING: u32 = 18;
 const UNTIL_NODE: u32 = 19;
 
-/// What was touched before the timed phase.
+/// The memory that is touched before the timed phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pages {
-    /// Keys, arrays and pools were; an allocator asks the system as it goes.
+    /// Keys, arrays and pools. An allocator asks the system in the timed phase.
     #[default]
     Touched,
-    /// Nothing: keys are made, and pages first touched, in the timed phase.
+    /// None: in the timed phase keys are made and pages first touched.
     Untouched,
-    /// All: each thread has had as many nodes from its allocator before, and given them back.
+    /// All: each thread has got as many nodes from its allocator and given them back.
     Recycled,
 }
 
 impl Pages {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Touched => "touched",
@@ -57,55 +58,55 @@ impl Pages {
 pub(crate) struct Job {
     /// Threads that insert.
     pub(crate) threads: usize,
-    /// Keys of each thread, where each has the same share.
+    /// Keys of each thread, if each has the same share.
     pub(crate) share: usize,
-    /// Parts that the keys are cut into, where threads take one after the other.
+    /// Parts that the keys are cut into, if threads take one after the other.
     pub(crate) parts: usize,
     /// Bytes between the heads of two lists.
     pub(crate) padding: usize,
-    /// What was touched before.
+    /// The memory that is touched before the timed phase.
     pub(crate) pages: Pages,
-    /// CPU of each thread, where it is pinned.
+    /// CPU of each thread that is pinned.
     pub(crate) cpus: Vec<Option<usize>>,
     /// Whether waiting and the making of nodes are timed, which takes time itself.
     pub(crate) watched: bool,
-    /// The keys; empty where they are made in the timed phase.
+    /// The keys; empty if they are made in the timed phase.
     pub(crate) keys: Arc<[u64]>,
 }
 
-/// What a thread did in the timed phase.
+/// The record of one thread in the timed phase.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lap {
-    /// When it began.
+    /// The moment at which the thread began.
     pub(crate) begin: Instant,
-    /// When it was done.
+    /// The moment at which it was done.
     pub(crate) end: Instant,
     /// Keys that it has inserted.
     pub(crate) keys: u64,
     /// Parts that it has taken.
     pub(crate) parts: u64,
-    /// How long it has waited for locks; zero unless watched.
+    /// Time spent waiting for locks; zero unless watched.
     pub(crate) waited: Duration,
-    /// How long it has made nodes; zero unless watched.
+    /// Time spent making nodes; zero unless watched.
     pub(crate) made: Duration,
-    /// What the kernel has counted.
+    /// The kernel's counts, if it gives any.
     pub(crate) usage: Option<Usage>,
-    /// Misses of the shared caches, where the run is watched and the processor counts them.
+    /// Misses of the shared caches, if the run is watched and the processor counts them.
     pub(crate) misses: Option<u64>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
-    /// What each thread did.
+    /// The record of each thread.
     pub(crate) laps: Vec<Lap>,
-    /// What was wrong: a sentence.
+    /// The fault, as a sentence; a run with a fault has no figure.
     pub(crate) fault: Option<String>,
 }
 
 /// A thread of a run, in the timed phase.
 #[derive(Debug)]
-pub(crate) struct Me<'a> {
+pub(crate) struct Worker<'a> {
     job: &'a Job,
     number: usize,
     keys: u64,
@@ -114,12 +115,12 @@ pub(crate) struct Me<'a> {
     made: Making,
 }
 
-/// The making of nodes, of which one in 37 is timed; as often nothing is, to learn what
-/// timing itself takes in the same loop.
+/// A stopwatch for the making of nodes. It times one node in 37, and as often an empty stretch,
+/// to learn the cost of timing in the same loop.
 #[derive(Clone, Copy, Debug)]
 struct Making {
     until: u32,
-    /// What is timed then: a node, or nothing.
+    /// Whether the next stamp times a node, or an empty stretch.
     is_node: bool,
     nodes: Timed,
     nothing: Timed,
@@ -131,7 +132,7 @@ struct Timed {
     times: u64,
 }
 
-/// Keys, while they are inserted: a span on the timeline.
+/// The keys of a part while they are inserted. It records a span on the timeline.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
     keys: Cow<'a, [u64]>,
@@ -146,14 +147,14 @@ impl Deref for Part<'_> {
     }
 }
 
-/// Parts that are taken one after the other.
+/// Parts that threads take one after the other.
 #[derive(Debug)]
 pub(crate) struct Parts<I> {
     left: Mutex<I>,
 }
 
 impl<I: Iterator> Parts<I> {
-    /// The next one: a lock, but a few times in a run.
+    /// Takes the next part. It locks, but only a few times in a run.
     pub(crate) fn take(&self) -> Option<I::Item> {
         self.left
             .lock()
@@ -162,7 +163,7 @@ impl<I: Iterator> Parts<I> {
     }
 }
 
-/// Threads that wait for each other before the timed phase.
+/// A gate where threads wait for each other before the timed phase.
 #[derive(Debug, Default)]
 struct Gate {
     ready: AtomicUsize,
@@ -170,14 +171,14 @@ struct Gate {
 
 impl Gate {
     fn arrive(&self) {
-        // Release: pairs with the Acquire below; what each thread has prepared is prepared for all.
+        // Release: pairs with the Acquire below; publishes what this thread has prepared.
         self.ready.fetch_add(1, Ordering::Release);
     }
 
     fn wait(&self, threads: usize) {
         self.arrive();
         let mut backoff = Backoff::new();
-        // Acquire: pairs with the Release above.
+        // Acquire: pairs with the Release above; sees what every thread has prepared.
         while self.ready.load(Ordering::Acquire) < threads {
             backoff.wait();
         }
@@ -185,17 +186,17 @@ impl Gate {
 }
 
 impl Job {
-    /// All keys of all threads.
+    /// Returns the number of keys of all threads.
     pub(crate) fn all(&self) -> usize {
         self.threads * self.share
     }
 
-    /// The first `keys` keys.
+    /// Makes the first `keys` keys.
     pub(crate) fn table(keys: usize) -> Arc<[u64]> {
         (0..keys as u64).map(key).collect()
     }
 
-    /// Room for a node of each key, in one piece of memory.
+    /// Makes room for a node of each key, in one piece of memory.
     pub(crate) fn array(&self) -> Box<[MaybeUninit<Node>]> {
         let mut nodes = Box::new_uninit_slice(self.all());
         if self.pages != Pages::Untouched {
@@ -206,12 +207,12 @@ impl Job {
         nodes
     }
 
-    /// Keys of a part; the last one may have less.
+    /// Returns the number of keys of a part. The last part may have fewer.
     pub(crate) fn part_len(&self) -> usize {
         self.all().div_ceil(self.parts)
     }
 
-    /// The keys' parts, each with one of `beside`.
+    /// Cuts the keys into parts, each with one item of `beside`.
     pub(crate) fn parts<B: IntoIterator>(
         &self,
         beside: B,
@@ -225,21 +226,21 @@ impl Job {
         }
     }
 
-    /// Runs `body` in as many threads as there are, each with one of `own`.
+    /// Runs `body` in each thread, with one item of `own`.
     pub(crate) fn run<O: Send>(
         &self,
         own: impl Iterator<Item = O>,
-        body: impl Fn(&mut Me<'_>, O) + Sync,
+        body: impl Fn(&mut Worker<'_>, O) + Sync,
     ) -> Ended {
         self.run_prepared(own, |own| own, body)
     }
 
-    /// The same, where each thread makes what it needs of it before the timed phase.
+    /// Like [`run`](Self::run), but each thread first prepares its item, before the timed phase.
     pub(crate) fn run_prepared<O: Send, P>(
         &self,
         own: impl Iterator<Item = O>,
         prepare: impl Fn(O) -> P + Sync,
-        body: impl Fn(&mut Me<'_>, P) + Sync,
+        body: impl Fn(&mut Worker<'_>, P) + Sync,
     ) -> Ended {
         let gate = Gate::default();
         let laps = std::thread::scope(|scope| {
@@ -251,7 +252,7 @@ impl Job {
                     self.lap(number, gate, |me| body(me, own))
                 };
                 let spawned = std::thread::Builder::new().spawn_scoped(scope, thread);
-                // Nobody waits for a thread that there is not.
+                // No thread may wait at the gate for one that could not be started.
                 spawned.inspect_err(|_| gate.arrive())
             };
             let threads: Vec<_> = (0..self.threads).zip(own).map(spawn).collect();
@@ -266,22 +267,22 @@ impl Job {
         Ended::of(laps.into_iter())
     }
 
-    /// Runs `body` in threads that somebody else has: `threads` calls what it is given in each of
-    /// them, with its number.
+    /// Runs `body` in threads that exist already. `threads` calls the function that it is given
+    /// in each of them, with the thread's number.
     pub(crate) fn run_in(
         &self,
         threads: impl FnOnce(&(dyn Fn(usize) -> Result<Lap, String> + Sync)) -> Vec<Result<Lap, String>>,
-        body: impl Fn(&mut Me<'_>) + Sync,
+        body: impl Fn(&mut Worker<'_>) + Sync,
     ) -> Ended {
         let gate = Gate::default();
         Ended::of(threads(&|number| self.lap(number, &gate, &body)).into_iter())
     }
 
-    /// The thread's name and its CPU.
+    /// Names the calling thread and pins it to its CPU.
     fn settle(&self, number: usize) {
         trace::name_thread(&format!("inserter-{number}"));
         if let Some(cpu) = self.cpus.get(number).copied().flatten() {
-            // It runs elsewhere, then; the probe's note says what cannot be pinned here.
+            // A thread that cannot be pinned runs elsewhere; a note of the probe says so.
             let _ = corelay_topology::pin_current_thread(cpu);
         }
     }
@@ -290,9 +291,9 @@ impl Job {
         &self,
         number: usize,
         gate: &Gate,
-        body: impl FnOnce(&mut Me<'_>),
+        body: impl FnOnce(&mut Worker<'_>),
     ) -> Result<Lap, String> {
-        let mut me = Me {
+        let mut me = Worker {
             job: self,
             number,
             keys: 0,
@@ -300,7 +301,7 @@ impl Job {
             waited: Duration::ZERO,
             made: Making::new(),
         };
-        // Its ring is made by a thread's first event.
+        // A thread's first event makes its ring, so one is recorded before the timed phase.
         trace::instant(&READY, ());
         let mut misses = self.watched.then(|| Counters::misses().ok()).flatten();
         let missed = misses.as_mut().map(|counter| counter.read().remote);
@@ -320,15 +321,15 @@ impl Job {
             keys: me.keys,
             parts: me.parts,
             waited: me.waited,
-            made: me.made.of_all(me.keys),
+            made: me.made.estimate(me.keys),
             usage,
             misses: misses.zip(missed).map(|(after, before)| after - before),
         })
     }
 }
 
-impl<'a> Me<'a> {
-    /// Its keys, where each thread has the same share.
+impl<'a> Worker<'a> {
+    /// Returns the thread's keys, if each thread has the same share.
     pub(crate) fn share(&self) -> Range<usize> {
         self.number * self.job.share..(self.number + 1) * self.job.share
     }
@@ -346,7 +347,7 @@ impl<'a> Me<'a> {
         Part { keys, _span }
     }
 
-    /// Takes a lock. Where the run is watched, waiting for it is timed.
+    /// Takes a lock. In a watched run, times the wait.
     #[inline]
     pub(crate) fn lock<'m, T>(&mut self, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
         if self.job.watched {
@@ -361,7 +362,7 @@ impl<'a> Me<'a> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a node. Where the run is watched, one in a few is timed.
+    /// Makes a node. In a watched run, times one in 37.
     #[inline]
     pub(crate) fn make<N>(&mut self, node: impl FnOnce() -> N) -> N {
         if self.job.watched {
@@ -400,8 +401,8 @@ impl Making {
         node
     }
 
-    /// All of so many nodes, as those that were timed say, less what timing takes.
-    fn of_all(self, keys: u64) -> Duration {
+    /// Estimates the time of all nodes from the timed ones, less the cost of timing.
+    fn estimate(self, keys: u64) -> Duration {
         let one = (self.nodes.mean() - self.nothing.mean()).max(0.0);
         Duration::from_nanos((one * keys as f64 / ticks_of_a_nanosecond()) as u64)
     }
@@ -418,8 +419,8 @@ impl Timed {
     }
 }
 
-/// The counter, read without a fence: one would wait for the stores of the nodes before, and count
-/// that as the making of this one.
+/// Reads the counter without a fence. A fence would wait for the stores of earlier nodes and
+/// count that wait for this one.
 #[inline(always)]
 fn stamp() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -428,7 +429,8 @@ fn stamp() -> u64 {
     ticks()
 }
 
-/// How fast the counter runs, measured once in a process, within two milliseconds.
+/// Returns the counter's ticks in a nanosecond, measured once in a process, within two
+/// milliseconds.
 fn ticks_of_a_nanosecond() -> f64 {
     static RATE: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
     *RATE.get_or_init(|| {
@@ -449,7 +451,7 @@ impl Ended {
         }
     }
 
-    /// A run that has no figure.
+    /// Makes a run without a figure, with its fault.
     pub(crate) fn failed(sentence: String) -> Self {
         Self {
             laps: Vec::new(),
@@ -457,7 +459,7 @@ impl Ended {
         }
     }
 
-    /// Checks the list that has come of it: each key once, and all links both ways.
+    /// Checks the resulting list: each key once, and all links both ways.
     pub(crate) fn check<N: Owned>(mut self, list: List<N>, keys: usize) -> Self {
         let mut seen = Seen::none_of(keys as u64);
         let found = list.walk(|key| seen.see(key)).and_then(|()| seen.check());
@@ -467,7 +469,7 @@ impl Ended {
         self
     }
 
-    /// From the first beginning to the last end.
+    /// Returns the time from the first thread's begin to the last one's end.
     pub(crate) fn wall(&self) -> Duration {
         let begin = self.laps.iter().map(|lap| lap.begin).min();
         let end = self.laps.iter().map(|lap| lap.end).max();
@@ -476,12 +478,12 @@ impl Ended {
             .map_or(Duration::ZERO, |(begin, end)| end - begin)
     }
 
-    /// Keys of all threads.
+    /// Returns the keys that all threads have inserted.
     pub(crate) fn keys(&self) -> u64 {
         self.laps.iter().map(|lap| lap.keys).sum()
     }
 
-    /// Millions of keys in a second.
+    /// Returns the throughput in millions of keys per second.
     pub(crate) fn mops(&self) -> f64 {
         self.keys() as f64 / self.wall().as_secs_f64().max(1e-9) / 1e6
     }

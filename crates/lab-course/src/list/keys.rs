@@ -1,16 +1,16 @@
-//! Keys without an order in them, and the check that each is there once.
+//! Keys in no particular order, and the check that each is in the list once.
 //!
-//! The `n`-th key is `n`, scrambled by a function that can be undone, so that a list of millions is
-//! checked with a bit for each.
+//! The `n`-th key is `n`, scrambled by a function that can be undone. So a list of millions is
+//! checked with one bit for each key.
 
-/// The `n`-th key: the finisher of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Returns the `n`-th key: the finisher of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 pub(crate) fn key(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ (n >> 31)
 }
 
-/// Which one `key` is: [`key`], undone step by step.
+/// Returns the `n` of a key: [`key`], undone step by step.
 pub(crate) fn number(key: u64) -> u64 {
     let n = key ^ (key >> 31) ^ (key >> 62);
     let n = n.wrapping_mul(0x3196_42b2_d24d_8ec3);
@@ -19,7 +19,7 @@ pub(crate) fn number(key: u64) -> u64 {
     n ^ (n >> 30) ^ (n >> 60)
 }
 
-/// Which of the first so many keys have been seen.
+/// The set of keys that have been seen, out of the first so many.
 #[derive(Debug)]
 pub(crate) struct Seen {
     bits: Vec<u64>,
@@ -30,7 +30,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// None of `keys`.
+    /// Makes a set for `keys` keys, none of them seen yet.
     pub(crate) fn none_of(keys: u64) -> Self {
         Self {
             bits: vec![0; keys.div_ceil(64) as usize],
@@ -41,7 +41,7 @@ impl Seen {
         }
     }
 
-    /// Sees one.
+    /// Marks a key as seen.
     pub(crate) fn see(&mut self, key: u64) {
         let n = number(key);
         if n >= self.keys {
@@ -54,17 +54,17 @@ impl Seen {
         *word |= bit;
     }
 
-    /// Whether each was seen once, and nothing else.
+    /// Checks that each key was seen once, and no other.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence that counts lost, doubled and foreign keys.
     pub(crate) fn check(&self) -> Result<(), String> {
         let lost = self.keys - self.count;
         if (lost, self.twice, self.foreign) == (0, 0, 0) {
             return Ok(());
         }
         Err(format!(
-            "of {} keys {lost} are lost, {} are there twice, and {} are none of them",
+            "of {} keys {lost} are lost, {} are in the list twice, and {} were never inserted",
             self.keys, self.twice, self.foreign
         ))
     }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_doubled_and_foreign_keys_are_told() {
+    fn lost_doubled_and_foreign_keys_are_counted() {
         let check = |keys: &[u64]| {
             let mut seen = Seen::none_of(3);
             keys.iter().for_each(|&n| seen.see(key(n)));
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(check(&[2, 0, 1]), Ok(()));
         let told = |lost: u32, twice: u32, foreign: u32| {
             Err(format!(
-                "of 3 keys {lost} are lost, {twice} are there twice, and {foreign} are none of them"
+                "of 3 keys {lost} are lost, {twice} are in the list twice, and {foreign} were never inserted"
             ))
         };
         assert_eq!(check(&[2, 0]), told(1, 0, 0));

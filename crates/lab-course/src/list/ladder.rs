@@ -7,15 +7,15 @@ use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::{Mode, ModeSummary};
 use std::collections::BTreeMap;
 
-/// Parts for each thread, where nothing else is asked for: enough against stragglers, says the
-/// source.
+/// Parts for each thread unless others are asked for. The source says that this is enough against
+/// stragglers.
 pub const PARTS_OF_A_THREAD: usize = 4;
 
-/// Bytes between two heads, where nothing else is asked for: two lines, for some processors fetch
+/// Bytes between two heads unless others are asked for: two lines, because some processors fetch
 /// lines in pairs.
 pub const PADDING: usize = 128;
 
-/// What is measured.
+/// The points to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The rungs.
@@ -24,43 +24,43 @@ pub struct Plan {
     pub threads: Vec<usize>,
     /// Keys of each thread.
     pub share: usize,
-    /// Numbers of parts to be swept with the most threads, each at least that many.
+    /// Numbers of parts to sweep with the most threads, each at least the number of threads.
     pub parts: Vec<usize>,
-    /// Bytes between two heads to be swept with the most threads.
+    /// Paddings to sweep with the most threads: bytes between two heads.
     pub paddings: Vec<usize>,
-    /// What is touched before.
+    /// The memory that is touched before the timed phase.
     pub pages: Pages,
     /// Samples of each point.
     pub rounds: usize,
 }
 
-/// What was measured.
+/// The figures of the ladder.
 #[derive(Debug)]
 pub struct Ladder {
-    /// Rungs by numbers of threads, in that order.
+    /// Rungs, then numbers of threads.
     pub(crate) rungs: Vec<Climbed>,
     /// `padded` with the most threads, by bytes between two heads.
     pub(crate) paddings: Vec<Climbed>,
-    /// `padded` with the most threads, by parts: alone, then each with a neighbour.
+    /// `padded` with the most threads, by parts: alone, then with a neighbour.
     pub(crate) parts: Vec<[Climbed; 2]>,
-    /// The mode of most samples: what is compared is of this one.
+    /// The mode of most samples. Comparisons are made within it.
     pub(crate) mode: Mode,
 }
 
 impl Plan {
-    /// Numbers of parts worth a look with so many threads.
+    /// Returns the numbers of parts worth a sweep with so many threads.
     pub fn usual_parts(threads: usize) -> Vec<usize> {
         [1, 2, PARTS_OF_A_THREAD, 16, 64]
             .map(|n| n * threads)
             .to_vec()
     }
 
-    /// The most threads.
+    /// Returns the largest number of threads.
     pub fn most(&self) -> usize {
         self.threads.iter().copied().max().unwrap_or(1)
     }
 
-    /// Runs that it takes, those to warm up among them.
+    /// Returns the number of runs that measuring takes, warm-up included.
     pub fn runs(&self) -> usize {
         let sweeps = self.paddings.len() + 2 * self.parts.len();
         (self.rounds + 1) * (self.rungs.len() * self.threads.len() + sweeps)
@@ -107,7 +107,7 @@ impl Plan {
         points
     }
 
-    /// Measures it; `None` where it was interrupted before each point had a sample.
+    /// Measures the ladder; `None` if an interrupt came before each point had a sample.
     pub fn measure(
         &self,
         rig: &mut Rig,
@@ -139,7 +139,7 @@ impl Plan {
     }
 }
 
-/// The mode of most samples.
+/// Returns the mode of most samples.
 pub(crate) fn usual(all: &[Climbed]) -> Mode {
     let mut counts: BTreeMap<Mode, usize> = BTreeMap::new();
     for (mode, _) in all.iter().flat_map(|climbed| &climbed.ended) {
@@ -150,44 +150,45 @@ pub(crate) fn usual(all: &[Climbed]) -> Mode {
 }
 
 impl Climbed {
-    /// The mode in which it has samples: this one; where it was never seen in it, another.
+    /// Returns `mode` if the point has samples in it, else a mode in which it has some.
     pub(crate) fn mode_of(&self, mode: Mode) -> Option<Mode> {
         let modes = &self.run.by_mode;
         let known = modes.contains_key(&mode).then_some(mode);
         known.or_else(|| modes.keys().next().copied())
     }
 
-    /// Its samples of that mode.
+    /// Returns the summary of the samples in that mode.
     pub(crate) fn best(&self, mode: Mode) -> Option<ModeSummary> {
         self.run.by_mode.get(&self.mode_of(mode)?).copied()
     }
 
-    /// Their median, in Mops.
+    /// Returns the median of these samples, in Mops.
     pub(crate) fn mops(&self, mode: Mode) -> Option<f64> {
         self.best(mode).map(|summary| summary.median_mops)
     }
 }
 
 impl Ladder {
-    /// A rung with so many threads.
+    /// Returns a rung with so many threads.
     pub(crate) fn rung(&self, name: &str, threads: usize) -> Option<&Climbed> {
         let is_it = |c: &&Climbed| c.point.rung.name == name && c.point.threads == threads;
         self.rungs.iter().find(is_it)
     }
 
-    /// How many times as fast a rung is with so many threads as with one.
+    /// Returns how many times as fast a rung is with so many threads as with one.
     pub(crate) fn speed_up(&self, name: &str, threads: usize) -> Option<f64> {
         let mops = |threads| self.rung(name, threads)?.mops(self.mode);
         Some(mops(threads)? / mops(1)?)
     }
 
-    /// Everything that was measured.
+    /// Returns every measured point.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Climbed> {
         let sweeps = self.paddings.iter().chain(self.parts.iter().flatten());
         self.rungs.iter().chain(sweeps)
     }
 
-    /// Sweeps are workloads of their own: over threads they would be points of one line.
+    /// Makes the sweeps workloads of their own: as part of the ladder they would be points of one
+    /// line.
     fn name_sweeps(&mut self) {
         for climbed in &mut self.paddings {
             climbed.run.workload += "-padding";

@@ -1,24 +1,24 @@
-//! Memory of the allocators, so that each run begins as a program of its own would.
+//! Control of the allocators' memory, so that each run begins like a new program.
 
 #![allow(unsafe_code, reason = "functions of the C library and of mimalloc")]
 
-/// Gives back to the system what is free.
+/// Gives free memory back to the system.
 pub(super) fn free_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: may be called at any time, in any thread.
+    // SAFETY: `malloc_trim` has no precondition; glibc allows it at any time, in any thread.
     unsafe {
         libc::malloc_trim(0);
     }
-    // SAFETY: as above.
+    // SAFETY: `mi_collect` has no precondition; mimalloc allows it at any time, in any thread.
     unsafe { libmimalloc_sys::mi_collect(true) };
 }
 
-/// From here on a page fault is one small page, whatever an allocator would rather have: else some
-/// of them would give 2 MiB at once and take a hundred times as long, as luck has it.
+/// Makes every later page fault bring one small page, whatever an allocator prefers. Otherwise
+/// some faults would bring 2 MiB and take a hundred times as long, by chance.
 pub(super) fn small_pages() {
     #[cfg(target_os = "linux")]
-    // Where the kernel does not know of it, there is nothing to switch off.
-    // SAFETY: sets a flag of this process.
+    // A kernel that does not know the flag has nothing to switch off.
+    // SAFETY: `PR_SET_THP_DISABLE` takes no pointers; it only sets a flag of this process.
     unsafe {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
     }

@@ -1,15 +1,15 @@
-//! The ladder (L1–L6): keys are inserted into doubly linked lists, and from rung to rung one reason
-//! falls why two threads are not twice as fast as one.
+//! The ladder (L1–L6): keys are inserted into doubly linked lists. Each rung removes one reason
+//! why two threads are not twice as fast as one.
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`rungs`] | the ways to insert, a file each: the sources that `--source` shows |
-//! | [`job`] | what they are given: keys, threads that start together, a stopwatch for each |
-//! | [`nodes`] | the list, and where its nodes come from |
-//! | `heads` | the lists' heads, beside each other or apart |
-//! | `keys` | keys without an order, and the check that each is there once |
-//! | `usage` | what the kernel has counted |
-//! | [`ladder`], [`show`] | the whole of it, and what it shows |
+//! | [`job`] | the work of a rung: keys, threads that start together, a stopwatch for each |
+//! | [`nodes`] | the list, and the owners of its nodes |
+//! | `heads` | the lists' heads, side by side or apart |
+//! | `keys` | keys in no particular order, and the check that each is in the list once |
+//! | `usage` | the kernel's counts |
+//! | [`ladder`], [`show`] | the whole ladder, and its output |
 //! | [`climb`] | rungs measured in turn, in blocks of one mode of the machine |
 
 pub mod climb;

@@ -1,15 +1,15 @@
-//! Somebody else's program on one of the CPUs: it works for a millisecond, sleeps for another, and so
-//! makes one of the threads slow. Machines that are shared have such neighbours unasked.
+//! A neighbour: a thread that works on one CPU for a millisecond, sleeps for another, and so
+//! slows one of the inserting threads. Shared machines have such neighbours unasked.
 
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long it works, and how long it sleeps then.
+/// Time for which the neighbour works, and then sleeps.
 const SHIFT: Duration = Duration::from_millis(1);
 
-/// Works until it is dropped.
+/// A neighbour that works until it is dropped.
 #[derive(Debug)]
 pub(super) struct Neighbour {
     stop: Arc<AtomicBool>,
@@ -17,16 +17,16 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Moves in on this CPU.
+    /// Starts a neighbour on this CPU.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system gives no thread.
     pub(super) fn on(cpu: Option<usize>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let work = move || {
             if let Some(cpu) = cpu {
-                // Anywhere, then.
+                // A neighbour that cannot be pinned runs anywhere.
                 let _ = corelay_topology::pin_current_thread(cpu);
             }
             // Relaxed: the flag carries no data.
@@ -53,7 +53,7 @@ impl Drop for Neighbour {
         // Relaxed: the flag carries no data.
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It does nothing that could panic.
+            // The neighbour does nothing that could panic.
             let _ = thread.join();
         }
     }

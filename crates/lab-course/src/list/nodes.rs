@@ -1,4 +1,4 @@
-//! A doubly linked list of nodes that come from anywhere: each from an allocator, all from one
+//! A doubly linked list whose nodes may come from anywhere: each from an allocator, all from one
 //! array, or from a pool.
 
 #![allow(
@@ -18,12 +18,12 @@ pub(crate) struct Node {
     key: u64,
 }
 
-// SAFETY: the links are followed by the list that owns the node, and by nobody else; a list is sent
-// with all its nodes, a single node's links mean nothing.
+// SAFETY: only the list that owns a node follows its links. A list is sent with all its nodes,
+// and the links of a node without a list mean nothing.
 unsafe impl Send for Node {}
 
 impl Node {
-    /// A node of no list.
+    /// Makes a node that is in no list.
     pub(crate) fn new(key: u64) -> Self {
         Self {
             prev: ptr::null_mut(),
@@ -33,16 +33,16 @@ impl Node {
     }
 }
 
-/// A node that belongs to its holder alone.
+/// An owner of one node.
 ///
 /// # Safety
-/// From `into_raw` to `from_raw` the node stays where it is, and only the pointer's holder touches
-/// it.
+/// From `into_raw` to `from_raw` the node stays where it is, and only the holder of the pointer
+/// touches it.
 pub(crate) unsafe trait Owned: Sized {
-    /// Gives the node away.
+    /// Gives the node away as a pointer.
     fn into_raw(self) -> NonNull<Node>;
 
-    /// Takes it back.
+    /// Takes the node back.
     ///
     /// # Safety
     /// `node` is from `into_raw` of the same type, and was not taken back before.
@@ -56,20 +56,21 @@ unsafe impl Owned for Box<Node> {
     }
 
     unsafe fn from_raw(node: NonNull<Node>) -> Self {
-        // SAFETY: it was leaked by `into_raw`, says the caller, and nobody else has it.
+        // SAFETY: the caller promises that `node` is from `into_raw`, which leaked a box, and
+        // that this is the only time it is taken back.
         unsafe { Self::from_raw(node.as_ptr()) }
     }
 }
 
-// SAFETY: nobody else has the node while it is borrowed mutably, and it cannot be moved then.
+// SAFETY: a mutable borrow is exclusive and keeps the node from being moved.
 unsafe impl Owned for &mut Node {
     fn into_raw(self) -> NonNull<Node> {
         NonNull::from(self)
     }
 
     unsafe fn from_raw(mut node: NonNull<Node>) -> Self {
-        // SAFETY: the borrow that `into_raw` was given lasts as long as this type, and nobody else
-        // uses it.
+        // SAFETY: the caller promises that `node` is from `into_raw` of this type. So the mutable
+        // borrow given there still lasts, and its only other copy was the pointer.
         unsafe { node.as_mut() }
     }
 }
@@ -81,13 +82,14 @@ unsafe impl Owned for Pooled<Node> {
     }
 
     unsafe fn from_raw(node: NonNull<Node>) -> Self {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller promises that `node` is from `into_raw` of a pool's handle, and that
+        // this is the only time it is taken back.
         unsafe { Self::from_raw(node) }
     }
 }
 
-/// A doubly linked list that owns its nodes. Half a cache line: two heads beside each other share
-/// one.
+/// A doubly linked list that owns its nodes. Its size is half a cache line, so two heads side by
+/// side share one.
 #[derive(Debug)]
 #[repr(align(32))]
 pub(crate) struct List<N: Owned> {
@@ -97,7 +99,7 @@ pub(crate) struct List<N: Owned> {
     nodes: PhantomData<N>,
 }
 
-// SAFETY: a list is sent with all its nodes, which nobody else can reach.
+// SAFETY: a list is sent with all its nodes, which nothing else can reach.
 unsafe impl<N: Owned + Send> Send for List<N> {}
 
 /// Size of a list's head in bytes.
@@ -115,19 +117,20 @@ impl<N: Owned> Default for List<N> {
 }
 
 impl<N: Owned> List<N> {
-    /// Makes `node` the first one.
+    /// Makes `node` the first of the list.
     ///
-    /// Never taken into its caller: there the compiler would keep the head in registers for as long
-    /// as a loop lasts, which a list that is used like any other does not allow, and of false
-    /// sharing nothing would be seen.
+    /// Never inlined. In an inlined copy the compiler would keep the head in registers for the
+    /// whole loop, which an ordinary use of a list does not allow, and false sharing would not
+    /// show.
     #[inline(never)]
     pub(crate) fn push(&mut self, node: N) {
         let raw = node.into_raw().as_ptr();
-        // SAFETY: `into_raw` has given it to this list alone.
+        // SAFETY: `into_raw` gave the node to this list, and no other reference to it exists.
         let node = unsafe { &mut *raw };
         node.prev = ptr::null_mut();
         node.next = self.first;
-        // SAFETY: the first node, if there is one, is this list's own.
+        // SAFETY: `first` is null or a node that `push` gave to this list, which alone touches
+        // it.
         match unsafe { self.first.as_mut() } {
             Some(first) => first.prev = raw,
             None => self.last = raw,
@@ -136,32 +139,33 @@ impl<N: Owned> List<N> {
         self.len += 1;
     }
 
-    /// Takes the first one out.
+    /// Removes the first node.
     pub(crate) fn pop(&mut self) -> Option<N> {
         let raw = NonNull::new(self.first)?;
-        // SAFETY: the first node is this list's own.
+        // SAFETY: `first` is a node that `push` gave to this list, which alone touches it.
         self.first = unsafe { raw.as_ref() }.next;
-        // SAFETY: so is the next one.
+        // SAFETY: links lead to nodes of this list, which alone touches them, or are null.
         match unsafe { self.first.as_mut() } {
             Some(first) => first.prev = ptr::null_mut(),
             None => self.last = ptr::null_mut(),
         }
         self.len -= 1;
-        // SAFETY: it is from `push`, and no longer of the list.
+        // SAFETY: the pointer is from `into_raw` in `push`, and the list has just dropped its
+        // only link to the node.
         Some(unsafe { N::from_raw(raw) })
     }
 
-    /// Puts all nodes of another list behind its own, without a look at them.
+    /// Appends all nodes of another list without walking them.
     pub(crate) fn append(&mut self, mut other: Self) {
         let (first, last) = (other.first, other.last);
         let len = std::mem::take(&mut other.len);
         (other.first, other.last) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the first node is the other list's own, which has given it away.
+        // SAFETY: `first` is null or a node of `other`, whose links were cleared above.
         let Some(head) = (unsafe { first.as_mut() }) else {
             return;
         };
         head.prev = self.last;
-        // SAFETY: the last node, if there is one, is this list's own.
+        // SAFETY: `last` is null or a node of this list, which alone touches it.
         match unsafe { self.last.as_mut() } {
             Some(end) => end.next = first,
             None => self.first = first,
@@ -170,14 +174,13 @@ impl<N: Owned> List<N> {
         self.len += len;
     }
 
-    /// Calls `visit` with each key from the first to the last; says where the links back do not
-    /// lead where they should.
+    /// Calls `visit` with each key from the first to the last, and checks the links back.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence that says which link or length is wrong.
     pub(crate) fn walk(&self, mut visit: impl FnMut(u64)) -> Result<(), String> {
         let (mut at, mut before, mut seen) = (self.first, ptr::null_mut(), 0);
-        // SAFETY: links lead to nodes of this list, or nowhere.
+        // SAFETY: links lead to nodes of this list, which alone touches them, or are null.
         while let Some(node) = unsafe { at.as_ref() } {
             if node.prev != before {
                 return Err(format!(
@@ -217,12 +220,12 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line() {
+    fn a_head_is_half_a_line() {
         assert_eq!((HEAD, size_of::<Node>()), (32, 24));
     }
 
     #[test]
-    fn pushed_first_popped_last_and_put_together() {
+    fn pushes_pops_and_appends_keep_the_order() {
         let list = |keys: std::ops::Range<u64>| {
             let mut list = List::default();
             keys.for_each(|key| list.push(Box::new(Node::new(key))));
@@ -259,7 +262,7 @@ mod tests {
         let second = ptr::from_mut(&mut array[1]);
         let mut list = List::default();
         array.iter_mut().for_each(|node| list.push(node));
-        // SAFETY: nobody uses the array while this is done.
+        // SAFETY: nothing else uses the array during this write.
         unsafe { (*second).prev = ptr::null_mut() };
         assert!(list.walk(|_| {}).unwrap_err().contains("node 1"));
         list.len = 2;

@@ -1,4 +1,4 @@
-//! What the ladder shows: tables, pictures, and sentences about the figures that came out.
+//! The output of the ladder: tables, pictures, and sentences about the figures.
 
 use super::climb::Climbed;
 use super::ladder::Ladder;
@@ -13,19 +13,20 @@ use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::words::{count, mode, times};
 use serde_json::json;
 
-/// What is asked beforehand.
+/// The question that is asked before the step.
 pub const QUESTION: Question = Question {
-    text: "Many threads insert into one list under one lock: how many times as fast as one thread?",
+    text: "Many threads insert into one list under one lock: how many times as fast \
+           are they as one thread?",
     unit: "×",
 };
 
-/// Below this a difference is nothing to point at.
-const SEEN: f64 = 1.1;
+/// Ratio below which a difference is not pointed out.
+const NOTICEABLE: f64 = 1.1;
 
 const WIDTH: f64 = 760.0;
 
 impl Ladder {
-    /// The step.
+    /// Writes the figures up as a step of the course.
     pub fn shown(self, mut guess: Guess) -> Shown {
         let most = self.most();
         guess.measured = self.speed_up("biglock", most).filter(|_| most > 1);
@@ -84,8 +85,8 @@ impl Ladder {
             }
         };
         format!(
-            "Each thread inserts {} keys into doubly linked lists. {before} In the end all lists are \
-             one, and each key was found in it once. Figures are medians of runs in turn, {}.",
+            "Each thread inserts {} keys into doubly linked lists. {before} In the end the lists \
+             are joined, and each key was found once. Figures are medians of runs in turn, {}.",
             grouped(share as u64),
             match self.mode {
                 Mode::Near => "while the CPUs were near each other",
@@ -132,7 +133,7 @@ impl Ladder {
         }
     }
 
-    /// Throughput over threads; none where there is one number of threads.
+    /// Draws throughput over threads; `None` if there is only one number of threads.
     fn over_threads(&self) -> Option<Picture> {
         let threads = self.threads();
         if threads.len() < 2 {
@@ -329,29 +330,29 @@ impl Ladder {
             told.push(match speed_up < 1.0 {
                 true => format!(
                     "With {threads} `biglock` does {} of what it does with one: the list's head, the \
-                     lock and the newest node move from core to core with each insertion, and who \
-                     waits long enough sleeps and has to be woken. More threads make it slower, not \
-                     merely no faster.",
+                     lock and the newest node move from core to core with each insertion, and a \
+                     thread that waits long enough sleeps and has to be woken. More threads make it \
+                     slower, not merely no faster.",
                     percent(speed_up)
                 ),
                 false => format!(
-                    "With {threads} `biglock` does {} what it does with one: insertion under the \
-                     lock is done by one thread at a time, whatever their number.",
+                    "With {threads} `biglock` does {} what it does with one: one thread at \
+                     a time inserts under the lock, whatever the number of threads.",
                     times(speed_up)
                 ),
             });
         }
         if let (Some(p), Some(q)) = (mops("partitioned", most), mops("preallocated", most)) {
             told.push(format!(
-                "From `partitioned` to `preallocated` ({} to {} Mops) nothing has changed but who \
-                 makes the nodes. `corelay lab why` counts the page faults of both.",
+                "From `partitioned` to `preallocated` ({} to {} Mops) only one thing has changed: \
+                 the nodes are made before. `corelay lab why` counts the page faults of both.",
                 significant(p),
                 significant(q)
             ));
         }
         if let (Some(least), Some(best)) = (self.ends_of(&self.paddings), self.best_padding()) {
             let ratio = best.1 / least.1;
-            told.push(match ratio >= SEEN {
+            told.push(match ratio >= NOTICEABLE {
                 true => format!(
                     "False sharing: no thread ever touches another one's list, and yet {} between \
                      their heads make the same program {} as fast as {}. The heads were in one cache \
@@ -370,8 +371,8 @@ impl Ladder {
             if let (Some(few), Some(many)) = (mops(first, 1), mops(last, 1)) {
                 told.push(format!(
                     "Stragglers: with a neighbour on one CPU, {} parts give {} Mops and {} give {}. \
-                     With as many parts as threads all wait for the slowest; with more, who is slow \
-                     gets fewer of them. `corelay lab timeline` draws it.",
+                     With as many parts as threads all wait for the slowest; with more, a slow thread \
+                     takes fewer of them. `corelay lab timeline` draws it.",
                     grouped(first[0].point.parts as u64),
                     significant(few),
                     grouped(last[0].point.parts as u64),
@@ -381,17 +382,17 @@ impl Ladder {
         }
         if let (Some(pool), Some(system)) = (mops("pool", most), mops("system", most)) {
             told.push(format!(
-                "`pool` is {} as fast as `system`: the same program, with nodes of a pool that knows \
-                 their one size instead of an allocator for everything. Unlike the array of \
-                 `preallocated` it can free each node by itself.",
+                "`pool` is {} as fast as `system`: the same program, with nodes from a pool for their \
+                 one size instead of a general allocator. Unlike the array of `preallocated`, a pool \
+                 can free each node by itself.",
                 times(pool / system)
             ));
         }
         if let (Some(delegated), Some(biglock)) = (mops("delegated", most), mops("biglock", most)) {
             told.push(format!(
                 "`delegated` keeps the one list and still does {} what `biglock` does: the list stays \
-                 in the cache of its owner, and only nodes travel. Where the structure can be cut to \
-                 pieces, cutting it is faster.",
+                 in the cache of its owner, and only nodes travel. If the structure can be split, \
+                 splitting it is faster.",
                 times(delegated / biglock)
             ));
         }
@@ -410,7 +411,8 @@ impl Ladder {
     }
 }
 
-/// Speed-up per thread: beyond 100 % where a thread alone is slowed by what several are not.
+/// Formats the speed-up per thread. It exceeds 100 % if something slows a lone thread but not
+/// several.
 pub(crate) fn efficiency(speed_up: f64, threads: usize) -> String {
     format!("{:.0}\u{a0}%", 100.0 * speed_up / threads as f64)
 }

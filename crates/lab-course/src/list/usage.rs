@@ -1,12 +1,12 @@
-//! What the kernel has counted of the calling thread: page faults, and switches to others.
+//! The kernel's counts of the calling thread: page faults, and switches to other threads.
 //!
-//! From `/proc/thread-self`, which costs some system calls and no unsafe code; asked before and
-//! behind the timed phase, never in it.
+//! They are read from `/proc/thread-self`, which costs some system calls and no unsafe code. They
+//! are read before and after the timed phase, never in it.
 
 use serde::Serialize;
 use std::ops::{AddAssign, Sub};
 
-/// Counts of a thread, or of some together.
+/// Counts of a thread, or of some threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Usage {
     /// Page faults that were served from memory.
@@ -20,14 +20,16 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Of the calling thread, since its beginning; `None` where the system does not say.
+    /// Returns the counts of the calling thread since it began; `None` if the system does not
+    /// say.
     pub(crate) fn own() -> Option<Self> {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/thread-self/{name}")).ok();
         Self::parse(&read("stat")?, &read("status")?)
     }
 
     fn parse(stat: &str, status: &str) -> Option<Self> {
-        // The name of the thread stands in parentheses and can hold anything; then comes field 3.
+        // The thread's name stands in parentheses and may contain anything. Field 3 comes after
+        // it.
         let (_, fields) = stat.rsplit_once(')')?;
         let field = |number: usize| fields.split_whitespace().nth(number - 3)?.parse().ok();
         let line = |name: &str| {
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_behind_any_name() {
+    fn fields_are_found_after_any_thread_name() {
         let stat = "7 (a ) 3 (b) R 1 2 3 4 5 6 107 8 9 10 11 12 13 14";
         let status = "Name:\ta\nvoluntary_ctxt_switches:\t20\nnonvoluntary_ctxt_switches:\t30\n";
         let usage = Usage {
@@ -95,7 +97,7 @@ mod tests {
         std::hint::black_box(&pages);
         std::thread::sleep(std::time::Duration::from_millis(1));
         let counted = Usage::own().unwrap() - before;
-        // Huge pages take one fault for 512 small ones.
+        // A huge page takes one fault instead of 512.
         assert!(counted.minor_faults >= 4, "{counted:?}");
         assert!(counted.voluntary >= 1, "{counted:?}");
     }

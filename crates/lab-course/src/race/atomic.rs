@@ -1,18 +1,18 @@
-//! Atomic: one instruction that nothing comes between.
+//! Atomic: one instruction that no other thread can come between.
 
 use super::Counter;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Adds one; returns what was there before.
+/// Adds one and returns the number before.
 #[inline(never)]
 pub(super) fn increment(counter: &AtomicU64) -> u64 {
-    // Relaxed: nothing else is published through the counter. It is atomic all the same: an
-    // ordering says what others see of the rest of memory.
+    // Relaxed: nothing else is published through the counter. The addition is atomic all the
+    // same; an ordering only says what other threads see of the rest of memory.
     counter.fetch_add(1, Relaxed)
 }
 
-/// A number in a line of its own.
+/// A number on a cache line of its own.
 #[derive(Default)]
 pub(super) struct Atomic(CachePadded<AtomicU64>);
 

@@ -1,10 +1,10 @@
-//! CAS: store only where nobody else has stored meanwhile; otherwise again.
+//! CAS: store only if no other thread has stored meanwhile; otherwise try again.
 
 use super::Counter;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number in a line of its own.
+/// A number on a cache line of its own.
 #[derive(Default)]
 pub(super) struct Cas(CachePadded<AtomicU64>);
 
@@ -13,8 +13,9 @@ impl Counter for Cas {
         for _ in 0..updates {
             // Relaxed, here and below: nothing else is published through the counter.
             let mut seen = self.0.load(Relaxed);
-            // Compare and swap: the window is open, but who finds another number than the one
-            // seen does not store. Somebody else did, so all together always get on.
+            // Compare and swap: the window is open, but a thread that finds another number than
+            // it has seen does not store. Another thread has stored then, so all together always
+            // make progress.
             while let Err(now) = self
                 .0
                 .compare_exchange_weak(seen, seen + 1, Relaxed, Relaxed)

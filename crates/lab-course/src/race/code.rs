@@ -2,43 +2,43 @@
 
 #![allow(unsafe_code, reason = "instructions are read as data")]
 
-use super::window::{Line, Touch};
+use super::window::{ListedInstruction, Touch};
 use corelay_sync::facade::atomic::AtomicU64;
 use iced_x86::{
     Code, Decoder, DecoderError, DecoderOptions, FlowControl, Formatter, Instruction,
     InstructionInfoFactory, IntelFormatter, OpAccess, Register,
 };
 
-/// Bytes after which a function is too long to be shown.
-const MOST: usize = 256;
+/// Longest function that is shown, in bytes.
+const MAX_BYTES: usize = 256;
 
-/// The instructions of `function`, up to the first that leaves it.
+/// Reads the instructions of `function`, up to the first that leaves it.
 ///
 /// # Errors
-/// A sentence where they cannot be told.
-pub(super) fn lines_of<R>(function: fn(&AtomicU64) -> R) -> Result<Vec<Line>, String> {
+/// A sentence if they cannot be decoded.
+pub(super) fn lines_of<R>(function: fn(&AtomicU64) -> R) -> Result<Vec<ListedInstruction>, String> {
     let first = function as *const () as *const u8;
     let mut bytes = Vec::new();
-    // One byte after the other, so that nothing is ever read that is not the function's own.
-    while bytes.len() < MOST {
+    // Reads one byte after the other, so that no byte outside the function is ever read.
+    while bytes.len() < MAX_BYTES {
         let next = first.wrapping_add(bytes.len());
-        // SAFETY: what has been read so far does not leave the function (`decoded` would have
-        // found it), so that this byte belongs to it, too: code of this program, which on Linux on
-        // x86-64 is mapped readable for as long as the program runs and is written by nobody.
-        // Volatile, as it lies in no object that the language knows of.
+        // SAFETY: the bytes read so far do not leave the function, for `decoded` would have
+        // returned them. So this byte belongs to the function, too: code of this program, which
+        // Linux on x86-64 maps readable for as long as the program runs, and which nothing
+        // writes. Volatile, because it lies in no object that the language knows of.
         bytes.push(unsafe { next.read_volatile() });
         if let Some(lines) = decoded(&bytes)? {
             return Ok(lines);
         }
     }
-    Err(format!("the function is longer than {MOST} bytes"))
+    Err(format!("the function is longer than {MAX_BYTES} bytes"))
 }
 
-/// The instructions in `bytes`, if the last one leaves the function.
+/// Decodes `bytes`; returns `None` until the last instruction leaves the function.
 ///
 /// # Errors
-/// A sentence where bytes are no instruction.
-fn decoded(bytes: &[u8]) -> Result<Option<Vec<Line>>, String> {
+/// A sentence if the bytes are no instructions.
+fn decoded(bytes: &[u8]) -> Result<Option<Vec<ListedInstruction>>, String> {
     let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
     let mut lines = Vec::new();
     while decoder.can_decode() {
@@ -63,7 +63,7 @@ fn decoded(bytes: &[u8]) -> Result<Option<Vec<Line>>, String> {
     Ok(None)
 }
 
-fn line(instruction: &Instruction) -> Line {
+fn line(instruction: &Instruction) -> ListedInstruction {
     let mut formatter = IntelFormatter::new();
     let options = formatter.options_mut();
     options.set_space_after_operand_separator(true);
@@ -72,18 +72,18 @@ fn line(instruction: &Instruction) -> Line {
     let mut text = String::new();
     match instruction.flow_control() {
         FlowControl::Next | FlowControl::Return => formatter.format(instruction, &mut text),
-        // Where it leads is counted from the function's beginning: within it, or an address that
-        // means nothing.
+        // A jump's target is counted from the function's beginning if it lies within; other
+        // addresses mean nothing to the reader.
         _ => {
             formatter.format_mnemonic(instruction, &mut text);
             let target = instruction.near_branch_target();
-            match (target as usize) < MOST && target != 0 {
+            match (target as usize) < MAX_BYTES && target != 0 {
                 true => text.push_str(&format!(" to +{target}")),
                 false => text.push_str(" elsewhere"),
             }
         }
     }
-    Line {
+    ListedInstruction {
         offset: instruction.ip() as usize,
         text,
         touch: touch(instruction),
@@ -93,7 +93,7 @@ fn line(instruction: &Instruction) -> Line {
 fn touch(instruction: &Instruction) -> Touch {
     match instruction.flow_control() {
         FlowControl::Call | FlowControl::IndirectCall => return Touch::Call,
-        // Into another function, for all that is known; `ret` reads the stack.
+        // A jump out is taken for a call. `ret` reads only the stack.
         FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => return Touch::Call,
         _ => {}
     }
@@ -103,7 +103,7 @@ fn touch(instruction: &Instruction) -> Touch {
     let Some(access) = accesses.find(|memory| !on_stack(memory.base())) else {
         return Touch::None;
     };
-    // An exchange with memory is atomic without the prefix.
+    // An exchange with memory is atomic even without the prefix.
     let exchanges = matches!(
         instruction.code(),
         Code::Xchg_rm64_r64 | Code::Xchg_rm32_r32
@@ -138,7 +138,7 @@ mod tests {
     const EXCHANGES: &[u8] = b"\x48\x87\x07\xc3";
 
     #[test]
-    fn the_window_is_found_where_it_is() {
+    fn the_window_of_each_form_is_found() {
         for (bytes, expected) in [
             (THREE, Window::Between(0, 2)),
             (ONE, Window::Inside(0)),
@@ -146,7 +146,7 @@ mod tests {
             (EXCHANGES, Window::None(0)),
             (CALLS, Window::Unknown),
             (b"\xc3", Window::Unknown),
-            // Stored before it is loaded: no increment.
+            // The store comes before the load, so this is no increment.
             (b"\x48\x89\x0f\x48\x8b\x07\xc3", Window::Unknown),
         ] {
             let lines = decoded(bytes).unwrap().unwrap();
@@ -160,25 +160,25 @@ mod tests {
             texts(THREE)[1..],
             ["lea rcx, [rax+1]", "mov [rdi], rcx", "ret"]
         );
-        // `jb` over the `ret` that follows, and `call` far behind.
+        // `jb` jumps over the `ret` that follows; `call` goes far away.
         let leads = b"\x72\x01\xe8\x00\x00\x01\x00\xc3";
         assert_eq!(texts(leads), ["jb to +3", "call elsewhere", "ret"]);
     }
 
     #[test]
-    fn a_function_ends_with_its_last_instruction_and_not_before() {
+    fn decoding_stops_at_the_functions_last_instruction() {
         for bytes in [THREE, ONE, LOCKED, CALLS] {
             for cut in 0..bytes.len() {
                 assert_eq!(decoded(&bytes[..cut]), Ok(None), "{bytes:x?} to {cut}");
             }
-            // What comes behind it is not its own.
+            // The bytes after the function are not its own.
             let more = [bytes, b"\x90\x90"].concat();
             assert_eq!(decoded(&more), decoded(bytes));
         }
         assert!(decoded(b"\x06\x06").is_err());
     }
 
-    /// What they are depends on how this was compiled; that they are the function's does not.
+    /// The instructions depend on the compiler, but they can be read in every build.
     #[test]
     fn this_programs_own_increments_can_be_read() {
         use crate::race::{atomic, lost};
@@ -190,9 +190,9 @@ mod tests {
                 "{lines:?}"
             );
         }
-        // Unoptimised code calls functions for both, and is then said to be unknown.
+        // Unoptimised code calls functions to load and store, so its window is unknown.
         if !cfg!(debug_assertions) {
-            let of = |lines: Result<Vec<Line>, String>| window(&lines.unwrap());
+            let of = |lines: Result<Vec<ListedInstruction>, String>| window(&lines.unwrap());
             assert!(!matches!(
                 of(lines_of(lost::increment)),
                 Window::None(_) | Window::Unknown

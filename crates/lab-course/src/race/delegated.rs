@@ -1,18 +1,19 @@
-//! Delegated: the number has an owner, one of the threads; the others send it their updates.
+//! Delegated: one of the threads owns the number; the others send it their updates.
 //!
-//! There is no lock and no atomic number, since one thread alone ever touches it.
+//! There is no lock and no atomic number, because only the owner touches the number.
 
 use super::Counter;
 use corelay::{StartError, Team, Trust, Trustees};
 
-/// The handle, and the threads, of which the first owns the number. The handle goes first.
+/// The handle of the number and its team, whose first thread owns it. The handle is dropped
+/// first.
 pub(super) struct Delegated {
     hits: Trust<u64>,
     team: Team,
 }
 
 impl Delegated {
-    /// As many threads as `cpus`: each sends, and serves while it waits.
+    /// Starts as many threads as `cpus`. Each sends updates, and serves others while it waits.
     pub(super) fn start(cpus: &[Option<usize>]) -> Result<Self, StartError> {
         let pinned = cpus.iter().copied().flatten();
         let team = Trustees::flat(cpus.len()).pin(pinned).start()?;

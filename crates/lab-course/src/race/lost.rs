@@ -1,25 +1,25 @@
-//! Lost: load, add, store, and nothing that keeps others out.
+//! Lost: load, add, store, and nothing that keeps other threads out.
 //!
-//! No undefined behaviour (each access is atomic, and `Relaxed` costs nothing here), and yet a
-//! race: the three steps together are not one.
+//! There is no undefined behaviour (each access is atomic, and `Relaxed` costs nothing here).
+//! Still it is a race, because the three steps together are not atomic.
 
 use super::Counter;
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Adds one, or so it seems; returns what was there before.
+/// Adds one, or so it seems, and returns the number before.
 #[inline(never)]
 pub(super) fn increment(counter: &AtomicU64) -> u64 {
     // Relaxed: nothing else is published through the counter.
     let seen = counter.load(Relaxed);
     // From here on another thread may store, too. What it stores ...
     let next = seen + 1;
-    // ... this overwrites. Relaxed: as above.
+    // ... this overwrites. Relaxed: nothing else is published through the counter.
     counter.store(next, Relaxed);
     seen
 }
 
-/// A number in a line of its own.
+/// A number on a cache line of its own.
 #[derive(Default)]
 pub(super) struct Lost(CachePadded<AtomicU64>);
 

@@ -1,5 +1,5 @@
-//! All threads at once, the ways in turn: each round runs each way once, with a new counter, and
-//! looks at what it says in the end.
+//! Measures the ways in turn, each with all threads at once: each round runs each way once, with
+//! a new counter, and reads the number in the end.
 
 use super::{Counter, Variant};
 use corelay_lab_measure::measure::cpu::process_cpu_s;
@@ -18,39 +18,39 @@ use std::time::Instant;
 /// The workload's name in files of results.
 pub(crate) const WORKLOAD: &str = "course-race";
 
-/// How much is counted.
+/// The size of the race.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Threads that count.
     pub threads: usize,
-    /// How often each adds one, in each round.
+    /// Updates of each thread in each round.
     pub updates: u64,
-    /// Times that each way is run.
+    /// Runs of each way.
     pub rounds: usize,
 }
 
 impl Plan {
-    /// What the number must be after a round.
+    /// Returns the number that must come out of a round.
     pub fn expected(&self) -> u64 {
         self.threads as u64 * self.updates
     }
 }
 
-/// One way, counted.
+/// The outcome of one way.
 #[derive(Debug)]
 pub struct Counted {
     /// The way.
     pub(crate) variant: Variant,
-    /// What its numbers were, a round each.
+    /// The number after each round.
     pub(crate) found: Vec<u64>,
-    /// As every command of the lab has it. `correct` says whether all numbers were right, also of
-    /// a way that need not be.
+    /// The run in the schema of all workloads. `correct` says whether all numbers were right,
+    /// even of a way that need not be.
     pub(crate) run: Run,
-    /// Why it was given up.
+    /// The reason that the way was given up, if it was.
     pub(crate) failure: Option<String>,
 }
 
-/// A way under way.
+/// A way and its rounds so far.
 struct Entry {
     variant: Variant,
     taken: Vec<(Taken, Option<Bracket>)>,
@@ -64,8 +64,8 @@ struct Taken {
     cpu_s: f64,
 }
 
-/// Runs `variants` in turn, until all rounds are done or somebody has pressed Ctrl-C; `tick` is
-/// called after each.
+/// Runs `variants` in turn until all rounds are done or Ctrl-C comes. Calls `tick` after each
+/// run.
 pub fn measure(plan: &Plan, variants: &[Variant], rig: &mut Rig, tick: &dyn Fn()) -> Vec<Counted> {
     let entry = |&variant: &Variant| Entry {
         variant,
@@ -96,14 +96,14 @@ pub fn measure(plan: &Plan, variants: &[Variant], rig: &mut Rig, tick: &dyn Fn()
     entries.into_iter().map(finish).collect()
 }
 
-/// The threads wait for each other, so that all are in the race from the first update on.
+/// Runs one way once. The threads wait for each other, so all race from the first update on.
 fn once(plan: &Plan, variant: Variant, crew: &Crew) -> Result<Taken, String> {
     let (threads, updates) = (plan.threads, plan.updates);
     let cpus: Vec<Option<usize>> = (0..threads).map(|thread| crew.cpu(thread)).collect();
     let counter: Arc<dyn Counter> = Arc::from((variant.make)(&cpus)?);
     let arrived = AtomicUsize::new(0);
     let race = move |counter: &dyn Counter| {
-        // Relaxed, both: nothing but the number of threads matters.
+        // Relaxed, both: only the number of threads that have arrived matters.
         arrived.fetch_add(1, Ordering::Relaxed);
         let mut backoff = Backoff::new();
         while arrived.load(Ordering::Relaxed) < threads {
@@ -127,7 +127,7 @@ fn once(plan: &Plan, variant: Variant, crew: &Crew) -> Result<Taken, String> {
     let start = times.iter().map(|time| time.0).min();
     let end = times.iter().map(|time| time.1).max();
     let wall = start.zip(end).map(|(start, end)| end - start);
-    // On a thread that counts: the main thread may find itself on the CPU of a busy owner.
+    // A counting thread reads the number: the main thread could wait for the CPU of a busy owner.
     let total = crew.start(0..1, move |_| counter.total()).join();
     let found = total.into_iter().collect::<Result<Vec<u64>, _>>();
     let found = found.map_err(|panic| format!("looking at the number panicked: {panic}"))?;
@@ -143,7 +143,7 @@ impl Entry {
         let smallest = rig.smallest_ns();
         let found: Vec<u64> = self.taken.iter().map(|(taken, _)| taken.found).collect();
         let sample = |(taken, bracket): &(Taken, Option<Bracket>)| Sample {
-            // A clock that has not moved tells nothing.
+            // A clock that has not moved gives no throughput.
             mops: match taken.wall_s > 0.0 {
                 true => plan.expected() as f64 / taken.wall_s / 1e6,
                 false => 0.0,
@@ -206,8 +206,8 @@ impl Entry {
     }
 }
 
-/// How many updates were lost, in percent, over all rounds; `None` where there was none. Below
-/// zero where there are more than were made.
+/// Returns the lost updates in percent, over all rounds; `None` if there was no round. Negative
+/// if the number is larger than the updates made.
 pub(crate) fn lost(plan: &Plan, found: &[u64]) -> Option<f64> {
     let expected = plan.expected() as f64 * found.len() as f64;
     let found: f64 = found.iter().map(|&found| found as f64).sum();
@@ -234,7 +234,7 @@ pub(super) mod tests {
         measure(plan, variants, &mut rig, &|| ())
     }
 
-    /// Says that it loses nothing, and drops the last update.
+    /// A counter that claims to be right and drops the last update.
     struct Drops(Box<dyn Counter>);
 
     impl Counter for Drops {
@@ -276,8 +276,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_right_is_exact_and_has_a_figure() {
-        // Long enough for threads to meet: what is only nearly right is found.
+    fn a_right_way_is_exact_and_has_a_figure() {
+        // Enough updates for threads to meet, so that a way that is only nearly right is found.
         let plan = Plan {
             updates: 100_000,
             ..PLAN
@@ -294,7 +294,7 @@ pub(super) mod tests {
             if counted.variant.is_right {
                 assert!(is_exact, "{name}: {:?}", counted.found);
             } else {
-                // Whatever is lost, nothing is made up.
+                // Whatever is lost, no update is added.
                 let most = plan.expected();
                 assert!(counted.found.iter().all(|n| (1..=most).contains(n)));
             }

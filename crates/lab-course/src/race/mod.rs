@@ -1,12 +1,13 @@
-//! Several threads count in one number, in six ways (L9). The first is wrong, and how wrong is
-//! counted; the others pay for being right, each in another way.
+//! Several threads count in one number, in six ways (L9). The first is wrong, and its losses are
+//! counted; the others are right, each at another cost.
 //!
 //! | module | idea |
 //! |---|---|
-//! | `lost`, `mutex`, `spin`, `cas`, `atomic`, `delegated` | the ways: a file each, to be read whole |
-//! | [`measure`] | all threads at once, the ways in turn |
-//! | [`window`] | what the processor really does: the compiled increment, and where others come between |
-//! | [`tell`] | from what was counted to what is shown |
+//! | `lost`, `mutex`, `spin`, `cas`, `atomic`, `delegated` | the ways: a short file each, meant
+//! to be read |
+//! | [`measure`] | the measurement: all threads at once, the ways in turn |
+//! | [`window`] | the compiled increment, and the place where other threads come between |
+//! | [`tell`] | the output: tables, pictures, listings and sentences |
 //! | `code` | the bytes of a compiled function |
 
 mod atomic;
@@ -24,39 +25,39 @@ pub mod window;
 use super::guess::Question;
 use corelay::Team;
 
-/// A way to count, used by all threads at once.
+/// A counter that all threads use at once, in one of the ways.
 pub(crate) trait Counter: Send + Sync {
     /// Adds one, `updates` times. Each thread calls it once.
     fn count(&self, updates: u64);
 
-    /// The number, when all threads are done.
+    /// Returns the number, after all threads are done.
     fn total(&self) -> u64;
 
-    /// The threads that count, where they have to be of a kind of their own.
+    /// Returns the team whose members must do the counting; `None` if any threads can.
     fn team(&self) -> Option<&Team> {
         None
     }
 }
 
-/// Makes a counter, from zero, for so many threads on these CPUs.
+/// A function that makes a counter at zero for the threads on these CPUs.
 pub(crate) type Make = fn(&[Option<usize>]) -> Result<Box<dyn Counter>, String>;
 
 /// A way to count, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// As on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// A description of a few words.
     pub(crate) what: &'static str,
-    /// Its source.
+    /// The source of the way.
     pub source: &'static str,
-    /// It must not lose an update.
+    /// Whether the way must not lose an update.
     pub is_right: bool,
-    /// A new one.
+    /// Makes a new counter.
     pub(crate) make: Make,
 }
 
-/// All of them.
+/// All ways, the wrong one first.
 pub const VARIANTS: [Variant; 6] = [
     Variant {
         name: "lost",
@@ -95,7 +96,7 @@ pub const VARIANTS: [Variant; 6] = [
     },
     Variant {
         name: "delegated",
-        what: "posted to the one that owns it",
+        what: "posted to the thread that owns it",
         source: include_str!("delegated.rs"),
         is_right: true,
         make: |cpus| match delegated::Delegated::start(cpus) {
@@ -105,7 +106,7 @@ pub const VARIANTS: [Variant; 6] = [
     },
 ];
 
-/// The way of that name.
+/// Returns the way of that name.
 ///
 /// ```
 /// use corelay_lab_course::race::named;
@@ -114,15 +115,15 @@ pub const VARIANTS: [Variant; 6] = [
 /// ```
 ///
 /// # Errors
-/// A clause that says that there is none.
+/// A clause that says that there is no such way.
 pub fn named(name: &str) -> Result<Variant, String> {
     let found = VARIANTS.iter().find(|variant| variant.name == name);
     found
         .copied()
-        .ok_or_else(|| format!("`{name}` is no variant"))
+        .ok_or_else(|| format!("`{name}` is not a variant"))
 }
 
-/// What is asked beforehand.
+/// The question that is asked before the step.
 pub const QUESTION: Question = Question {
     text: "Threads add one to a number again and again, without a lock. How many of their updates \
            are lost?",
@@ -133,7 +134,7 @@ pub const QUESTION: Question = Question {
 mod tests {
     use super::*;
 
-    /// To be read whole, and about the one thing.
+    /// Each source is short enough to be read whole, and about one thing.
     #[test]
     fn a_source_is_short() {
         for variant in VARIANTS {

@@ -1,13 +1,13 @@
-//! Spin: one thread at a time; who has to wait looks again and again.
+//! Spin: one thread at a time; a waiting thread looks again and again.
 //!
-//! The update is the very one of `lost`. Only now nobody else is in the window.
+//! The update is the same as in `lost`, but only the lock's holder is in the window.
 
 use super::Counter;
 use super::lost::increment;
 use corelay_sync::facade::atomic::{AtomicBool, AtomicU64, Ordering};
 use corelay_sync::{Backoff, CachePadded};
 
-/// The lock's word and the number travel together, on one line.
+/// The lock's word and the number, together on one cache line.
 #[derive(Default)]
 pub(super) struct Spin(CachePadded<(AtomicBool, AtomicU64)>);
 
@@ -16,12 +16,12 @@ impl Counter for Spin {
         let (taken, counter) = &*self.0;
         for _ in 0..updates {
             let mut backoff = Backoff::new();
-            // Acquire: pairs with the Release below; sees all that the last holder has stored.
+            // Acquire: pairs with the Release below; sees everything that the last holder stored.
             while taken.swap(true, Ordering::Acquire) {
                 backoff.wait(); // pauses, ever longer, then lets other threads run
             }
             increment(counter);
-            // Release: pairs with the Acquire above; hands the new number on.
+            // Release: pairs with the Acquire above; publishes the new number.
             taken.store(false, Ordering::Release);
         }
     }

@@ -1,7 +1,7 @@
-//! From what was counted to what is shown.
+//! The output of the race: from counts to words, tables and pictures.
 
 use super::measure::{Counted, Plan, lost};
-use super::window::{self, Compiled, Line, Window};
+use super::window::{self, Compiled, ListedInstruction, Window};
 use crate::shown::{Guess, Part, Picture, Shown};
 use corelay_lab_measure::measure::stats::{median, quantile};
 use corelay_lab_measure::schema::Mode;
@@ -9,10 +9,10 @@ use corelay_lab_report::plot::{Bar, BarPlot, Place, Scale, Style, grouped, signi
 use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::words::{and, count};
 
-/// Width of the picture, in units.
+/// Width of the picture, in SVG units.
 const WIDTH: f64 = 720.0;
 
-/// Two threads, one lost update.
+/// A drawing of two threads and one lost update.
 const INTERLEAVING: &str = "\
 thread A     number    thread B
 load:  7        7
@@ -22,7 +22,7 @@ add:   8        7
 store: 8        8
                 8      store: 8, over A's";
 
-/// What the step has shown.
+/// Writes the outcome up as a step of the course.
 pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &Compiled) -> Shown {
     let mut shown = Shown::new(
         "race",
@@ -36,8 +36,8 @@ pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &
     });
     shown.wrong = wrong(plan, counted);
     shown.parts.push(Part::Words(format!(
-        "{} each add one {} times, all from one moment on: {} updates, and that is what the number \
-         must be in the end. Each way was run {}, the ways in turn.",
+        "{} each add one {} times, all from one moment on. So the number must be {} in the end. \
+         Each way was run {}, the ways in turn.",
         count(plan.threads as u64, "thread", "threads"),
         grouped(plan.updates),
         grouped(plan.expected()),
@@ -76,7 +76,7 @@ pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &
     shown
 }
 
-/// A way that loses nothing must have lost nothing, and none can have made anything up.
+/// Lists the faults: a right way that has lost an update, or any way with more than were made.
 fn wrong(plan: &Plan, counted: &[Counted]) -> Vec<String> {
     let expected = plan.expected();
     let mut wrong = Vec::new();
@@ -100,7 +100,7 @@ fn wrong(plan: &Plan, counted: &[Counted]) -> Vec<String> {
     wrong
 }
 
-/// Of the rounds that count.
+/// Returns the throughputs of the rounds that count.
 fn mops(counted: &Counted) -> Vec<f64> {
     let samples = counted.run.samples.iter();
     let kept = samples.filter(|sample| sample.mode != Mode::Discarded && sample.mops > 0.0);
@@ -143,7 +143,7 @@ fn table(plan: &Plan, counted: &[Counted]) -> Grid {
     }
 }
 
-/// A lost update in a million must not look like none.
+/// Formats a share so that one lost update in a million does not look like none.
 fn percent(share: f64) -> String {
     match share {
         0.0 => "0".to_owned(),
@@ -181,7 +181,7 @@ fn modes(counted: &[Counted]) -> String {
     text
 }
 
-/// Name, whether it was right, median and quartiles.
+/// A bar: the name, whether the way was right, and median and quartiles.
 type Drawn = (String, bool, f64, (f64, f64));
 
 fn bars(counted: &[Counted]) -> Vec<Drawn> {
@@ -224,7 +224,7 @@ fn picture(bars: &[Drawn], place: Place) -> String {
             bars.iter().map(told).collect::<Vec<_>>().join(", ")
         ),
         label: "updates per second, Mops",
-        // From zero, whatever the sizes: a bar's length is what is compared.
+        // The axis starts at zero, because bars are compared by their lengths.
         scale: Scale::Linear {
             low: 0.0,
             high: most * 1.04,
@@ -236,7 +236,7 @@ fn picture(bars: &[Drawn], place: Place) -> String {
 }
 
 fn listings(shown: &mut Shown, compiled: &Compiled) {
-    let mut listing = |caption: &str, lines: &Result<Vec<Line>, String>| match lines {
+    let mut listing = |caption: &str, lines: &Result<Vec<ListedInstruction>, String>| match lines {
         Ok(lines) => shown.parts.push(Part::Code {
             caption: caption.to_owned(),
             text: window::marked(lines),
@@ -244,21 +244,20 @@ fn listings(shown: &mut Shown, compiled: &Compiled) {
         Err(why) => shown.parts.push(Part::Words(format!("{caption}: {why}."))),
     };
     listing(
-        "The increment of `lost` (and, behind its lock, of `spin`), as this program has it",
+        "The increment of `lost` (and, inside its lock, of `spin`), as this program was compiled",
         &compiled.lost,
     );
-    let of = |lines: &Result<Vec<Line>, String>| match lines {
+    let of = |lines: &Result<Vec<ListedInstruction>, String>| match lines {
         Ok(lines) => window::window(lines),
         Err(_) => Window::Unknown,
     };
     let window = of(&compiled.lost);
-    // The shorter form is worth a look only where it is another one.
+    // The shorter form is shown only if it differs from the other.
     if matches!(of(&compiled.without_an_answer), Window::Inside(_))
         && !matches!(window, Window::Inside(_))
     {
         listing(
-            "The same where nobody asks what was there before (not run here): one instruction, and \
-             no better",
+            "The same if nobody uses the old number (not run here): one instruction, and no better",
             &compiled.without_an_answer,
         );
     }
@@ -266,9 +265,9 @@ fn listings(shown: &mut Shown, compiled: &Compiled) {
     let Ok(lines) = &compiled.lost else {
         shown.parts.push(Part::Words(
             "In words: the increment of `lost` loads the number into a register, adds one there, \
-             and stores the register. What another thread stores between the load and the store is \
-             overwritten. That of `atomic` holds on to the line (or tries again) until it has \
-             stored."
+             and stores the register. A store of another thread between the load and the store is \
+             overwritten. The increment of `atomic` keeps the cache line (or tries again) until it \
+             has stored."
                 .to_owned(),
         ));
         return;
@@ -293,12 +292,12 @@ fn look_at(plan: &Plan, counted: &[Counted], share: Option<f64>) -> Vec<String> 
         ),
         Some(0.0) => told.push(
             "No update was lost this time. That does not make `lost` right: the window was there \
-             each time, and nobody came into it. On one CPU a thread has to be stopped inside the \
+             each time, and no thread came into it. On one CPU a thread has to be stopped inside the \
              window, which takes many updates (`--updates`)."
                 .to_owned(),
         ),
         Some(share) => told.push(format!(
-            "`lost` has lost {} % of the updates, and it will be another share next time. No update \
+            "`lost` has lost {} % of the updates, and the share will differ next time. No update \
              failed and nothing was reported: a lost update shows only in the sum.",
             percent(share)
         )),
@@ -313,7 +312,8 @@ fn look_at(plan: &Plan, counted: &[Counted], share: Option<f64>) -> Vec<String> 
         && plan.threads > 1
     {
         told.push(format!(
-            "`cas` tries again where others were faster, `atomic` always gets on: {} and {} Mops.",
+            "`cas` tries again if another thread was faster, `atomic` always succeeds: \
+             {} and {} Mops.",
             significant(cas),
             significant(atomic)
         ));
@@ -328,14 +328,14 @@ fn look_at(plan: &Plan, counted: &[Counted], share: Option<f64>) -> Vec<String> 
     }
     if let Some(delegated) = median_of("delegated") {
         told.push(format!(
-            "`delegated` has no lock and no atomic number: one of the threads owns it, the others \
-             send their updates, many at a time, as none waits for an answer: {} Mops.",
+            "`delegated` has no lock and no atomic number: one of the threads owns the number. \
+             The others send it their updates, many at a time, and do not wait for answers: {} Mops.",
             significant(delegated)
         ));
     }
     told.push(
-        "Read the sources: `corelay lab race --source`, a file each. `spin` has the very increment \
-         of `lost`; what has changed is who may be in the window."
+        "Read the sources: `corelay lab race --source`, a file each. `spin` has the same \
+         increment as `lost`, but only one thread at a time is in the window."
             .to_owned(),
     );
     told
@@ -357,9 +357,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_told() {
+    fn the_step_shows_what_was_counted() {
         let mut counted = count(&VARIANTS);
-        // As if a quarter had been lost.
+        // Pretends that a quarter of the updates was lost.
         counted[0].found = vec![PLAN.expected() / 4 * 3; 3];
         let shown = of(&counted);
         assert!(shown.is_right(), "{:?}", shown.wrong);
@@ -380,12 +380,12 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_right_and_is_not_is_said() {
+    fn a_right_way_that_loses_updates_is_reported() {
         let wrong = of(&count(&broken())).wrong;
         assert_eq!(wrong.len(), 2, "{wrong:?}");
         assert!(wrong[0].contains("`drops`: 6,000 updates were made, and the number is 5,997"));
         assert!(wrong[1].contains("`panics`") && wrong[1].contains("by design"));
-        // Of the racy one it is wrong to have more than was made, and nothing else.
+        // The wrong way may only not have more than was made.
         let mut racy = count(&VARIANTS[..1]);
         racy[0].found = vec![1, PLAN.expected()];
         assert!(of(&racy).is_right());
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_lost_that_is_no_proof() {
+    fn a_race_without_losses_is_not_called_right() {
         let mut counted = count(&VARIANTS[..1]);
         counted[0].found = vec![PLAN.expected(); 3];
         assert!(of(&counted).look_at[0].contains("does not make `lost` right"));

@@ -1,56 +1,56 @@
-//! What the processor really does: the compiled increment, instruction by instruction, and where
-//! others come between.
+//! The compiled increment, instruction by instruction, and the window where other threads come
+//! between.
 //!
-//! The instructions are not those of a textbook but of this very program, read from its memory. A
-//! compiler may make three of them of the racy increment (load, add, store: the window lies between
-//! the first and the last), or one, which loads and stores by itself and is no more atomic for that
-//! unless it says `lock`.
+//! The instructions are those of this very program, read from its memory. A compiler may turn the
+//! racy increment into three (load, add, store: the window lies between the first and the last).
+//! Or it may turn it into one, which loads and stores by itself and is no more atomic for that,
+//! unless it has a `lock` prefix.
 
 use corelay_sync::facade::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// An instruction.
+/// An instruction of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct ListedInstruction {
     /// Bytes from the beginning of the function.
     pub(crate) offset: usize,
-    /// As an assembler writes it.
+    /// The instruction in assembler notation.
     pub(crate) text: String,
-    /// What it does to the counter.
+    /// The instruction's effect on the counter.
     pub(crate) touch: Touch,
 }
 
-/// What an instruction does to memory that is not the stack.
+/// The effect of an instruction on memory that is not the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
-    /// Nothing.
+    /// No access.
     None,
-    /// It loads.
+    /// A load.
     Load,
-    /// It stores.
+    /// A store.
     Store,
-    /// It loads and stores, and others may come between.
+    /// A load and a store, with a window between them.
     Both,
-    /// It loads and stores, and nobody comes between.
+    /// A load and a store as one atomic access.
     Atomic,
-    /// Nobody can say: it calls a function.
+    /// A call of a function, with unknown accesses.
     Call,
 }
 
-/// Where the window is.
+/// The place of the window in a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Window {
-    /// After the line of the first number and before that of the second.
+    /// After the first of these lines and before the second.
     Between(usize, usize),
-    /// Inside the one line.
+    /// Inside one line.
     Inside(usize),
-    /// There is none: the line is atomic.
+    /// Nowhere: this line is atomic.
     None(usize),
-    /// It cannot be told.
+    /// Unknown.
     Unknown,
 }
 
-/// Finds it.
-pub(crate) fn window(lines: &[Line]) -> Window {
+/// Finds the window.
+pub(crate) fn window(lines: &[ListedInstruction]) -> Window {
     let touching = |touch| lines.iter().position(|line| line.touch == touch);
     if touching(Touch::Call).is_some() {
         return Window::Unknown;
@@ -66,8 +66,8 @@ pub(crate) fn window(lines: &[Line]) -> Window {
     }
 }
 
-/// A function with its window marked.
-pub(crate) fn marked(lines: &[Line]) -> String {
+/// Writes out a listing with its window marked.
+pub(crate) fn marked(lines: &[ListedInstruction]) -> String {
     let window = window(lines);
     let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);
     let blank = " ".repeat(6 + width);
@@ -94,32 +94,32 @@ pub(crate) fn marked(lines: &[Line]) -> String {
         out.push(text.trim_end().to_owned());
         if matches!(window, Window::Between(load, _) if number == load) {
             out.push(format!(
-                "{blank}  | the window opens: who else stores now is not noticed"
+                "{blank}  | the window opens: a store of another thread is not noticed"
             ));
         }
     }
     out.join("\n")
 }
 
-/// The increment where nobody wants to know what was there before: shown, not run in the race.
+/// An increment that returns nothing. It is shown, not run in the race.
 #[inline(never)]
 fn without_an_answer(counter: &AtomicU64) {
-    // Relaxed, both: it is the racy increment, and nothing is published through the counter.
+    // Relaxed, both: this is the racy increment, and nothing is published through the counter.
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
 
-/// What the compiler has made of the increments, or why it cannot be shown.
+/// The compiled increments, or the reason that they cannot be shown.
 #[derive(Debug)]
 pub struct Compiled {
-    /// That of `lost`, as it runs in the race.
-    pub(crate) lost: Result<Vec<Line>, String>,
-    /// The same where nobody wants to know what was there before.
-    pub(crate) without_an_answer: Result<Vec<Line>, String>,
-    /// That of `atomic`.
-    pub(crate) atomic: Result<Vec<Line>, String>,
+    /// The increment of `lost`, as it runs in the race.
+    pub(crate) lost: Result<Vec<ListedInstruction>, String>,
+    /// The increment that returns nothing.
+    pub(crate) without_an_answer: Result<Vec<ListedInstruction>, String>,
+    /// The increment of `atomic`.
+    pub(crate) atomic: Result<Vec<ListedInstruction>, String>,
 }
 
-/// Reads this program's own instructions.
+/// Reads the increments of this program.
 pub fn compiled() -> Compiled {
     Compiled {
         lost: lines_of(super::lost::increment),
@@ -132,7 +132,7 @@ pub fn compiled() -> Compiled {
 use super::code::lines_of;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-fn lines_of<R>(_: fn(&AtomicU64) -> R) -> Result<Vec<Line>, String> {
+fn lines_of<R>(_: fn(&AtomicU64) -> R) -> Result<Vec<ListedInstruction>, String> {
     Err("instructions are shown on Linux on x86-64 only".to_owned())
 }
 
@@ -140,8 +140,8 @@ fn lines_of<R>(_: fn(&AtomicU64) -> R) -> Result<Vec<Line>, String> {
 mod tests {
     use super::*;
 
-    fn lines(touches: &[Touch]) -> Vec<Line> {
-        let line = |(offset, &touch)| Line {
+    fn lines(touches: &[Touch]) -> Vec<ListedInstruction> {
+        let line = |(offset, &touch)| ListedInstruction {
             offset,
             text: format!("{touch:?}"),
             touch,
@@ -165,16 +165,16 @@ mod tests {
         has(3, "closes");
         has(4, "store: ");
         assert_eq!((told.len(), told[5]), (6, "  +3  None"));
-        // Nothing between them: it is open all the same.
+        // Nothing lies between the two, and the window is open all the same.
         let told = marked(&lines(&[Touch::Load, Touch::Store]));
         assert!(told.contains("opens") && told.contains("closes"), "{told}");
     }
 
     #[test]
-    fn what_is_one_instruction_is_atomic_only_if_it_says_so() {
+    fn one_instruction_is_atomic_only_with_a_lock_prefix() {
         assert!(marked(&lines(&[Touch::Both])).contains("no `lock`"));
         assert!(marked(&lines(&[Touch::Atomic])).contains("as one"));
-        // A debug build: nothing is claimed.
+        // A debug build calls functions, so nothing is claimed.
         let told = marked(&lines(&[Touch::Load, Touch::Call, Touch::Store]));
         assert_eq!(told.lines().count(), 3);
         assert!(!told.contains("window"), "{told}");

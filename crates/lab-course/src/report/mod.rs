@@ -1,5 +1,5 @@
 //! The handout: all steps of the course as one page that needs no other file, and as one file of
-//! results, which `corelay plot` lays over those of other people and machines.
+//! results, which `corelay plot` lays over those of other readers and machines.
 
 mod page;
 
@@ -7,22 +7,22 @@ use super::shown::Shown;
 use corelay_lab_measure::schema::{Results, Run};
 use serde::Serialize;
 
-/// A step that was run, or could not be.
+/// A step that was run, or could not be run.
 #[derive(Debug)]
-pub struct Told {
-    /// Its name on the command line.
+pub struct CourseStep {
+    /// The name on the command line.
     pub step: &'static str,
-    /// What it has shown, or a sentence that says why it could not.
+    /// The step's output, or a sentence that says why it could not be run.
     pub outcome: Result<Shown, String>,
 }
 
-impl Told {
-    /// It was run, and no check has found anything wrong.
+impl CourseStep {
+    /// Whether the step was run and no check found anything wrong.
     pub fn is_right(&self) -> bool {
         self.outcome.as_ref().is_ok_and(Shown::is_right)
     }
 
-    /// What it has measured.
+    /// Returns the step's runs.
     pub fn runs(&self) -> &[Run] {
         match &self.outcome {
             Ok(shown) => &shown.runs,
@@ -31,8 +31,8 @@ impl Told {
     }
 }
 
-/// As in the file of results.
-impl Serialize for Told {
+/// Serializes as in the file of results.
+impl Serialize for CourseStep {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Failed<'a> {
@@ -50,23 +50,23 @@ impl Serialize for Told {
     }
 }
 
-/// All of it, as it is written to `results.json`: [`Results`], with the runs of all steps, and what
-/// the steps say beside them.
+/// The content of `results.json`: [`Results`] with the runs of all steps, and the text of the
+/// steps beside them.
 #[derive(Debug, Serialize)]
 pub struct Handout {
-    /// The machine, the commit, the command, the runs of all steps.
+    /// The machine, the commit, the command, and the runs of all steps.
     #[serde(flatten)]
     pub results: Results,
     /// The steps in their order.
-    pub course: Vec<Told>,
+    pub course: Vec<CourseStep>,
 }
 
 impl Handout {
-    /// As a page: one HTML file without any outside resource, in light and dark, for phones and for
-    /// paper. It is well-formed XML, too.
+    /// Renders the handout as a page: one HTML file without any outside resource, in light and
+    /// dark, for phones and for paper. It is well-formed XML, too.
     ///
     /// ```
-    /// use corelay_lab_course::{report::{Handout, Told}, shown::Shown};
+    /// use corelay_lab_course::{report::{Handout, CourseStep}, shown::Shown};
     /// use corelay_lab_measure::schema::{Machine, Results, SCHEMA};
     ///
     /// let handout = Handout {
@@ -77,7 +77,7 @@ impl Handout {
     ///         command: "corelay lab --report out".into(),
     ///         runs: Vec::new(),
     ///     },
-    ///     course: vec![Told { step: "race", outcome: Ok(Shown::new("race", "Race: to the end")) }],
+    ///     course: vec![CourseStep { step: "race", outcome: Ok(Shown::new("race", "Race: to the end")) }],
     /// };
     /// assert!(handout.html().contains("Race: to the end"));
     /// ```
@@ -85,10 +85,10 @@ impl Handout {
         page::html(self)
     }
 
-    /// As a file of results.
+    /// Renders the handout as a file of results.
     ///
     /// # Errors
-    /// A sentence where it cannot be written down.
+    /// A sentence if it cannot be serialized.
     pub fn json(&self) -> Result<String, String> {
         let json = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         Ok(json + "\n")

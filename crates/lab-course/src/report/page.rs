@@ -1,6 +1,6 @@
-//! The handout's page: what there is, then each step, then the machine.
+//! The handout's page: the contents, then each step, then the machine.
 
-use super::{Handout, Told};
+use super::{CourseStep, Handout};
 use crate::shown::{Guess, Part, Shown};
 use corelay_lab_report::page::parts::{notes, picture, table};
 use corelay_lab_report::page::{machine, shell};
@@ -38,8 +38,8 @@ pub(super) fn html(handout: &Handout) -> String {
     shell::document(title, &body, &made_by, &saved)
 }
 
-/// What a step is called: its title, or its name where it has not come to that.
-fn name(told: &Told) -> &str {
+/// Returns a step's title, or its name if it was not run.
+fn name(told: &CourseStep) -> &str {
     match &told.outcome {
         Ok(shown) => &shown.title,
         Err(_) => told.step,
@@ -64,9 +64,9 @@ fn title(handout: &Handout) -> Markup {
     }
 }
 
-/// What is wrong is said before anything else, too.
+/// Says on top of the page which steps are wrong.
 fn alarm(handout: &Handout) -> Markup {
-    let sentence = |told: &Told| match &told.outcome {
+    let sentence = |told: &CourseStep| match &told.outcome {
         Err(_) => format!("Step `{}` could not be run.", told.step),
         Ok(_) => format!(
             "In step `{}` a check has found something wrong: its figures are not to be trusted.",
@@ -129,7 +129,7 @@ fn step(shown: &Shown) -> Markup {
     }
 }
 
-/// The guess and the figure, side by side.
+/// Shows the guess and the figure side by side.
 fn guessed(guess: &Guess) -> Markup {
     let value = |value: Option<f64>, none: &str| match value {
         Some(value) => format!("{} {}", significant(value), guess.unit),
@@ -139,7 +139,7 @@ fn guessed(guess: &Guess) -> Markup {
         div.guess {
             p { (prose(&guess.question)) }
             div { "the guess" b { (value(guess.guessed, "none")) } }
-            div { "here it was" b { (value(guess.measured, "not to be had")) } }
+            div { "here it was" b { (value(guess.measured, "not available")) } }
         }
     }
 }

@@ -50,7 +50,7 @@ fn run(workload: &str, method: &str, threads: usize, vars: u64, mops: f64) -> Ru
     }
 }
 
-/// A step with one of everything, all of it with letters that XML minds.
+/// A step with one of everything, full of letters that XML escapes.
 fn everything() -> Shown {
     let question = Question {
         text: "Is a < b & `c`?",
@@ -88,7 +88,7 @@ fn everything() -> Shown {
     shown
 }
 
-fn handout(course: Vec<Told>) -> Handout {
+fn handout(course: Vec<CourseStep>) -> Handout {
     let runs = course.iter().flat_map(|told| told.runs().to_vec());
     Handout {
         results: Results {
@@ -106,11 +106,11 @@ fn handout(course: Vec<Told>) -> Handout {
 }
 
 fn two() -> Handout {
-    let failed = Told {
+    let failed = CourseStep {
         step: "list",
         outcome: Err("--threads: there is only <one>".to_owned()),
     };
-    let race = Told {
+    let race = CourseStep {
         step: "race",
         outcome: Ok(everything()),
     };
@@ -165,7 +165,7 @@ fn the_page_is_whole_and_needs_no_other() {
 }
 
 #[test]
-fn what_is_wrong_stands_in_a_box_above_and_at_its_step() {
+fn a_fault_is_boxed_on_top_and_at_its_step() {
     let html = two().html();
     let xml = roxmltree::Document::parse_with_options(
         &html,
@@ -187,7 +187,7 @@ fn what_is_wrong_stands_in_a_box_above_and_at_its_step() {
     assert!(boxes[2].contains("could not be run") && boxes[2].contains("only <one>"));
     let mut fine = everything();
     fine.wrong.clear();
-    let fine = handout(vec![Told {
+    let fine = handout(vec![CourseStep {
         step: "race",
         outcome: Ok(fine),
     }]);
@@ -206,12 +206,12 @@ fn the_file_has_the_results_and_what_the_steps_say() {
     assert_eq!(course[0]["guess"]["guessed"], 5.0);
     assert_eq!(course[0]["figures"]["lost_percent"], 45.0);
     assert_eq!(course[0]["wrong"].as_array().unwrap().len(), 1);
-    // They stand in `runs` already.
+    // The runs stand in `runs` already.
     assert!(course[0].get("runs").is_none());
     assert_eq!(course[1]["failed"], "--threads: there is only <one>");
 }
 
-/// Two people have run the course, on machines of different size.
+/// Two readers have run the course, on machines of different size.
 #[test]
 fn two_handouts_lie_over_each_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn two_handouts_lie_over_each_other() {
                 .runs
                 .push(run("course-hash", "a lock each", threads, 64, 9.0));
         }
-        let told = Told {
+        let told = CourseStep {
             step: "race",
             outcome: Ok(shown),
         };
@@ -258,7 +258,7 @@ fn two_handouts_lie_over_each_other() {
     assert_eq!(race.head[2..], ["A", "B", "B / A"]);
     let mutex = race.rows.iter().find(|row| row[0] == "mutex").unwrap();
     assert_eq!(mutex[1..4], ["2", "40.0", "20.0"]);
-    // A has a point more than B has.
+    // A has a point that B lacks.
     let list = &laid.overlays[1].lines[0];
     assert_eq!(list.files.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
     let html = overlaid::html(&laid, "corelay plot", "c");

@@ -1,9 +1,9 @@
-//! Why a rung does not scale (L7): the time of its threads, split into what it went into.
+//! Why a rung does not scale (L7): the time of its threads, split by what it went into.
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`split`] | the time that a key takes, in parts that add up |
-//! | `show` | tables, the stacked bar, sentences |
+//! | [`split`] | the time for a key, in parts that add up |
+//! | `show` | the output: tables, the stacked bar, sentences |
 //!
 //! The runs are watched: waiting for locks and the making of nodes are timed, which makes them a
 //! little slower than those of the ladder.
@@ -20,30 +20,30 @@ use super::list::rungs::Rung;
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::Mode;
 
-/// What is watched.
+/// The rungs to watch, and the size of the runs.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The rungs.
     pub rungs: Vec<&'static Rung>,
-    /// Threads; each rung is run with one, too.
+    /// Threads. Each rung also runs with one.
     pub threads: usize,
     /// Keys of each thread.
     pub share: usize,
-    /// Samples of each.
+    /// Samples of each rung.
     pub rounds: usize,
 }
 
-/// What was watched.
+/// The watched runs.
 #[derive(Debug)]
 pub struct Watched {
-    /// Each rung alone, and with all threads.
+    /// Each rung with one thread, and with all threads.
     pub(crate) rungs: Vec<[Climbed; 2]>,
     /// The mode of most samples.
     pub(crate) mode: Mode,
 }
 
 impl Plan {
-    /// Runs that it takes, those to warm up among them.
+    /// Returns the number of runs that measuring takes, warm-up included.
     pub fn runs(&self) -> usize {
         (self.rounds + 1) * 2 * self.rungs.len()
     }
@@ -61,7 +61,7 @@ impl Plan {
         }
     }
 
-    /// Measures it; `None` where it was interrupted before each had a sample.
+    /// Measures the rungs; `None` if an interrupt came before each had a sample.
     pub fn measure(
         &self,
         rig: &mut Rig,

@@ -1,4 +1,4 @@
-//! What is shown of it.
+//! The output of the step.
 
 use super::Watched;
 use super::split::Split;
@@ -16,7 +16,7 @@ use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::words::{count, times};
 use serde_json::json;
 
-/// What is asked beforehand.
+/// The question that is asked before the step.
 pub const QUESTION: Question = Question {
     text: "Each thread has its own list and asks the system's allocator for its nodes (`partitioned`): \
            how much of the threads' time goes into allocation and page faults?",
@@ -26,7 +26,7 @@ pub const QUESTION: Question = Question {
 const WIDTH: f64 = 860.0;
 
 impl Watched {
-    /// The step.
+    /// Writes the watched runs up as a step of the course.
     pub fn shown(self, mut guess: Guess) -> Shown {
         let splits = self.splits();
         let of = |name: &str| {
@@ -39,9 +39,9 @@ impl Watched {
         let mut shown = Shown::new("why", "Why it does not scale: where the threads' time goes");
         shown.parts.push(Part::Words(
             "The rungs of the ladder again, watched: waiting for locks and the making of nodes are \
-             timed (one node in 37), and the kernel is asked what it has counted. What a thread needs \
-             beyond that for a key, compared with a thread that is alone, went into cache lines that \
-             another core had taken: falsely shared ones, or those that the rung shares by intent, \
+             timed (one node in 37), and the kernel is asked what it has counted. The rest of \
+             a thread's time for a key, as far as a lone thread needs less, went into cache lines that \
+             another core had taken: falsely shared ones, or those that the rung shares on purpose, \
              such as the head of the one list."
                 .to_owned(),
         ));
@@ -81,7 +81,7 @@ impl Watched {
         self.rungs.first().map_or(1, |both| both[1].point.threads)
     }
 
-    /// Throughput, speed-up, efficiency, spread.
+    /// Makes the table of throughput, speed-up, efficiency and spread.
     fn figures(&self) -> Grid {
         let threads = self.threads();
         let row = |[alone, together]: &[Climbed; 2]| {
@@ -115,7 +115,7 @@ impl Watched {
         }
     }
 
-    /// What the kernel, and where there is one the processor, has counted.
+    /// Makes the table of the kernel's counts, and of the processor's if there are any.
     fn counts(&self) -> Grid {
         let row = |[_, together]: &[Climbed; 2]| {
             let mut row = vec![together.point.rung.name.to_owned()];
@@ -191,7 +191,7 @@ impl Watched {
         if let Some((faults, keys)) = faults("partitioned").filter(|(faults, _)| *faults > 0) {
             told.push(format!(
                 "Why is `partitioned` busy in the kernel? Its allocator asks for memory as it goes, and \
-                 each page is given when it is first touched: {} page faults, one for {} keys. \
+                 the kernel gives each page when it is first touched: {} page faults, one for {} keys. \
                  `preallocated` has touched its pages before.",
                 grouped(faults),
                 grouped(keys / faults)
@@ -204,9 +204,9 @@ impl Watched {
         };
         if let Some(sleeps) = waits("biglock").filter(|sleeps| *sleeps > 0) {
             told.push(format!(
-                "Why does `biglock` become slower with more threads, and not merely no faster? Who waits \
-                 for the lock too long sleeps ({} times here), and each sleep is a way through the \
-                 kernel and back; and the lock, the head and the newest node are in another core's \
+                "Why does `biglock` become slower with more threads, and not merely no faster? A thread \
+                 that waits long for the lock sleeps ({} times here), and each sleep goes through the \
+                 kernel and back. Also, the lock, the head and the newest node are in another core's \
                  cache each time that the lock changes hands.",
                 grouped(sleeps)
             ));
@@ -215,14 +215,14 @@ impl Watched {
     }
 }
 
-/// From the first thread's end to the last one's, in seconds.
+/// Returns the time from the first thread's end to the last one's, in seconds.
 fn gap(run: &Ended) -> f64 {
     let ends = || run.laps.iter().map(|lap| lap.end);
     let both = ends().min().zip(ends().max());
     both.map_or(0.0, |(first, last)| (last - first).as_secs_f64())
 }
 
-/// The run in the middle of those of a mode, or of all where there is none.
+/// Returns the median run of those in a mode, or of all if there is none.
 fn middle(climbed: &Climbed, mode: Mode) -> Option<&Ended> {
     let mode = climbed.mode_of(mode)?;
     let runs: Vec<&Ended> = climbed

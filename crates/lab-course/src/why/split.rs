@@ -1,4 +1,4 @@
-//! The time that a key takes, of all threads together, in parts that add up.
+//! The time of all threads for a key, in parts that add up.
 //!
 //! ```text
 //!   thread 0   ├─ inserts ─┼ makes nodes ┼ waits ┼─ inserts ─┤
@@ -6,18 +6,18 @@
 //!              └────────────── wall ──────────────┘
 //! ```
 //!
-//! Threads × wall is all there is. Waiting for locks, making nodes and being done early are
-//! measured; the rest went into inserting. Of that, what a thread needs for as many keys where it
-//! is alone is *work*; what it needs more when others insert too, with no lock to wait for and no
-//! node to make, goes into lines of the cache that other cores have taken.
+//! The whole is threads × wall. Waiting for locks, making nodes and being done early are
+//! measured; the rest went into inserting. Of that, *work* is the time that a lone thread needs
+//! for as many keys. The excess, with no lock to wait for and no node to make, goes into cache
+//! lines that other cores have taken.
 
 use crate::list::job::Ended;
 use serde::Serialize;
 
-/// Nanoseconds of a thread for each key.
+/// Nanoseconds of a thread for each key, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Split {
-    /// Inserting, as one thread alone does it.
+    /// Inserting, as fast as a lone thread.
     pub(crate) work: f64,
     /// Waiting for locks.
     pub(crate) locks: f64,
@@ -30,7 +30,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Of one run, beside one with a single thread.
+    /// Splits the time of a run, compared with a run of one thread.
     pub(crate) fn of(run: &Ended, alone: &Ended) -> Self {
         let keys = run.keys().max(1) as f64;
         let wall = run.wall();
@@ -39,7 +39,7 @@ impl Split {
         };
         let locks = ns(&mut run.laps.iter().map(|lap| lap.waited));
         let busy = ns(&mut run.laps.iter().map(|lap| lap.end - lap.begin));
-        // Of one node in some: it may come out as more than there was.
+        // The time is estimated from one node in 37, so the estimate may exceed what there was.
         let nodes = ns(&mut run.laps.iter().map(|lap| lap.made)).min((busy - locks).max(0.0));
         let all = wall.as_nanos() as f64 * run.laps.len() as f64 / keys;
         let inserting = (busy - locks - nodes).max(0.0);
@@ -56,7 +56,7 @@ impl Split {
         }
     }
 
-    /// All of it.
+    /// Returns the sum of all parts.
     pub(crate) fn whole(self) -> f64 {
         self.values().iter().sum()
     }

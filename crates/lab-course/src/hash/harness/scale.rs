@@ -1,10 +1,10 @@
-//! Measures tables: the same work on each, by turns.
+//! Measures tables in turn, with the same work on each.
 //!
 //! `scale FOLDER SECONDS BLOCKS MOST MILLISECONDS THREADS WHO` leaves `samples.jsonl` in the
-//! folder, a line for each slice of time; THREADS and WHO (`yours`, `start`, `reference`) are
-//! lists with commas. One block is a slice of each table with each number of threads. It makes
-//! BLOCKS in which other programs did not have the CPUs, but MOST in all, and none after half of
-//! the time.
+//! folder, a line for each slice of time. THREADS and WHO (`yours`, `start`, `reference`) are
+//! lists with commas. One block is a slice of each table with each number of threads. The program
+//! makes blocks until BLOCKS of them were free of other programs, but at most MOST in all, and
+//! none after half of the time.
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, hint, thread};
 
-/// Keys that are asked for; half of them are there.
+/// Keys that are asked for. Half of them are in the table.
 const KEYS: u64 = 1 << 14;
 /// Calls between two looks at whether the slice is over.
 const BATCH: u64 = 64;
@@ -39,7 +39,7 @@ macro_rules! maps {
                 $name::Table::remove(self, key)
             }
         })*
-        /// The table of that name, and what runs a slice on it.
+        /// Makes the table of that name, and returns a function that runs a slice on it.
         fn named(name: &str) -> Box<dyn Fn(usize, Duration) -> Slice> {
             match name {
                 $(stringify!($name) => {
@@ -58,7 +58,7 @@ maps! { yours start reference }
 struct Slice {
     seconds: f64,
     per_thread: Vec<u64>,
-    /// CPU time of the threads, where the system says.
+    /// CPU time of the threads; 0 if the system does not count it.
     cpu_s: f64,
 }
 
@@ -73,7 +73,7 @@ fn main() {
         thread::sleep(limit + Duration::from_secs(5));
         std::process::abort();
     });
-    // Whoever waits for a thread that panicked would wait for ever.
+    // A thread that waits for one that panicked would wait for ever.
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         print(info);
@@ -83,7 +83,7 @@ fn main() {
     let length = Duration::from_millis(number(length));
     let threads: Vec<usize> = threads.split(',').map(|n| number(n) as usize).collect();
     let tables: Vec<_> = who.split(',').map(|name| (name, named(name))).collect();
-    // The first time pages are touched and caches filled.
+    // This first run touches pages and fills caches.
     for (_, run) in &tables {
         threads.iter().for_each(|&n| drop(run(n, length / 4)));
     }
@@ -91,7 +91,7 @@ fn main() {
     while free < number(blocks) && block < number(most) as usize && began.elapsed() < limit / 2 {
         let mut is_free = true;
         for &threads in &threads {
-            // Each is first in its turn.
+            // Each table is first in its turn.
             for turn in 0..tables.len() {
                 let (name, run) = &tables[(block + turn) % tables.len()];
                 let slice = run(threads, length);
@@ -105,7 +105,8 @@ fn main() {
 }
 
 impl Slice {
-    /// As the lab has it: its threads had their CPUs, or nobody knows.
+    /// Whether the threads had their CPUs, or the system does not say. The lab judges by the same
+    /// rule.
     fn is_free(&self) -> bool {
         self.cpu_s == 0.0 || self.cpu_s >= 0.8 * self.seconds * self.per_thread.len() as f64
     }
@@ -129,7 +130,7 @@ fn fill(table: &impl Map) {
         .for_each(|key| _ = table.insert(key, key));
 }
 
-/// Of ten calls eight look, one inserts, one removes.
+/// Runs a slice: of ten calls, eight look, one inserts and one removes.
 fn slice(table: &impl Map, threads: usize, length: Duration) -> Slice {
     let (waiting, over) = (AtomicUsize::new(threads + 1), AtomicBool::new(false));
     let meet = || {
@@ -182,7 +183,7 @@ fn slice(table: &impl Map, threads: usize, length: Duration) -> Slice {
     })
 }
 
-/// CPU time of this thread so far, as Linux counts it; 0 elsewhere.
+/// Returns the CPU time of this thread so far, as Linux counts it; 0 elsewhere.
 fn cpu_s() -> f64 {
     let said = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = said

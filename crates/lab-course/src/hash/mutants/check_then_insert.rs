@@ -1,4 +1,5 @@
-//! The fault: looks under the lock, lets it go, and puts in under the lock without looking again.
+//! The fault: insert looks up the key under the lock, releases it, and inserts under the lock
+//! without looking again.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,5 @@
-//! The fault: two that change the table at the same time both begin with the same copy, and one is lost.
+//! The fault: two threads that change the table at the same time begin with the same copy, and
+//! one change is lost.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -6,7 +7,7 @@ use std::sync::{Arc, RwLock};
 type Map = HashMap<u64, u64>;
 
 pub struct Table {
-    /// By the lower bits of the key, to keep copies short.
+    /// Maps by the lower bits of the key, which keeps each copy short.
     maps: Vec<RwLock<Arc<Map>>>,
 }
 

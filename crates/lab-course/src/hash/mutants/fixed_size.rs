@@ -1,4 +1,5 @@
-//! The fault: it has as many places as it was made for, and does not look whether they are full.
+//! The fault: the table has as many places as it was made for, and does not notice when they are
+//! full.
 
 use std::sync::Mutex;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 pub struct Table {
-    /// `None`: removed.
+    /// Values by key; `None` marks a removed key.
     map: Mutex<HashMap<u64, Option<u64>>>,
 }
 

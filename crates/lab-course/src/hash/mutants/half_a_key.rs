@@ -1,4 +1,5 @@
-//! The fault: only the lower half of a key is kept, and keys that are equal in it replace each other.
+//! The fault: only the lower half of a key is kept, so keys with equal lower halves replace each
+//! other.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

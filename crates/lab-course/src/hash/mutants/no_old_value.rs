@@ -1,4 +1,4 @@
-//! The fault: an insertion never says what it has replaced.
+//! The fault: an insertion never returns the value that it replaced.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

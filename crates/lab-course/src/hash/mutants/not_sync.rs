@@ -1,4 +1,4 @@
-//! The fault: there is no lock, and so threads cannot share it.
+//! The fault: there is no lock, so threads cannot share the table.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The fault: `get` wants a reference, so the table does not have the calls that were asked for.
+//! The fault: `get` takes a reference, so the table lacks one of the required calls.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,10 +1,11 @@
-//! The fault: a value is replaced by taking the old one out and putting the new one in, and who only looks can look between.
+//! The fault: a value is replaced by removing the old one and inserting the new one, and a reader
+//! can look in between.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, RwLock};
 
 pub struct Table {
-    /// One writer at a time.
+    /// Held by the one writer at a time.
     writing: Mutex<()>,
     map: RwLock<HashMap<u64, u64>>,
 }

@@ -1,4 +1,4 @@
-//! The fault: it tells what it does, millions of times.
+//! The fault: it prints what it does, millions of times.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,9 +1,9 @@
-//! The fault: what is put in while the table grows, into the old lists, is lost with them.
+//! The fault: a key that is put into the old lists while the table grows is lost with them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, RwLock};
 
-/// Stripes of maps, more of them the more keys there are.
+/// Stripes of maps; their number grows with the number of keys.
 pub struct Table {
     stripes: RwLock<Vec<Mutex<HashMap<u64, u64>>>>,
 }
@@ -55,7 +55,7 @@ impl Table {
     }
 
     fn grow(&self) {
-        // Others go on meanwhile: that is thought to be clever.
+        // Other threads go on meanwhile, which its author thought clever.
         let more: Vec<Mutex<HashMap<u64, u64>>> = {
             let old = self.stripes.read().unwrap();
             let more: Vec<_> = (0..2 * old.len()).map(|_| Mutex::default()).collect();

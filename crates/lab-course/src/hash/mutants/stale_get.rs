@@ -1,4 +1,4 @@
-//! The fault: each thread keeps what it has seen, and does not learn what others have changed.
+//! The fault: each thread keeps the values it has seen, and misses the changes of other threads.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 thread_local! {
-    /// By table and key.
+    /// Values that this thread has seen, by table and key.
     static SEEN: RefCell<HashMap<(u64, u64), u64>> = RefCell::default();
 }
 

@@ -1,4 +1,5 @@
-//! The fault: two locks are taken, first that of the key and then its neighbour's: threads that begin at different ones wait for each other for ever.
+//! The fault: two locks are taken, the key's first and then its neighbour's. Threads that begin
+//! at different ones wait for each other for ever.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -16,7 +17,7 @@ impl Table {
 
     pub fn insert(&self, key: u64, value: u64) -> Option<u64> {
         let mut own = self.maps[key as usize % 2].lock().unwrap();
-        // To keep the two about as long as each other, which is not written yet.
+        // Meant to keep the two about equally long, which is not written yet.
         let _other = self.maps[(key as usize + 1) % 2].lock().unwrap();
         own.insert(key, value)
     }

@@ -1,4 +1,4 @@
-//! The fault: it is unsafe (and would be right).
+//! The fault: it uses `unsafe` (and would otherwise be right).
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! A hash table that threads share. It is right, and it does not scale: find out why, and
+//! A hash table that threads share. It is correct, and it does not scale: find out why, and
 //! change that. README.md has the task and the rules.
 
 #![forbid(unsafe_code)]
@@ -22,39 +22,39 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table with room for about `n` keys; it takes more of them too.
+    /// Makes an empty table with room for about `n` keys. It takes more keys, too.
     pub fn with_capacity(n: usize) -> Self {
         Self {
             all: Mutex::new(Buckets::with_capacity(n)),
         }
     }
 
-    /// Sets the value of a key; the value that it had before, if any.
+    /// Sets the value of a key. Returns the value that the key had before, if any.
     pub fn insert(&self, key: u64, value: u64) -> Option<u64> {
         self.lock().insert(key, value)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: u64) -> Option<u64> {
         self.lock().get(key)
     }
 
-    /// Takes a key out; the value that it had, if any.
+    /// Removes a key. Returns its value, if it was there.
     pub fn remove(&self, key: u64) -> Option<u64> {
         self.lock().remove(key)
     }
 
-    /// How many keys there are. It need be right only while nobody writes.
+    /// Returns the number of keys. It need be right only while nobody writes.
     pub fn len(&self) -> usize {
         self.lock().len
     }
 
-    /// True where there are no keys.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All keys, in any order. They need be right only while nobody writes.
+    /// Returns all keys, in any order. They need be right only while nobody writes.
     pub fn keys(&self) -> Vec<u64> {
         self.lock().keys()
     }
@@ -67,7 +67,7 @@ impl Table {
 /// A table for one thread: lists of pairs, one list for each hash.
 #[derive(Debug)]
 struct Buckets {
-    /// A power of two of them.
+    /// The lists; their number is a power of two.
     lists: Vec<Vec<(u64, u64)>>,
     len: usize,
 }
@@ -110,7 +110,7 @@ impl Buckets {
         self.lists.iter().flatten().map(|pair| pair.0).collect()
     }
 
-    /// Twice as many lists.
+    /// Doubles the number of lists.
     fn grow(&mut self) {
         let more = vec![Vec::new(); 2 * self.lists.len()];
         for (key, value) in std::mem::replace(&mut self.lists, more)
@@ -126,7 +126,7 @@ impl Buckets {
         &mut self.lists[at]
     }
 
-    /// Which list: Fibonacci hashing, whose better bits are the upper ones.
+    /// Chooses the list by Fibonacci hashing, whose better bits are the upper ones.
     fn place(&self, key: u64) -> usize {
         let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (hash >> 32) as usize & (self.lists.len() - 1)

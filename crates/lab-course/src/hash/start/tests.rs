@@ -1,4 +1,4 @@
-//! The first tests: put in what you need. The checker has many more of its own.
+//! The first tests. Add your own; the checker has many more.
 
 use std::collections::BTreeSet;
 use std::thread;

@@ -1,5 +1,5 @@
-//! As `preallocated`, with the keys cut into more parts than there are threads: who is done with one
-//! takes the next, so that who is slow gets fewer.
+//! Like `preallocated`, with the keys cut into more parts than there are threads. A thread that
+//! is done with a part takes the next one, so a slow thread gets fewer.
 
 use super::{Ended, Heads, Job, Node};
 

@@ -1,4 +1,4 @@
-//! One list, one lock: each thread takes it for each key.
+//! One list, one lock: each thread takes the lock for each key.
 
 use super::{Ended, Job, List, Node};
 use std::iter::repeat;
@@ -8,7 +8,7 @@ pub(super) fn run(job: &Job) -> Ended {
     let list = Mutex::new(List::default());
     let ended = job.run(repeat(()), |me, ()| {
         for &key in me.part(me.share()).iter() {
-            // With care: the allocator is asked while the lock is free.
+            // The node is made before the lock is taken, so nobody waits for the allocator.
             let node = me.make(|| Box::new(Node::new(key)));
             me.lock(&list).push(node);
         }

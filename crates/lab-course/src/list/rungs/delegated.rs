@@ -1,5 +1,5 @@
-//! One list again, and no lock: the thread that owns it inserts for all. The others send it their
-//! nodes and do not wait for an answer.
+//! One list again, and no lock: the thread that owns the list inserts for all. The others send it
+//! their nodes and do not wait for an answer.
 
 use super::{Ended, Job, List, Node};
 use corelay::{Trustees, barrier};

@@ -1,4 +1,4 @@
-//! As `system`, with nodes from mimalloc (Leijen, Zorn, de Moura, 2019) instead: a general allocator
+//! Like `system`, with nodes from mimalloc (Leijen, Zorn, de Moura, 2019): a general allocator
 //! that gives each thread pages of its own.
 
 use super::{Ended, Heads, Job, MiBox, Node, Pages};

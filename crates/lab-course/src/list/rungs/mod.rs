@@ -18,21 +18,21 @@ use super::nodes::{List, Node};
 /// A way to insert keys into a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Rung {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What is new in it, in a line.
+    /// The new idea of the rung, in a line.
     pub idea: &'static str,
-    /// Its source, as it is compiled.
+    /// The source, as it is compiled.
     pub source: &'static str,
-    /// Whether its keys are cut into parts that threads take one after the other.
+    /// Whether the keys are cut into parts that threads take one after the other.
     pub(crate) takes_parts: bool,
-    /// Whether there is room between its lists' heads.
+    /// Whether there is room between the lists' heads.
     pub(crate) is_padded: bool,
     run: fn(&Job) -> Ended,
 }
 
 impl Rung {
-    /// Runs it once.
+    /// Runs the rung once.
     pub(crate) fn run(&self, job: &Job) -> Ended {
         (self.run)(job)
     }
@@ -51,12 +51,12 @@ macro_rules! rung {
     };
 }
 
-/// From the bottom to the top.
+/// All rungs, from the bottom to the top.
 pub const RUNGS: &[Rung] = &[
     rung!(biglock, "one list, one lock", parts: false, padded: false),
     rung!(partitioned, "a list for each thread", parts: false, padded: false),
     rung!(preallocated, "all nodes made before", parts: false, padded: false),
-    rung!(balanced, "who is done takes the next part", parts: true, padded: false),
+    rung!(balanced, "parts: a free thread takes the next", parts: true, padded: false),
     rung!(padded, "room between the lists' heads", parts: true, padded: true),
     rung!(system, "padded, nodes from the system", parts: true, padded: true),
     rung!(mimalloc, "padded, nodes from mimalloc", parts: true, padded: true),
@@ -64,7 +64,7 @@ pub const RUNGS: &[Rung] = &[
     rung!(delegated, "one list, one thread that owns it", parts: false, padded: false),
 ];
 
-/// The rung of this name.
+/// Returns the rung of this name.
 pub fn named(name: &str) -> Option<&'static Rung> {
     RUNGS.iter().find(|rung| rung.name == name)
 }

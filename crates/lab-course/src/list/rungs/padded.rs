@@ -1,5 +1,5 @@
-//! As `balanced`, with room between the heads of the lists: no two threads write to the same cache
-//! line.
+//! Like `balanced`, with room between the heads of the lists: no two threads write to the same
+//! cache line.
 
 use super::{Ended, Heads, Job, Node};
 

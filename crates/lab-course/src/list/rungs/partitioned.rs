@@ -1,4 +1,4 @@
-//! A list for each thread, so no lock; in the end they become one.
+//! A list for each thread, so no lock. In the end the lists are joined.
 
 use super::{Ended, Heads, Job, Node};
 

@@ -1,5 +1,5 @@
-//! As `padded`, with each node from a pool for nodes of this one type: as quick as the array, and
-//! each node can be freed by itself, by any thread.
+//! Like `padded`, with nodes from a pool for this one type: as fast as the array, and any thread
+//! can free each node by itself.
 
 use super::{Ended, Heads, Job, Node, Pages};
 use corelay_structures::pool::Pool;

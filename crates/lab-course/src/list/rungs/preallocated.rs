@@ -1,5 +1,5 @@
-//! As `partitioned`, with all nodes made in one piece of memory before: the allocator is not asked
-//! in the timed phase. No node can be freed by itself, which a real program seldom can afford.
+//! Like `partitioned`, with all nodes made before, in one piece of memory: the timed phase does
+//! not call the allocator. No node can be freed by itself, which few real programs can accept.
 
 use super::{Ended, Heads, Job, Node};
 

@@ -1,5 +1,5 @@
-//! As `padded`, with each node from the system's allocator: beside `mimalloc` and `pool`, it says
-//! what an allocator costs when all else is in order.
+//! Like `padded`, with nodes from the system's allocator. Compared with `mimalloc` and `pool` it
+//! shows the cost of an allocator when all else is in order.
 
 use super::{Ended, Heads, Job, Node, Pages};
 use std::iter::repeat;

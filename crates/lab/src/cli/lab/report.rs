@@ -2,7 +2,7 @@
 
 use super::step::{Size, Step, Telling};
 use corelay_lab_compare::COMMIT;
-use corelay_lab_course::report::{Handout, Told};
+use corelay_lab_course::report::{CourseStep, Handout};
 use corelay_lab_course::shown::Shown;
 use corelay_lab_measure::host::Host;
 use corelay_lab_measure::measure::crew;
@@ -41,8 +41,8 @@ pub(super) fn run(
     Ok(exit(&handout.course, host.is_interrupted()))
 }
 
-fn exit(course: &[Told], is_interrupted: bool) -> Exit {
-    match (course.iter().all(Told::is_right), is_interrupted) {
+fn exit(course: &[CourseStep], is_interrupted: bool) -> Exit {
+    match (course.iter().all(CourseStep::is_right), is_interrupted) {
         (false, _) => Exit::Wrong,
         (true, true) => Exit::Interrupted,
         (true, false) => Exit::Fine,
@@ -50,7 +50,12 @@ fn exit(course: &[Told], is_interrupted: bool) -> Exit {
 }
 
 /// One step after the other, until Ctrl-C; each is told as it ends.
-fn play(steps: &[Step], host: &Host, telling: &Telling, size: Size) -> Result<Vec<Told>, String> {
+fn play(
+    steps: &[Step],
+    host: &Host,
+    telling: &Telling,
+    size: Size,
+) -> Result<Vec<CourseStep>, String> {
     let mut course = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         if host.is_interrupted() {
@@ -60,7 +65,7 @@ fn play(steps: &[Step], host: &Host, telling: &Telling, size: Size) -> Result<Ve
         if io::stderr().is_terminal() {
             eprintln!("Step {} of {}: {}", number + 1, steps.len(), step.what);
         }
-        let told = Told {
+        let told = CourseStep {
             step: step.name,
             outcome: one(step, host, telling, size),
         };
@@ -79,7 +84,7 @@ fn one(step: &Step, host: &Host, telling: &Telling, size: Size) -> Result<Shown,
 }
 
 /// What the terminal says of a step; the page says it all.
-fn said(told: &Told) -> String {
+fn said(told: &CourseStep) -> String {
     let lead = format!("{}: ", told.step);
     let sentences: Vec<String> = match &told.outcome {
         Err(why) => vec![format!("it could not be run: {why}")],
@@ -158,7 +163,7 @@ mod tests {
         assert_eq!(exit, Exit::Wrong);
         assert!(page.contains("7 is not 8."));
         assert_eq!(data["course"][0]["wrong"][0], "7 is not 8.");
-        let told = Told {
+        let told = CourseStep {
             step: "wrong",
             outcome: wrong(&Host::look(COMMIT), &TELLING, Size::Small),
         };
@@ -168,7 +173,7 @@ mod tests {
     #[test]
     fn an_interrupt_shows_in_the_exit_code_unless_something_was_wrong() {
         let told = |outcome| {
-            vec![Told {
+            vec![CourseStep {
                 step: "one",
                 outcome,
             }]

@@ -1,4 +1,4 @@
-//! Much work, and a look at what came of it when all threads are done.
+//! Many calls, and a look at the table when all threads are done.
 
 use crate::crew::{Dice, few, many, together};
 use crate::quiet;
@@ -6,8 +6,8 @@ use crate::told::{Kind, fault};
 use std::collections::{BTreeMap, BTreeSet};
 use yours::Table;
 
-/// Every answer is compared with that of a plain map. Keys are small, far apart, or equal in
-/// their lower halves, and there are more of them than the table was made for.
+/// Checks one thread alone against a plain map, answer by answer. Keys are small, far apart, or
+/// equal in their lower halves, and there are more of them than the table was made for.
 pub fn alone() {
     let mut dice = Dice::new(1);
     for capacity in [0, 1, 16, 1_000] {
@@ -51,8 +51,8 @@ fn answers(call: &str, got: Option<u64>, right: Option<u64>) {
     }
 }
 
-/// Nobody touches a key of somebody else, so that every answer is known; neighbouring keys
-/// belong to different threads.
+/// Checks threads with keys of their own, whose every answer is known. Neighbouring keys belong
+/// to different threads.
 pub fn disjoint() {
     const EACH: u64 = 3_000;
     for threads in [few(), many()] {
@@ -89,11 +89,12 @@ pub fn disjoint() {
     }
 }
 
-/// All threads insert the same keys in the same order, then all remove them: who comes first
-/// is open, but of each key one insertion has found nothing, each value that was replaced has
-/// been answered once, and one removal has taken the last one out.
+/// Checks threads that insert the same keys in the same order, and then remove them. Which thread
+/// is first is open. But for each key one insertion found nothing, each replaced value was
+/// answered once, and one removal took the last value out.
 ///
-/// A few keys, many times, so that threads are at the same key; and many, which make a table grow.
+/// Takes a few keys, many times, so that threads meet at a key; and many keys, which make a table
+/// grow.
 pub fn overlapping() {
     for round in 0..20 {
         same_keys(few(), 40, [1, 64][round % 2], 12);
@@ -152,7 +153,7 @@ fn same_keys(threads: usize, rounds: usize, capacity: usize, keys: u64) {
     }
 }
 
-/// Inserts, removals and looks at a few keys, in any order.
+/// Checks inserts, removals and lookups of a few keys, in any order.
 pub fn mixed() {
     for round in 0..10 {
         everything(few(), 20, [1, 64][round % 2], 2, 50);
@@ -160,10 +161,10 @@ pub fn mixed() {
     }
 }
 
-/// A call: the key, the value that was put in, and the one that was answered.
+/// A call: its key, the value it put in, and the value it returned.
 type Done = (u64, Option<u64>, Option<u64>);
 
-/// Each value is put in once.
+/// Runs the calls of [`mixed`], in which each value is put in once.
 fn everything(threads: usize, rounds: usize, capacity: usize, keys: u64, each: u64) {
     let tables: Vec<Table> = (0..rounds)
         .map(|_| Table::with_capacity(capacity))
@@ -195,7 +196,7 @@ fn everything(threads: usize, rounds: usize, capacity: usize, keys: u64, each: u
 
 fn call(table: &Table, dice: &mut Dice, keys: u64, number: u64) -> Option<Done> {
     let key = dice.below(keys);
-    // It names its key, so that a value is known to be another key's.
+    // The value names its key, so that the value of another key is recognised.
     let value = number * keys + key;
     match dice.below(3) {
         0 => Some((key, Some(value), table.insert(key, value))),
@@ -211,7 +212,7 @@ fn call(table: &Table, dice: &mut Dice, keys: u64, number: u64) -> Option<Done> 
     }
 }
 
-/// What became of the values of a key: each is put in once and leaves once, or is there.
+/// The account of a key's values: each is put in once, and then either leaves once or is there.
 struct Account {
     key: u64,
     inside: BTreeSet<u64>,
@@ -239,7 +240,7 @@ impl Account {
         }
     }
 
-    /// What is there in the end, and nothing else may be left.
+    /// Takes the value that is there in the end. No other may remain.
     fn left(&mut self, value: Option<u64>) {
         let key = self.key;
         if let Some(value) = value

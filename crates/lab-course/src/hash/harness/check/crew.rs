@@ -1,16 +1,16 @@
-//! Threads that begin at the same moment, and their dice.
+//! Threads that begin at the same moment, and random numbers for them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a thread spins for the others before it lets the system run somebody else. Long, for
-/// they shall be on their CPUs at the same time, which is when races are run: threads that wait
-/// asleep are woken so far apart that a short round is over before the second begins. On a busy
-/// machine the rounds then happen while all of the threads have a CPU.
+/// Time for which a thread spins for the others before it yields its CPU. It is long, because
+/// races need the threads on their CPUs at the same time: threads that sleep are woken so far
+/// apart that a short round is over before the second begins. On a busy machine the rounds then
+/// happen while all of the threads have a CPU.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Where the threads of a crew wait for each other, again and again.
+/// A barrier that the threads of a crew pass again and again.
 pub struct Meeting {
     threads: usize,
     arrived: AtomicUsize,
@@ -19,7 +19,7 @@ pub struct Meeting {
 
 impl Meeting {
     fn new(threads: usize) -> Self {
-        // Nobody else arrives while this one spins on the only CPU.
+        // On one CPU, spinning would only keep the others from arriving.
         let spin = if cpus() > 1 { SPIN } else { Duration::ZERO };
         let arrived = AtomicUsize::new(0);
         Self {
@@ -29,14 +29,14 @@ impl Meeting {
         }
     }
 
-    /// All of them have come here as often as this one.
+    /// Waits until every thread has called this as often as the caller.
     pub fn wait(&self) {
         let before = self.arrived.fetch_add(1, Ordering::SeqCst);
         let all = (before / self.threads + 1) * self.threads;
         self.until(|arrived| arrived >= all);
     }
 
-    /// Goes on when it is this one's turn, and gives the turn away after `work`.
+    /// Waits for the turn of thread `number`, does `work`, and passes the turn on.
     pub fn turn<R>(&self, number: usize, work: impl FnOnce() -> R) -> R {
         self.until(|arrived| arrived == number);
         let result = work();
@@ -56,7 +56,7 @@ impl Meeting {
     }
 }
 
-/// Runs `work` on so many threads and gives what they return.
+/// Runs `work` on so many threads and returns their results.
 pub fn together<R: Send>(threads: usize, work: impl Fn(usize, &Meeting) -> R + Sync) -> Vec<R> {
     let meeting = Meeting::new(threads);
     thread::scope(|scope| {
@@ -65,7 +65,7 @@ pub fn together<R: Send>(threads: usize, work: impl Fn(usize, &Meeting) -> R + S
             scope.spawn(move || work(thread, meeting))
         };
         let all: Vec<_> = (0..threads).map(one).collect();
-        // A panic has ended the program before.
+        // A panic ended the program before this line.
         all.into_iter().map(|one| one.join().unwrap()).collect()
     })
 }
@@ -74,17 +74,17 @@ fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Threads that can run at the same time, two at least.
+/// Returns the number of threads that can run at the same time, at least two.
 pub fn few() -> usize {
     cpus().clamp(2, 4)
 }
 
-/// More than can, so that some are stopped in the middle of what they do.
+/// Returns more threads than can run at once, so that some are stopped in the middle of a call.
 pub fn many() -> usize {
     2 * cpus().clamp(2, 8)
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// A random number generator: SplitMix64 (Steele, Lea and Flood, 2014).
 pub struct Dice(u64);
 
 impl Dice {

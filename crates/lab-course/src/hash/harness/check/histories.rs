@@ -1,15 +1,15 @@
-//! Many short rounds of calls, each with the moments at which it began and ended.
+//! Many short rounds of calls, recorded with the moments at which each began and ended.
 //!
-//! The moments are numbers from one counter: what ended before another began has the smaller
-//! number. A round is a few calls of two or three threads on two keys of its own, so that the
-//! lab, which looks at each key by itself, finds for each round whether one order explains it.
+//! The moments are numbers from one counter: a call that ended before another began has the
+//! smaller number. A round is a few calls of two or three threads on two keys of its own. The lab
+//! looks at each key by itself, and so finds for each round whether one order explains it.
 //!
-//! In most rounds threads run at the same time; in some they take turns, call by call: what a
-//! thread keeps to itself is found then on any machine.
+//! In most rounds the threads run at the same time. In some they take turns, call by call, which
+//! on any machine finds threads that keep changes to themselves.
 //!
 //! Many more rounds are only watched: one thread replaces the value of a key, and the others look
-//! at it. That the key is gone again, or has an older value again, is seen at once, and such a
-//! round is kept for the lab. Leaving the others out does no harm: their keys are their own.
+//! at it. A key that vanishes, or gets an older value back, is seen at once, and the round is
+//! kept for the lab. Leaving the other rounds out does no harm, because their keys are their own.
 
 use crate::crew::{Dice, few, together};
 use std::fs::File;
@@ -18,13 +18,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use yours::Table;
 
-/// Tables, of which each grows over its rounds.
+/// Number of tables, each of which grows over its rounds.
 const TABLES: usize = 40;
 const ROUNDS: usize = 40;
 const CALLS: usize = 8;
-/// Tables with which threads take turns.
+/// Tables on which threads take turns.
 const TURNS: usize = 2;
-/// Tables whose rounds are only watched, and their rounds.
+/// Tables whose rounds are only watched, and the number of these rounds.
 const WATCHED_TABLES: usize = 40;
 const WATCHED_ROUNDS: usize = 250;
 
@@ -42,7 +42,7 @@ struct Call {
     answer: Option<u64>,
 }
 
-/// Leaves them in a file; how many rounds and calls are in it.
+/// Records rounds into a file. Returns the number of rounds and of calls in it.
 pub fn record(path: &Path) -> (usize, usize) {
     let threads = few().min(3);
     let now = AtomicU64::new(1);
@@ -51,7 +51,7 @@ pub fn record(path: &Path) -> (usize, usize) {
     for number in 0..TABLES + WATCHED_TABLES {
         let rounds: Vec<usize> = match number.checked_sub(TABLES) {
             None => (number * ROUNDS..).take(ROUNDS).collect(),
-            // One in three is of the sort that is watched.
+            // One in three is a round of the watched kind.
             Some(number) => (TABLES * ROUNDS + 3 * number * WATCHED_ROUNDS..)
                 .filter(|round| round % 3 == REPLACING)
                 .take(WATCHED_ROUNDS)
@@ -70,7 +70,7 @@ pub fn record(path: &Path) -> (usize, usize) {
     (kept, threads * kept * CALLS)
 }
 
-/// The calls of each round, by thread.
+/// Plays rounds and returns the calls of each, by thread.
 fn played(
     rounds: &[usize],
     threads: usize,
@@ -80,7 +80,7 @@ fn played(
     let table = Table::with_capacity(4);
     let done = together(threads, |thread, meeting| {
         let play = |(nth, &round): (usize, &usize)| {
-            // Chosen before, so that there is little between two calls.
+            // The calls are chosen before, so that little time passes between two of them.
             let asks = asks(round, thread);
             let mut calls = Vec::with_capacity(CALLS);
             if !by_turns {
@@ -102,13 +102,13 @@ fn played(
     rounds.iter().map(round).collect()
 }
 
-/// Somebody who looks sees the key gone again, or an older value; they grow. `None` is less than
-/// any of them.
+/// Whether a looking thread saw the key vanish or an older value. Values only grow, and `None` is
+/// less than any.
 fn goes_back(calls: &[Call]) -> bool {
     calls.windows(2).any(|two| two[1].answer < two[0].answer)
 }
 
-/// Of three sorts of rounds, that in which a value is replaced again and again.
+/// The kind of round, of three, in which a value is replaced again and again.
 const REPLACING: usize = 1;
 
 fn asks(round: usize, thread: usize) -> Vec<Ask> {
@@ -118,14 +118,14 @@ fn asks(round: usize, thread: usize) -> Vec<Ask> {
         let key = first + dice.below(2);
         let value = (thread as u64 + 1) * 100 + n;
         match (round % 3, thread, dice.below(4)) {
-            // Everybody does everything.
+            // Each thread does everything.
             (0, _, 0) => Ask::Remove(key),
             (0, _, 1) => Ask::Get(key),
             (0, ..) => Ask::Insert(key, value),
-            // One replaces the value of a key, the others look at it.
+            // Thread 0 replaces the value of a key; the others look at it.
             (REPLACING, 0, _) => Ask::Insert(first, value),
             (REPLACING, ..) => Ask::Get(first),
-            // One puts a key in and takes it out, the others look or take it out too.
+            // Thread 0 inserts and removes a key; the others look at it or remove it too.
             (_, 0, _) if n % 2 == 0 => Ask::Insert(first, value),
             (_, 0, _) | (_, _, 0) => Ask::Remove(first),
             _ => Ask::Get(first),
@@ -149,7 +149,7 @@ fn call(table: &Table, ask: Ask, now: &AtomicU64) -> Call {
     }
 }
 
-/// In the format of `corelay-history`.
+/// Writes the calls in the format of `corelay-history`.
 fn write(path: &Path, all: &[Vec<Call>]) -> std::io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     let (threads, calls) = (all.len(), all.iter().map(Vec::len).sum::<usize>());

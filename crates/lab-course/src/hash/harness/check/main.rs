@@ -1,9 +1,10 @@
-//! Checks a table: what it answers, what is in it afterwards, and what it answers meanwhile.
+//! Checks a table: its answers, its content afterwards, and its answers while other threads
+//! write.
 //!
 //! `check FOLDER SECONDS` leaves `told.jsonl` (the stages, and the fault that ended them) and
 //! `history.jsonl` (recorded calls, for the lab to judge) in the folder. Standard output and
-//! error are the table's own. The lab stops a program that takes too long; where the lab is
-//! gone, the program stops itself.
+//! error belong to the table. The lab stops a program that takes too long; if the lab is gone,
+//! the program stops itself.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 use std::{env, thread};
 use yours::Table;
 
-/// Where this does not compile, the table cannot be shared between threads.
+/// If this does not compile, threads cannot share the table.
 const _: fn() = || {
     fn a_table_must_be_send_and_sync<T: Send + Sync>() {}
     a_table_must_be_send_and_sync::<Table>();

@@ -1,10 +1,10 @@
-//! What is in a table while nobody writes.
+//! Checks of a table's content while nobody writes.
 
 use crate::told::{Kind, fault};
 use std::collections::{BTreeMap, BTreeSet};
 use yours::Table;
 
-/// There are these keys with these values, and nothing else.
+/// Checks that the table has these keys with these values, and nothing else.
 pub fn is(table: &Table, expected: &BTreeMap<u64, u64>) {
     keys_are(table, &expected.keys().copied().collect());
     for (&key, &value) in expected {
@@ -16,7 +16,7 @@ pub fn is(table: &Table, expected: &BTreeMap<u64, u64>) {
     }
 }
 
-/// There are these keys, and no others.
+/// Checks that the table has these keys and no others.
 pub fn keys_are(table: &Table, expected: &BTreeSet<u64>) {
     let mut keys = table.keys();
     keys.sort_unstable();

@@ -1,4 +1,5 @@
-//! What the lab is told, a line of JSON each. Not on standard output: that is the table's.
+//! Messages for the lab, a line of JSON each. They go to a file, because standard output is the
+//! table's.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 
 static FILE: OnceLock<Mutex<File>> = OnceLock::new();
 
-/// What can be wrong with a table. The first of these that is found is told.
+/// The kinds of fault that a table can have. The check reports the first that it finds.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Duplicates,
@@ -20,8 +21,8 @@ pub enum Kind {
     Panic,
 }
 
-/// From here on a panic, in whatever thread, is told and ends the program: those who wait for
-/// the thread that panicked would wait for ever.
+/// Opens the message file. From here on a panic in any thread is reported and ends the program:
+/// threads that wait for the one that panicked would wait for ever.
 pub fn begin(path: &Path) {
     let file = File::create(path).expect("the lab's folder can be written");
     FILE.set(Mutex::new(file)).expect("it begins once");
@@ -34,12 +35,12 @@ pub fn begin(path: &Path) {
     }));
 }
 
-/// A part of the check begins.
+/// Reports that a part of the check begins.
 pub fn stage(name: &str) {
     line(&format!("{{\"stage\":{}}}", quoted(name)));
 }
 
-/// Something is wrong; that ends the check.
+/// Reports a fault, which ends the check.
 pub fn fault(kind: Kind, what: &str) -> ! {
     let kind = match kind {
         Kind::Duplicates => "duplicates",
@@ -57,7 +58,7 @@ pub fn fault(kind: Kind, what: &str) -> ! {
     exit(1)
 }
 
-/// The check is through.
+/// Reports that the check has ended without a fault.
 pub fn done(rounds: usize, calls: usize) {
     line(&format!(
         "{{\"done\":{{\"rounds\":{rounds},\"calls\":{calls}}}}}"
@@ -65,7 +66,7 @@ pub fn done(rounds: usize, calls: usize) {
 }
 
 fn line(text: &str) {
-    // A panic under this lock, of `expect`, would come back here.
+    // A panic of `expect` under this lock would come back here.
     if let Some(Ok(mut file)) = FILE.get().map(Mutex::lock)
         && writeln!(file, "{text}").is_err()
     {

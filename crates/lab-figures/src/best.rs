@@ -1,5 +1,5 @@
-//! The best of each method over any number of threads, and at the most threads (F4): two tables,
-//! since a method can be good where it is not overcrowded and collapse beyond.
+//! The best of each method over any number of threads, and at the most threads (F4). There are
+//! two tables, because a method can be good until it is overcrowded and collapse then.
 
 use super::declare::{Drawn, Figure, Panel, Printed, Source};
 use super::one_variable::over_threads;
@@ -15,7 +15,7 @@ const PANELS: [(&str, &str); 2] = [("one", "1 variable"), ("many", "1,024 variab
 
 pub(super) const FIGURE: Figure = Figure {
     name: "best",
-    title: "Who is best over any number of threads, and who at the most?",
+    title: "Which method is best over any number of threads, and which at the most?",
     source: Source::Ffwd("application benchmarks: comparing best performance"),
     whole: 4,
     fewer: "the most threads are two, and any number is one or two.",
@@ -50,7 +50,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     vec![panel(PANELS[0], 1), panel(PANELS[1], VARS)]
 }
 
-/// A place of a line, given its panel: its peak, or its last.
+/// A point of a line in a panel: the line's peak, or its last point.
 type Choice = fn(&Measured<'_>, &str, &str) -> Option<(f64, f64)>;
 
 const PEAK: Choice = |m, panel, line| m.peak(panel, line);
@@ -69,7 +69,8 @@ fn tables(m: &Measured<'_>) -> Vec<Grid> {
     ]
 }
 
-/// A row for each method: Mops at how many threads, and against the mutex.
+/// Makes a table with a row for each method: Mops at how many threads, and the ratio to the
+/// mutex.
 fn table(m: &Measured<'_>, title: &str, choice: Choice) -> Grid {
     let lines = m.panel(PANELS[0].0).map_or(&[][..], |panel| &panel.lines);
     let mut head = vec!["method".to_owned()];
@@ -112,8 +113,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             best(&|line| m.last(key, line)),
         ) {
             said.push(format!(
-                "{title}: the best over any number of threads is {} with {} Mops at {x}, at the \
-                 most threads {} with {}.",
+                "{title}: the best over any number of threads is {} with {} Mops at {x}; the best \
+                 at the most threads is {} with {}.",
                 code(any),
                 significant(high),
                 code(most),

@@ -1,9 +1,10 @@
-//! How far apart the CPUs' clocks are, as samples of a figure: the boundary is measured again and
-//! again, between every ordered pair of CPUs, and all that was found is kept.
+//! Offsets between the CPUs' clocks, as samples of a figure. The boundary is measured again and
+//! again between every ordered pair of CPUs, and all samples are kept.
 //!
-//! It has no contenders and takes no turns. What is measured is the machine itself, and a sample is a
-//! calibration: each pair's *smallest* difference over many rounds. Each is an upper bound of the
-//! offset, so of several samples the smallest is one too, and the nearest.
+//! This figure has no contenders and takes no turns, because it measures the machine itself. A
+//! sample is a calibration: each pair's *smallest* difference over many rounds. Each is an upper
+//! bound of the offset. So the smallest of several samples is an upper bound, too, and the
+//! closest.
 
 use super::measure::Pace;
 use corelay_clock::{CalibrateError, Calibration, Calibrator};
@@ -14,29 +15,30 @@ use corelay_topology::CpuSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Rounds of a pair: as many as there is any use for, and those of a smoke pass.
+/// Rounds of a pair: as many as are of any use, and the number for a smoke pass.
 const ROUNDS: u64 = 1_000_000;
 const ROUNDS_SHORT: u64 = 10_000;
 
-/// A pair that has had so many rounds may end when its time is up: see [`Calibrator::at_most`].
+/// Rounds after which a pair may end when its time is up: see [`Calibrator::at_most`].
 const LEAST_ROUNDS: u64 = 1_000;
 
-/// A round of two CPUs that are far apart, for the estimate only.
-const ROUND: Duration = Duration::from_nanos(600);
+/// Time of a round between two CPUs that are far apart. Used for the estimate only.
+const ROUND_TIME: Duration = Duration::from_nanos(600);
 
 fn rounds(short: bool) -> u64 {
     if short { ROUNDS_SHORT } else { ROUNDS }
 }
 
-/// How long samples of so many CPUs take: disjoint pairs are measured at the same time.
+/// Estimates the time of the samples on so many CPUs. Disjoint pairs are measured at the same
+/// time.
 pub(super) fn expected(cpus: usize, short: bool, pace: Pace) -> Duration {
-    let all = ROUND.as_secs_f64() * rounds(short) as f64;
-    let least = ROUND.as_secs_f64() * LEAST_ROUNDS as f64;
+    let all = ROUND_TIME.as_secs_f64() * rounds(short) as f64;
+    let least = ROUND_TIME.as_secs_f64() * LEAST_ROUNDS as f64;
     let of_pair = all.min(pace.secs.max(least));
     Duration::from_secs_f64(of_pair * cpus.saturating_sub(1) as f64 * pace.samples as f64)
 }
 
-/// Takes the samples; `None` where there is none, and the reason is said.
+/// Takes the samples. If there are none, returns `None` and adds the reason to `missing`.
 pub(super) fn measure(
     cpus: &CpuSet,
     short: bool,
@@ -75,7 +77,7 @@ pub(super) fn measure(
     (!offsets.samples.is_empty()).then_some(offsets)
 }
 
-/// A calibration as a figure keeps it.
+/// Converts a calibration to a sample of the figure's file.
 fn sample(found: &Calibration) -> Sample {
     let ns = |ticks: u64| found.rate.nanoseconds(ticks as f64).value;
     let n = found.offsets.cpus().len();
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_cpus_take_longer_and_a_pace_that_is_short_does_not() {
+    fn more_cpus_take_longer_and_a_short_pace_does_not() {
         let seconds = |cpus, short, pace| expected(cpus, short, pace).as_secs_f64();
         let (source, fast) = (Pace::SOURCE, Pace::SHORT);
         assert!((seconds(2, false, source) - 6.0).abs() < 1e-9);

@@ -1,13 +1,14 @@
-//! Whether other programs had a share of the CPUs while a figure was measured: threads that spin
-//! for each other then wait for whole time slices, and figures say little.
+//! A check whether other programs used the CPUs while a figure was measured. Threads that spin
+//! for each other then wait for whole time slices, and the figures say little.
 
 use corelay_lab_measure::schema::{Run, Sample};
 use corelay_lab_report::plot::percent;
 
-/// A share of the CPUs above this is undisturbed: starting and stopping take some of a sample.
-const ENOUGH: f64 = 0.9;
+/// Share of the CPUs above which a run counts as undisturbed. Starting and stopping take the
+/// rest.
+const UNDISTURBED_SHARE: f64 = 0.9;
 
-/// A sentence where the threads did not have the CPUs to themselves.
+/// Returns a warning if the threads did not have the CPUs to themselves.
 pub(super) fn note(runs: &[Run], cpus: usize) -> Option<String> {
     let of = |run: &Run| {
         let threads = run.params.threads.min(cpus.max(1));
@@ -16,9 +17,10 @@ pub(super) fn note(runs: &[Run], cpus: usize) -> Option<String> {
         shares.collect::<Vec<f64>>()
     };
     let shares: Vec<f64> = runs.iter().filter(is_busy).flat_map(of).collect();
-    // Some methods sleep where they wait; those that spin take what they can get.
+    // Some methods sleep while they wait, so the upper quartile counts: those that spin take all
+    // they get.
     let most = corelay_lab_measure::measure::stats::quantile(&shares, 0.75)?;
-    (most < ENOUGH).then(|| {
+    (most < UNDISTURBED_SHARE).then(|| {
         format!(
             "Other programs used the CPUs too: the threads of a point had {} of the time that \
              they wanted. Threads that wait for each other then wait for whole time slices, and \
@@ -28,14 +30,14 @@ pub(super) fn note(runs: &[Run], cpus: usize) -> Option<String> {
     })
 }
 
-/// Whether all threads have something to do all the time: processors of fibres sleep where they do
-/// not, and have the CPUs to themselves even so.
+/// Whether all threads are busy all the time. Processors of fibres sleep when they have no work,
+/// even with the CPUs to themselves.
 fn is_busy(run: &&Run) -> bool {
     let size = run.params.extra.get("size").and_then(|size| size.as_str());
     size.is_none_or(|size| size == "hi") && !run.params.extra.contains_key("flavour")
 }
 
-/// CPU time by what `threads` could have used.
+/// Returns the CPU time as a share of what `threads` could have used.
 fn share(sample: &Sample, threads: usize) -> Option<f64> {
     let ops: u64 = sample.per_thread.iter().sum();
     let wall_s = ops as f64 / (sample.mops * 1e6);
@@ -66,7 +68,7 @@ mod tests {
     fn a_second_of_two_threads_is_two_seconds_of_cpu() {
         assert_eq!(share(&sample(2.0), 2), Some(1.0));
         assert_eq!(share(&sample(1.0), 2), Some(0.5));
-        // A system that does not say how much was used.
+        // The system does not count CPU time.
         assert_eq!(share(&sample(0.0), 2), None);
     }
 }

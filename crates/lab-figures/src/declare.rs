@@ -1,4 +1,4 @@
-//! What a figure says of itself, and nothing about how it is measured or drawn.
+//! The declaration of a figure: its subject and its source, but not how it is measured or drawn.
 
 use super::size::Size;
 use corelay_lab_bench::fibres::session::Item as OfFibres;
@@ -12,36 +12,36 @@ use corelay_lab_report::table::grid::Grid;
 
 /// A figure of a source.
 pub struct Figure {
-    /// Its name on the command line and of its files.
+    /// The name on the command line and of the figure's files.
     pub name: &'static str,
-    /// What it asks, in a sentence.
+    /// The question that the figure answers, in a sentence.
     pub title: &'static str,
-    /// Where it is from.
+    /// The source and the place in it.
     pub source: Source,
-    /// CPUs without which nothing of it can be measured.
+    /// CPUs below which nothing of the figure can be measured.
     pub least: usize,
-    /// CPUs from which on it has every dimension that the source's has.
+    /// CPUs from which on the figure has every dimension that the source's has.
     pub whole: usize,
-    /// What fewer than `whole` leave out, and what stands instead; empty where that is `least`.
+    /// The loss with fewer than `whole` CPUs, and its substitute; empty if `whole` is `least`.
     pub(crate) fewer: &'static str,
-    /// What is measured, at the reader's size.
+    /// Makes the panels to measure, at the reader's size.
     pub(crate) panels: fn(&Size) -> Vec<Panel>,
-    /// Offsets between the CPUs' clocks are measured for it.
+    /// Whether offsets between the CPUs' clocks are measured for the figure.
     pub offsets: bool,
-    /// Why nothing can be measured here, where CPUs are not the reason.
+    /// Returns the reason that nothing can be measured here, other than the number of CPUs.
     pub(crate) unavailable: fn() -> Option<String>,
-    /// What the source prints.
+    /// Statements that the source prints.
     pub printed: &'static [Printed],
-    /// Tables beside those that every figure has.
+    /// Makes tables beyond those that every figure has.
     pub(crate) tables: fn(&Measured<'_>) -> Vec<Grid>,
-    /// What models say, to be drawn over what was measured.
+    /// Computes the curves of models, to be drawn over the measured lines.
     pub(crate) curves: fn(&Measured<'_>) -> Vec<Curve>,
-    /// What there is to say about what was measured, a sentence or two each.
+    /// Describes the measured figures, in entries of a sentence or two.
     pub(crate) words: fn(&Measured<'_>) -> Vec<String>,
 }
 
 impl Figure {
-    /// What a figure does not say is so.
+    /// The defaults of a figure.
     pub(super) const PLAIN: Self = Self {
         name: "",
         title: "",
@@ -81,7 +81,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// What it is called, with the place in it.
+    /// Returns the name of the source, with the place in it.
     pub fn name(self) -> String {
         match self {
             Self::Thesis(section) => {
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// The machine whose figures it prints.
+    /// Returns the machine whose figures the source prints.
     pub(crate) fn machine(self) -> &'static str {
         match self {
             Self::Thesis(_) => "Intel Skylake, 2 sockets, 28 cores, 56 threads",
@@ -110,31 +110,31 @@ impl Source {
     }
 }
 
-/// Lines over one axis: a picture for each quantity.
+/// Lines over one axis. Each quantity gets a picture.
 #[derive(Debug)]
 pub(crate) struct Panel {
-    /// Its name in the figure's files.
+    /// The name in the figure's files.
     pub(crate) key: &'static str,
-    /// What is varied, in a few words.
+    /// The varied parameter, in a few words.
     pub(crate) title: &'static str,
     /// The horizontal axis.
     pub(crate) axis: Axis,
-    /// What stands on vertical axes, the first first.
+    /// The quantities on vertical axes, the most important first.
     pub(crate) quantities: &'static [Quantity],
     /// The lines, the most important last.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<FigureLine>,
 }
 
-/// A line: one way of sharing, one choice of its parameters.
+/// A line: one way of sharing, with one choice of its parameters.
 #[derive(Debug)]
-pub(crate) struct Line {
-    /// Its name.
+pub(crate) struct FigureLine {
+    /// The name.
     pub(crate) label: String,
-    /// Its points in order of x.
+    /// The points in order of x.
     pub(crate) cells: Vec<Cell>,
 }
 
-impl Line {
+impl FigureLine {
     pub(super) fn new(label: impl Into<String>, cells: impl IntoIterator<Item = Cell>) -> Self {
         Self {
             label: label.into(),
@@ -146,22 +146,22 @@ impl Line {
 /// One contender and its place on the axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
-    /// Where.
+    /// The place on the horizontal axis.
     pub(crate) x: f64,
-    /// What.
+    /// The contender.
     pub(crate) work: Work,
-    /// The name of what is done.
+    /// The workload's name in the figure's file.
     pub(crate) workload: &'static str,
 }
 
-/// What is measured at a point.
+/// A contender of a figure.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// A way of sharing: fetch-add, where its method does nothing else.
+    /// A way of sharing. The workload is fetch-add unless the method has its own.
     Sharing(Item),
-    /// A benchmark of fibres; where time ends it, it is the figure's pace that says when.
+    /// A benchmark of fibres. If time ends its samples, the figure's pace sets that time.
     Fibres(OfFibres),
-    /// What a clock orders.
+    /// A workload ordered by a clock.
     Ordered(Entrant),
 }
 
@@ -214,48 +214,48 @@ impl Cell {
     }
 }
 
-/// A statement that the source prints, to stand beside what was measured here.
+/// A statement that the source prints, to stand beside the figures measured here.
 #[derive(Clone, Copy, Debug)]
 pub struct Printed {
-    /// What is stated.
+    /// The subject of the statement.
     pub(crate) what: &'static str,
-    /// What the source says of it.
+    /// The source's words or value.
     pub(crate) there: &'static str,
-    /// What was measured of it here; `None` where this machine cannot say.
+    /// Returns the value measured here; `None` if this machine cannot give one.
     pub(crate) here: fn(&Measured<'_>) -> Option<String>,
-    /// Where it stands in the picture.
+    /// The mark in the picture.
     pub(crate) drawn: Drawn,
 }
 
-/// How a printed value stands in the picture of a panel (by its key).
+/// The mark of a printed value in the picture of a panel, given by its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Drawn {
-    /// It does not.
+    /// No mark.
     Nowhere,
-    /// A place on the horizontal axis.
+    /// A mark on the horizontal axis.
     At {
         /// The panel.
         panel: &'static str,
-        /// Where.
+        /// The place on the axis.
         x: f64,
-        /// In words.
+        /// The text of the mark.
         label: &'static str,
     },
-    /// A height, in the picture of throughput.
+    /// A horizontal level in the picture of throughput.
     Level {
         /// The panel.
         panel: &'static str,
-        /// How high, in Mops.
+        /// The height, in Mops.
         mops: f64,
-        /// From where to where on the horizontal axis.
+        /// The range on the horizontal axis.
         span: (f64, f64),
-        /// In words.
+        /// The text of the mark.
         label: &'static str,
     },
 }
 
 impl Drawn {
-    /// As it stands in the figure's file.
+    /// Converts the mark to its form in the figure's file.
     pub(super) fn sign(self) -> Option<Sign> {
         let sign = |panel: &str, label: &str, x, mops| Sign {
             panel: panel.to_owned(),

@@ -1,7 +1,7 @@
-//! Loads from memory per operation (D25), from the node's own and from others': delegation keeps
-//! its data where its servers are, locks go wherever a variable lies.
+//! Loads from memory per operation (D25), from the thread's own node and from others. Delegation
+//! keeps its data on the nodes of its servers; locks go wherever a variable lies.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::Size;
 use corelay_lab_measure::measure::counters;
 use corelay_lab_measure::method::counted::Counted;
@@ -14,7 +14,7 @@ use corelay_lab_report::plot::percent;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "dram-loads",
-    title: "How often does an operation go to memory, and to whose?",
+    title: "How often does an operation load from memory, and from which node?",
     source: Source::Thesis("Memory Subsystem"),
     unavailable: counters::unavailable,
     panels,
@@ -34,14 +34,15 @@ pub(super) const FIGURE: Figure = Figure {
     ],
     words: |m| match m.machine().nodes {
         0 | 1 => vec![
-            "This machine has one memory node: every load is local, whoever makes it.".to_owned(),
+            "This machine has one memory node: every load is local, whichever thread makes it."
+                .to_owned(),
         ],
         _ => Vec::new(),
     },
     ..Figure::PLAIN
 };
 
-/// A method whose loads are counted.
+/// Wraps a method so that its loads are counted.
 macro_rules! counted {
     ($method:expr) => {
         $method.built_by(|_, point, patience| Counted::start(&$method, point, patience))
@@ -58,7 +59,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     let line = |method: Method| {
         let way = method;
         let cell = |vars: u64| size.cell(vars as f64, way, size.usual_servers(), vars);
-        Line::new(method.name(), size.vars().into_iter().map(cell))
+        FigureLine::new(method.name(), size.vars().into_iter().map(cell))
     };
     vec![Panel {
         key: "vars",
@@ -69,7 +70,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     }]
 }
 
-/// The share of local loads at the most variables.
+/// Returns the share of local loads at the most variables.
 fn local(m: &Measured<'_>, line: &str) -> Option<String> {
     let (x, _) = m.last("vars", line)?;
     let local = m.at("vars", line, x, LocalLoads)?;

@@ -1,10 +1,10 @@
-//! Fast and slow delegated functions (D10): a fetch and add, and a fetch and square root. The
-//! slower the function, the more servers it takes until the clients are the limit.
+//! Fast and slow delegated functions (D10): a fetch and add, and a fetch and square root. A
+//! slower function needs more servers until the clients are the limit.
 //!
-//! Where there is one server, its work per operation is varied instead: up to the equilibrium the
-//! client is the limit and more work costs nothing, beyond it the server is.
+//! With one server, its work per operation is varied instead. Up to the equilibrium the client is
+//! the limit, and more work costs nothing; beyond it the server is.
 
-use super::declare::{Cell, Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, VARS};
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
@@ -33,7 +33,7 @@ pub(super) const FIGURE: Figure = Figure {
         what: "servers at the highest throughput",
         there: "more for the square root than for the addition",
         here: |m| {
-            // One place is no peak.
+            // A single point is no peak.
             let peak = |line| {
                 let places = m.throughput("servers", line).len();
                 m.peak("servers", line).filter(|_| places > 1)
@@ -51,7 +51,7 @@ pub(super) const FIGURE: Figure = Figure {
 
 type Slower = fn(Method) -> Method;
 
-/// What takes so many roots.
+/// Numbers of square roots, and the wrapper that adds them to an operation.
 const ROOTS: [(u32, Slower); 8] = [
     (1, rooted::<1>),
     (2, rooted::<2>),
@@ -63,14 +63,14 @@ const ROOTS: [(u32, Slower); 8] = [
     (128, rooted::<128>),
 ];
 
-/// `way` over the work per operation.
+/// Makes the points of `way` over the work per operation.
 pub(super) fn by_roots(size: &Size, way: Method, servers: usize) -> Vec<Cell> {
     let cell =
         |(roots, slower): (u32, Slower)| slowed(size.cell(roots, slower(way), servers, VARS));
     ROOTS.map(cell).into()
 }
 
-/// The axis of [`by_roots`].
+/// Returns the axis of [`by_roots`].
 pub(super) fn work_axis() -> Axis {
     Axis::log("square roots per operation")
 }
@@ -89,10 +89,10 @@ fn panels(size: &Size) -> Vec<Panel> {
             None => size.cell(n as f64, way, n, VARS),
             Some(slower) => slowed(size.cell(n as f64, slower(way), n, VARS)),
         };
-        Line::new(label, size.servers().into_iter().map(cell))
+        FigureLine::new(label, size.servers().into_iter().map(cell))
     };
     let servers = size.usual_servers();
-    // The addition, twice: a level to compare with.
+    // The addition's level, drawn through two points, for comparison.
     let ends = [1, ROOTS[ROOTS.len() - 1].0];
     let add = ends.map(|x| size.cell(x, way, servers, VARS));
     vec![
@@ -113,8 +113,8 @@ fn panels(size: &Size) -> Vec<Panel> {
             axis: work_axis(),
             quantities: &[Throughput, Saturation],
             lines: vec![
-                Line::new(ADD, add),
-                Line::new(WORK, by_roots(size, way, servers)),
+                FigureLine::new(ADD, add),
+                FigureLine::new(WORK, by_roots(size, way, servers)),
             ],
         },
     ]
@@ -124,12 +124,12 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let points = m.throughput("work", WORK);
     if let (Some((_, light)), Some((most, heavy))) = (points.first(), points.last()) {
-        // The last that is as good as the first: the equilibrium lies behind it.
+        // The last point that is as good as the first; the equilibrium lies after it.
         let as_good = points.iter().take_while(|(_, mops)| *mops >= 0.9 * light);
         let free = as_good.last().map_or(1.0, |(x, _)| *x);
         said.push(format!(
-            "Up to {} the work costs less than a tenth of the throughput: something else is the \
-             limit there. With {most} it is {} Mops instead of {}.",
+            "Up to {} the work costs less than a tenth of the throughput, so something else is \
+             the limit there. With {most} it is {} Mops instead of {}.",
             count(free as u64, "square root", "square roots"),
             significant(*heavy),
             significant(*light)
@@ -145,8 +145,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 if b > a {
                     "with more work the server is the limit, as in the source's model"
                 } else {
-                    "the server spent passes waiting for its client even so, which a client that \
-                     has its CPU for itself does not cause"
+                    "the server still spent passes waiting for its client, which does not happen \
+                     if the client has a CPU to itself"
                 }
             ));
         }

@@ -1,6 +1,6 @@
 //! Fetch-and-add over variables (D16, D17): the thesis's main figure.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, named};
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
@@ -13,7 +13,7 @@ use corelay_lab_report::words::{code, count, times};
 const LOCKS: [&str; 3] = ["atomic", "mutex", "ttas"];
 const DEDICATED: &str = "async-lines:16x32";
 const FLAT: &str = "flat-queue";
-/// Delegation between fibres.
+/// The method for delegation between fibres.
 const GEPARD: &str = "trust-fibre";
 
 /// The source's other lines.
@@ -100,7 +100,7 @@ pub(super) const FIGURE: Figure = Figure {
 fn panels(size: &Size) -> Vec<Panel> {
     let line = |(label, way): (&str, Method)| {
         let cell = |vars: u64| size.cell(vars as f64, way, size.usual_servers(), vars);
-        Line::new(label, size.vars().into_iter().map(cell))
+        FigureLine::new(label, size.vars().into_iter().map(cell))
     };
     let mut ways: Vec<(&str, Method)> = LOCKS.map(|name| (name, named(name))).into();
     ways.push(("async-lines:1x2", lines::queue(1, 2)));
@@ -115,14 +115,14 @@ fn panels(size: &Size) -> Vec<Panel> {
     }]
 }
 
-/// A throughput and where.
+/// Formats a throughput and its number of variables.
 fn at(x: f64, mops: f64) -> String {
     let variables = count(x as u64, "variable", "variables");
     format!("{} Mops, at {variables}", significant(mops))
 }
 
-/// Up to which number of variables `line` is ahead of every line of the source (corelay's own
-/// are not among them); nothing where it is behind from the first on.
+/// Returns the number of variables up to which `line` is ahead of every line of the source, which
+/// does not count corelay's own. Returns `Some(None)` if it is behind from the first point on.
 fn ahead_up_to(m: &Measured<'_>, line: &str) -> Option<Option<f64>> {
     let points = m.throughput("vars", line);
     let is_ahead = |&&(x, mops): &&(f64, f64)| {
@@ -134,7 +134,8 @@ fn ahead_up_to(m: &Measured<'_>, line: &str) -> Option<Option<f64>> {
     Some(ahead.last().map(|(x, _)| *x))
 }
 
-/// What one variable can bear where a line crosses for each operation: the lock limit (F6).
+/// Draws the lock limit (F6): the throughput on one variable if a cache line crosses for each
+/// operation.
 fn curves(m: &Measured<'_>) -> Vec<Curve> {
     let limit = m.round_trip_ns().map(|rtt_ns| {
         let ceilings = corelay_lab_report::model::ceilings::Ceilings { rtt_ns, clients: 1 };
@@ -148,13 +149,13 @@ fn curves(m: &Measured<'_>) -> Vec<Curve> {
     limit.into_iter().collect()
 }
 
-/// Why one variable is little trouble for `rival` where fewer threads want it than in the source.
+/// Explains why `rival` does well on one variable if fewer threads contend than in the source.
 fn fewer_contend(m: &Measured<'_>, rival: &str) -> Option<String> {
     let threads = m.outcome().results.runs.first()?.params.threads;
     (threads < 56 && LOCKS.contains(&rival)).then(|| {
         format!(
-            " {} contend here, not 56: the fewer CPUs want a line, the more operations in a row \
-             does the one that has it.",
+            " {} contend here, not 56: the fewer CPUs want a cache line, the more operations \
+             the CPU that has it does in a row.",
             count(threads as u64, "thread", "threads")
         )
     })
@@ -195,8 +196,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     }
     if let (Some(fibres), Some(one)) = (m.peak("vars", GEPARD), m.peak("vars", "trust")) {
         said.push(format!(
-            "{}, which is how Gepard delegates, does {} Mops at most: 64 fibres of a client wait, \
-             each for its own answer, {} of what a thread does that waits itself.",
+            "{}, which is how Gepard delegates, does {} Mops at most: 64 fibres of a client each \
+             wait for their own answer. That is {} of what a waiting thread does.",
             code(GEPARD),
             significant(fibres.1),
             times(fibres.1 / one.1)

@@ -1,7 +1,7 @@
-//! Benchmarks of fibres as contenders of a figure: others' programs are built first, then samples
-//! are taken in turn.
+//! Benchmarks of fibres as contenders of a figure. Programs of other runtimes are built first,
+//! then samples are taken in turn.
 
-use super::measure::{Pace, Slot};
+use super::measure::{FigureEntry, Pace};
 use corelay_lab_bench::fibres::session::{Item, Session};
 use corelay_lab_bench::fibres::spec::Length;
 use corelay_lab_measure::measure::memory::available_bytes;
@@ -11,13 +11,13 @@ use corelay_lab_report::words::{and, code};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A sample is at least so long, whatever the pace: fibres that have not run yet when it ends would
-/// be a result that is wrong.
-const LEAST: Duration = Duration::from_millis(50);
+/// The least length of a sample, whatever the pace. A fibre that has not run before a sample ends
+/// would make its result wrong.
+const MIN_SAMPLE: Duration = Duration::from_millis(50);
 
-/// Measures the contenders; what has no figure is said.
+/// Measures the contenders. Adds a sentence to `missing` for each that has no figure.
 pub(super) fn all(
-    slots: &[Slot<'_, Item>],
+    entries: &[FigureEntry<'_, Item>],
     pace: Pace,
     rig: &mut Rig,
     tick: &dyn Fn(),
@@ -25,17 +25,17 @@ pub(super) fn all(
 ) -> Vec<Run> {
     let available = available_bytes();
     let (mut items, mut kept) = (Vec::new(), Vec::new());
-    for slot in slots {
-        let mut item = slot.item.clone();
+    for entry in entries {
+        let mut item = entry.item.clone();
         if let Length::Time(time) = &mut item.spec.length {
-            *time = Duration::from_secs_f64(pace.secs).max(LEAST);
+            *time = Duration::from_secs_f64(pace.secs).max(MIN_SAMPLE);
         }
         match item.spec.check().and(item.spec.check_memory(available)) {
             Ok(()) => {
                 items.push(item);
-                kept.push(slot);
+                kept.push(entry);
             }
-            Err(why) => missing.push(slot.without(&why)),
+            Err(why) => missing.push(entry.without(&why)),
         }
     }
     let mut session = Session::new(items);
@@ -45,7 +45,7 @@ pub(super) fn all(
         }
     }
     let runs = session.finish(rig).into_iter().zip(kept);
-    let runs: Vec<Run> = runs.map(|(run, slot)| slot.put(run)).collect();
+    let runs: Vec<Run> = runs.map(|(run, entry)| entry.put(run)).collect();
     missing.extend(remarks(&runs));
     runs
 }
@@ -56,7 +56,7 @@ pub(super) fn completed(run: &Run) -> bool {
     outcomes.all(|outcome| outcome.completed)
 }
 
-/// Who is not installed, and what else the reader should know of a run: once each.
+/// Lists runtimes that are not installed and other notes on the runs, each once.
 fn remarks(runs: &[Run]) -> Vec<String> {
     let mut absent: BTreeMap<&str, &str> = BTreeMap::new();
     let mut said: BTreeMap<(&str, &str), BTreeSet<usize>> = BTreeMap::new();
@@ -74,7 +74,7 @@ fn remarks(runs: &[Run]) -> Vec<String> {
     let absent = absent.map(|(method, why)| format!("{} is not installed: {why}.", code(method)));
     let all: BTreeSet<usize> = runs.iter().map(|run| run.params.threads).collect();
     let said = said.into_iter().map(|((method, note), at)| {
-        // Its version: it names itself.
+        // The note is the runtime's version, which names the runtime.
         if note.starts_with(method) {
             return format!("{note}.");
         }

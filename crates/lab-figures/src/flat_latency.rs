@@ -1,11 +1,11 @@
-//! Flat delegation by policy (D12): how long a request takes, and how often a client that looks
-//! finds its answer ready.
+//! Flat delegation by policy (D12): the latency of a request, and how often a client's look finds
+//! its answer ready.
 //!
-//! The thesis shows 56 and 28 pairs of client and server, and leaves the greedy policy out for
-//! its scale: here it is all threads and half of them, without it too. The dedicated request
-//! lines of the thesis stand beside, as it compares them.
+//! The thesis shows 56 and 28 pairs of client and server, and leaves the greedy policy out
+//! because of its scale. Here it is all threads and half of them, also without the greedy policy.
+//! The thesis's dedicated request lines stand beside, as in its own comparison.
 
-use super::declare::{Cell, Drawn, Figure, Line, Panel, Printed, Source, Work};
+use super::declare::{Cell, Drawn, Figure, FigureLine, Panel, Printed, Source, Work};
 use super::size::{Size, VARS, usual_servers};
 use corelay::Policy;
 use corelay_lab_measure::method::Method;
@@ -24,7 +24,7 @@ pub(super) const FIGURE: Figure = Figure {
     title: "How long does a request take, by policy?",
     source: Source::Thesis("Scheduling Strategies for Asynchronous Flat Delegation"),
     whole: 4,
-    fewer: "half of the threads would be one, which asks only itself: all of them are shown.",
+    fewer: "half of two threads would be one, which asks only itself, so only all threads are shown.",
     panels,
     printed: &[
         Printed {
@@ -62,7 +62,7 @@ pub(super) const FIGURE: Figure = Figure {
     ..Figure::PLAIN
 };
 
-/// A policy whose requests are timed and whose looks are counted.
+/// Wraps a policy so that its requests are timed and its looks counted.
 macro_rules! observed {
     ($method:expr, $policy:expr) => {
         $method.built_by(|add, point, patience| flat::observed(add, point, patience, $policy))
@@ -83,7 +83,8 @@ fn panels(size: &Size) -> Vec<Panel> {
     let cells = |way: Method, servers: &dyn Fn(usize) -> usize| -> Vec<Cell> {
         let cell = |&n: &usize| {
             let mut cell = size.cell_of(n, n as f64, way, servers(n), VARS);
-            // As many requests in flight as with the lines beside: latency follows from it.
+            // The same number of requests in flight as with the lines beside it, because latency
+            // follows from it.
             if let Work::Sharing(item) = &mut cell.work {
                 item.point.window = IN_FLIGHT;
             }
@@ -93,11 +94,14 @@ fn panels(size: &Size) -> Vec<Panel> {
     };
     let flat = |method: Method| {
         let way = method;
-        Line::new(method.name(), cells(way, &|_| 0))
+        FigureLine::new(method.name(), cells(way, &|_| 0))
     };
     let dedicated = lines::queue(16, 32);
-    let mut lines: Vec<Line> = POLICIES.map(flat).into();
-    lines.insert(0, Line::new(DEDICATED, cells(dedicated, &usual_servers)));
+    let mut lines: Vec<FigureLine> = POLICIES.map(flat).into();
+    lines.insert(
+        0,
+        FigureLine::new(DEDICATED, cells(dedicated, &usual_servers)),
+    );
     vec![Panel {
         key: "threads",
         title: "Over threads",
@@ -123,18 +127,16 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             significant(queue),
             significant(dedicated),
             if queue > 3.0 * dedicated {
-                "in a flat team it waits until the other member serves, which is what the source \
-                 finds too"
+                "in a flat team it waits until the other member serves, as the source finds, too"
             } else {
-                "the members soon serve each other, and the source's factor of ten, which comes \
-                 from waiting for 55 others in turn, is not here"
+                "the members soon serve each other. The source's factor of ten comes from waiting \
+                 for 55 others in turn, and does not occur here"
             }
         ));
     }
     said.push(format!(
-        "Latency follows from what is in flight (Little's law): every line here may have \
-         {IN_FLIGHT} requests per pair under way. It is the average over requests that were \
-         timed, one in 64."
+        "Latency follows from the number of requests in flight (Little's law): every line here may \
+         have {IN_FLIGHT} per pair. It is the average over the requests that were timed, one in 64."
     ));
     said
 }

@@ -1,6 +1,6 @@
 //! Flat delegation by policy (D12): when should a thread that is client and server serve?
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, VARS, named};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::Axis;
@@ -56,7 +56,7 @@ fn panels(size: &Size) -> Vec<Panel> {
         let way = named(name);
         let of = |&n: &usize| n <= size.cpus;
         let cell = |&n: &usize| size.cell_of(n, n as f64, way, 0, VARS);
-        Line::new(name, threads.iter().filter(|n| of(n)).map(cell))
+        FigureLine::new(name, threads.iter().filter(|n| of(n)).map(cell))
     };
     vec![Panel {
         key: "threads",
@@ -91,9 +91,9 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         ));
     }
     said.push(
-        "The policies decide when members of corelay's own flat teams serve; they share one \
-         channel, whose requests leave in batches also with `flat-blocked`, while the source's \
-         `blocked` writes each request out. That narrows the gap between the two."
+        "The policies decide when members of corelay's own flat teams serve. They share one channel, \
+         which sends requests in batches even with `flat-blocked`, while the source's `blocked` \
+         sends each request by itself. That narrows the gap between the two."
             .to_owned(),
     );
     said

@@ -1,9 +1,8 @@
-//! The sources' figures of delegation and of fibres, made again at the reader's size.
+//! The sources' figures of delegation and of fibres, remade at the reader's size.
 //!
-//! A figure is a small file that only *declares*: what it shows, where it is from, which lines
-//! stand over which axis, what the source prints, and what to say about what was measured.
-//! Everything else is common; the file that comes of it, its tables and its page are the module
-//! `figure` of `corelay-lab-report`:
+//! A figure is a small file that only *declares*: its subject, its source, its lines and axes,
+//! the source's printed values, and sentences about the result. Everything else is shared. The
+//! resulting file, its tables and its page are the module `figure` of `corelay-lab-report`:
 //!
 //! ```text
 //!   request_lines.rs, saturation.rs, … ── Figure ──► measure ──► Outcome
@@ -12,15 +11,15 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`declare`] | what a figure says of itself |
+//! | [`declare`] | the declaration of a figure |
 //! | [`size`] | the reader's size: threads, servers, variables |
-//! | [`measure`] | all of a figure's contenders, interleaved |
-//! | `fibre_runs` | those that are benchmarks of fibres |
-//! | `ordered_runs` | those of what a clock orders |
+//! | [`measure`] | the measurement of all contenders of a figure, interleaved |
+//! | `fibre_runs` | contenders that are benchmarks of fibres |
+//! | `ordered_runs` | contenders that are ordered by a clock |
 //! | `calibrations` | offsets between the CPUs' clocks, which have no contenders |
 //!
-//! A model's curve over a figure is a `Curve`, computed from what was
-//! measured: see [`Figure::curves`](declare::Figure).
+//! A model's curve over a figure is a `Curve`, computed from the measured figures: see
+//! [`Figure::curves`](declare::Figure).
 
 #![forbid(unsafe_code)]
 
@@ -83,10 +82,10 @@ pub static FIGURES: &[Figure] = &[
     ordo::oplog::FIGURE,
 ];
 
-/// The figure of that name.
+/// Returns the figure of that name.
 ///
 /// # Errors
-/// A sentence that names those which are nearly called so.
+/// A sentence that names figures with similar names.
 pub fn named(name: &str) -> Result<&'static Figure, String> {
     if let Some(figure) = FIGURES.iter().find(|figure| figure.name == name) {
         return Ok(figure);
@@ -101,7 +100,7 @@ pub fn named(name: &str) -> Result<&'static Figure, String> {
     })
 }
 
-/// Names that two slips of the fingers, or a word, make of `name`.
+/// Returns the figure names that differ from `name` by two typing mistakes or by a word.
 fn near(name: &str) -> impl Iterator<Item = &'static str> {
     let names = FIGURES.iter().map(|figure| figure.name);
     let asked = name.to_lowercase();
@@ -111,7 +110,7 @@ fn near(name: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The fewest letters to put in, take out or change (Levenshtein, 1966).
+/// Returns the fewest letters to insert, delete or replace (Levenshtein, 1966).
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -145,7 +144,8 @@ mod tests {
         }
     }
 
-    /// Whatever the machine: lines have names of their own, points ascend, threads have places.
+    /// Checked for machines of any size: lines have different names, points ascend, threads have
+    /// places.
     #[test]
     fn figures_fit_any_machine() {
         for cpus in [1, 2, 3, 4, 6, 8, 12, 56, 64, 200] {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_fingers_is_understood() {
+    fn a_mistyped_name_gets_a_suggestion() {
         let said = |name| named(name).err().unwrap();
         assert!(said("satuation-16").contains("did you mean `saturation-16`?"));
         assert!(said("saturation").contains("`saturation-16` or `saturation-8` or `saturation-4`"));

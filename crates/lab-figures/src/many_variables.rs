@@ -1,7 +1,7 @@
-//! Fetch-and-add at the most threads over variables (F2, F5): where delegation by ffwd loses, as
-//! soon as there are about as many locks as threads.
+//! Fetch-and-add at the most threads over variables (F2, F5). Delegation by ffwd loses as soon as
+//! there are about as many locks as threads.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::one_variable::{LOCKS, METHODS};
 use super::size::{Size, named};
 use corelay_lab_report::figure::measured::Measured;
@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
     title: "From how many variables on do locks win?",
     source: Source::Ffwd("fetch-and-add, 128 threads"),
     whole: 4,
-    fewer: "two threads contend seldom, so that locks win early.",
+    fewer: "two threads seldom contend, so locks win early.",
     panels,
     printed: &[Printed {
         what: "ffwd falls behind locks from",
@@ -41,7 +41,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     let line = |name| {
         let vars = (0..=last).step_by(3).map(|shift| 1u64 << shift);
         let cell = |vars: u64| size.cell(vars as f64, named(name), 1, vars);
-        Line::new(name, vars.map(cell))
+        FigureLine::new(name, vars.map(cell))
     };
     vec![Panel {
         key: "vars",
@@ -52,7 +52,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     }]
 }
 
-/// The first number of variables at which a lock is ahead of ffwd, and which.
+/// Returns the first number of variables at which a lock is ahead of ffwd, and that lock.
 fn falls_behind(m: &Measured<'_>) -> Option<Option<(f64, &'static str)>> {
     let points = m.throughput("vars", "ffwd");
     points.first()?;

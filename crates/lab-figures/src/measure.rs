@@ -1,4 +1,4 @@
-//! All contenders of a figure, interleaved: the lab's own way of measuring, whatever the figure.
+//! The measurement of a figure: all contenders interleaved, as everywhere in the lab.
 
 use super::calibrations;
 use super::crowd;
@@ -17,7 +17,7 @@ use corelay_lab_report::figure::offsets::Offsets;
 use corelay_lab_report::figure::outcome::{About, Beside, Drawing, Outcome, place};
 use std::time::Duration;
 
-/// How long a figure is measured.
+/// The number and length of a figure's samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// Length of a sample in seconds.
@@ -27,12 +27,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The source's: three seconds, ten times (D16).
+    /// The source's pace: ten samples of three seconds (D16).
     pub const SOURCE: Self = Self {
         secs: 3.0,
         samples: 10,
     };
-    /// A smoke pass.
+    /// The pace of a smoke pass.
     pub const SHORT: Self = Self {
         secs: 0.05,
         samples: 5,
@@ -47,40 +47,43 @@ impl Pace {
     }
 }
 
-/// Where a contender stands in its figure.
-pub(super) struct Slot<'a, T> {
+/// An entry of a figure: a contender and its position.
+pub(super) struct FigureEntry<'a, T> {
     panel: &'a str,
     line: &'a str,
     cell: &'a Cell,
     pub(super) item: &'a T,
 }
 
-impl<T> Slot<'_, T> {
-    /// Its run, at its place.
+impl<T> FigureEntry<'_, T> {
+    /// Labels the contender's run with its position.
     pub(super) fn put(&self, mut run: Run) -> Run {
         place(&mut run, self.panel, self.line, self.cell.x);
         run.workload = self.cell.workload.to_owned();
         run
     }
 
-    /// Why there is no run of it.
+    /// Says why the contender has no run.
     pub(super) fn without(&self, why: &str) -> String {
         format!("`{}` at {}: {why}.", self.line, self.cell.x)
     }
 }
 
-/// Giving a variable to a trustee takes about so long: for the estimate only.
+/// Time to give a variable to a trustee. Used for the estimate only.
 const SET_UP_PER_VAR: Duration = Duration::from_nanos(150);
 
-/// Slices that measuring `figure` takes, for a bar of progress, and how long it will be.
+/// Returns the slices that measuring `figure` takes, for a progress bar, and the expected time.
 pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
     if obstacle(figure, size).is_some() {
         return (0, Duration::ZERO);
     }
     let panels = (figure.panels)(size);
-    let (sharing, fibres) = (slots(&panels, Work::sharing), slots(&panels, Work::fibres));
-    let ordered = slots(&panels, Work::ordered).len() as u64;
-    let vars: u64 = sharing.iter().map(|slot| slot.item.point.vars).sum();
+    let (sharing, fibres) = (
+        entries(&panels, Work::sharing),
+        entries(&panels, Work::fibres),
+    );
+    let ordered = entries(&panels, Work::ordered).len() as u64;
+    let vars: u64 = sharing.iter().map(|entry| entry.item.point.vars).sum();
     let samples = pace.timing().whole().mul_f64(pace.samples as f64);
     let of_sharing = samples + pace.warm_up();
     let setting_up = SET_UP_PER_VAR.mul_f64(vars as f64);
@@ -94,7 +97,7 @@ pub fn expected(figure: &Figure, size: &Size, pace: Pace) -> (u64, Duration) {
     (slices, time + setting_up)
 }
 
-/// Why nothing of the figure can be measured here.
+/// Returns the reason that nothing of the figure can be measured here, if there is one.
 pub fn obstacle(figure: &Figure, size: &Size) -> Option<String> {
     if size.cpus < figure.least {
         return Some(format!(
@@ -115,8 +118,8 @@ fn there_are(cpus: usize) -> String {
 
 /// Measures a figure. `tick` is called after each slice.
 ///
-/// What cannot be set up (memory, threads) is left out and said; Ctrl-C ends the measuring
-/// early, and what was measured is kept.
+/// Contenders that cannot be set up (for want of memory or threads) are left out, with a
+/// sentence. Ctrl-C ends measuring early and keeps the figures so far.
 pub fn measure(
     figure: &Figure,
     size: &Size,
@@ -129,7 +132,9 @@ pub fn measure(
     let mut missing = Vec::new();
     let (mut runs, mut offsets) = (Vec::new(), None);
     match obstacle(figure, size) {
-        Some(why) => missing.push(format!("Nothing of it is measured here: {why}.")),
+        Some(why) => missing.push(format!(
+            "Nothing of this figure can be measured here: {why}."
+        )),
         None => {
             runs = all(&panels, pace, rig, tick, &mut missing);
             if figure.offsets && !rig.is_interrupted() {
@@ -138,7 +143,7 @@ pub fn measure(
             }
             if size.cpus < figure.whole {
                 missing.push(format!(
-                    "It needs {} CPUs to be whole, and {}: {}",
+                    "The figure needs {} CPUs to be whole, and {}: {}",
                     figure.whole,
                     there_are(size.cpus),
                     figure.fewer
@@ -147,11 +152,11 @@ pub fn measure(
         }
     }
     let results = host.results(rig, runs);
-    told(figure, &panels, pace, missing, results, offsets)
+    annotated(figure, &panels, pace, missing, results, offsets)
 }
 
-/// Sets the source's printed values, models and the figure's words beside what was measured.
-pub(super) fn told(
+/// Adds the source's printed values, the models and the figure's words to the results.
+pub(super) fn annotated(
     figure: &Figure,
     panels: &[Panel],
     pace: Pace,
@@ -214,13 +219,13 @@ fn drawing(panel: &Panel) -> Drawing {
     }
 }
 
-/// The contenders of a kind in their figure's order.
-fn slots<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<Slot<'a, T>> {
-    let mut slots = Vec::new();
+/// Returns the contenders of a kind, in their figure's order.
+fn entries<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<FigureEntry<'a, T>> {
+    let mut entries = Vec::new();
     for panel in panels {
         for line in &panel.lines {
-            slots.extend(line.cells.iter().filter_map(|cell| {
-                Some(Slot {
+            entries.extend(line.cells.iter().filter_map(|cell| {
+                Some(FigureEntry {
                     panel: panel.key,
                     line: &line.label,
                     cell,
@@ -229,10 +234,10 @@ fn slots<'a, T>(panels: &'a [Panel], of: fn(&Work) -> Option<&T>) -> Vec<Slot<'a
             }));
         }
     }
-    slots
+    entries
 }
 
-/// Measures all contenders: ways of sharing, then fibres, then what a clock orders.
+/// Measures all contenders: ways of sharing, then fibres, then those ordered by a clock.
 fn all(
     panels: &[Panel],
     pace: Pace,
@@ -241,11 +246,11 @@ fn all(
     missing: &mut Vec<String>,
 ) -> Vec<Run> {
     let mut runs = sharing(panels, pace, rig, tick, missing);
-    let fibres = slots(panels, Work::fibres);
+    let fibres = entries(panels, Work::fibres);
     if !fibres.is_empty() && !rig.is_interrupted() {
         runs.extend(fibre_runs::all(&fibres, pace, rig, tick, missing));
     }
-    let ordered = slots(panels, Work::ordered);
+    let ordered = entries(panels, Work::ordered);
     if !ordered.is_empty() && !rig.is_interrupted() {
         runs.extend(ordered_runs::all(&ordered, pace, rig, tick, missing));
     }
@@ -260,23 +265,23 @@ fn sharing(
     tick: &dyn Fn(),
     missing: &mut Vec<String>,
 ) -> Vec<Run> {
-    let mut slots = slots(panels, Work::sharing);
-    // Those of one point next to each other: `plan::waves` keeps them together.
-    slots.sort_by_key(|slot| (slot.item.point.vars, slot.item.point.threads));
+    let mut entries = entries(panels, Work::sharing);
+    // Puts the contenders of one point next to each other; `plan::waves` keeps them together.
+    entries.sort_by_key(|entry| (entry.item.point.vars, entry.item.point.threads));
     let available = available_bytes();
-    slots.retain(|slot| match slot.item.check_memory(available) {
+    entries.retain(|entry| match entry.item.check_memory(available) {
         Ok(()) => true,
         Err(why) => {
-            missing.push(slot.without(&why));
+            missing.push(entry.without(&why));
             false
         }
     });
-    let items: Vec<Item> = slots.iter().map(|slot| slot.item.clone()).collect();
-    let mut slots = slots.into_iter();
+    let items: Vec<Item> = entries.iter().map(|entry| entry.item.clone()).collect();
+    let mut entries = entries.into_iter();
     let mut runs = Vec::new();
     for wave in plan::waves(items, available) {
-        let slots: Vec<Slot<'_, Item>> = slots.by_ref().take(wave.len()).collect();
-        runs.extend(measure_wave(wave, &slots, pace, rig, tick, missing));
+        let entries: Vec<FigureEntry<'_, Item>> = entries.by_ref().take(wave.len()).collect();
+        runs.extend(measure_wave(wave, &entries, pace, rig, tick, missing));
         if rig.is_interrupted() {
             break;
         }
@@ -286,7 +291,7 @@ fn sharing(
 
 fn measure_wave(
     wave: Vec<Item>,
-    slots: &[Slot<'_, Item>],
+    entries: &[FigureEntry<'_, Item>],
     pace: Pace,
     rig: &mut Rig,
     tick: &dyn Fn(),
@@ -294,11 +299,11 @@ fn measure_wave(
 ) -> Vec<Run> {
     let timing = pace.timing();
     let (mut session, mut kept) = (Session::new(), Vec::new());
-    for (item, slot) in wave.into_iter().zip(slots) {
+    for (item, entry) in wave.into_iter().zip(entries) {
         match session.add(item, &rig.patience(None)) {
-            Ok(()) => kept.push(slot),
+            Ok(()) => kept.push(entry),
             Err(_) if rig.is_interrupted() => break,
-            Err(why) => missing.push(slot.without(&why)),
+            Err(why) => missing.push(entry.without(&why)),
         }
     }
     session.warm_up(rig, pace.warm_up(), tick);
@@ -308,13 +313,13 @@ fn measure_wave(
         }
     }
     let runs = session.finish(rig, timing).into_iter().zip(kept);
-    runs.map(|(run, slot)| slot.put(run)).collect()
+    runs.map(|(run, entry)| entry.put(run)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declare::Line;
+    use crate::declare::FigureLine;
     use crate::size::named;
     use corelay_lab_measure::method::literature::lines;
     use corelay_lab_measure::method::{Contender, Kind, METHODS, Method};
@@ -326,7 +331,7 @@ mod tests {
     use std::ops::Range;
     use std::sync::Arc;
 
-    /// Counts what it never does, so that its result is wrong.
+    /// A contender that reports operations it never does, so its result is wrong.
     struct Idle(usize);
 
     impl Contender for Idle {
@@ -349,17 +354,17 @@ mod tests {
         })
     }
 
-    /// Set up by nobody.
+    /// A method that can never be set up.
     fn refused() -> Method {
         METHODS[1].built_by(|_, _, _| Err("no such luck".to_owned()))
     }
 
     fn panels(size: &Size) -> Vec<Panel> {
         let line = |label, way: Method| {
-            // Out of the order in which they are measured.
+            // Not in the order in which they are measured.
             let vars = [64u64, 8, 1];
             let cell = |&vars: &u64| size.cell(vars as f64, way, 1, vars);
-            Line::new(label, vars.iter().map(cell))
+            FigureLine::new(label, vars.iter().map(cell))
         };
         vec![Panel {
             key: "vars",
@@ -376,9 +381,9 @@ mod tests {
         }]
     }
 
-    /// Whatever is refused in between, runs stand where their contenders do.
+    /// Runs stay with their contenders whatever is refused in between.
     #[test]
-    fn runs_stand_where_their_contenders_do() {
+    fn runs_get_the_positions_of_their_contenders() {
         let size = Size::test(2);
         let mut rig = Rig::new(&[None; 2], &[], "test", Arc::default()).unwrap();
         let pace = Pace {
@@ -402,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_takes_no_time() {
+    fn an_unavailable_figure_takes_no_time() {
         let figure = Figure {
             panels,
             unavailable: || Some("the moon is full".to_owned()),
@@ -417,7 +422,7 @@ mod tests {
         assert_eq!(slices(&Size::test(1), &figure), (0, Duration::ZERO));
         let (slices, time) = slices(&Size::test(2), &figure);
         assert_eq!(slices, 15 * 11);
-        // Ten samples of three seconds each, and a little.
+        // Ten samples of three seconds each, and a little more.
         assert!((450.0..470.0).contains(&time.as_secs_f64()), "{time:?}");
     }
 }

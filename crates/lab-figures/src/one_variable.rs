@@ -1,7 +1,7 @@
-//! Fetch-and-add on one variable over threads (F2, F3): the slides' "get_seqno", and what a
-//! cache line that crosses for every operation allows (F6).
+//! Fetch-and-add on one variable over threads (F2, F3): the slides' "get_seqno", and the limit
+//! for a cache line that crosses for every operation (F6).
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, named};
 use corelay_lab_report::figure::measured::Measured;
 use corelay_lab_report::figure::outcome::{Axis, Curve};
@@ -10,7 +10,7 @@ use corelay_lab_report::model::ceilings::Ceilings;
 use corelay_lab_report::plot::significant;
 use corelay_lab_report::words::{code, count, times};
 
-/// What is compared: locks, the literature's delegation, corelay's.
+/// The methods compared: locks, the literature's delegation, corelay's.
 pub(super) const METHODS: [&str; 10] = [
     "atomic",
     "mutex",
@@ -24,16 +24,16 @@ pub(super) const METHODS: [&str; 10] = [
     "trust-then",
 ];
 
-/// Those that are locks.
+/// The methods that are locks.
 pub(super) const LOCKS: [&str; 5] = ["mutex", "ttas", "ticket", "mcs", "clh"];
 
 pub(super) const FIGURE: Figure = Figure {
     name: "one-variable",
-    title: "Who counts fastest on one variable, over threads?",
+    title: "Which method counts fastest on one variable, over threads?",
     source: Source::Ffwd("fetch-and-add, 1 variable"),
     whole: 4,
-    fewer: "the axis of threads ends where the CPUs do; one client gets no batch of 15, which is \
-            what makes ffwd fast.",
+    fewer: "the axis of threads ends where the CPUs do; one client has no batch of 15 requests, \
+            which is what makes ffwd fast.",
     panels,
     printed: &[
         Printed {
@@ -108,12 +108,12 @@ fn panels(size: &Size) -> Vec<Panel> {
     }]
 }
 
-/// Every method over threads, on so many variables.
-pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<Line> {
+/// Makes the lines of every method over threads, on so many variables.
+pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<FigureLine> {
     let line = |name| {
         let way = named(name);
         let threads = size.threads_from(way.least_threads(1)).into_iter();
-        Line::new(
+        FigureLine::new(
             name,
             threads.map(|n| size.cell_of(n, n as f64, way, 1, vars)),
         )
@@ -121,7 +121,7 @@ pub(super) fn over_threads(size: &Size, vars: u64) -> Vec<Line> {
     METHODS.map(line).into()
 }
 
-/// The lock that is fastest at the most threads.
+/// Returns the fastest lock at the most threads.
 fn best_lock(m: &Measured<'_>) -> Option<(&'static str, f64)> {
     let (x, _) = m.last("threads", "ffwd")?;
     m.best_of("threads", LOCKS, x)
@@ -166,9 +166,9 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 format!("ffwd is ahead {}, as in the source", times(ffwd / mops))
             } else {
                 format!(
-                    "the lock does {} as much, against the source. A lock between {threads} threads stays \
-                     with one of them for many operations in a row, while every ffwd request makes \
-                     a round trip, which pays where many clients share it",
+                    "the lock does {} as much, unlike in the source. A lock between {threads} \
+                     threads stays with one of them for many operations in a row, while every \
+                     ffwd request makes a round trip, which pays only if many clients share it",
                     times(mops / ffwd)
                 )
             }
@@ -185,7 +185,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     }
     said.push(
         "`trust-then` does not wait for its answers, the others do. Flat combining and CC-Synch \
-         are not here yet."
+         are not implemented yet."
             .to_owned(),
     );
     said

@@ -1,7 +1,7 @@
-//! What order costs (D14): one request line keeps a client's requests in order, 16 do not, and
-//! corelay's own channel keeps it with many requests on their way.
+//! The cost of order (D14): one request line keeps a client's requests in order, 16 do not.
+//! corelay's own channel keeps the order with many requests in flight.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, named};
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
@@ -38,7 +38,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     };
     let line = |label, way| {
         let cell = |&vars: &u64| size.cell(vars as f64, way, size.usual_servers(), vars);
-        Line::new(label, vars.iter().map(cell))
+        FigureLine::new(label, vars.iter().map(cell))
     };
     vec![Panel {
         key: "vars",
@@ -58,7 +58,7 @@ fn cost(m: &Measured<'_>) -> Option<f64> {
     Some(m.mops("vars", ONE, 1024.0)? / m.mops("vars", SIXTEEN, 1024.0)?)
 }
 
-/// What one line costs against 16, in Mops both.
+/// Describes the cost of one line against 16, from the throughput of both in Mops.
 fn price(one: f64, sixteen: f64) -> String {
     let (one_mops, sixteen_mops) = (significant(one), significant(sixteen));
     if one < sixteen {
@@ -83,7 +83,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         if ours > one {
             said.push(format!(
                 "corelay's channel is a ring, which keeps the order of a client's requests with many \
-                 of them on their way: {} Mops. It is the single line that costs, not the order.",
+                 of them in flight: {} Mops. The cost is that of the single line, not of the order.",
                 significant(ours)
             ));
         }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_costs_nothing_where_one_line_is_not_slower() {
+    fn order_costs_nothing_if_one_line_is_not_slower() {
         let slower = price(2.0, 8.0);
         assert!(
             slower.contains("costs 75") && slower.contains("waits"),

@@ -1,26 +1,27 @@
-//! What a clock orders as contenders of a figure, all sampled in turn.
+//! Workloads ordered by a clock as contenders of a figure, all sampled in turn.
 
-use super::measure::{Pace, Slot};
+use super::measure::{FigureEntry, Pace};
 use corelay_lab_bench::ordered::contest::{Contest, Entrant};
 use corelay_lab_measure::measure::rig::Rig;
 use corelay_lab_measure::schema::Run;
 use corelay_lab_report::words::{and, code};
 use std::collections::BTreeMap;
 
-/// Measures the contenders; what has no figure is said, and what is no longer correct.
+/// Measures the contenders. Adds a sentence to `missing` for those without a figure and for those
+/// that are no longer correct.
 pub(super) fn all(
-    slots: &[Slot<'_, Entrant>],
+    entries: &[FigureEntry<'_, Entrant>],
     pace: Pace,
     rig: &mut Rig,
     tick: &dyn Fn(),
     missing: &mut Vec<String>,
 ) -> Vec<Run> {
     let (mut contest, mut kept) = (Contest::default(), Vec::new());
-    for slot in slots {
-        match contest.add(slot.item.clone(), &rig.patience(None)) {
-            Ok(()) => kept.push(slot),
+    for entry in entries {
+        match contest.add(entry.item.clone(), &rig.patience(None)) {
+            Ok(()) => kept.push(entry),
             Err(_) if rig.is_interrupted() => break,
-            Err(why) => missing.push(slot.without(&why)),
+            Err(why) => missing.push(entry.without(&why)),
         }
     }
     contest.warm_up(rig, pace.warm_up(), tick);
@@ -30,12 +31,12 @@ pub(super) fn all(
         }
     }
     let runs = contest.finish(rig, pace.timing()).into_iter().zip(kept);
-    let runs: Vec<Run> = runs.map(|(run, slot)| slot.put(run)).collect();
+    let runs: Vec<Run> = runs.map(|(run, entry)| entry.put(run)).collect();
     missing.extend(no_longer_correct(&runs));
     runs
 }
 
-/// Who ran with a boundary that is too small, and how often the check has shown it.
+/// Names the methods that ran with too small a boundary, and counts how often a check caught it.
 fn no_longer_correct(runs: &[Run]) -> Vec<String> {
     let mut by_method: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.is_no_longer_correct()) {
@@ -51,9 +52,9 @@ fn no_longer_correct(runs: &[Run]) -> Vec<String> {
         .values()
         .fold((0, 0), |(all, caught), of| (all + of.0, caught + of.1));
     vec![format!(
-        "Points of {} below × 1 are no longer correct: times that are called certain there need not \
-         be. They show what the boundary costs, and nothing to use. The checks have caught {caught} \
-         of {all}.",
+        "Points of {} below × 1 are no longer correct: times that are called certain there may not \
+         be. They only show what the boundary costs; do not use such a boundary. The checks have \
+         caught {caught} of {all}.",
         and(&methods)
     )]
 }

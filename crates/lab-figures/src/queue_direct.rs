@@ -1,11 +1,11 @@
-//! Queue against direct (D5): requests that wait until a line is free, against requests that are
-//! written at once.
+//! Queue against direct (D5): requests that wait in a queue for a free line, against requests
+//! that are written at once.
 //!
 //! The thesis varies the servers, which moves the balance: with few the servers are the limit,
-//! with many the clients, and there direct writes fall behind. One server cannot be varied, but
-//! its work can, which moves the same balance: that is the second panel.
+//! with many the clients, and there direct writes fall behind. A single server cannot be varied,
+//! but its work can, which moves the same balance: that is the second panel.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::fast_slow::{by_roots, work_axis};
 use super::size::{Size, VARS};
 use corelay_lab_measure::method::Method;
@@ -30,13 +30,13 @@ pub(super) const FIGURE: Figure = Figure {
     panels,
     printed: &[
         Printed {
-            what: "queue / direct where clients are the limit",
+            what: "queue / direct if clients are the limit",
             there: "above 1: direct writes show an “undesirable degradation”",
             here: |m| queue_over_direct(m, End::Clients),
             drawn: Drawn::Nowhere,
         },
         Printed {
-            what: "queue / direct where servers are the limit",
+            what: "queue / direct if servers are the limit",
             there: "about 1: a “comparable server consumption rate”",
             here: |m| queue_over_direct(m, End::Servers),
             drawn: Drawn::Nowhere,
@@ -46,7 +46,7 @@ pub(super) const FIGURE: Figure = Figure {
     ..Figure::PLAIN
 };
 
-/// An end of the panel of work.
+/// An end of the panel over work.
 #[derive(Clone, Copy)]
 enum End {
     Clients,
@@ -57,10 +57,10 @@ fn panels(size: &Size) -> Vec<Panel> {
     let ways = || [(DIRECT, lines::direct(16)), (QUEUE, lines::queue(16, 32))];
     let by_servers = |(label, way): (&str, Method)| {
         let servers = size.servers().into_iter();
-        Line::new(label, servers.map(|n| size.cell(n as f64, way, n, VARS)))
+        FigureLine::new(label, servers.map(|n| size.cell(n as f64, way, n, VARS)))
     };
     let servers = size.usual_servers();
-    let by_work = |(label, way)| Line::new(label, by_roots(size, way, servers));
+    let by_work = |(label, way)| FigureLine::new(label, by_roots(size, way, servers));
     vec![
         Panel {
             key: "servers",
@@ -100,11 +100,11 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             "At one root per operation the queue has {} of what direct writes do: {}.",
             times(light),
             if light > 1.05 {
-                "the source's advantage of the queue is here too"
+                "the queue has the advantage that the source finds"
             } else if light < 0.95 {
-                "the source's advantage of the queue is turned round"
+                "direct writes have the advantage, unlike in the source"
             } else {
-                "the source's advantage of the queue is not here"
+                "the queue has no advantage, unlike in the source"
             }
         ));
         if light < 1.05
@@ -112,9 +112,9 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         {
             said.push(format!(
                 "A look at a response finds it ready in {direct} of cases with direct writes, in \
-                 {queue} with the queue. Direct writes wait for the next line, whatever others are \
-                 free, which costs with many servers; with one it is the line that is answered \
-                 next, and the queue only copies each request once more."
+                 {queue} with the queue. Direct writes wait for the next line even if others are \
+                 free, which costs with many servers. With one server the next line is the one \
+                 that is answered next, and the queue only copies each request once more."
             ));
         }
     }

@@ -1,10 +1,10 @@
-//! The length of the pending queue (D4), with 16 request lines: short queues cannot fill the
-//! lines, and behind twice the lines nothing is gained, says the thesis.
+//! The length of the pending queue (D4), with 16 request lines. The thesis says that short queues
+//! cannot fill the lines, and that more than twice the lines gains nothing.
 //!
-//! The thesis has servers on the axis and a line for each length; here lengths are on the axis
-//! and each number of servers has a line, so that one server makes a picture too.
+//! The thesis has servers on the axis and a line for each length. Here lengths are on the axis
+//! and each number of servers has a line, so that one server makes a picture, too.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, VARS, usual_servers};
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
@@ -15,7 +15,7 @@ use corelay_lab_report::words::{count, times};
 
 const LINES: usize = 16;
 
-/// Lengths of queues; the thesis has the powers of two.
+/// Lengths of queues. The thesis has the powers of two.
 pub(super) const LENGTHS: [usize; 8] = [2, 4, 8, 16, 24, 32, 48, 64];
 
 pub(super) const FIGURE: Figure = Figure {
@@ -37,7 +37,7 @@ pub(super) const FIGURE: Figure = Figure {
             drawn: Drawn::Nowhere,
         },
         Printed {
-            what: "length behind which little is gained",
+            what: "length after which little is gained",
             there: "32, twice the request lines",
             here: |m| {
                 let (x, _) = m.knee("length", &usual(m)?)?;
@@ -63,7 +63,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     servers.dedup();
     let line = |n: usize| {
         let cell = |&length: &usize| size.cell(length as f64, lines::queue(LINES, length), n, VARS);
-        Line::new(label(n), LENGTHS.iter().map(cell))
+        FigureLine::new(label(n), LENGTHS.iter().map(cell))
     };
     vec![Panel {
         key: "length",
@@ -78,7 +78,7 @@ fn label(servers: usize) -> String {
     count(servers as u64, "server", "servers")
 }
 
-/// The line of as many servers as the thesis's 16 of 56.
+/// Returns the label of the line with the thesis's share of servers, 16 of 56.
 fn usual(m: &Measured<'_>) -> Option<String> {
     let threads = m.outcome().results.runs.first()?.params.threads;
     Some(label(usual_servers(threads)))

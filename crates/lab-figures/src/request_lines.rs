@@ -1,7 +1,7 @@
-//! How many request lines a pair should have (D3): more let more requests be on their way, and
+//! The number of request lines of a pair (D3). More lines let more requests be in flight, and
 //! take more of the server's cache and of its passes.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, VARS};
 use corelay_lab_measure::method::Method;
 use corelay_lab_measure::method::literature::lines;
@@ -56,7 +56,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     let line = |label, way: &dyn Fn(usize) -> Method| {
         let counts = (0..=most).map(|shift| 1usize << shift);
         let cell = |n: usize| size.cell(n as f64, way(n), size.usual_servers(), VARS);
-        Line::new(label, counts.map(cell))
+        FigureLine::new(label, counts.map(cell))
     };
     vec![Panel {
         key: "lines",
@@ -88,9 +88,9 @@ fn words(m: &Measured<'_>) -> Vec<String> {
                 significant(at_knee),
                 significant(at_most),
                 if at_most < most / 2.0 {
-                    "Lines that are not filled by the time of the next pass are looked at in vain."
+                    "The server looks in vain at lines that are not filled before its next pass."
                 } else {
-                    "They are filled: what more of them could add is bounded by the work on each \
+                    "They are filled: the gain from more lines is bounded by the work on each \
                      request, not by waiting."
                 }
             ));
@@ -106,8 +106,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
             });
             said.push(format!(
                 "The source's 16 is for 56 threads on two sockets, where a server passes over the \
-                 lines of all its clients; the knee follows from how many requests one client can \
-                 write, and a server answer, within a round trip, here{here}."
+                 lines of all its clients; the knee depends on how many requests a client can \
+                 write and a server can answer within a round trip, here{here}."
             ));
         }
     }

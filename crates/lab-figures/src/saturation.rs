@@ -1,8 +1,8 @@
-//! What the counters say over the length of the pending queue (D8), for 16, 8 and 4 request
-//! lines: latency, saturation of the servers, response-ready rate, failed pops, and throughput.
-//! The thesis finds that all gains cease where the queue is twice as long as there are lines.
+//! Counters over the length of the pending queue (D8), for 16, 8 and 4 request lines: latency,
+//! saturation of the servers, response-ready rate, failed pops, and throughput. The thesis finds
+//! that all gains cease at a queue twice as long as the number of lines.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::queue_length::LENGTHS;
 use super::size::{Size, VARS};
 use corelay_lab_measure::method::literature::lines;
@@ -45,7 +45,7 @@ const COMMON: Figure = Figure {
     source: Source::Thesis("Hurry Up and Wait: The Pending Request Queue"),
     whole: 4,
     fewer: "the source has 16 servers and 40 clients; one server with one client looks at the \
-            lines of one pair only, and a free line is missed for a shorter time.",
+            lines of one pair only, so a line is answered and free again sooner.",
     ..Figure::PLAIN
 };
 
@@ -56,7 +56,7 @@ const QUANTITIES: &[Quantity] = &[Throughput, Saturation, Latency, Ready, Failed
 const fn printed<const N: usize>(gains_cease: &'static str) -> [Printed; 2] {
     [
         Printed {
-            what: "length behind which gains cease",
+            what: "length after which gains cease",
             there: gains_cease,
             here: |m| {
                 let (x, _) = m.knee(PANEL, label(N))?;
@@ -89,7 +89,7 @@ fn panels(size: &Size, lines: usize) -> Vec<Panel> {
         title: "Counters over the length of the queue",
         axis: Axis::log("length of the pending queue"),
         quantities: QUANTITIES,
-        lines: vec![Line::new(label(lines), LENGTHS.iter().map(cell))],
+        lines: vec![FigureLine::new(label(lines), LENGTHS.iter().map(cell))],
     }]
 }
 
@@ -101,7 +101,7 @@ const fn label(lines: usize) -> &'static str {
     }
 }
 
-/// Pearson's coefficient of throughput and another quantity, over the lengths.
+/// Returns Pearson's coefficient of throughput and another quantity, over the lengths.
 fn correlation(m: &Measured<'_>, line: &str, other: Quantity) -> Option<f64> {
     let pairs: Vec<(f64, f64)> = m
         .throughput(PANEL, line)
@@ -111,7 +111,8 @@ fn correlation(m: &Measured<'_>, line: &str, other: Quantity) -> Option<f64> {
     pearson(&pairs)
 }
 
-/// `None` for fewer than three pairs, and where one side does not vary.
+/// Returns Pearson's coefficient; `None` for fewer than three pairs, or if one side does not
+/// vary.
 fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {
         return None;
@@ -167,8 +168,8 @@ fn words<const N: usize>(m: &Measured<'_>) -> Vec<String> {
         }
         if let (Some(a), Some(b)) = (at(least, Latency), at(most, Latency)) {
             said.push(format!(
-                "A request takes {} ns with the shortest queue and {} with the longest: what waits \
-                 in a queue is not faster for it, only more is under way.",
+                "A request takes {} ns with the shortest queue and {} with the longest: a longer \
+                 queue has more requests under way, but no request is faster.",
                 significant(a),
                 significant(b)
             ));

@@ -1,8 +1,8 @@
-//! The reader's size: what a figure's parameters become on the machine at hand.
+//! The reader's size: the figures' parameters, scaled to the machine at hand.
 //!
-//! The thesis's machine runs 56 threads, 16 of them servers. Here it is as many threads as there
-//! are CPUs (2 at least), placed as the thesis has it: round-robin over sockets, servers first
-//! (D19). Threads beyond the CPUs would only measure the scheduler, so there are none.
+//! The thesis's machine runs 56 threads, 16 of them servers. Here there are as many threads as
+//! CPUs (2 at least), placed as in the thesis: round-robin over sockets, servers first (D19).
+//! More threads than CPUs would only measure the scheduler, so there are none.
 
 use super::declare::Cell;
 use corelay_lab_bench::fibres::method::Method as Runtime;
@@ -20,42 +20,42 @@ use corelay_topology::Order;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Variables of figures whose source does not say how many there were: more than servers, and
-/// they fit into a core's cache.
+/// Variables of figures whose source gives no number: more than servers, and few enough for a
+/// core's cache.
 pub(super) const VARS: u64 = 1024;
 
 /// The order of placement (D19).
 pub const ORDER: Order = Order::Sockets;
 
-/// That of processors of fibres (C7): one node without SMT siblings first, then with them, then
-/// further nodes.
+/// The placement of fibres' processors (C7): one node without SMT siblings, then its siblings,
+/// then further nodes.
 const FIBRES_ORDER: Order = Order::FillNode;
 
-/// Leaders of `transfer` in a sample, and in one of a smoke pass: each takes up to some 20 ms.
+/// Leaders of `transfer` in a sample, and in one of a smoke pass. Each takes up to about 20 ms.
 const LEADERS: u64 = 500;
 const LEADERS_SHORT: u64 = 50;
 
-/// Threads beyond which no machine is seen yet.
+/// The most threads of any figure, more than machines have.
 const MOST_THREADS: usize = 1024;
 
-/// What figures are measured at.
+/// The size of a figure on one machine.
 #[derive(Clone, Debug)]
 pub struct Size {
     /// CPUs of this process.
     pub cpus: usize,
     /// Threads, servers included.
     pub threads: usize,
-    /// A smoke pass: fewer points.
+    /// Whether this is a smoke pass, with fewer points.
     pub(crate) short: bool,
     placement: Arc<[Option<usize>]>,
-    /// CPUs of processors of fibres.
+    /// CPUs for the processors of fibres.
     processors: Arc<[Option<usize>]>,
     processor_notes: Vec<String>,
     notes: Vec<String>,
 }
 
 impl Size {
-    /// That of `host`.
+    /// Returns the size for `host`.
     ///
     /// # Errors
     /// A sentence that says why threads cannot be placed.
@@ -75,7 +75,7 @@ impl Size {
         })
     }
 
-    /// A size that is nobody's, for tests.
+    /// Returns a made-up size, for tests.
     #[cfg(test)]
     pub(crate) fn test(cpus: usize) -> Self {
         Self {
@@ -89,7 +89,8 @@ impl Size {
         }
     }
 
-    /// Numbers of servers worth a look, ascending: 1, quarters of the threads, all but one.
+    /// Returns the numbers of servers to measure, ascending: 1, quarters of the threads, all but
+    /// one.
     pub(super) fn servers(&self) -> Vec<usize> {
         let all = self.threads;
         let mut servers = vec![1, all / 8, all / 4, all / 2, 3 * all / 4, all - 1];
@@ -99,12 +100,13 @@ impl Size {
         servers
     }
 
-    /// The number of servers of figures that have one: as many of the threads as 16 of 56.
+    /// Returns the number of servers of figures that have one number: the thesis's share, 16 of
+    /// 56.
     pub(super) fn usual_servers(&self) -> usize {
         usual_servers(self.threads)
     }
 
-    /// Numbers of threads worth a look, ascending, from `least`.
+    /// Returns the numbers of threads to measure, ascending, from `least`.
     pub(super) fn threads_from(&self, least: usize) -> Vec<usize> {
         let powers = (0..).map(|shift| 1usize << shift);
         let mut threads: Vec<usize> = powers.take_while(|&n| n < self.threads).collect();
@@ -113,7 +115,8 @@ impl Size {
         threads
     }
 
-    /// Numbers of processors of fibres worth a look, ascending, from `least`: never more than CPUs.
+    /// Returns the numbers of fibres' processors to measure, ascending, from `least`, at most the
+    /// CPUs.
     pub(super) fn processors_from(&self, least: usize) -> Vec<usize> {
         let most = self.processors.len();
         let mut processors = self.threads_from(least);
@@ -121,13 +124,13 @@ impl Size {
         processors
     }
 
-    /// Numbers of variables from 1 to 2^22 (D16).
+    /// Returns the numbers of variables from 1 to 2^22 (D16).
     pub(super) fn vars(&self) -> Vec<u64> {
         let (last, step) = if self.short { (18, 3) } else { (22, 2) };
         (0..=last).step_by(step).map(|shift| 1 << shift).collect()
     }
 
-    /// A contender at the most threads.
+    /// Makes a contender at the most threads.
     pub(super) fn cell(
         &self,
         x: impl Into<f64>,
@@ -138,7 +141,7 @@ impl Size {
         self.cell_of(self.threads, x, method, servers, vars)
     }
 
-    /// A contender at so many threads.
+    /// Makes a contender at so many threads.
     pub(super) fn cell_of(
         &self,
         threads: usize,
@@ -169,7 +172,8 @@ impl Size {
         Cell::new(x, item)
     }
 
-    /// A benchmark of somebody's fibres on so many processors, over them.
+    /// Makes a benchmark of one runtime's fibres on so many processors, at that place of the
+    /// axis.
     pub(super) fn fibres(
         &self,
         method: Runtime,
@@ -201,7 +205,7 @@ impl Size {
 }
 
 impl Size {
-    /// What a clock orders, with so many threads, over `x`.
+    /// Makes a workload that a clock orders, with so many threads, at `x`.
     pub(super) fn ordered(
         &self,
         x: impl Into<f64>,
@@ -231,12 +235,12 @@ impl Size {
     }
 }
 
-/// As many of so many threads as 16 of 56.
+/// Returns the thesis's share of servers, 16 of 56, of so many threads.
 pub(super) fn usual_servers(threads: usize) -> usize {
     (threads * 16 / 56).max(1)
 }
 
-/// The method of that name.
+/// Returns the method of that name.
 pub(super) fn named(name: &str) -> Method {
     Method::named(name).expect("a figure names methods that there are")
 }

@@ -1,14 +1,15 @@
-//! For tests: figures whose data is made up, so that it is known what their words have to say.
+//! Tests of figures on made-up data, for which it is known what their words have to say.
 
 use super::declare::{Figure, Work};
-use super::measure::{Pace, told};
+use super::measure::{Pace, annotated};
 use super::size::Size;
 use corelay_lab_measure::schema::{
     Asked, Machine, Mode, Params, Results, Run, SCHEMA, Sample, Trustee,
 };
 use corelay_lab_report::figure::outcome::{Outcome, place};
 
-/// The outcome of `figure` on so many CPUs, near, where `mops` is the throughput of a line at x.
+/// Makes the outcome of `figure` on so many CPUs, in mode near. `mops` is the throughput of a
+/// line at x.
 pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> f64) -> Outcome {
     let size = Size::test(cpus);
     let panels = (figure.panels)(&size);
@@ -46,7 +47,7 @@ pub(super) fn outcome(figure: &Figure, cpus: usize, mops: impl Fn(&str, f64) -> 
         command: "x".to_owned(),
         runs,
     };
-    told(figure, &panels, Pace::SHORT, Vec::new(), results, None)
+    annotated(figure, &panels, Pace::SHORT, Vec::new(), results, None)
 }
 
 fn run(mops: f64) -> Run {
@@ -92,7 +93,7 @@ fn run(mops: f64) -> Run {
     }
 }
 
-/// All that a figure says, as one text.
+/// Returns all that a figure says, as one text.
 pub(super) fn said(outcome: &Outcome) -> String {
     let beside = outcome.figure.beside.iter();
     let here = beside.map(|b| format!("{}: {}", b.what, b.here.as_deref().unwrap_or("?")));
@@ -102,7 +103,7 @@ pub(super) fn said(outcome: &Outcome) -> String {
 }
 
 #[test]
-fn knees_are_found_where_they_are() {
+fn the_knee_of_a_line_is_found() {
     let knee_at_16 = |_: &str, n: f64| if n <= 16.0 { n } else { 14.0 };
     let told = said(&outcome(&super::request_lines::FIGURE, 56, knee_at_16));
     assert!(told.contains("naming: 16\n"), "{told}");
@@ -137,8 +138,8 @@ fn the_rule_of_two_n_is_judged() {
 }
 
 #[test]
-fn who_is_ahead_is_said() {
-    // As in the source: the lines are ahead until locks come into their own.
+fn the_leading_method_is_named() {
+    // The lines are ahead until locks win, as in the source.
     let as_there = |line: &str, vars: f64| match line {
         "async-lines:16x32" => 600.0,
         "atomic" => vars / 100.0,
@@ -146,7 +147,7 @@ fn who_is_ahead_is_said() {
     };
     let told = said(&outcome(&super::fetch_add::FIGURE, 56, as_there));
     assert!(told.contains("all others up to: 32 Ki variables"), "{told}");
-    // Who is fastest of all is none of the source's: what is said of locks is not said of it.
+    // Sentences about locks must not be said of corelay's own method, though it is the fastest.
     let behind = |line: &str, _: f64| match line {
         "trust-then" => 3.0,
         "atomic" => 2.0,
@@ -198,8 +199,8 @@ fn the_peak_moves_with_the_work() {
 }
 
 #[test]
-fn both_tables_have_every_method_and_tell_collapse_from_none() {
-    // The mutex collapses with threads, ffwd rises.
+fn both_tables_have_every_method_and_show_collapse() {
+    // The mutex collapses with more threads; ffwd rises.
     let mops = |line: &str, threads: f64| match line {
         "mutex" => 64.0 / threads,
         "ffwd" => threads,
@@ -221,8 +222,8 @@ fn both_tables_have_every_method_and_tell_collapse_from_none() {
 }
 
 #[test]
-fn fibres_are_ranked_and_who_does_not_scale_is_seen() {
-    // Ours twice as fast as Tokio on two processors, which gain nothing from the second.
+fn fibres_are_ranked_and_poor_scaling_shows() {
+    // corelay is twice as fast as Tokio on two processors. Neither gains from the second.
     let mops = |line: &str, p: f64| match line {
         "corelay-migrating" => 50.0 * p,
         "tokio" => 50.0,
@@ -308,9 +309,9 @@ fn offsets_stand_beside_the_sources() {
         };
         let panels = (figure.panels)(&size);
         let none = Vec::new();
-        super::measure::told(figure, &panels, Pace::SHORT, none, results, Some(offsets))
+        super::measure::annotated(figure, &panels, Pace::SHORT, none, results, Some(offsets))
     };
-    // The counter of CPU 7 is 40 ns ahead; a line takes 100 ns.
+    // The counter of CPU 7 is 40 ns ahead; a cache line takes 100 ns.
     let outcome = told(vec![0, 1, 7], |i, j, more| {
         let ahead = |k: usize| if k == 2 { 40.0 } else { 0.0 };
         100.0 + ahead(j) - ahead(i) + more
@@ -322,7 +323,7 @@ fn offsets_stand_beside_the_sources() {
         "up to 1.8 × its smallest",
         "Of all 6 ordered pairs the largest is from CPU 1 to CPU 7, 140 ns.",
         "between CPU 1 and CPU 7, by 80.0 ns in",
-        "is ahead.",
+        "ahead.",
     ] {
         assert!(text.contains(words), "`{words}` is missing in: {text}");
     }
@@ -336,12 +337,12 @@ fn offsets_stand_beside_the_sources() {
     let index = corelay_lab_report::figure::page::index(&[outcome]);
     assert!(index.contains("class=\"cell\"") && !index.contains("Nothing was measured"));
 
-    // Of many pairs the table has the largest; a difference within a step is called one.
+    // With many pairs the table has the largest; a difference within a step is named as such.
     let outcome = told((0..20).collect(), |i, j, more| {
         50.0 + (i * 20 + j) as f64 / 400.0 + more
     });
     let table = &outcome.figure.tables[0];
     assert!(table.title.contains("the 24 largest of 380"), "{table}");
     assert_eq!(table.rows[0][0], "19 → 18");
-    assert!(said(&outcome).contains("advances at a time."));
+    assert!(said(&outcome).contains("of one of its steps."));
 }

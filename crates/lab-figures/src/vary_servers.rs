@@ -1,8 +1,8 @@
-//! How many servers (D24): dedicated delegation over variables, a line for each number of
-//! servers. Where the data lies in memory, more servers wait for it at the same time, and the
-//! tail rises.
+//! The number of servers (D24): dedicated delegation over variables, a line for each number of
+//! servers. If the data lies in memory, more servers wait for it at the same time, and the tail
+//! rises.
 
-use super::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use super::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use super::size::{Size, named};
 use corelay_lab_measure::method::literature::lines;
 use corelay_lab_report::figure::measured::Measured;
@@ -18,8 +18,8 @@ pub(super) const FIGURE: Figure = Figure {
     title: "How many servers should there be, over so many variables?",
     source: Source::Thesis("Memory Subsystem"),
     whole: 3,
-    fewer: "one server is all that two threads can have beside a client; flat delegation, where \
-            both serve, stands for more servers.",
+    fewer: "two threads leave one server beside a client; flat delegation, where both serve, \
+            stands for more servers.",
     panels,
     printed: &[Printed {
         what: "the tail, where variables lie in memory",
@@ -34,7 +34,7 @@ pub(super) const FIGURE: Figure = Figure {
 fn panels(size: &Size) -> Vec<Panel> {
     let line = |label: String, way, servers| {
         let cell = |vars: u64| size.cell(vars as f64, way, servers, vars);
-        Line::new(label, size.vars().into_iter().map(cell))
+        FigureLine::new(label, size.vars().into_iter().map(cell))
     };
     let named = |name: &str| line(name.to_owned(), named(name), 1);
     let mut lines = vec![named("atomic"), named(FLAT)];
@@ -53,7 +53,7 @@ fn label(servers: usize) -> String {
     count(servers as u64, "server", "servers")
 }
 
-/// The throughput of each number of servers at the most variables.
+/// Reports the throughput of each number of servers at the most variables.
 fn tail(m: &Measured<'_>) -> Option<String> {
     let lines = &m.panel("vars")?.lines;
     let (x, _) = m.last("vars", FLAT)?;
@@ -75,8 +75,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         );
         Some(format!(
             "With {} variables one server does {} Mops, {} of its best: it fetches them from \
-             further away, one after the other. Flat delegation, where every thread serves, does {} ({} of \
-             one server's).",
+             slower caches or memory, one after the other. Flat delegation, where every thread \
+             serves, does {} ({} of one server's).",
             grouped(x as u64),
             significant(one),
             times(one / in_cache),

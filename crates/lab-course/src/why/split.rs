@@ -61,7 +61,7 @@ impl Split {
         self.values().iter().sum()
     }
 
-    /// In the order in which it is drawn.
+    /// Returns the parts in the order in which they are drawn.
     pub(crate) fn values(self) -> [f64; 5] {
         [
             self.work,
@@ -72,7 +72,7 @@ impl Split {
         ]
     }
 
-    /// What the values are, and their colours.
+    /// Names and colours of the values.
     pub(crate) const KINDS: [(&str, &str); 5] = [
         ("inserting", "c-blue"),
         ("lock wait", "c-trust"),
@@ -81,7 +81,7 @@ impl Split {
         ("shared lines", "c-rose"),
     ];
 
-    /// What is lost to most, and how much of the whole that is; `None` where little is lost.
+    /// Returns the largest loss and its share of the whole; `None` if it is less than a tenth.
     pub(crate) fn worst(self) -> Option<(&'static str, f64)> {
         let lost = self.values().into_iter().zip(Self::KINDS).skip(1);
         let most = lost.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn who_is_alone_loses_nothing_to_others() {
+    fn a_lone_thread_loses_nothing_to_others() {
         let alone = run(&[(0, 1_000, 100, 0, 200)]);
         let split = Split::of(&alone, &alone);
         assert_eq!(split.values(), [8.0, 0.0, 2.0, 0.0, 0.0]);
         assert_eq!(split.worst(), Some(("allocation and faults", 0.2)));
-        // Faster than alone is no negative loss.
+        // Being faster than a lone thread is not a negative loss.
         let quick = run(&[(0, 100, 100, 0, 0)]);
         assert_eq!(
             Split::of(&quick, &alone).values(),

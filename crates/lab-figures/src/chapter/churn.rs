@@ -1,17 +1,17 @@
-//! Churn (C4): who wakes a fibre has nothing to do with where it ran.
+//! Churn (C4): a fibre is woken by any other, wherever it ran before.
 
-use super::{FEWER, WHOLE, given, panel, table, words};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, given, panel, table, words};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::fibres::spec::Bench;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "churn",
-    title: "What does it cost where anybody wakes anybody?",
+    title: "What does it cost if any fibre may wake any other?",
     source: Source::Chapter("Churn"),
     least: 1,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[Printed {
         what: "results",

@@ -1,6 +1,6 @@
-//! Cycle (C2): rings of five, each fibre wakes the next and waits.
+//! Cycle (C2): rings of five fibres, in which each fibre wakes the next and waits.
 
-use super::{FEWER, WHOLE, against, grown, most, panel, table, words};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, grown, most, panel, table, words};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::fibres::spec::{Bench, RING};
@@ -14,8 +14,8 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "What does it cost to wake a fibre and to wait?",
     source: Source::Chapter("Cycling latency"),
     least: 1,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[
         Printed {

@@ -1,6 +1,6 @@
-//! Locality (C5): does it pay to give the data to who is woken?
+//! Locality (C5): does it pay to hand the data to the fibre that is woken?
 
-use super::{FEWER, MIGRATING, WHOLE, given, most, panel, table};
+use super::{CPUS_FOR_A_LINE, MIGRATING, ON_FEWER_CPUS, given, most, panel, table};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::fibres::spec::Bench;
@@ -12,7 +12,7 @@ use corelay_lab_report::words::{code, count};
 
 const SHARE: &str = "share";
 
-/// Words of an array, and touches in a pass: eight lines, so that it matters where they are.
+/// Words of an array, and touches in a pass: eight cache lines, so that their place matters.
 const WORDS: usize = 64;
 
 pub(crate) const FIGURE: Figure = Figure {
@@ -20,12 +20,12 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "Does a fibre's data come along?",
     source: Source::Chapter("Locality"),
     least: 1,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[Printed {
         what: "results",
-        there: "none; nor code nor set-up, which are ours",
+        there: "none, and neither code nor set-up, which are ours",
         here: given,
         drawn: Drawn::Nowhere,
     }],
@@ -52,20 +52,20 @@ fn panels(size: &Size) -> Vec<Panel> {
         })
     };
     vec![
-        panel(SHARE, "Who is woken gets the array of its waker", true),
+        panel(SHARE, "A woken fibre gets the array of its waker", true),
         panel("no-share", "Each fibre keeps its array", false),
     ]
 }
 
-/// How often fibres and arrays changed their processor.
+/// Reports how often fibres and arrays changed their processor.
 fn moved(m: &Measured<'_>) -> Vec<String> {
     let of = |panel: &Drawing| {
         let p = most(m, &panel.key).filter(|&p| p > 1)?;
         let (_, run) = *m.runs(&panel.key, MIGRATING).last()?;
         let (fibres, data) = shares(run)?;
         Some(format!(
-            "{}: on {} a fibre of {} goes on on another processor after {} of its waits, and its \
-             array is touched by another than before in {} of its passes.",
+            "{}: on {}, a fibre of {} continues on another processor after {} of its waits, and \
+             another processor than before touches its array in {} of its passes.",
             panel.title,
             count(p as u64, "processor", "processors"),
             code(MIGRATING),
@@ -76,7 +76,7 @@ fn moved(m: &Measured<'_>) -> Vec<String> {
     m.panels().iter().filter_map(of).collect()
 }
 
-/// Migrations of fibres and of data per operation, over all samples.
+/// Returns the migrations of fibres and of data per operation, over all samples.
 fn shares(run: &Run) -> Option<(f64, f64)> {
     let (mut operations, mut fibres, mut data) = (0, 0, 0);
     for outcome in run.samples.iter().filter_map(|s| s.fibres.as_ref()) {

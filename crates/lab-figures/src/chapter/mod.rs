@@ -1,9 +1,9 @@
-//! The scheduler chapter's benchmarks of fibres (C2–C8): corelay's own, and those of others that are
-//! installed, over processors.
+//! The scheduler chapter's benchmarks of fibres (C2–C8): corelay's fibres, and those of other
+//! runtimes that are installed, over processors.
 //!
 //! The chapter draws throughput and *scalability*, which is time per operation times processors.
-//! It prints no number, so no level stands in the pictures; what it says in words stands beside
-//! what was measured. Where it leaves results out, the table beside says so, and they are given here.
+//! It prints no number, so the pictures have no printed level; the chapter's statements stand
+//! beside the measured figures. If it leaves results out, the table says so and gives ours.
 
 pub(super) mod churn;
 pub(super) mod cycle;
@@ -11,7 +11,7 @@ pub(super) mod locality;
 pub(super) mod transfer;
 pub(super) mod yield_;
 
-use super::declare::{Cell, Line, Panel};
+use super::declare::{Cell, FigureLine, Panel};
 use super::fibre_runs::completed;
 use super::size::Size;
 use corelay_lab_bench::fibres::method::{METHODS, Method};
@@ -28,14 +28,14 @@ const MIGRATING: &str = "corelay-migrating";
 const TOKIO: &str = "tokio";
 const GO: &str = "go";
 
-/// What fewer CPUs than the source's leave out.
-const FEWER: &str = "the axis of processors ends where the CPUs do: two tell whether a second one \
-                     helps, not how far that goes.";
+/// The loss on a machine with fewer CPUs than the source's.
+const ON_FEWER_CPUS: &str = "the axis of processors ends where the CPUs do: two show whether a \
+                             second one helps, not how far that goes.";
 
-/// From so many CPUs on there is a line to speak of.
-const WHOLE: usize = 4;
+/// CPUs that a line over processors needs.
+const CPUS_FOR_A_LINE: usize = 4;
 
-/// All methods over processors, from `least`, each point made by `cell`.
+/// Makes a panel of all methods over processors, from `least`. `cell` makes each point.
 fn panel(
     key: &'static str,
     title: &'static str,
@@ -46,9 +46,9 @@ fn panel(
     let line = |method: &Method| {
         let processors = size.processors_from(least).into_iter();
         let cells = processors.map(|p| cell(size, *method, p));
-        Line::new(method.name(), cells)
+        FigureLine::new(method.name(), cells)
     };
-    // Ours last, so that they lie on top.
+    // corelay's lines come last, so that they lie on top.
     let (own, others) = METHODS.split_at(2);
     Panel {
         key,
@@ -59,19 +59,20 @@ fn panel(
     }
 }
 
-/// The most processors of a panel, of those that were measured.
+/// Returns the largest measured number of processors in a panel.
 fn most(m: &Measured<'_>, panel: &str) -> Option<usize> {
     let lines = m.panel(panel)?.lines.iter();
     let most = lines.filter_map(|line| m.runs(panel, line).last().map(|(x, _)| *x as usize));
     most.max()
 }
 
-/// Time per operation of the whole system, in nanoseconds.
+/// Returns the time per operation of the whole system, in nanoseconds.
 fn ns(m: &Measured<'_>, panel: &str, line: &str, processors: usize) -> Option<f64> {
     Some(1e3 / m.mops(panel, line, processors as f64)?)
 }
 
-/// Each method's time per operation at the most processors, or why there is none.
+/// Makes the table of each method's time per operation at the most processors, or the reason that
+/// it has none.
 fn table(m: &Measured<'_>) -> Vec<Grid> {
     let Some(first) = m.panels().first() else {
         return Vec::new();
@@ -94,7 +95,7 @@ fn table(m: &Measured<'_>) -> Vec<Grid> {
     }]
 }
 
-/// In which unit a panel's times are given, and how many nanoseconds that is.
+/// Returns the unit of a panel's times, and its length in nanoseconds.
 fn unit(panel: &Drawing) -> (&'static str, f64) {
     match panel.quantities.contains(&ScalabilityUs) {
         true => ("µs", 1e3),
@@ -119,8 +120,8 @@ fn cell(m: &Measured<'_>, panel: &Drawing, line: &str) -> String {
     }
 }
 
-/// What there is to say about each panel: who is fastest at the most processors, ours beside
-/// Tokio's, and what more processors bring.
+/// Describes each panel: the fastest method at the most processors, ours beside Tokio's, and the
+/// gain from more processors.
 fn words(m: &Measured<'_>) -> Vec<String> {
     let panels = m.panels().iter();
     let said = panels.flat_map(|panel| [fastest(m, panel), scales(m, &panel.key, &panel.title)]);
@@ -168,14 +169,15 @@ fn scales(m: &Measured<'_>, panel: &str, title: &str) -> Option<String> {
     })
 }
 
-/// By how much a line's time per operation and processor grows from one processor to the most.
+/// Returns how much a line's time per operation and processor grows from one processor to the
+/// most.
 fn grown(m: &Measured<'_>, panel: &str, line: &str) -> Option<f64> {
     let p = most(m, panel).filter(|&p| p > 1)? as f64;
     let at = |x| m.at(panel, line, x, Scalability);
     Some(at(p)? / at(1.0)?)
 }
 
-/// Of all methods the throughput in one panel by that in another, at the most processors.
+/// Compares each method's throughput in one panel with that in another, at the most processors.
 fn against(m: &Measured<'_>, panel: &str, other: &str) -> Option<String> {
     let p = most(m, panel)? as f64;
     let ratio = |line: &String| {
@@ -186,7 +188,8 @@ fn against(m: &Measured<'_>, panel: &str, other: &str) -> Option<String> {
     (!ratios.is_empty()).then(|| and(&ratios))
 }
 
-/// Ours in each panel, at the most processors: where the chapter has no results.
+/// Returns our times in each panel at the most processors, for a figure of which the chapter has
+/// no results.
 fn given(m: &Measured<'_>) -> Option<String> {
     let of = |panel: &Drawing| {
         let p = most(m, &panel.key)?;

@@ -1,7 +1,7 @@
-//! Transfer (C6): a leader spins until all have seen it. Who leaves fibres behind a spinner does
-//! not complete.
+//! Transfer (C6): a leader spins until all fibres have seen it. A runtime that leaves fibres
+//! queued on the leader's processor does not complete.
 
-use super::{FEWER, WHOLE, given, most, panel, table};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, given, most, panel, table};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::fibre_runs::completed;
 use crate::size::Size;
@@ -13,11 +13,11 @@ use corelay_lab_report::words::{and, code};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "transfer",
-    title: "Do fibres get away from one that never lets go?",
+    title: "Can fibres leave the processor of one that never yields?",
     source: Source::Chapter("Transfer"),
     least: 2,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[Printed {
         what: "results",
@@ -45,7 +45,8 @@ fn panels(size: &Size) -> Vec<Panel> {
         panel("park", "8 fibres, the others wait", Flavour::Park, 8),
         panel("yield", "8 fibres, the others yield", Flavour::Yield, 8),
     ];
-    // Who does not complete takes 5 seconds to be found out: a smoke pass has fewer of them.
+    // It takes 5 seconds to find that a method does not complete, so a smoke pass has fewer of
+    // them.
     if !size.short {
         let (park, yields) = (
             "200 fibres, the others wait",
@@ -61,16 +62,17 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     let mut said: Vec<String> = m.panels().iter().filter_map(|p| stuck(m, p)).collect();
     said.extend(super::words(m));
     said.push(
-        "An operation is a leader whom all others have seen; a sample is a number of them, however \
-         long they take. Fibres that stay where they first ran can be behind the leader, and then nobody sees it; \
-         so can tasks of a runtime whose processors take only from those that are not busy. The \
-         chapter's pseudo-code waits where it should wake: here a leader posts to all others."
+        "An operation is a leader that all others have seen; a sample is a number of operations, \
+         however long they take. Fibres that stay on their first processor may be queued behind the \
+         leader, and then never see it. So may tasks of a runtime whose processors steal only from \
+         processors that are not busy. The chapter's pseudo-code waits where it should wake: here a \
+         leader posts to all others."
             .to_owned(),
     );
     said
 }
 
-/// Who did not complete at the most processors.
+/// Names the methods that did not complete at the most processors.
 fn stuck(m: &Measured<'_>, panel: &Drawing) -> Option<String> {
     let p = most(m, &panel.key)?;
     let is_stuck = |line: &&String| {

@@ -1,6 +1,8 @@
-//! Yield (C3): what a runtime makes of the simplest thing that a fibre can do.
+//! Yield (C3): the cost of the simplest operation of a fibre.
 
-use super::{FEWER, GO, MIGRATING, TOKIO, WHOLE, against, most, ns, panel, table, words};
+use super::{
+    CPUS_FOR_A_LINE, GO, MIGRATING, ON_FEWER_CPUS, TOKIO, against, most, ns, panel, table, words,
+};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::fibres::spec::Bench;
@@ -15,13 +17,13 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "What does it cost to let others run?",
     source: Source::Chapter("Yield"),
     least: 1,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[
         Printed {
             what: "Go, 100 fibres per processor",
-            there: "“performance suffers drastically”: who yields goes to a global queue",
+            there: "“performance suffers drastically”: a fibre that yields goes to a global queue",
             here: |m| by_ours(m, GO),
             drawn: Drawn::Nowhere,
         },

@@ -1,7 +1,7 @@
-//! How much the boundary matters: multiplied by 1/8 to 8 (O10). Below 1 nothing is correct any more,
-//! and that is said wherever such a point stands.
+//! The boundary multiplied by 1/8 to 8 (O10). Below 1 nothing is correct any more, and the figure
+//! says so wherever such a point stands.
 
-use crate::declare::{Drawn, Figure, Line, Panel, Printed, Source};
+use crate::declare::{Drawn, Figure, FigureLine, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::clocks;
 use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
@@ -15,7 +15,7 @@ const LIST: &str = "rlu-list";
 const TRANSFER: &str = "stm-transfer";
 const RMAP: &str = "oplog-rmap";
 
-/// What stands in each picture at × 1.
+/// The label of the mark at × 1 in each picture.
 const MARK: &str = "to the left: no longer correct";
 
 const fn mark(panel: &'static str, what: &'static str, there: &'static str) -> Printed {
@@ -43,7 +43,7 @@ pub(crate) const FIGURE: Figure = Figure {
     printed: &[
         mark(
             LIST,
-            "boundary × 1/8 to × 8, RLU, throughput by that at × 1",
+            "boundary × 1/8 to × 8, RLU, throughput relative to × 1",
             "between 0.92 and 1.08, on one core, one socket and eight",
         ),
         Printed {
@@ -79,7 +79,7 @@ fn panels(size: &Size) -> Vec<Panel> {
                     size.ordered(scale.factor(), Spec { bench, scale }, method, threads)
                 };
                 let label = count(threads as u64, "thread", "threads");
-                Line::new(label, Scale::SWEEP.iter().map(cell))
+                FigureLine::new(label, Scale::SWEEP.iter().map(cell))
             })
             .into(),
     };
@@ -104,7 +104,7 @@ fn panels(size: &Size) -> Vec<Panel> {
     ]
 }
 
-/// The least and the most of each line, by its value at × 1.
+/// Returns the smallest and the largest value of each line, relative to that at × 1.
 fn spread(m: &Measured<'_>, panel: &str) -> Option<String> {
     let of = |line: &String| {
         let one = m.mops(panel, line, 1.0)?;
@@ -121,7 +121,7 @@ fn spread(m: &Measured<'_>, panel: &str) -> Option<String> {
     (!of.is_empty()).then(|| and(&of))
 }
 
-/// What eight boundaries cost, and what the boundary is.
+/// Reports the measured boundary, and the cost of eight times as much.
 fn words(m: &Measured<'_>) -> Vec<String> {
     let is_one = |x: f64| x == 1.0;
     let ns = m.panels().iter().find_map(|panel| {
@@ -132,7 +132,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
     });
     let boundary = ns.map(|ns| {
         format!(
-            "The boundary that was measured here, with its margin, is {} ns.",
+            "The boundary measured here, with its margin, is {} ns.",
             significant(ns)
         )
     });
@@ -141,7 +141,7 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         let one = m.mops(&panel.key, line, 1.0)?;
         let eight = m.mops(&panel.key, line, 8.0)?;
         Some(format!(
-            "{}, {line}: with eight times the boundary {} of the throughput is left.",
+            "{}, {line}: eight times the boundary leaves {} of the throughput.",
             panel.title,
             times(eight / one)
         ))

@@ -1,9 +1,10 @@
-//! The figures of the slides on Ordo: offsets between clocks (O1), time stamps (O11), read-log-update
-//! (O5), how much the boundary matters (O10), and logs merged at read (O8).
+//! The figures of the slides on Ordo: offsets between clocks (O1), time stamps (O11),
+//! read-log-update (O5), the size of the boundary (O10), and logs merged at read (O8).
 //!
-//! Their machines have 32 to 256 cores. Where a shared clock is contended, which two threads hardly
-//! do, each core's own wins; here that is told by the slope from one thread to the most. The offsets
-//! (their first table, and a backup slide) are of the machine itself: no contenders, no lines.
+//! The slides' machines have 32 to 256 cores. Each core's own clock wins if a shared clock is
+//! contended, which two threads hardly do; here the slope from one thread to the most shows it.
+//! The offsets (the slides' first table, and a backup slide) are of the machine itself, so that
+//! figure has no contenders and no lines.
 
 pub(super) mod boundary;
 pub(super) mod offsets;
@@ -11,7 +12,7 @@ pub(super) mod oplog;
 pub(super) mod rlu;
 pub(super) mod timestamping;
 
-use super::declare::{Line, Panel};
+use super::declare::{FigureLine, Panel};
 use super::size::Size;
 use corelay_lab_bench::ordered::method;
 use corelay_lab_bench::ordered::spec::{Bench, Scale, Spec};
@@ -20,14 +21,14 @@ use corelay_lab_report::figure::outcome::Axis;
 use corelay_lab_report::figure::quantity::Quantity;
 use corelay_lab_report::words::{code, count, times};
 
-/// What fewer CPUs than the source's leave out.
-const FEWER: &str = "the axis of threads ends where the CPUs do, and few threads do not contend for a \
-                     shared clock; what tells is the slope.";
+/// The loss on a machine with fewer CPUs than the source's.
+const ON_FEWER_CPUS: &str = "the axis of threads ends where the CPUs do, and few threads do not \
+                             contend for a shared clock; look at the slope.";
 
-/// From so many CPUs on there is a line to speak of.
-const WHOLE: usize = 4;
+/// CPUs that a line over threads needs.
+const CPUS_FOR_A_LINE: usize = 4;
 
-/// Some methods over threads.
+/// Makes a panel of some methods over threads.
 fn over_threads(
     key: &'static str,
     title: &'static str,
@@ -42,7 +43,7 @@ fn over_threads(
         let least = known.map_or(1, |known| known.least_threads(1));
         let threads = size.threads_from(least).into_iter();
         let cell = |n: usize| size.ordered(n as f64, Spec { bench, scale }, method, n);
-        Line::new(method, threads.map(cell))
+        FigureLine::new(method, threads.map(cell))
     };
     Panel {
         key,
@@ -53,14 +54,14 @@ fn over_threads(
     }
 }
 
-/// By how much a line grows from one thread to the most, and how many these are.
+/// Returns how much a line grows from one thread to the most, and the number of these.
 fn slope(m: &Measured<'_>, panel: &str, line: &str) -> Option<(f64, f64)> {
     let (most, last) = m.last(panel, line)?;
     let first = m.mops(panel, line, 1.0).filter(|_| most > 1.0)?;
     Some((most, last / first))
 }
 
-/// Slopes of some lines in a sentence.
+/// Describes the slopes of some lines.
 fn slopes(m: &Measured<'_>, panel: &str, lines: &[&str]) -> Option<String> {
     let of = |line: &&str| {
         let (most, slope) = slope(m, panel, line)?;
@@ -76,7 +77,7 @@ fn slopes(m: &Measured<'_>, panel: &str, lines: &[&str]) -> Option<String> {
     ))
 }
 
-/// The throughput of one line by that of another, at the most threads that both have.
+/// Returns the ratio of one line's throughput to another's, at the most threads that both have.
 fn against(m: &Measured<'_>, panel: &str, line: &str, other: &str) -> Option<String> {
     let (most, mops) = m.last(panel, line)?;
     let ratio = mops / m.mops(panel, other, most)?;

@@ -1,5 +1,5 @@
-//! How far apart the clocks of two CPUs may be, for every ordered pair: what the boundary is the
-//! largest of (O1).
+//! Upper bounds of the offset between the clocks of two CPUs, for every ordered pair (O1). The
+//! boundary is the largest of them.
 
 use crate::declare::{Drawn, Figure, Printed, Source};
 use corelay_clock::Fitness;
@@ -74,23 +74,23 @@ fn ns(value: f64) -> String {
     significant(value)
 }
 
-/// The pairs with the smallest and the largest offset.
+/// Returns the pairs with the smallest and the largest offset.
 fn ends(offsets: &Offsets) -> Option<(Pair, Pair)> {
     let pairs = offsets.pairs();
     let by = |a: &&Pair, b: &&Pair| a.least.total_cmp(&b.least);
     Some((*pairs.iter().min_by(by)?, *pairs.iter().max_by(by)?))
 }
 
-/// The smallest and the largest boundary of a sample.
+/// Returns the smallest and the largest boundary of a sample.
 fn boundaries(offsets: &Offsets) -> Option<(f64, f64)> {
     let all = || offsets.samples.iter().map(|sample| sample.boundary_ns);
     Some((all().min_by(f64::total_cmp)?, all().max_by(f64::total_cmp)?))
 }
 
-/// Rows that a table of pairs has at most.
-const ROWS: usize = 24;
+/// The most rows of a table of pairs.
+const MAX_ROWS: usize = 24;
 
-/// The pairs; of many CPUs those with the largest offsets.
+/// Makes the table of pairs; if there are too many, of those with the largest offsets.
 fn tables(m: &Measured<'_>) -> Vec<Grid> {
     let Some(offsets) = offsets(m) else {
         return Vec::new();
@@ -101,10 +101,10 @@ fn tables(m: &Measured<'_>) -> Vec<Grid> {
         "Offsets over {}, in ns: how far the second CPU's counter may be ahead of the first one's",
         count(offsets.samples.len() as u64, "sample", "samples")
     );
-    if all > ROWS {
+    if all > MAX_ROWS {
         pairs.sort_by(|a, b| b.least.total_cmp(&a.least));
-        pairs.truncate(ROWS);
-        title += &format!(" (the {ROWS} largest of {all})");
+        pairs.truncate(MAX_ROWS);
+        title += &format!(" (the {MAX_ROWS} largest of {all})");
     }
     let row = |pair: &Pair| {
         let Pair { from, to, .. } = pair;
@@ -135,8 +135,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
 fn largest(offsets: &Offsets) -> Option<String> {
     let (_, most) = ends(offsets)?;
     Some(format!(
-        "Of all {} the largest is from CPU {} to CPU {}, {} ns. Each is the offset of the two \
-         counters and the way of a cache line together, and so more than the offset alone.",
+        "Of all {} the largest is from CPU {} to CPU {}, {} ns. Each is the sum of the \
+         counters' offset and the travel time of a cache line, so it exceeds the offset.",
         count(
             offsets.pairs().len() as u64,
             "ordered pair",
@@ -148,20 +148,21 @@ fn largest(offsets: &Offsets) -> Option<String> {
     ))
 }
 
-/// What the two directions of a pair tell of the counters themselves: there the offset counts for it,
-/// and back against it.
+/// Compares the two directions of a pair, which tells about the counters themselves: the offset
+/// adds to one direction and subtracts from the other.
 fn directions(offsets: &Offsets) -> Option<String> {
     let pairs = offsets.asymmetry_ns().into_iter();
     let (one, other, apart) = pairs.max_by(|a, b| a.2.total_cmp(&b.2))?;
     let step = offsets.samples.first()?.step_ns;
     let mut said = format!(
         "Within a sample the two directions differ most between CPU {one} and CPU {other}, by {} ns in \
-         the median: were a line as quick both ways, half of that would be what the counter of CPU {other} is ahead",
+         the median. If a cache line took as long both ways, the counter of CPU {other} \
+         would be half of that ahead",
         ns(apart)
     );
     if apart / 2.0 <= step {
         said += &format!(
-            ", which is not more than the {} ns by which it advances at a time",
+            ", which is not more than the {} ns of one of its steps",
             ns(step)
         );
     }

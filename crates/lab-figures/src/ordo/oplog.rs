@@ -1,6 +1,6 @@
 //! Logs merged at read (O8), over threads.
 
-use super::{FEWER, WHOLE, against, over_threads, slopes};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::spec::Bench;
@@ -15,20 +15,20 @@ const METHODS: [&str; 5] = [
     "oplog-ordo",
 ];
 
-const FEW: &str = "10000";
+const READ_PER_10_000: &str = "10000";
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "oplog",
-    title: "What do logs of updates gain that are merged when somebody reads?",
+    title: "What is gained by logging updates and merging the logs at each read?",
     source: Source::Ordo("Physical timestamping: Oplog"),
     least: 1,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[Printed {
         what: "Oplog on Ordo against the usual reverse map",
         there: "1.9 times, a mail server on 240 cores",
-        here: |m| against(m, FEW, "oplog-ordo", "mutex"),
+        here: |m| against(m, READ_PER_10_000, "oplog-ordo", "mutex"),
         drawn: Drawn::Nowhere,
     }],
     words,
@@ -45,7 +45,11 @@ fn panels(size: &Size) -> Vec<Panel> {
     };
     vec![
         panel("1000", "A read of the whole per 1,000 updates", 1_000),
-        panel(FEW, "A read of the whole per 10,000 updates", 10_000),
+        panel(
+            READ_PER_10_000,
+            "A read of the whole per 10,000 updates",
+            10_000,
+        ),
         panel(
             "1000000",
             "A read of the whole per 1,000,000 updates",

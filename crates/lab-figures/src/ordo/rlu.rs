@@ -1,6 +1,6 @@
 //! Read-log-update with one shared clock and with each core's own (O5).
 
-use super::{FEWER, WHOLE, against, over_threads, slopes};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::spec::Bench;
@@ -13,11 +13,11 @@ const HASH_2: &str = "hash-2";
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rlu",
-    title: "Does read-log-update scale better by each core's own clock?",
+    title: "Does read-log-update scale better with each core's own clock?",
     source: Source::Ordo("Scaling RLU with Ordo"),
     least: 1,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[Printed {
         what: "RLU on Ordo against RLU on one clock, hash table, 2 % updates",
@@ -58,8 +58,8 @@ fn words(m: &Measured<'_>) -> Vec<String> {
         let by = against(m, key, "rlu-ordo", "rlu-logical")?;
         let rcu = against(m, key, "rlu-logical", "rcu")?;
         let mut said = format!(
-            "{}: on Ordo it does {by} what it does on one clock, and that is {rcu} of a list that \
-             is read as if nobody changed it",
+            "{}: on Ordo RLU does {by} what it does on one clock, and that is {rcu} of `rcu`, \
+             whose readers take no time stamps",
             panel.title
         );
         if let Some(slopes) = slopes(m, key, &["rcu", "rlu-logical", "rlu-ordo"]) {

@@ -1,6 +1,6 @@
-//! Time stamps: each core's own clock beside increments of a shared counter (O11).
+//! Time stamps: each core's own clock against increments of a shared counter (O11).
 
-use super::{FEWER, WHOLE, against, over_threads, slopes};
+use super::{CPUS_FOR_A_LINE, ON_FEWER_CPUS, against, over_threads, slopes};
 use crate::declare::{Drawn, Figure, Panel, Printed, Source};
 use crate::size::Size;
 use corelay_lab_bench::ordered::spec::Bench;
@@ -10,7 +10,7 @@ use corelay_lab_report::words::code;
 
 const THREADS: &str = "threads";
 
-/// The most important last; what each draws is said in the guide.
+/// The most important come last. The guide says what each draws.
 const METHODS: [&str; 7] = [
     "clock-gettime",
     "cas",
@@ -23,11 +23,11 @@ const METHODS: [&str; 7] = [
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "timestamping",
-    title: "How many new times are there in a second?",
+    title: "How many new times can be drawn in a second?",
     source: Source::Ordo("Timestamping with Ordo"),
     least: 1,
-    whole: WHOLE,
-    fewer: FEWER,
+    whole: CPUS_FOR_A_LINE,
+    fewer: ON_FEWER_CPUS,
     panels,
     printed: &[Printed {
         what: "Ordo against atomic increments",

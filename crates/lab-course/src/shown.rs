@@ -2,7 +2,7 @@
 //! the handout.
 
 use corelay_lab_measure::schema::Run;
-use corelay_lab_report::plot::Place;
+use corelay_lab_report::plot::Medium;
 use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::words;
 use serde::Serialize;
@@ -72,7 +72,7 @@ pub struct Picture {
     /// The caption.
     pub(crate) caption: String,
     /// Draws the picture as SVG.
-    pub draw: Box<dyn Fn(Place) -> String>,
+    pub draw: Box<dyn Fn(Medium) -> String>,
 }
 
 impl Shown {

@@ -11,7 +11,7 @@ use super::list::job::{Ended, Job, PART, Pages};
 use super::list::ladder::{PADDING, PARTS_OF_A_THREAD};
 use super::list::rungs;
 use super::shown::{Guess, Part, Picture, Shown};
-use corelay_lab_report::plot::{Place, duration, grouped, percent};
+use corelay_lab_report::plot::{Medium, duration, grouped, percent};
 use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::timeline;
 use corelay_lab_report::words::count;
@@ -240,8 +240,8 @@ pub fn shown(plan: &Plan, traced: [Traced; 2], mut guess: Guess) -> Shown {
         shown.parts.push(Part::Picture(Picture {
             name: format!("timeline-{}", nth + 1),
             caption: what.clone(),
-            draw: Box::new(move |place: Place| {
-                timeline::drawn(&trace, &what, &format!("timeline-{}", nth + 1), place)
+            draw: Box::new(move |medium: Medium| {
+                timeline::drawn(&trace, &what, &format!("timeline-{}", nth + 1), medium)
             }),
         }));
     }

@@ -1,4 +1,4 @@
-//! The main picture of a result file as a stand-alone SVG, as in the README:
+//! Draws the main picture of a result file as a stand-alone SVG, like the README's:
 //! `cargo run --release -p corelay-lab-report --example picture -- corelay-report/results.json > docs/report.svg`
 
 use corelay_lab_measure::schema::Results;

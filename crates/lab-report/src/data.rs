@@ -1,7 +1,7 @@
-//! Runs, grouped as pictures and verdicts need them.
+//! Runs, grouped for pictures and verdicts.
 
 use super::method;
-use super::verdict::FEWEST;
+use super::verdict::MIN_SAMPLES;
 use corelay_lab_measure::measure::stats::quantile;
 use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
 use corelay_lab_measure::workload::{fetch_add, latency};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The modes that figures are given for, in the order in which they are shown.
 pub(crate) const MODES: [Mode; 3] = [Mode::Near, Mode::Far, Mode::Unknown];
 
-/// The name of the workload where it is none of the lab's, but somebody's own structure.
+/// Returns the workload's name if it is a user's own structure and not one of the lab's.
 pub(crate) fn own(results: &Results) -> Option<&str> {
     let name = results.runs.first()?.workload.as_str();
     let alone = results.runs.iter().all(|run| run.workload == name);
@@ -21,8 +21,8 @@ fn is_own(workload: &str) -> bool {
     ![fetch_add::NAME, latency::NAME].contains(&workload)
 }
 
-/// Runs of one workload with one distribution: what one picture may show together. Runs
-/// under a given load are not among them: they have [pictures of their own](super::latency).
+/// Runs of one workload with one distribution, which one picture may show together. Runs under a
+/// given load are not among them: they have [pictures of their own](super::latency).
 pub(crate) struct Subject<'a> {
     pub(crate) workload: &'a str,
     pub(crate) dist: &'a str,
@@ -30,7 +30,7 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The subjects of a file, in the order in which they first occur.
+    /// Returns the subjects of a file, in the order in which they first occur.
     pub(crate) fn all(results: &'a Results) -> Vec<Self> {
         let mut subjects: Vec<Self> = Vec::new();
         for run in results.runs.iter().filter(|run| run.load.is_none()) {
@@ -50,7 +50,7 @@ impl<'a> Subject<'a> {
         subjects
     }
 
-    /// Its name: the workload, and the distribution where it has one.
+    /// Returns the name: the workload, and its distribution if it has one.
     pub(crate) fn name(&self) -> String {
         match self.dist {
             "" => self.workload.to_owned(),
@@ -58,12 +58,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Thread counts with a right result.
+    /// Returns the thread counts with a right result.
     pub(crate) fn threads(&self) -> BTreeSet<usize> {
         self.right().map(|r| r.params.threads).collect()
     }
 
-    /// Numbers of variables with a right result.
+    /// Returns the numbers of variables with a right result.
     pub(crate) fn vars(&self) -> BTreeSet<u64> {
         self.right().map(|r| r.params.vars).collect()
     }
@@ -72,29 +72,30 @@ impl<'a> Subject<'a> {
         self.runs.iter().copied().filter(|r| r.correct)
     }
 
-    /// Modes in which something was measured, in the order of [`MODES`].
+    /// Returns the modes with a figure, in the order of [`MODES`].
     pub(crate) fn modes(&self) -> Vec<Mode> {
         modes(self.runs.iter().copied())
     }
 
-    /// Somebody's own structure, of which nothing is known but its name.
+    /// Whether this is a user's own structure, of which only the name is known.
     pub(crate) fn is_own(&self) -> bool {
         is_own(self.workload)
     }
 
-    /// Some method is of that form.
+    /// Whether a method of that form is among the runs.
     pub(crate) fn has(&self, form: method::Form) -> bool {
         self.runs
             .iter()
             .any(|run| method::form(&run.method) == form)
     }
 
-    /// The contention models hold for variables of a line each, chosen uniformly (D16).
+    /// Whether the contention models hold: for variables of a cache line each, chosen uniformly
+    /// (D16).
     pub(crate) fn has_models(&self) -> bool {
         self.workload == fetch_add::NAME && self.dist == "uniform"
     }
 
-    /// Its runs at `threads` threads.
+    /// Returns the runs at `threads` threads.
     pub(crate) fn at(&self, threads: usize) -> Vec<&'a Run> {
         self.runs
             .iter()
@@ -103,8 +104,8 @@ impl<'a> Subject<'a> {
             .collect()
     }
 
-    /// The thread count that speaks for the subject: the most threads that have a CPU
-    /// each, or the fewest where none do.
+    /// Returns the thread count that represents the subject: the most threads that have a CPU
+    /// each, or the fewest if no count fits the CPUs.
     pub(crate) fn main_threads(&self, cpus: usize) -> Option<usize> {
         let threads = self.threads();
         threads
@@ -116,7 +117,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Modes in which one of `runs` has a figure.
+/// Returns the modes in which one of `runs` has a figure.
 pub(crate) fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<Mode> {
     let seen = |m: &Mode| {
         runs.clone()
@@ -126,19 +127,19 @@ pub(crate) fn modes<'a>(runs: impl IntoIterator<Item = &'a Run> + Clone) -> Vec<
     MODES.into_iter().filter(seen).collect()
 }
 
-/// Modes worth a picture among `runs`: those in which some point has enough samples to be
-/// compared. Where none is, all that occurred are.
+/// Returns the modes of `runs` worth a picture: those in which some point has enough samples to
+/// be compared. If there is none, returns all modes that occurred.
 pub(crate) fn drawn_modes(runs: &[&Run]) -> Vec<Mode> {
     let all = modes(runs.iter().copied());
     let enough = |m: &Mode| {
         runs.iter()
-            .any(|r| throughput(r, *m).is_some_and(|s| s.n >= FEWEST))
+            .any(|r| throughput(r, *m).is_some_and(|s| s.n >= MIN_SAMPLES))
     };
     let well_seen: Vec<Mode> = all.iter().copied().filter(enough).collect();
     if well_seen.is_empty() { all } else { well_seen }
 }
 
-/// What is drawn on the vertical axis.
+/// The quantity on the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// Mops of wall time.
@@ -148,7 +149,7 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// Median and spread of a run in a mode; `None` where it has no figure there.
+    /// Returns median and quartiles of a run in a mode; `None` if it has no figure there.
     pub(crate) fn of(self, run: &Run, mode: Mode) -> Option<ModeSummary> {
         match self {
             Measure::Throughput => throughput(run, mode),
@@ -166,8 +167,8 @@ fn throughput(run: &Run, mode: Mode) -> Option<ModeSummary> {
 
 fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
     let of = |s: &corelay_lab_measure::schema::Sample| {
-        // The operations themselves, and not the nominal length of the sample: a thread
-        // that was held up ends its sample late.
+        // Counts the operations themselves, not the sample's nominal length: a delayed thread
+        // ends its sample late.
         let value = s.per_thread.iter().sum::<u64>() as f64 / s.cpu_s / 1e6;
         (s.mode == mode && value.is_finite() && value > 0.0).then_some(value)
     };
@@ -185,7 +186,7 @@ fn per_cpu(run: &Run, mode: Mode) -> Option<ModeSummary> {
     })
 }
 
-/// The samples of a run in a mode, in Mops.
+/// Returns the samples of a run in a mode, in Mops.
 pub(crate) fn samples(run: &Run, mode: Mode) -> Vec<f64> {
     let kept = |s: &&corelay_lab_measure::schema::Sample| {
         s.mode == mode && s.mops.is_finite() && s.mops > 0.0
@@ -196,8 +197,8 @@ pub(crate) fn samples(run: &Run, mode: Mode) -> Vec<f64> {
     run.samples.iter().filter(kept).map(|s| s.mops).collect()
 }
 
-/// How the work was split between the clients: shares of 1, the smallest first, each the
-/// median over the samples of the modes that are wanted. Empty where nothing is known.
+/// Returns each client's share of the work, the smallest first. Each is the median over the
+/// samples of the wanted modes. Empty if nothing is known.
 pub(crate) fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
     let mut samples: Vec<Vec<f64>> = Vec::new();
     for sample in run.samples.iter().filter(|s| wanted(s.mode)) {
@@ -217,7 +218,7 @@ pub(crate) fn shares(run: &Run, wanted: impl Fn(Mode) -> bool) -> Vec<f64> {
     (0..clients).filter_map(nth).collect()
 }
 
-/// Median of the round trips probed around the samples of `runs` in a mode, in nanoseconds.
+/// Returns the median round trip, in nanoseconds, probed around the samples of `runs` in a mode.
 pub(crate) fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
     let samples = runs
         .iter()
@@ -231,18 +232,18 @@ pub(crate) fn round_trip(runs: &[&Run], mode: Mode) -> Option<f64> {
 }
 
 /// One line of a picture: a method, or one variant of it.
-pub(crate) struct Line<'a> {
+pub(crate) struct MethodLine<'a> {
     pub(crate) method: &'a str,
-    /// Which of the method's lines this is, and what it is called.
+    /// Number of this line among the method's lines. `label` is its name.
     pub(crate) variant: usize,
     pub(crate) label: String,
-    /// In order of x, one run per x.
+    /// One run per x, in order of x.
     pub(crate) points: Vec<(u64, &'a Run)>,
 }
 
-/// The lines of a picture over `x`. A method that was run more than once at the same x
-/// (with several windows, say) gets a line for each, named by what differs.
-pub(crate) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'a>> {
+/// Makes the lines of a picture over `x`. A method with several runs at the same x (with
+/// different windows, say) gets a line for each, named by the parameter that differs.
+pub(crate) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<MethodLine<'a>> {
     let mut methods: BTreeMap<(usize, &str), Vec<&Run>> = BTreeMap::new();
     for run in runs {
         methods
@@ -268,7 +269,7 @@ pub(crate) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'
             } else {
                 format!("{method}, {name}")
             };
-            lines.push(Line {
+            lines.push(MethodLine {
                 method,
                 variant,
                 label,
@@ -279,7 +280,7 @@ pub(crate) fn lines<'a>(runs: &[&'a Run], x: impl Fn(&Run) -> u64) -> Vec<Line<'
     lines
 }
 
-/// Names of the parameters in which runs of one method at the same x differ.
+/// Returns the names of the parameters in which runs of one method at the same x differ.
 fn differing(runs: &[&Run], x: impl Fn(&Run) -> u64) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut first: BTreeMap<u64, BTreeMap<String, String>> = BTreeMap::new();
@@ -295,8 +296,8 @@ fn differing(runs: &[&Run], x: impl Fn(&Run) -> u64) -> BTreeSet<String> {
     names
 }
 
-/// Parameters that may tell two runs of a method apart. Variables and threads are axes,
-/// workload and distribution tell subjects apart.
+/// Returns the parameters that may tell two runs of a method apart. Variables and threads are
+/// axes; workload and distribution tell subjects apart.
 fn parameters(run: &Run) -> BTreeMap<String, String> {
     let p = &run.params;
     let own = [

@@ -1,4 +1,4 @@
-//! How a program of the lab ends.
+//! The exit codes of the lab's programs.
 
 use corelay_lab_measure::host;
 use std::process::ExitCode;
@@ -6,21 +6,21 @@ use std::process::ExitCode;
 /// The exit codes, for the help of a command.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0    fine
+  0    everything is right
   1    a method gave a wrong result, or a target was missed
-  2    bad input, or a place that cannot be written
+  2    bad input, or a file or folder that cannot be written
   130  interrupted (Ctrl-C); what was measured is kept";
 
-/// How the program ends.
+/// The way a program ends; its number is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Fine.
+    /// Everything is right.
     Fine = 0,
-    /// A method gave a wrong result.
+    /// A method gave a wrong result, or a target was missed.
     Wrong = 1,
-    /// Bad input, or a place that cannot be written.
+    /// The input was bad, or a place cannot be written.
     BadInput = 2,
-    /// Ctrl-C.
+    /// Ctrl-C came.
     Interrupted = host::INTERRUPTED as isize,
 }
 
@@ -30,7 +30,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The exit code; an error's sentence goes to standard error.
+/// Returns the exit code. Prints an error's sentence to standard error.
 pub fn end(outcome: Result<Exit, String>) -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),

@@ -1,4 +1,4 @@
-//! Runs whose operations arrived on a schedule, as pictures and verdicts need them.
+//! Runs whose operations arrived on a schedule, grouped for pictures and verdicts.
 
 use super::data;
 use super::words::{self, count};
@@ -6,27 +6,27 @@ use corelay_lab_measure::measure::stats::quantile;
 use corelay_lab_measure::schema::{Limit, Mode, Results, Run, Sample};
 use std::collections::BTreeSet;
 
-/// Latency runs with one number of threads, variables, and one distribution: what one
-/// picture may show together.
+/// Latency runs with one number of threads, one number of variables and one distribution, which
+/// one picture may show together.
 pub(super) struct Group<'a> {
     workload: &'a str,
     pub(super) threads: usize,
-    /// More threads than CPUs.
+    /// Whether there are more threads than CPUs.
     pub(super) takes_turns: bool,
     pub(super) vars: u64,
     pub(super) dist: &'a str,
     pub(super) runs: Vec<&'a Run>,
 }
 
-/// What is shown over the load.
+/// A quantity over the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub(super) enum LoadQuantity {
     /// Median latency in microseconds.
     P50,
     /// 99th percentile of the latency in microseconds.
     P99,
-    /// 99.9th percentile in microseconds, over all samples together: one alone has too few
-    /// operations for it.
+    /// 99.9th percentile in microseconds, over all samples together, because one sample has too
+    /// few operations for it.
     P999,
     /// CPUs that the method used, without its clients' waiting for arrivals.
     Cpus,
@@ -41,18 +41,18 @@ pub(super) struct Spread {
     pub(super) n: usize,
 }
 
-/// The load of a run, in operations per second; 0 for a run that had none.
+/// Returns the load of a run, in operations per second; 0 for a run without a load.
 pub(super) fn load(run: &Run) -> u64 {
     run.load.map_or(0, |load| load.offered as u64)
 }
 
-/// Whether a run bore its load in a mode.
+/// Returns the limit that a run met in a mode; `Limit::None` if it bore its load.
 pub(super) fn limit(run: &Run, mode: Mode) -> Limit {
     let of_mode = run.by_mode.get(&mode).and_then(|summary| summary.limit);
     of_mode.unwrap_or_default()
 }
 
-impl Quantity {
+impl LoadQuantity {
     fn of_sample(self, sample: &Sample) -> Option<f64> {
         let value = match self {
             Self::P50 => sample.latency_ns?.p50 as f64 / 1e3,
@@ -66,13 +66,13 @@ impl Quantity {
         value.is_finite().then_some(value.max(0.0))
     }
 
-    /// Each sample of a run in a mode.
+    /// Returns each sample's value of a run in a mode.
     pub(super) fn samples(self, run: &Run, mode: Mode) -> Vec<f64> {
         let of_mode = run.samples.iter().filter(|s| s.mode == mode && run.correct);
         of_mode.filter_map(|s| self.of_sample(s)).collect()
     }
 
-    /// Median and quartiles of a run in a mode.
+    /// Returns median and quartiles of a run in a mode.
     pub(super) fn of(self, run: &Run, mode: Mode) -> Option<Spread> {
         if self == Self::P999 {
             let summary = run.by_mode.get(&mode).filter(|_| run.correct)?;
@@ -95,8 +95,8 @@ impl Quantity {
 }
 
 impl<'a> Group<'a> {
-    /// The groups of a file: those with the thread count that speaks for it first, then by
-    /// falling threads, each by rising variables.
+    /// Returns the groups of a file: first those with the thread count that represents it, then
+    /// by falling threads, each by rising variables.
     pub(super) fn all(results: &'a Results) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         let cpus = results.machine.cpus.max(1);
@@ -126,7 +126,7 @@ impl<'a> Group<'a> {
         groups
     }
 
-    /// Its name: the variables, their distribution where it says something, the threads.
+    /// Returns the name: the variables, their distribution if it matters, the threads.
     pub(super) fn name(&self) -> String {
         let vars = count(self.vars, "variable", "variables");
         let dist = match self.dist {
@@ -138,27 +138,27 @@ impl<'a> Group<'a> {
         format!("{vars}{dist}, {threads}")
     }
 
-    /// Modes worth a picture.
+    /// Returns the modes worth a picture.
     pub(super) fn modes(&self) -> Vec<Mode> {
         data::drawn_modes(&self.runs)
     }
 
-    /// The mode with the most samples.
+    /// Returns the mode with the most samples.
     pub(super) fn main_mode(&self) -> Option<Mode> {
         let samples = |mode: Mode| -> usize {
             self.runs
                 .iter()
-                .map(|run| Quantity::P99.samples(run, mode).len())
+                .map(|run| LoadQuantity::P99.samples(run, mode).len())
                 .sum()
         };
-        // Of two with as many, the nearer.
+        // If two modes have equally many samples, takes the nearer.
         self.modes()
             .into_iter()
             .rev()
             .max_by_key(|&mode| samples(mode))
     }
 
-    /// Methods with a right result, in the order in which they occur.
+    /// Returns the methods with a right result, in the order in which they occur.
     pub(super) fn methods(&self) -> Vec<&'a str> {
         let mut seen = BTreeSet::new();
         let right = self.runs.iter().filter(|run| run.correct);
@@ -168,7 +168,7 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// The runs of a method in order of their load.
+    /// Returns the runs of a method in order of their load.
     pub(super) fn of_method(&self, method: &str) -> Vec<&'a Run> {
         let of = |run: &&&Run| run.method == method && run.correct;
         let mut runs: Vec<&Run> = self.runs.iter().filter(of).copied().collect();
@@ -177,7 +177,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What a limit is called.
+/// Returns the name of a limit.
 pub(super) fn limit_words(limit: Limit) -> &'static str {
     match limit {
         Limit::None => "",
@@ -187,7 +187,7 @@ pub(super) fn limit_words(limit: Limit) -> &'static str {
     }
 }
 
-/// Microseconds with their unit: `0.21 µs`, `13 µs`.
+/// Formats microseconds with their unit: `0.21 µs`, `13 µs`.
 pub(super) fn micros(us: f64) -> String {
     format!("{}\u{a0}µs", words::ratio_digits(us))
 }

@@ -1,4 +1,4 @@
-//! Reporting: from results to what one can read: a verdict, pages, pictures, tables, models.
+//! Reporting: turns results into a verdict, pages, pictures, tables and models.
 //!
 //! ```text
 //!   Results ── verdict ──┬── Display: the terminal
@@ -6,24 +6,24 @@
 //!           └── page/figures, tables ── html: one file that needs no other
 //! ```
 //!
-//! Nothing here measures, and nothing here knows more than the results file says: a page
-//! can be made again from any `results.json`, also of a machine that is not at hand.
+//! Nothing here measures, and nothing here knows more than the results file. So a page can be
+//! made again from any `results.json`, even one from another machine.
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`verdict`](mod@verdict) | which method to use where, in words |
-//! | [`page`] | the page, and what all pages of the lab have in common |
+//! | [`page`] | the page of a comparison, and the parts that all pages share |
 //! | [`figure`] | a measured figure of a source: its file, its page, its tables |
-//! | [`overlay`] | results of several machines or commits, laid over each other |
+//! | [`overlay`] | results of several machines or commits in shared pictures |
 //! | [`timeline`] | the picture of a trace |
-//! | [`model`] | what the figures should look like |
+//! | [`model`] | the sources' models of the figures |
 //! | [`plot`] | pictures as SVG |
 //! | [`table`] | results as tables for the terminal |
 //! | [`words`] | numbers and lists as words |
-//! | `data` | runs, sorted for pages and pictures |
-//! | `method` | how a method is named, drawn and judged |
-//! | [`output`] | files that are whole or not there, and the terminal |
-//! | [`exit`] | how a program of the lab ends |
+//! | `data` | runs, grouped for pages and pictures |
+//! | `method` | each method's form, style and description |
+//! | [`output`] | files that are written whole or not at all, and the terminal |
+//! | [`exit`] | the exit codes |
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +47,7 @@ pub use verdict::{Verdict, verdict};
 
 use corelay_lab_measure::schema::Results;
 
-/// The page about `results`: one HTML file without any outside resource, in light and
+/// Renders the page about `results`: one HTML file without any outside resource, in light and
 /// dark, for phones and for paper. It is well-formed XML, too.
 ///
 /// ```
@@ -67,7 +67,7 @@ pub fn html(results: &Results) -> String {
     page::html(results)
 }
 
-/// The main picture as an SVG file of its own: throughput of every method at the most
+/// Draws the main picture as an SVG file of its own: throughput of every method at the most
 /// threads, in the mode with the most samples. Empty results give a picture that says so.
 pub fn picture(results: &Results) -> String {
     page::figures::picture(results)

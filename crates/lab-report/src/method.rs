@@ -1,40 +1,42 @@
-//! What is known about each method: what it promises its caller, and how it is drawn.
+//! The catalogue of methods for reports: the form, style and description of each.
 //!
-//! Methods promise different things, and a figure without its promise misleads: `trust-post`
-//! has no answer at all, `trust-then` answers later, `trust` now. Only methods of one
-//! [`Form`] are ranked against each other; a comparison across forms says that it is one.
+//! Methods promise different things, and a figure without the promise misleads: `trust-post` has
+//! no answer at all, `trust-then` answers later, `trust` answers at once. Only methods of one
+//! [`Form`] are ranked against each other. A comparison across forms says that it is one.
 
 use crate::plot::{Marker, Style};
 
-/// What the caller gets, and when.
+/// The answer that a caller gets, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// The answer before the call returns, but only what the hardware has an instruction for.
+    /// The answer before the call returns, but only for operations that the hardware has an
+    /// instruction for.
     Instruction,
-    /// The answer before the call returns, of any section of code.
+    /// The answer before the call returns, for any section of code.
     Waits,
-    /// The answer later: a callback, or a reply that is collected; many in flight.
+    /// The answer later, by a callback or a reply that is collected, with many requests in
+    /// flight.
     Later,
     /// No answer.
     OneWay,
-    /// A method this report does not know: drawn, never judged.
+    /// A method that this report does not know: drawn, never judged.
     Unknown,
 }
 
 impl Form {
-    /// The form in a few words.
+    /// Returns the form in a few words.
     pub(super) fn words(self) -> &'static str {
         match self {
             Form::Instruction => "one instruction",
             Form::Waits => "waits for each answer",
             Form::Later => "answers come later",
             Form::OneWay => "no answer",
-            Form::Unknown => "not known to this report",
+            Form::Unknown => "unknown to this report",
         }
     }
 }
 
-/// One line of the catalogue.
+/// One entry of the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Method {
     pub(super) name: &'static str,
@@ -52,7 +54,7 @@ const fn style(colour: &'static str, marker: Marker, dash: &'static str) -> Styl
     }
 }
 
-/// Delegation as corelay does it: one colour, drawn strongly.
+/// Makes the style of corelay's own delegation: one colour, drawn bold.
 const fn ours(marker: Marker, dash: &'static str) -> Style {
     Style {
         colour: "c-trust",
@@ -62,13 +64,13 @@ const fn ours(marker: Marker, dash: &'static str) -> Style {
     }
 }
 
-/// Every method this report can judge, in the order in which it names them.
+/// Every method that this report can judge, in the order in which reports list them.
 pub(super) const METHODS: &[Method] = &[
     Method {
         name: "atomic",
         form: Form::Instruction,
         style: style("c-black", Marker::Square, ""),
-        what: "the hardware's fetch-and-add: does only what there is an instruction for",
+        what: "the hardware's fetch-and-add: only for operations that are one instruction",
     },
     Method {
         name: "mutex",
@@ -154,17 +156,17 @@ pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|m| m.name == name)
 }
 
-/// The form of a method, [`Form::Unknown`] where it is not in the catalogue.
+/// Returns the form of a method; [`Form::Unknown`] if it is not in the catalogue.
 pub(super) fn form(name: &str) -> Form {
     find(name).map_or(Form::Unknown, |m| m.form)
 }
 
-/// corelay's own delegation, as opposed to rivals.
+/// Whether the method is corelay's own delegation and not a rival.
 pub(super) fn is_ours(name: &str) -> bool {
     find(name).is_some_and(|m| m.style.colour == "c-trust")
 }
 
-/// Where a method stands in lists: in the catalogue's order, then strangers by name.
+/// Returns a method's rank in lists: the catalogue's order, then unknown methods by name.
 pub(super) fn rank(name: &str) -> (usize, &str) {
     (
         METHODS
@@ -175,29 +177,29 @@ pub(super) fn rank(name: &str) -> (usize, &str) {
     )
 }
 
-/// How each method of a file is drawn; strangers get spare styles in order of their names.
+/// The style of each method of a file. Unknown methods get spare styles in order of their names.
 pub(crate) struct Styles {
-    strangers: Vec<String>,
+    unknown: Vec<String>,
 }
 
 impl Styles {
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut strangers: Vec<String> = names
+        let mut unknown: Vec<String> = names
             .into_iter()
             .filter(|n| find(n).is_none())
             .map(str::to_owned)
             .collect();
-        strangers.sort();
-        strangers.dedup();
-        Self { strangers }
+        unknown.sort();
+        unknown.dedup();
+        Self { unknown }
     }
 
-    /// The style of `method`; `variant` counts further lines of the same method, which
+    /// Returns the style of `method`. `variant` numbers further lines of the same method, which
     /// differ in a parameter.
     pub(crate) fn style(&self, method: &str, variant: usize) -> Style {
         let plain = match find(method) {
             Some(m) => m.style,
-            None => unlike_all(self.strangers.iter().position(|s| s == method).unwrap_or(0)),
+            None => unlike_all(self.unknown.iter().position(|s| s == method).unwrap_or(0)),
         };
         if variant == 0 {
             return plain;
@@ -210,19 +212,19 @@ impl Styles {
         }
     }
 
-    pub(super) fn strangers(&self) -> &[String] {
-        &self.strangers
+    pub(super) fn unknown(&self) -> &[String] {
+        &self.unknown
     }
 }
 
-/// The `n`-th spare style that has not both colour and marker of a method in the catalogue:
-/// where a line has one point, nothing else tells the two apart.
+/// Returns the `n`-th spare style that does not have both colour and marker of a method in the
+/// catalogue. A line of one point shows nothing else that tells the two apart.
 fn unlike_all(n: usize) -> Style {
     let is_free = |style: &Style| {
         let alike = |m: &Method| m.style.colour == style.colour && m.style.marker == style.marker;
         !METHODS.iter().any(alike)
     };
-    // As many as are asked for: the spare ones recur, and some of them are free.
+    // There are enough for any `n`: spare styles recur, and some of them are free.
     let mut free = (0..).map(Style::spare).filter(is_free);
     free.nth(n).unwrap_or(Style::spare(n))
 }
@@ -248,12 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn strangers_have_styles_of_their_own() {
+    fn unknown_methods_have_styles_of_their_own() {
         let styles = Styles::of(["mutex", "rcl", "flat-combining", "rcl"]);
-        assert_eq!(styles.strangers(), ["flat-combining", "rcl"]);
+        assert_eq!(styles.unknown(), ["flat-combining", "rcl"]);
         assert_ne!(styles.style("rcl", 0), styles.style("flat-combining", 0));
         assert_ne!(styles.style("mutex", 0), styles.style("mutex", 1));
-        for name in styles.strangers() {
+        for name in styles.unknown() {
             let own = styles.style(name, 0);
             for m in METHODS {
                 let alike = m.style.colour == own.colour && m.style.marker == own.marker;

@@ -1,16 +1,16 @@
-//! What the program leaves behind: text on the terminal, files that are whole or not there.
+//! Output of the programs: text on the terminal, and files that are written whole or not at all.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Where a result goes, opened before anything is measured, so that a place that cannot
+/// The destination of a result. It is opened before anything is measured, so that one that cannot
 /// be written is known at once.
 #[derive(Debug)]
 pub enum Target {
     /// Standard output.
     Stdout,
-    /// A file, written beside its place and moved there when it is whole.
+    /// A file, written to a temporary file beside it and moved into place when complete.
     File(tempfile::NamedTempFile, PathBuf),
     /// A pipe or a device, which a move would replace.
     Stream(File),
@@ -20,7 +20,7 @@ impl Target {
     /// Opens `path`; `-` is standard output.
     ///
     /// # Errors
-    /// Why nothing can be written there.
+    /// The reason that nothing can be written there.
     pub fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::Stdout);
@@ -30,11 +30,11 @@ impl Target {
             Ok(found) if !found.is_file() => {
                 return File::options().write(true).open(path).map(Self::Stream);
             }
-            // A file that may not be written is not replaced behind its owner's back.
+            // A write-protected file is not replaced.
             Ok(_) => drop(File::options().append(true).open(path)?),
             Err(_) => {}
         }
-        // A link is followed: it stays a link, and what it points to is replaced.
+        // A symbolic link stays; the file that it points to is replaced.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let folder = match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
@@ -44,7 +44,7 @@ impl Target {
             let what = format!("there is no folder {}", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
         }
-        // The kind says it all; the name of a temporary file would only distract.
+        // Keeps the error's kind only; the name of a temporary file would be noise.
         let temp = new_file(folder).map_err(|error| io::Error::from(error.kind()))?;
         Ok(Self::File(temp, path))
     }
@@ -52,15 +52,15 @@ impl Target {
     /// Writes the whole result.
     ///
     /// # Errors
-    /// Why it could not be written; its place is then as it was before.
+    /// The reason that it could not be written. The destination is then unchanged.
     pub fn write(self, content: &[u8]) -> io::Result<()> {
         self.write_with(|out| out.write_all(content))
     }
 
-    /// Writes the whole result piece by piece, which need not be in memory at once.
+    /// Writes the whole result piece by piece, without holding all of it in memory.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Those of [`write`](Self::write).
     pub fn write_with(
         self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -88,18 +88,18 @@ impl Target {
     }
 }
 
-/// Makes the folder of `--out` where it is not there.
+/// Makes the folder of `--out` if it does not exist.
 ///
 /// # Errors
-/// A sentence that says why it cannot be.
+/// A sentence that says why it cannot be made.
 pub fn folder(out: &Path) -> Result<(), String> {
     folder_of("--out", out)
 }
 
-/// The same of another flag.
+/// Makes the folder of the flag `flag` if it does not exist.
 ///
 /// # Errors
-/// As [`folder`].
+/// Those of [`folder`].
 pub fn folder_of(flag: &str, out: &Path) -> Result<(), String> {
     if out.exists() && !out.is_dir() {
         let out = out.display();
@@ -108,12 +108,12 @@ pub fn folder_of(flag: &str, out: &Path) -> Result<(), String> {
     std::fs::create_dir_all(out).map_err(|error| unwritable_folder(flag, out, &error))
 }
 
-/// Why nothing can be left in the folder of `--out`, as a sentence.
+/// Returns a sentence that says why nothing can be written into the folder of `--out`.
 pub fn unwritable(out: &Path, error: &io::Error) -> String {
     unwritable_folder("--out", out, error)
 }
 
-/// The same of another flag.
+/// Returns a sentence that says why nothing can be written into the folder of `flag`.
 pub fn unwritable_folder(flag: &str, out: &Path, error: &io::Error) -> String {
     format!(
         "{flag} {}: the folder cannot be written: {error}",
@@ -121,26 +121,26 @@ pub fn unwritable_folder(flag: &str, out: &Path, error: &io::Error) -> String {
     )
 }
 
-/// Opens the file of `flag`, for what goes beside the text that the command prints.
+/// Opens the file of `flag`, for data beside the text that the command prints.
 ///
 /// # Errors
 /// A sentence that says why nothing can be written there.
 pub fn open_beside(flag: &str, path: &Path) -> Result<Target, String> {
     if path == Path::new("-") {
         return Err(format!(
-            "{flag} -: standard output is for what the command prints; name a file"
+            "{flag} -: the command itself prints to standard output; name a file"
         ));
     }
     Target::open(path).map_err(|error| unwritable_file(flag, path, &error))
 }
 
-/// Whether what is left at one path would take the place of what is left at the other: they may
-/// be spelled differently, and need not be there yet.
+/// Whether writing to one path would replace a file at the other. The two may be spelled
+/// differently, and need not exist yet.
 pub fn is_same_place(one: &Path, other: &Path) -> bool {
     place(one) == place(other)
 }
 
-/// The one spelling of a path, as far as the system knows it.
+/// Returns the one spelling of a path, as far as the system knows it.
 fn place(path: &Path) -> PathBuf {
     if let Ok(known) = path.canonicalize() {
         return known;
@@ -158,12 +158,12 @@ fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// Why nothing can be left in the file of `flag`, as a sentence.
+/// Returns a sentence that says why the file of `flag` cannot be written.
 pub fn unwritable_file(flag: &str, path: &Path, error: &io::Error) -> String {
     format!("{flag} {}: it cannot be written: {error}", path.display())
 }
 
-/// A temporary file with the permissions that any new file has.
+/// Makes a temporary file with the permissions of any new file.
 fn new_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -174,7 +174,7 @@ fn new_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
 /// Prints to standard output. A reader that has gone away (`| head`) is no error.
 ///
 /// # Errors
-/// Why nothing could be printed.
+/// The reason that nothing could be printed.
 fn print(content: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(content).and_then(|()| out.flush()) {
@@ -191,8 +191,8 @@ pub fn say(text: &str) -> Result<(), String> {
     print(text.as_bytes()).map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
-/// A bar on the terminal's standard error while something longer than a second runs;
-/// nothing where there is no terminal.
+/// Makes a progress bar on standard error for work that takes longer than a second. Shows nothing
+/// without a terminal.
 pub fn progress(steps: u64, expected: std::time::Duration) -> indicatif::ProgressBar {
     if expected <= std::time::Duration::from_secs(1) {
         return indicatif::ProgressBar::hidden();
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_whole_or_as_it_was() {
+    fn a_file_is_replaced_whole_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.json");
         std::fs::write(&path, "old").unwrap();
@@ -215,7 +215,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
         drop(target);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-        // Whoever has the old file open reads it to its end: the place is taken by a move.
+        // A process that has the old file open reads the old content to its end, because a move
+        // took its place.
         let other = folder.path().join("other name");
         std::fs::hard_link(&path, &other).unwrap();
         Target::open(&path).unwrap().write(b"new").unwrap();
@@ -226,18 +227,18 @@ mod tests {
     }
 
     #[test]
-    fn places_that_cannot_be_written_are_known_at_once() {
+    fn unwritable_places_are_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Target::open(folder.path()).is_err());
         assert!(Target::open(&folder.path().join("no/such/folder.json")).is_err());
     }
 
     #[test]
-    fn a_place_has_many_spellings() {
+    fn two_spellings_of_a_path_are_the_same_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::create_dir(path("inner")).unwrap();
-        // Once while nothing is there yet, once with the file.
+        // Compares once before the file exists, and once after.
         for _ in 0..2 {
             for same in ["x", "./x", "inner/../x"] {
                 assert!(is_same_place(&path(same), &path("x")), "{same}");

@@ -9,7 +9,7 @@ use corelay_lab_measure::schema::{
 };
 use std::collections::BTreeMap;
 
-/// What to make up.
+/// A description of results to make up.
 pub(super) struct Recipe {
     pub(super) cpus: usize,
     pub(super) threads: Vec<usize>,
@@ -54,7 +54,7 @@ impl Default for Recipe {
     }
 }
 
-/// Contended and uncontended Mops in near mode, roughly as two CPUs behave.
+/// Returns contended and uncontended Mops in near mode, roughly as on two CPUs.
 pub(super) fn small_machine(method: &str) -> (f64, f64) {
     match method {
         "atomic" => (140.0, 380.0),
@@ -75,7 +75,7 @@ pub(super) fn small_machine(method: &str) -> (f64, f64) {
 }
 
 impl Recipe {
-    pub(super) fn cook(&self) -> Results {
+    pub(super) fn make(&self) -> Results {
         let mut runs = Vec::new();
         for &threads in &self.threads {
             for &vars in &self.vars {
@@ -208,8 +208,8 @@ impl Recipe {
     }
 }
 
-/// Results under load: each method bears so many operations per second, with a latency
-/// that grows as the load nears that.
+/// Makes results under load. Each method bears so many operations per second, with a latency that
+/// grows as the load nears that.
 pub(super) fn under_load(modes: &[Mode], bears: fn(&str) -> (f64, f64)) -> Vec<Run> {
     let mut runs = Vec::new();
     for method in [
@@ -236,7 +236,7 @@ pub(super) fn under_load(modes: &[Mode], bears: fn(&str) -> (f64, f64)) -> Vec<R
     runs
 }
 
-/// What a method bears, and its latency without load in nanoseconds.
+/// Returns the load that a method bears, and its latency without load in nanoseconds.
 pub(super) fn small_loads(method: &str) -> (f64, f64) {
     match method {
         "mutex" => (1.2e7, 60.0),
@@ -258,7 +258,7 @@ fn at_load(method: &str, load: u64, modes: &[Mode], most: f64, least_ns: f64) ->
             let far = if mode == Mode::Far { 4.0 } else { 1.0 };
             let due = (offered * secs) as u64;
             let unserved = (due as f64 * (1.0 - most / offered).max(0.0)) as u64;
-            // As a queue with random arrivals, up to what is not borne.
+            // Like a queue with random arrivals, up to the load that is not borne.
             let busy = (offered / most).min(0.98);
             let p50 = least_ns * far * (1.0 + busy / (1.0 - busy)) * (1.0 + 0.03 * noise.next());
             let p50 = if unserved > 0 { secs * 4e8 } else { p50 };

@@ -1,21 +1,21 @@
 //! The picture of a trace: all of it, and a close-up of its busiest thread.
 
-use crate::plot::{Kind, Panel, Place, Row, Span, Timeline, duration, grouped};
+use crate::plot::{Kind, Medium, Panel, Row, Span, Timeline, duration, grouped};
 use corelay_sync::trace::{Event, ThreadTrace, Trace};
 
 /// Width of the picture, in units.
 const WIDTH: f64 = 1200.0;
 
-/// More rows than this are no picture any more.
-const ROWS: usize = 32;
+/// The most rows of a picture.
+const MAX_ROWS: usize = 32;
 
 /// Spans of a thread that the close-up shows.
-const CLOSE: usize = 60;
+const CLOSE_UP_SPANS: usize = 60;
 
-/// Stretches of a thread, and threads, that the close-up is chosen from.
-const CHOICES: usize = 16;
+/// The number of threads, and of stretches of each, that the close-up is chosen from.
+const CLOSE_UP_CHOICES: usize = 16;
 
-/// What corelay's own crates record, in the order of the legend.
+/// Colours of the events of corelay's own crates, in the order of the legend.
 const COLOURS: &[(&str, &str)] = &[
     ("pass", "c-trust"),
     ("batch", "c-blue"),
@@ -30,19 +30,19 @@ const COLOURS: &[(&str, &str)] = &[
     ("part", "c-blue"),
 ];
 
-/// For what others record.
+/// Colours for events of other crates.
 const SPARE: &[&str] = &["c-black", "c-green", "c-violet", "c-brown"];
 
 /// Draws `trace`, of a run of `command`, as a file of its own.
 pub fn picture(trace: &Trace, command: &str) -> String {
-    drawn(trace, command, "timeline", Place::Alone)
+    drawn(trace, command, "timeline", Medium::File)
 }
 
-/// Draws `trace` where it will stand; `id` is unique there.
-pub fn drawn(trace: &Trace, title: &str, id: &str, place: Place) -> String {
+/// Draws `trace` for its surroundings; `id` is unique there.
+pub fn drawn(trace: &Trace, title: &str, id: &str, medium: Medium) -> String {
     let mut threads: Vec<&ThreadTrace> = trace.threads.iter().collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.events.len()));
-    threads.truncate(ROWS);
+    threads.truncate(MAX_ROWS);
     let kinds = kinds(&threads);
     let mut panels = vec![Panel {
         caption: format!("All of it: {}", duration(trace.length_ns)),
@@ -53,7 +53,7 @@ pub fn drawn(trace: &Trace, title: &str, id: &str, place: Place) -> String {
     if let Some((from, to)) = close_up(&threads) {
         panels.push(Panel {
             caption: format!(
-                "Close-up: {} from {} on, of the threads that do something then",
+                "Close-up: {} from {} on, of the threads that are active then",
                 duration(to - from),
                 duration(from)
             ),
@@ -85,7 +85,7 @@ pub fn drawn(trace: &Trace, title: &str, id: &str, place: Place) -> String {
         notes,
         width: WIDTH,
     };
-    timeline.svg(place)
+    timeline.svg(medium)
 }
 
 fn kinds(threads: &[&ThreadTrace]) -> Vec<Kind<'static>> {
@@ -142,11 +142,11 @@ fn row(thread: &ThreadTrace, kinds: &[Kind<'_>]) -> Row {
     }
 }
 
-/// A stretch with some spans of one of the threads, the busiest first: of the shorter half of such
-/// stretches one in which as many threads as possible do something, the middle one of those. None
-/// where there are so few spans that all of it shows them.
+/// Returns the stretch for the close-up; `None` if there are so few spans that the whole picture
+/// shows them. Candidates hold some spans of one of the busiest threads. Of their shorter half,
+/// takes those in which the most threads are busy, and of these the middle one.
 fn close_up(threads: &[&ThreadTrace]) -> Option<(u64, u64)> {
-    let busiest = threads.iter().take(CHOICES);
+    let busiest = threads.iter().take(CLOSE_UP_CHOICES);
     let mut stretches: Vec<_> = busiest.flat_map(|thread| stretches(thread)).collect();
     stretches.sort_by_key(|(from, to)| to - from);
     stretches.truncate(stretches.len().div_ceil(2));
@@ -159,35 +159,36 @@ fn close_up(threads: &[&ThreadTrace]) -> Option<(u64, u64)> {
 fn stretches(thread: &ThreadTrace) -> Vec<(u64, u64)> {
     let spans = thread.events.iter().filter(|e| e.duration_ns.is_some());
     let begins: Vec<_> = spans.map(|event| event.begin_ns).collect();
-    let Some(last) = begins.len().checked_sub(2 * CLOSE) else {
+    let Some(last) = begins.len().checked_sub(2 * CLOSE_UP_SPANS) else {
         return Vec::new();
     };
-    (0..CHOICES)
-        .map(|n| last * n / (CHOICES - 1))
-        .map(|at| (begins[at], begins[at + CLOSE]))
+    (0..CLOSE_UP_CHOICES)
+        .map(|n| last * n / (CLOSE_UP_CHOICES - 1))
+        .map(|at| (begins[at], begins[at + CLOSE_UP_SPANS]))
         .filter(|(from, to)| from < to)
         .collect()
 }
 
-/// Threads that do something again and again in a stretch.
+/// Counts the threads that do something again and again in a stretch.
 fn busy(threads: &[&ThreadTrace], (from, to): (u64, u64)) -> usize {
     let until = |thread: &ThreadTrace, time| thread.events.partition_point(|e| e.begin_ns < time);
-    let is_busy = |thread: &&&ThreadTrace| until(thread, to) - until(thread, from) > CLOSE / 10;
+    let is_busy =
+        |thread: &&&ThreadTrace| until(thread, to) - until(thread, from) > CLOSE_UP_SPANS / 10;
     threads.iter().filter(is_busy).count()
 }
 
 fn notes(trace: &Trace, drawn: usize) -> Vec<String> {
     let events: usize = trace.threads.iter().map(|thread| thread.events.len()).sum();
     let mut notes = vec![format!(
-        "{} events of {} threads. What is narrower than three units is drawn together, column by \
-         column, the paler the less of a column it takes.",
+        "{} events of {} threads. Spans narrower than three units are drawn together, column by \
+         column, the paler the less of a column they take.",
         grouped(events as u64),
         trace.threads.len()
     )];
     if drawn < trace.threads.len() {
         notes.push(format!(
-            "Drawn are the {drawn} threads with the most events; the others are in the file of \
-             events only."
+            "The {drawn} threads with the most events are drawn; the others are only in the file \
+             of events."
         ));
     }
     let lost: u64 = trace.threads.iter().map(ThreadTrace::overwritten).sum();
@@ -201,7 +202,7 @@ fn notes(trace: &Trace, drawn: usize) -> Vec<String> {
     let refused = trace.refused;
     if refused.beyond_limit > 0 {
         notes.push(format!(
-            "{} events of later threads were not recorded: those before had used up the memory.",
+            "{} events of later threads were not recorded: earlier threads had used up the memory.",
             grouped(refused.beyond_limit)
         ));
     }
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_lie_as_deep_as_they_did() {
+    fn nested_spans_get_their_depth() {
         let events = [
             event(&OWN, 0, Some(100)),
             event(&PASS, 10, Some(20)),
@@ -266,16 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said() {
+    fn omissions_are_noted() {
         let long: Vec<_> = (0..1_000).map(|n| event(&PASS, 10 * n, Some(5))).collect();
-        let svg = picture(&trace(ROWS + 1, &long), "corelay <bench>");
+        let svg = picture(&trace(MAX_ROWS + 1, &long), "corelay <bench>");
         roxmltree::Document::parse(&svg).expect("well-formed");
-        assert!(svg.contains("Drawn are the 32 threads"));
+        assert!(svg.contains("The 32 threads"));
         assert!(svg.contains("Close-up: 600 ns from"), "{svg}");
-        assert!(svg.contains(&format!("Shaded: {} older", 7 * (ROWS + 1))));
+        assert!(svg.contains(&format!("Shaded: {} older", 7 * (MAX_ROWS + 1))));
         let svg = picture(&trace(1, &[event(&WAKE, 3, None)]), "corelay");
-        assert!(!svg.contains("Close-up") && !svg.contains("Drawn are"));
-        // Of nothing there is a picture too.
+        assert!(!svg.contains("Close-up") && !svg.contains("are drawn; the others"));
+        // An empty trace has a picture, too.
         roxmltree::Document::parse(&picture(&trace(0, &[]), "corelay")).expect("well-formed");
     }
 }

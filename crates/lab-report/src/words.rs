@@ -4,12 +4,12 @@ use crate::plot::{grouped, trimmed};
 use corelay_lab_measure::schema::Mode;
 use maud::{Markup, html};
 
-/// A ratio: `3.9 ×`, `0.034 ×`, `1.04 ×` near one, `120 ×`.
+/// Formats a ratio: `3.9 ×`, `0.034 ×`, `1.04 ×` near one, `120 ×`.
 pub fn times(ratio: f64) -> String {
     format!("{}\u{a0}×", ratio_digits(ratio))
 }
 
-/// The number of [`times`]: two significant digits, three near one.
+/// Formats the number of [`times`]: two significant digits, three near one.
 pub(super) fn ratio_digits(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() => "–".to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn ratio_digits(ratio: f64) -> String {
     }
 }
 
-/// Ascending counts as a range: `1`, `1–4`, `64–65,536`.
+/// Formats ascending counts as a range: `1`, `1–4`, `64–65,536`.
 pub(crate) fn range(counts: &[u64]) -> String {
     match counts {
         [] => String::new(),
@@ -31,7 +31,7 @@ pub(crate) fn range(counts: &[u64]) -> String {
     }
 }
 
-/// Operations per second, short: `350`, `10 k`, `2.5 M`.
+/// Formats operations per second, short: `350`, `10 k`, `2.5 M`.
 pub(super) fn rate(per_second: f64) -> String {
     for (unit, name) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if per_second >= unit {
@@ -41,17 +41,17 @@ pub(super) fn rate(per_second: f64) -> String {
     trimmed(per_second)
 }
 
-/// `n` of something: `1 variable`, `1,024 variables`.
+/// Formats a count of things: `1 variable`, `1,024 variables`.
 pub fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items: `a`, `a and b`, `a, b and c`.
 pub fn and<S: AsRef<str>>(items: &[S]) -> String {
     joined(items, "and")
 }
 
-/// `a`, `a or b`, `a, b or c`.
+/// Joins items: `a`, `a or b`, `a, b or c`.
 pub(super) fn or<S: AsRef<str>>(items: &[S]) -> String {
     joined(items, "or")
 }
@@ -67,12 +67,13 @@ fn joined<S: AsRef<str>>(items: &[S], word: &str) -> String {
     }
 }
 
-/// A name as code in a sentence. Backticks in it would end the code early.
+/// Formats a name as code in a sentence. Backticks in it would end the code early, so they become
+/// apostrophes.
 pub fn code(name: &str) -> String {
     format!("`{}`", name.replace('`', "'"))
 }
 
-/// The mode as it stands in a sentence.
+/// Returns the mode's name for a sentence.
 pub fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Near => "near",
@@ -82,7 +83,7 @@ pub fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// A sentence as HTML: escaped, its backticks turned into code.
+/// Renders a sentence as HTML: escaped, with backticks turned into code.
 pub fn prose(sentence: &str) -> Markup {
     html! {
         @for (i, part) in sentence.split('`').enumerate() {
@@ -91,8 +92,8 @@ pub fn prose(sentence: &str) -> Markup {
     }
 }
 
-/// A sentence for the terminal: without backticks, broken into lines of at most `width`
-/// letters, the first after `first`, the others after as many spaces.
+/// Formats a sentence for the terminal: without backticks, in lines of at most `width` letters.
+/// The first line begins with `first`, the others with as many spaces.
 pub fn wrap(sentence: &str, first: &str, width: usize) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut out = first.to_owned();

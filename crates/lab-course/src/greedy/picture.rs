@@ -1,7 +1,7 @@
 //! A picture of the records: answers over steps, a line for each policy.
 
 use super::{Record, Scenario};
-use corelay_lab_report::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, grouped};
+use corelay_lab_report::plot::{Halo, LinePlot, Medium, Point, Scale, Series, Style, grouped};
 
 const WIDTH: f64 = 860.0;
 
@@ -44,7 +44,7 @@ pub fn picture(scenario: Scenario, records: &[Record]) -> String {
         width: WIDTH,
         room: (0, 0),
     };
-    plot.svg(Place::Alone)
+    plot.svg(Medium::File)
 }
 
 fn series((nth, record): (usize, &Record)) -> Series {

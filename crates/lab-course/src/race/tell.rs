@@ -5,7 +5,7 @@ use super::window::{self, Compiled, ListedInstruction, Window};
 use crate::shown::{Guess, Part, Picture, Shown};
 use corelay_lab_measure::measure::stats::{median, quantile};
 use corelay_lab_measure::schema::Mode;
-use corelay_lab_report::plot::{Bar, BarPlot, Place, Scale, Style, grouped, significant};
+use corelay_lab_report::plot::{Bar, BarPlot, Medium, Scale, Style, grouped, significant};
 use corelay_lab_report::table::grid::Grid;
 use corelay_lab_report::words::{and, count};
 
@@ -51,7 +51,7 @@ pub fn shown(plan: &Plan, counted: &[Counted], guess: Option<Guess>, compiled: &
             name: "race-throughput".to_owned(),
             caption: "Updates per second, in millions: median and quartiles of the rounds"
                 .to_owned(),
-            draw: Box::new(move |place| picture(&bars, place)),
+            draw: Box::new(move |medium| picture(&bars, medium)),
         }));
     }
     shown.parts.push(Part::Code {
@@ -198,7 +198,7 @@ fn bars(counted: &[Counted]) -> Vec<Drawn> {
     counted.iter().filter_map(bar).collect()
 }
 
-fn picture(bars: &[Drawn], place: Place) -> String {
+fn picture(bars: &[Drawn], medium: Medium) -> String {
     let most = bars.iter().map(|bar| bar.3.1).fold(0.0, f64::max);
     let bar = |(label, is_right, value, spread): &Drawn| Bar {
         label: label.clone(),
@@ -232,7 +232,7 @@ fn picture(bars: &[Drawn], place: Place) -> String {
         bars: bars.iter().map(bar).collect(),
         width: WIDTH,
     };
-    plot.svg(place)
+    plot.svg(medium)
 }
 
 fn listings(shown: &mut Shown, compiled: &Compiled) {
@@ -373,7 +373,7 @@ mod tests {
             assert!(text.contains(variant.name), "{text}");
         }
         for picture in shown.pictures() {
-            let svg = (picture.draw)(Place::Alone);
+            let svg = (picture.draw)(Medium::File);
             roxmltree::Document::parse(&svg).unwrap();
         }
         assert_eq!(shown.pictures().count(), 1);

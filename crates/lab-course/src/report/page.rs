@@ -4,7 +4,7 @@ use super::{CourseStep, Handout};
 use crate::shown::{Guess, Part, Shown};
 use corelay_lab_report::page::parts::{notes, picture, table};
 use corelay_lab_report::page::{machine, shell};
-use corelay_lab_report::plot::{Place, significant};
+use corelay_lab_report::plot::{Medium, significant};
 use corelay_lab_report::words::{count, prose};
 use maud::{Markup, html};
 
@@ -118,7 +118,7 @@ fn step(shown: &Shown) -> Markup {
             @match part {
                 Part::Words(words) => { p { (prose(words)) } }
                 Part::Table(grid) => { (table(grid)) }
-                Part::Picture(drawn) => { (picture(&drawn.caption, &(drawn.draw)(Place::Page))) }
+                Part::Picture(drawn) => { (picture(&drawn.caption, &(drawn.draw)(Medium::Page))) }
                 Part::Code { caption, text } => {
                     h3 { (prose(caption)) }
                     pre tabindex="0" { (text.trim_end()) }

@@ -4,7 +4,7 @@ use crate::shown::{Part, Picture};
 use corelay_lab_measure::schema::{Machine, Mode, ModeSummary, Params, SCHEMA, Sample};
 use corelay_lab_report::overlay::lay::lay;
 use corelay_lab_report::overlay::{page as overlaid, read::read};
-use corelay_lab_report::plot::Place;
+use corelay_lab_report::plot::Medium;
 use corelay_lab_report::table::grid::Grid;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,8 +75,8 @@ fn everything() -> Shown {
         Part::Picture(Picture {
             name: "race-it".to_owned(),
             caption: "Bars & whiskers".to_owned(),
-            draw: Box::new(|place| {
-                assert_eq!(place, Place::Page);
+            draw: Box::new(|medium| {
+                assert_eq!(medium, Medium::Page);
                 r#"<svg class="plot" id="race-it"></svg>"#.to_owned()
             }),
         }),

@@ -1,5 +1,4 @@
-//! An outcome as a figure's words ask for it: values, peaks and knees, in one mode of the
-//! machine.
+//! Questions about a measured figure: values, peaks and knees, in one mode of the machine.
 
 use super::outcome::{Drawing, Outcome, place_of};
 use super::quantity::{Quantity, Value};
@@ -7,11 +6,11 @@ use crate::data::MODES;
 use crate::words;
 use corelay_lab_measure::schema::{Machine, Mode, Run};
 
-/// A line has its knee where it is first within 5 % of its peak: what comes behind it buys
-/// nothing worth naming.
+/// Share of a line's peak at which it has its knee: the first point within 5 % of the peak.
+/// Points after the knee gain nothing worth mentioning.
 pub const KNEE: f64 = 0.95;
 
-/// What was measured, in a mode.
+/// A measured figure, seen in one mode.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     outcome: &'a Outcome,
@@ -19,25 +18,25 @@ pub struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    /// In the mode with the most samples.
+    /// Looks at the mode with the most samples.
     pub fn of(outcome: &'a Outcome) -> Self {
         let samples = || outcome.results.runs.iter().flat_map(|run| &run.samples);
         let seen = |mode: &Mode| samples().filter(|sample| sample.mode == *mode).count();
-        // Of equals the first: near.
+        // If modes have equally many samples, takes the first: near.
         let mode = MODES.into_iter().rev().max_by_key(seen);
         let mode = mode.unwrap_or(Mode::Unknown);
         Self { outcome, mode }
     }
 
-    /// In that mode.
+    /// Looks at that mode.
     pub(crate) fn in_mode(outcome: &'a Outcome, mode: Mode) -> Self {
         Self { outcome, mode }
     }
 
-    /// In each mode that occurred in at least half of the runs, the usual one first.
+    /// Looks at each mode that occurred in at least half of the runs, the most frequent first.
     pub(crate) fn in_all_modes(outcome: &'a Outcome) -> Vec<Self> {
         let usual = Self::of(outcome);
-        // What is not installed or did not complete has no figure in any mode.
+        // Methods that are not installed or did not complete have no figure in any mode.
         let has_figure = |run: &&Run| run.correct && run.samples.iter().any(|s| s.mops > 0.0);
         let runs = outcome.results.runs.iter().filter(has_figure);
         let is_seen = |m: &Self| {
@@ -51,32 +50,32 @@ impl<'a> Measured<'a> {
         std::iter::once(usual).chain(others).collect()
     }
 
-    /// The mode.
+    /// Returns the mode.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// What was measured.
+    /// Returns the figure in all modes.
     pub fn outcome(&self) -> &'a Outcome {
         self.outcome
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub fn machine(&self) -> &'a Machine {
         &self.outcome.results.machine
     }
 
-    /// The panels in order.
+    /// Returns the panels in order.
     pub fn panels(&self) -> &'a [Drawing] {
         &self.outcome.figure.panels
     }
 
-    /// The panel of that key.
+    /// Returns the panel with that key.
     pub fn panel(&self, key: &str) -> Option<&'a Drawing> {
         self.panels().iter().find(|panel| panel.key == key)
     }
 
-    /// The runs of a line in order of x.
+    /// Returns the runs of a line in order of x.
     pub fn runs(&self, panel: &str, line: &str) -> Vec<(f64, &'a Run)> {
         let placed = |run: &'a Run| Some((place_of(run, panel, line)?, run));
         let mut runs: Vec<_> = self
@@ -90,53 +89,53 @@ impl<'a> Measured<'a> {
         runs
     }
 
-    /// The values of a line in order of x.
+    /// Returns the values of a line in order of x.
     pub fn points(&self, panel: &str, line: &str, quantity: Quantity) -> Vec<(f64, Value)> {
         let value = |(x, run)| Some((x, quantity.of(run, self.mode)?));
         let runs = self.runs(panel, line).into_iter();
         runs.filter_map(value).collect()
     }
 
-    /// A value of a line.
+    /// Returns a line's value at x.
     pub fn at(&self, panel: &str, line: &str, x: f64, quantity: Quantity) -> Option<f64> {
         let points = self.points(panel, line, quantity);
         let found = points.into_iter().find(|(at, _)| *at == x);
         found.map(|(_, value)| value.middle)
     }
 
-    /// The throughput of a line at x, in Mops.
+    /// Returns the throughput of a line at x, in Mops.
     pub fn mops(&self, panel: &str, line: &str, x: f64) -> Option<f64> {
         self.at(panel, line, x, Quantity::Throughput)
     }
 
-    /// Where a line's throughput is highest, and how high.
+    /// Returns the highest throughput of a line, as (x, Mops).
     pub fn peak(&self, panel: &str, line: &str) -> Option<(f64, f64)> {
         peak(&self.throughput(panel, line))
     }
 
-    /// The first place of a line within [`KNEE`] of its peak, and its throughput there.
+    /// Returns the first point of a line within [`KNEE`] of its peak, as (x, Mops).
     pub fn knee(&self, panel: &str, line: &str) -> Option<(f64, f64)> {
         knee(&self.throughput(panel, line))
     }
 
-    /// The last place of a line, and its throughput there.
+    /// Returns the last point of a line, as (x, Mops).
     pub fn last(&self, panel: &str, line: &str) -> Option<(f64, f64)> {
         self.throughput(panel, line).last().copied()
     }
 
-    /// Places and throughput of a line.
+    /// Returns the points of a line, as (x, Mops).
     pub fn throughput(&self, panel: &str, line: &str) -> Vec<(f64, f64)> {
         let points = self.points(panel, line, Quantity::Throughput);
         points.into_iter().map(|(x, v)| (x, v.middle)).collect()
     }
 
-    /// The line of a panel that is highest at x.
+    /// Returns the line of a panel that is highest at x, with its Mops.
     pub fn winner(&self, panel: &str, x: f64) -> Option<(&'a str, f64)> {
         let lines = &self.panel(panel)?.lines;
         self.best_of(panel, lines.iter().map(String::as_str), x)
     }
 
-    /// That one of some lines of a panel which is highest at x.
+    /// Returns the one of `lines` that is highest at x, with its Mops.
     pub fn best_of<'l>(
         &self,
         panel: &str,
@@ -148,13 +147,13 @@ impl<'a> Measured<'a> {
         lines.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Median round trip of the mode's samples, in nanoseconds.
+    /// Returns the median round trip of the mode's samples, in nanoseconds.
     pub fn round_trip_ns(&self) -> Option<f64> {
         let runs: Vec<&Run> = self.outcome.results.runs.iter().collect();
         crate::data::round_trip(&runs, self.mode)
     }
 
-    /// The mode in words, with its round trip where it has one.
+    /// Describes the mode, with its round trip if that is known.
     pub(crate) fn mode_words(&self) -> String {
         let rtt = self.round_trip_ns().map_or(String::new(), |ns| {
             format!(", round trip {} ns", crate::plot::significant(ns))
@@ -164,7 +163,7 @@ impl<'a> Measured<'a> {
 }
 
 fn peak(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    // Of equals the first.
+    // If points are equally high, takes the first.
     let points = points.iter().rev().copied();
     points.max_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_knee_is_the_first_that_is_nearly_the_peak() {
+    fn the_knee_is_the_first_point_near_the_peak() {
         let line = [
             (1.0, 10.0),
             (2.0, 40.0),

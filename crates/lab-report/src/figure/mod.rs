@@ -1,13 +1,13 @@
-//! A figure that was measured: its file, and what is drawn and said of it.
+//! A measured figure: its file, its pictures and its words.
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`outcome`] | what was measured, as a file |
+//! | [`outcome`] | the file of a measured figure |
 //! | [`offsets`] | offsets between clocks, which some figures show |
-//! | [`quantity`] | what stands on a vertical axis |
-//! | [`measured`] | an outcome as figures' words ask for it: values, peaks, knees |
-//! | `tables` | its tables |
-//! | [`page`] | its page |
+//! | [`quantity`] | the quantities on a vertical axis |
+//! | [`measured`] | questions about an outcome: values, peaks, knees |
+//! | `tables` | the tables |
+//! | [`page`] | the page |
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Offsets between the clocks of CPUs, as a figure's file has them.
+//! Offsets between the clocks of CPUs, as they stand in a figure's file.
 
 use corelay_lab_measure::measure::stats::quantile;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Offsets {
     /// The CPUs, in the order of rows and columns.
     pub cpus: Vec<usize>,
-    /// Rounds of each pair in a sample; fewer where its time was up before.
+    /// Rounds of each pair in a sample; fewer if its time was up before.
     pub rounds: u64,
     /// The samples in the order in which they were taken.
     pub samples: Vec<Sample>,
@@ -17,17 +17,18 @@ pub struct Offsets {
 /// One calibration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// From the row's CPU to the column's, in nanoseconds; upper bounds, `null` on the diagonal.
+    /// Offsets from the row's CPU to the column's, in nanoseconds; upper bounds, `null` on the
+    /// diagonal.
     pub offsets_ns: Vec<Vec<Option<f64>>>,
-    /// By how much the counter advances at a time.
+    /// Step by which the counter advances, in nanoseconds.
     pub step_ns: f64,
-    /// The boundary that follows, with its margin.
+    /// The resulting boundary with its margin, in nanoseconds.
     pub boundary_ns: f64,
-    /// How long it took, in seconds.
+    /// Duration of the calibration, in seconds.
     pub took_s: f64,
 }
 
-/// An ordered pair of CPUs and what its samples have found, in nanoseconds.
+/// The samples of an ordered pair of CPUs, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// The CPU whose counter is read first.
@@ -43,22 +44,23 @@ pub struct Pair {
 }
 
 impl Offsets {
-    /// Every ordered pair, row by row.
+    /// Returns every ordered pair, row by row.
     pub fn pairs(&self) -> Vec<Pair> {
         let n = self.cpus.len();
         let places = (0..n).flat_map(|row| (0..n).map(move |column| (row, column)));
         places.filter_map(|at| self.pair(at)).collect()
     }
 
-    /// The smallest of each pair, row by row, with blanks where there is none.
+    /// Returns the smallest sample of each pair, row by row; `None` on the diagonal.
     pub(crate) fn least(&self) -> Vec<Option<f64>> {
         let n = self.cpus.len();
         let cell = |at: usize| Some(self.pair((at / n, at % n))?.least);
         (0..n * n).map(cell).collect()
     }
 
-    /// Of each ordered pair by how much there is more than back, within a sample: the median of all,
-    /// in nanoseconds. Of two samples the smallest may be of different moods of the machine.
+    /// Returns, for each ordered pair, how much larger its offset is than that of the way back,
+    /// in nanoseconds: the median over all samples. Both directions are taken from the same
+    /// sample, because the smallest of each may be from different modes of the machine.
     pub fn asymmetry_ns(&self) -> Vec<(usize, usize, f64)> {
         let n = self.cpus.len();
         let places = (0..n).flat_map(|row| (0..n).map(move |column| (row, column)));
@@ -94,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_samples_a_pair_has_the_smallest() {
+    fn a_pair_has_the_smallest_of_its_samples() {
         let sample = |there: f64, back: f64| Sample {
             offsets_ns: vec![vec![None, Some(there)], vec![Some(back), None]],
             step_ns: 10.0,
@@ -115,7 +117,7 @@ mod tests {
         };
         let expected = [pair(2, 5, 30.0, 40.0, 50.0), pair(5, 2, -3.0, 2.0, 9.0)];
         assert_eq!(offsets.pairs(), expected);
-        // 43, 21 and 48 more than back.
+        // In the three samples the offset from 2 to 5 is larger by 43, 21 and 48 ns.
         let more = [(2, 5, 43.0), (5, 2, -43.0)];
         assert_eq!(offsets.asymmetry_ns(), more);
         assert_eq!(offsets.least(), [None, Some(30.0), Some(-3.0), None]);

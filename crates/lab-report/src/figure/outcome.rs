@@ -1,5 +1,5 @@
-//! A figure that was measured, as a file: the results as every command of the lab writes them,
-//! and beside them what they are a figure of.
+//! The file of a measured figure: the results in the schema of every command of the lab, and a
+//! description of the figure beside them.
 //!
 //! ```text
 //! Outcome { schema, machine, commit, command, runs: [Run], figure: About }
@@ -18,10 +18,10 @@ use crate::table::grid::Grid;
 use corelay_lab_measure::schema::{Results, Run};
 use serde::{Deserialize, Serialize};
 
-/// What one figure's measuring gave.
+/// A measured figure, as its file holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What it is a figure of.
+    /// The figure.
     pub figure: About,
     /// Machine, commit, command and runs.
     #[serde(flatten)]
@@ -29,21 +29,21 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing was measured.
+    /// Whether nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.results.runs.is_empty() && self.figure.offsets.is_none()
     }
 }
 
-/// A figure, as far as a reader of its file needs to know it.
+/// The description of a figure, for a reader of its file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it asks.
+    /// The question that the figure answers.
     pub title: String,
-    /// Its source, and the place in it.
+    /// The source, and the place in it.
     pub source: String,
     /// The source's machine.
     pub there: String,
@@ -51,21 +51,21 @@ pub struct About {
     pub secs: f64,
     /// Samples of each contender.
     pub samples: u64,
-    /// Its panels.
+    /// The panels.
     pub panels: Vec<Drawing>,
-    /// Tables that the figure adds to those which follow from the runs.
+    /// Tables beyond those that follow from the runs.
     pub tables: Vec<Grid>,
-    /// What models say, drawn over what was measured.
+    /// Curves of models, drawn over the measured lines.
     pub curves: Vec<Curve>,
-    /// Printed values of the source that stand in the pictures.
+    /// Printed values of the source that are marked in the pictures.
     pub drawn: Vec<Sign>,
     /// The source's printed values beside ours.
     pub beside: Vec<Beside>,
-    /// What there is to say.
+    /// Sentences about the measured figures.
     pub said: Vec<String>,
-    /// What could not be measured here, and why.
+    /// Sentences that say what could not be measured here, and why.
     pub missing: Vec<String>,
-    /// Offsets between the CPUs' clocks, where they are what it shows.
+    /// Offsets between the CPUs' clocks, if the figure shows them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offsets: Option<Offsets>,
 }
@@ -73,13 +73,13 @@ pub struct About {
 /// A panel as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drawing {
-    /// Its name.
+    /// The name.
     pub key: String,
-    /// What is varied.
+    /// The varied parameter.
     pub title: String,
     /// The horizontal axis.
     pub axis: Axis,
-    /// What stands on vertical axes.
+    /// The quantities on vertical axes.
     pub quantities: Vec<Quantity>,
     /// The lines' names, in order.
     pub lines: Vec<String>,
@@ -90,15 +90,16 @@ pub struct Drawing {
 pub struct Axis {
     /// Name and unit.
     pub label: String,
-    /// Equal steps for equal ratios.
+    /// Whether the axis is logarithmic, with equal steps for equal ratios.
     pub log: bool,
 }
 
 impl Axis {
-    /// Shared variables of a line each: the axis on which caches and contention are marked.
+    /// Label of the axis of shared variables of a cache line each, on which caches and contention
+    /// are marked.
     pub(crate) const VARS: &str = "shared variables of 64 bytes";
 
-    /// Equal steps for equal ratios.
+    /// Makes a logarithmic axis, with equal steps for equal ratios.
     pub fn log(label: &str) -> Self {
         Self {
             label: label.to_owned(),
@@ -106,7 +107,7 @@ impl Axis {
         }
     }
 
-    /// Equal steps for equal differences.
+    /// Makes a linear axis, with equal steps for equal differences.
     pub fn linear(label: &str) -> Self {
         Self {
             label: label.to_owned(),
@@ -114,22 +115,22 @@ impl Axis {
         }
     }
 
-    /// That of shared variables.
+    /// Makes the axis of shared variables.
     pub fn vars() -> Self {
         Self::log(Self::VARS)
     }
 }
 
-/// A printed value in a picture: a place, or a height from one place to another.
+/// A printed value marked in a picture: a place on the axis, or a height over a range of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sign {
     /// The panel, by its key.
     pub panel: String,
-    /// In words.
+    /// The text of the mark.
     pub label: String,
-    /// From where to where on the horizontal axis.
+    /// The range on the horizontal axis.
     pub x: (f64, f64),
-    /// How high; `None` for a place.
+    /// The height in Mops; `None` for a place.
     pub mops: Option<f64>,
 }
 
@@ -138,31 +139,31 @@ pub struct Sign {
 pub struct Curve {
     /// The panel, by its key.
     pub panel: String,
-    /// Which of its pictures.
+    /// The quantity whose picture it is drawn in.
     pub quantity: Quantity,
-    /// Its name; `model: ` is put before it.
+    /// The name; `model: ` is put before it.
     pub label: String,
-    /// Its points in order of x.
+    /// The points in order of x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A printed value of the source and what was measured here.
+/// A printed value of the source and the value measured here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beside {
-    /// What is stated.
+    /// The subject.
     pub what: String,
-    /// There.
+    /// The source's value.
     pub there: String,
-    /// Here; `None` where this machine cannot say.
+    /// The value measured here; `None` if this machine cannot give one.
     pub here: Option<String>,
 }
 
-/// Where in a figure a run stands.
+/// The extra parameters of a run that hold its position in a figure.
 const PANEL: &str = "panel";
 const LINE: &str = "line";
 const X: &str = "x";
 
-/// Writes into a run where in the figure it stands.
+/// Writes a run's position in the figure into its parameters.
 pub fn place(run: &mut Run, panel: &str, line: &str, x: f64) {
     let extra = &mut run.params.extra;
     extra.insert(PANEL.to_owned(), panel.into());
@@ -170,7 +171,7 @@ pub fn place(run: &mut Run, panel: &str, line: &str, x: f64) {
     extra.insert(X.to_owned(), x.into());
 }
 
-/// Where on the axis a run stands, if it is of that panel and line.
+/// Returns a run's place on the axis, if it is of that panel and line.
 pub fn place_of(run: &Run, panel: &str, line: &str) -> Option<f64> {
     let extra = &run.params.extra;
     let is = |key, value| extra.get(key).and_then(|v| v.as_str()) == Some(value);

@@ -1,5 +1,5 @@
-//! The page of a figure: one HTML file that needs no other. First the source's printed values
-//! beside ours and what there is to say, then the pictures, then the tables, then the machine.
+//! The page of a figure: one HTML file that needs no other. It has the source's printed values
+//! beside ours and the words first, then the pictures, the tables and the machine.
 
 mod heat;
 mod picture;
@@ -16,7 +16,7 @@ use crate::words::{self, count, prose};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write;
 
-/// The page about a figure that was measured.
+/// Renders the page of a measured figure.
 pub fn html(outcome: &Outcome) -> String {
     let (about, results) = (&outcome.figure, &outcome.results);
     let measured = match &about.offsets {
@@ -40,7 +40,7 @@ pub fn html(outcome: &Outcome) -> String {
     shell::document(&about.title, &body, &made_by, &saved)
 }
 
-/// What runs have shown.
+/// Renders the part about runs.
 fn of_runs(outcome: &Outcome) -> Markup {
     let about = &outcome.figure;
     let modes = Measured::in_all_modes(outcome);
@@ -63,7 +63,7 @@ fn of_runs(outcome: &Outcome) -> Markup {
     }
 }
 
-/// What calibrations have shown.
+/// Renders the part about calibrations.
 fn of_offsets(about: &About, offsets: &Offsets) -> Markup {
     let caption = "How far the column's counter may be ahead of the row's, in ns";
     html! {
@@ -97,8 +97,8 @@ fn title(outcome: &Outcome) -> Markup {
     }
 }
 
-/// The source's printed values are facts about its machine: they stand beside ours and are named
-/// as the source's.
+/// Renders the source's printed values beside ours. They are facts about the source's machine and
+/// are marked as the source's.
 fn beside(about: &About) -> Markup {
     html! {
         @if !about.beside.is_empty() {
@@ -113,7 +113,7 @@ fn beside(about: &About) -> Markup {
                             tr {
                                 th { (beside.what) }
                                 td { (beside.there) }
-                                td { (beside.here.as_deref().unwrap_or("this machine cannot say")) }
+                                td { (beside.here.as_deref().unwrap_or("not available on this machine")) }
                             }
                         }
                     }
@@ -123,12 +123,12 @@ fn beside(about: &About) -> Markup {
     }
 }
 
-/// What is drawn of fibres alone.
+/// Quantities that only figures of fibres have.
 const FIBRES: [Quantity; 2] = [Quantity::Scalability, Quantity::ScalabilityUs];
 
 fn how(about: &About) -> Vec<String> {
     let quantities = about.panels.iter().flat_map(|panel| &panel.quantities);
-    // What is counted in leaders has no length.
+    // Samples that count leaders have no fixed length.
     let length = match quantities.clone().any(|q| *q == Quantity::PerSecond) {
         true => String::new(),
         false => format!(" of {} s", trimmed(about.secs)),
@@ -152,9 +152,9 @@ fn how(about: &About) -> Vec<String> {
     }
     if quantities.clone().any(|q| FIBRES.contains(q)) {
         sentences.push(
-            "A sample of fibres begins anew, with a cluster or a program of its own, kept to as \
-             many CPUs as processors: one node without SMT siblings first, then with them, then \
-             further nodes."
+            "Each sample of fibres starts a new cluster or program, kept to as many CPUs as it has \
+             processors: one node without SMT siblings first, then its siblings, then further \
+             nodes."
                 .to_owned(),
         );
     }
@@ -166,19 +166,20 @@ fn how_offsets(about: &About, offsets: &Offsets) -> [String; 2] {
         format!(
             "{}, one after the other, of {} rounds for each ordered pair of CPUs, or, if that is \
              earlier, of {} s and at least 1,000 rounds; disjoint pairs at the same time. In a \
-             round one CPU writes its counter into a line, the other waits for it and reads its own.",
+             round one CPU writes its counter into a cache line; the other waits for the write and \
+             reads its own counter.",
             count(offsets.samples.len() as u64, "calibration", "calibrations"),
             grouped(offsets.rounds),
             trimmed(about.secs)
         ),
-        "What counts is the smallest difference of all rounds: whatever comes in between makes it \
+        "The smallest difference of all rounds counts: any disturbance only makes it \
          larger. The boundary is the largest of all pairs and a quarter of it, or a step of the \
          counter if that is more."
             .to_owned(),
     ]
 }
 
-/// The page that leads to those of all figures, with the first picture of each.
+/// Renders the page that links to those of all figures, with the first picture of each.
 pub fn index(outcomes: &[Outcome]) -> String {
     let machine = outcomes.first().map(|outcome| &outcome.results.machine);
     let model = machine.map_or("", |machine| &machine.model);
@@ -189,7 +190,7 @@ pub fn index(outcomes: &[Outcome]) -> String {
             h1 { "The sources' figures, made again" }
             p.sub {
                 "With " (count(cpus, "CPU", "CPUs")) " on " (model)
-                ". Each page has the source's printed values beside what was measured."
+                ". Each page has the source's printed values beside the measured ones."
             }
         }
         section.wide {
@@ -205,7 +206,7 @@ pub fn index(outcomes: &[Outcome]) -> String {
     shell::document("The sources' figures", &body, &made_by, &saved)
 }
 
-/// A figure's entry in the index.
+/// Renders a figure's entry in the index.
 fn entry(outcome: &Outcome, number: usize) -> Markup {
     let about = &outcome.figure;
     let picture = picture::first(&Measured::of(outcome), number)
@@ -223,7 +224,7 @@ fn entry(outcome: &Outcome, number: usize) -> Markup {
     }
 }
 
-/// What the terminal says of a figure.
+/// Prints a figure for the terminal.
 pub fn text(outcome: &Outcome) -> String {
     let about = &outcome.figure;
     let mut text = format!(
@@ -248,7 +249,10 @@ pub fn text(outcome: &Outcome) -> String {
     }
     if !about.beside.is_empty() {
         let row = |beside: &super::outcome::Beside| {
-            let here = beside.here.as_deref().unwrap_or("this machine cannot say");
+            let here = beside
+                .here
+                .as_deref()
+                .unwrap_or("not available on this machine");
             vec![beside.what.clone(), beside.there.clone(), here.to_owned()]
         };
         let _ = writeln!(text, "The source, on {}:", about.there);

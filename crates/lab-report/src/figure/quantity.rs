@@ -1,8 +1,9 @@
-//! What stands on a vertical axis, and how it follows from a run.
+//! The quantities on a vertical axis, computed from a run.
 //!
-//! Throughput, and scalability that follows from it, have a figure for each mode of the machine: the harmonic mean of its samples, as the
-//! thesis has it (D16), with their quartiles. The counters (D8) are counted from a contender's
-//! start to its end, over all its samples, near and far together.
+//! Throughput, and the scalability computed from it, have a value for each mode of the machine:
+//! the harmonic mean of its samples, as in the thesis (D16), with their quartiles. The counters
+//! (D8) are counted from a contender's start to its end, over all its samples, near and far
+//! together.
 
 use crate::plot::{percent, significant};
 use corelay_lab_measure::measure::stats;
@@ -15,14 +16,14 @@ use serde::{Deserialize, Serialize};
 pub enum Quantity {
     /// Million operations per second.
     Throughput,
-    /// Operations per second, where they are few.
+    /// Operations per second, for slow operations.
     PerSecond,
-    /// Time per operation times processors, in nanoseconds: level where twice the processors do
-    /// twice the work (C7).
+    /// Time per operation times processors, in nanoseconds. It stays level if twice the
+    /// processors do twice the work (C7).
     Scalability,
-    /// The same in microseconds.
+    /// Scalability in microseconds.
     ScalabilityUs,
-    /// From issuing a request to its callback, on average, in nanoseconds.
+    /// Average time from issuing a request to its callback, in nanoseconds.
     Latency,
     /// Share of a server's passes that found work, 0 to 1.
     Saturation,
@@ -49,14 +50,14 @@ pub enum Quantity {
 pub struct Value {
     /// The value.
     pub middle: f64,
-    /// First and third quartile; the value itself where there are none.
+    /// First and third quartile; the value itself if there are none.
     pub(crate) spread: (f64, f64),
-    /// Samples behind it; 0 for what was counted over a whole run.
+    /// Number of samples; 0 for a counter over a whole run.
     pub(crate) n: usize,
 }
 
 impl Quantity {
-    /// Its value in a run; of throughput, in a mode. `None` where the run does not have it.
+    /// Returns the value in a run, and for throughput in a mode; `None` if the run lacks it.
     pub fn of(self, run: &Run, mode: Mode) -> Option<Value> {
         if !run.correct {
             return None;
@@ -84,7 +85,7 @@ impl Quantity {
         })
     }
 
-    /// Name and unit.
+    /// Returns name and unit.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Throughput => "million operations per second",
@@ -104,7 +105,7 @@ impl Quantity {
         }
     }
 
-    /// Name and unit at the head of a column.
+    /// Returns name and unit for the head of a column.
     pub(crate) fn head(self) -> &'static str {
         match self {
             Self::Throughput => "Mops",
@@ -124,7 +125,7 @@ impl Quantity {
         }
     }
 
-    /// A value in words.
+    /// Formats a value.
     pub(crate) fn words(self, value: f64) -> String {
         match self {
             Self::Saturation | Self::Ready | Self::FailedPops => {
@@ -134,7 +135,7 @@ impl Quantity {
         }
     }
 
-    /// It follows from the samples of one mode; the others are counted over all of them.
+    /// Whether the value is that of one mode; counters are over all modes.
     pub(crate) fn is_by_mode(self) -> bool {
         matches!(
             self,
@@ -146,7 +147,7 @@ impl Quantity {
         )
     }
 
-    /// It lies between 0 and 1.
+    /// Whether the value lies between 0 and 1.
     pub(crate) fn is_share(self) -> bool {
         matches!(self, Self::Saturation | Self::Ready | Self::FailedPops)
     }
@@ -162,8 +163,8 @@ fn throughput(run: &Run, mode: Mode) -> Option<Value> {
     })
 }
 
-/// What follows from throughput in Mops and processors, from the same samples: the harmonic mean
-/// of throughput is the mean of times.
+/// Computes a value from throughput in Mops and processors, over the same samples. The harmonic
+/// mean of throughput is the mean of times.
 fn by_throughput(run: &Run, mode: Mode, of: fn(f64, f64) -> f64) -> Option<Value> {
     let Value { middle, spread, n } = throughput(run, mode)?;
     let of = |mops: f64| of(mops, run.params.threads as f64);
@@ -175,7 +176,7 @@ fn by_throughput(run: &Run, mode: Mode, of: fn(f64, f64) -> f64) -> Option<Value
     })
 }
 
-/// What was counted over all samples, by their operations.
+/// Returns a count over all samples, per 1,000 operations.
 fn per_thousand(run: &Run, count: fn(&Counts) -> u64) -> Option<f64> {
     let counted = run.samples.iter().filter_map(|sample| {
         let operations: u64 = sample.per_thread.iter().sum();
@@ -186,7 +187,7 @@ fn per_thousand(run: &Run, count: fn(&Counts) -> u64) -> Option<f64> {
     (operations > 0).then(|| counted as f64 * 1e3 / operations as f64)
 }
 
-/// What all clients have counted, where they have.
+/// Returns the clients' own counts, if they have counted.
 fn asked(run: &Run) -> Option<Vec<Asked>> {
     let asked: Vec<Asked> = run.trustees.iter().filter_map(|t| t.asked).collect();
     (!asked.is_empty()).then_some(asked)
@@ -196,7 +197,7 @@ fn all(run: &Run) -> Option<Vec<Trustee>> {
     (!run.trustees.is_empty()).then(|| run.trustees.clone())
 }
 
-/// The sum of one count over the sum of another.
+/// Returns the sum of one count divided by the sum of another.
 fn ratio<T>(counted: Vec<T>, top: fn(&T) -> u64, bottom: fn(&T) -> u64) -> Option<f64> {
     let sum = |count: fn(&T) -> u64| counted.iter().map(count).sum::<u64>();
     let bottom = sum(bottom);

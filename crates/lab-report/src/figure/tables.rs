@@ -1,4 +1,4 @@
-//! A figure's tables, for the terminal and for the page alike.
+//! A figure's tables, for the terminal and for the page.
 
 use super::measured::Measured;
 use super::outcome::Drawing;
@@ -6,8 +6,8 @@ use super::quantity::{Quantity, Value};
 use crate::plot::short_count;
 use crate::table::grid::Grid;
 
-/// The tables of a panel in one mode: throughput with a column for each line, then each other
-/// quantity in the same way; where there is one line, all of them in one table.
+/// Makes the tables of a panel in one mode: throughput with a column for each line, then the
+/// other quantities in the same way. A panel with one line gets one table of all quantities.
 pub(super) fn of(measured: &Measured<'_>, panel: &Drawing) -> Vec<Grid> {
     let quantities = || panel.quantities.iter().copied();
     if let [line] = &*panel.lines {
@@ -26,7 +26,7 @@ pub(super) fn of(measured: &Measured<'_>, panel: &Drawing) -> Vec<Grid> {
         .collect()
 }
 
-/// Its head, the line and the quantity.
+/// A column: its head, the line and the quantity.
 type Column<'a> = (&'a str, &'a String, Quantity);
 
 fn grid(measured: &Measured<'_>, panel: &Drawing, title: &str, columns: &[Column<'_>]) -> Grid {

@@ -1,10 +1,10 @@
-//! What one round trip allows (ffwd's slides, "why so slow?" and "why isn't it even
+//! Limits that follow from one round trip (ffwd's slides, "why so slow?" and "why isn't it even
 //! faster?"; SPEC F6).
 //!
-//! A line that has to cross from core to core for every operation bounds their number:
-//! about 70 ns one way gave the slides 14 Mops for a lock. Delegation is bounded by what
-//! is in flight instead: clients × requests each ÷ round trip. Further off stand what the links
-//! between sockets carry, and what the server can process at all.
+//! A cache line that has to cross from core to core for every operation bounds their number:
+//! about 70 ns one way gave the slides 14 Mops for a lock. Delegation is bounded by the requests
+//! in flight instead: clients × requests each ÷ round trip. Higher bounds are the capacity of the
+//! links between sockets and the server's processing speed.
 //!
 //! | the slides | here |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | "300 cache lines per link: 300+ Mops" | [`links`] |
 //! | "55 Mops = 40 cycles per operation" | [`processing`], [`cycles_each`] |
 
-/// Ceilings that follow from one measured round trip. All throughput in Mops.
+/// Limits that follow from one measured round trip. All throughput is in Mops.
 ///
 /// ```
 /// use corelay_lab_report::model::ceilings::Ceilings;
@@ -24,32 +24,34 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ceilings {
-    /// Round trip between two cores, in nanoseconds: a line there and a line back.
+    /// Round trip between two cores, in nanoseconds: a cache line there and a cache line back.
     pub rtt_ns: f64,
     /// Threads that issue requests.
     pub clients: usize,
 }
 
 impl Ceilings {
-    /// A lock or an atomic whose line crosses once per operation: 1 ÷ one-way latency.
-    /// One that keeps its line for several operations in a row may pass it.
+    /// Returns the limit of a lock or an atomic whose line crosses once per operation: 1 ÷
+    /// one-way latency. A lock that keeps its line for several operations in a row may exceed it.
     pub fn lock_handover(self) -> f64 {
         1000.0 / (self.rtt_ns / 2.0)
     }
 
-    /// All clients together, each with one request in flight: clients ÷ round trip.
+    /// Returns the limit of all clients together, each with one request in flight: clients ÷
+    /// round trip.
     pub fn one_in_flight(self) -> f64 {
         self.clients as f64 * 1000.0 / self.rtt_ns
     }
 
-    /// Requests that must be in flight at once to sustain `mops` (the bandwidth-delay
+    /// Returns the requests that must be in flight at once to sustain `mops` (the bandwidth-delay
     /// product).
     pub fn in_flight_for(self, mops: f64) -> f64 {
         mops * self.rtt_ns / 1000.0
     }
 }
 
-/// Links that carry `lines_each` million lines a second, an operation to a line: Mops.
+/// Returns the Mops of links that carry `lines_each` million lines a second, with an operation
+/// per line.
 ///
 /// ```
 /// assert_eq!(corelay_lab_report::model::ceilings::links(3, 300.0), 900.0);
@@ -58,7 +60,7 @@ pub fn links(links: u64, lines_each: f64) -> f64 {
     links as f64 * lines_each
 }
 
-/// A core of `ghz` that needs so many `cycles` for an operation: Mops.
+/// Returns the Mops of a core of `ghz` that needs `cycles` for an operation.
 ///
 /// ```
 /// assert_eq!(corelay_lab_report::model::ceilings::processing(2.2, 40.0), 55.0);
@@ -67,7 +69,7 @@ pub fn processing(ghz: f64, cycles: f64) -> f64 {
     ghz * 1000.0 / cycles
 }
 
-/// Cycles that a core of `ghz` has for each operation where it does `mops`.
+/// Returns the cycles that a core of `ghz` has for each operation if it does `mops`.
 ///
 /// ```
 /// assert_eq!(corelay_lab_report::model::ceilings::cycles_each(2.2, 55.0), 40.0);
@@ -82,8 +84,8 @@ mod tests {
 
     #[test]
     fn the_slides_figures_come_out() {
-        // 2.5 Mops per client is a round trip of 400 ns; 120 clients make 300 Mops, which
-        // needs 120 requests in flight.
+        // A throughput of 2.5 Mops per client is a round trip of 400 ns. 120 clients make 300
+        // Mops, which needs 120 requests in flight.
         let slides = Ceilings {
             rtt_ns: 400.0,
             clients: 120,

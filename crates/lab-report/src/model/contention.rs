@@ -1,18 +1,17 @@
-//! How likely threads meet on one variable, when each picks one uniformly at random.
+//! The probability that threads meet on one variable, if each picks one uniformly at random.
 //!
-//! The thesis ("Asynchronous Delegation", section "Performance Under Contention") gives
-//! `1 − C(V, T) / V^T` for the chance that at least one pair contends. That formula lacks
-//! a factor `T!`: the favourable outcomes are *ordered* choices without repetition. The
-//! right one is the birthday problem, and it agrees with the thesis's own prose ("drops
-//! below 10 % at 2^14 and is practically zero at 2^19"): for its 56 threads 8.98 % and 0.29 %.
-//! As printed it is practically 1 for 56 threads wherever one looks: [`as_printed`] is kept to
-//! be refuted.
+//! The thesis ("Asynchronous Delegation", section "Performance Under Contention") gives `1 − C(V,
+//! T) / V^T` for the chance that at least one pair contends. That formula lacks a factor `T!`:
+//! the favourable outcomes are *ordered* choices without repetition. The right formula is that of
+//! the birthday problem. It agrees with the thesis's own prose ("drops below 10 % at 2^14 and is
+//! practically zero at 2^19"): 8.98 % and 0.29 % for its 56 threads. The printed formula gives
+//! practically 1 for 56 threads everywhere. [`as_printed`] is kept only to be refuted.
 
-/// The probability, 0 to 1, that at least two of `threads` pick the same one of `vars`
+/// Returns the probability, 0 to 1, that at least two of `threads` pick the same one of `vars`
 /// variables: `1 − V! / ((V − T)! · V^T)` for `T ≤ V`, and 1 for `T > V`.
 ///
-/// Computed as a sum of logarithms, so that neither the factorials overflow nor a small
-/// probability drowns in rounding.
+/// It is computed as a sum of logarithms, so that factorials do not overflow and a small
+/// probability is not lost in rounding.
 ///
 /// ```
 /// use corelay_lab_report::model::contention::probability;
@@ -28,14 +27,15 @@ pub fn probability(threads: usize, vars: u64) -> f64 {
     let nobody_meets: f64 = (0..threads)
         .map(|i| (-(i as f64) / vars as f64).ln_1p())
         .sum();
-    // `0.0 -` and not unary minus: one thread gives 0, not −0.
+    // `0.0 -` instead of unary minus, so that one thread gives 0 and not −0.
     0.0 - nobody_meets.exp_m1()
 }
 
-/// The fewest threads that share a variable with another, whatever they pick: by the
-/// pigeonhole principle `T − V + 1` where `T > V`, else none.
+/// Returns the fewest threads that share a variable with another, whatever they pick: by the
+/// pigeonhole principle `T − V + 1` if `T > V`, else none.
 ///
-/// The thesis says `2·(T − V)`, which three threads on one variable refute: 3, not 4.
+/// The thesis says `2·(T − V)`, which three threads on one variable refute: 3 of them contend,
+/// not 4.
 ///
 /// ```
 /// use corelay_lab_report::model::contention::fewest_contending;
@@ -52,17 +52,17 @@ pub fn fewest_contending(threads: usize, vars: u64) -> u64 {
     }
 }
 
-/// The thesis's formula as it is printed, `1 − C(V, T) / V^T`, which is `1 − (1 − P) / T!`.
-/// It is wrong; nothing but its refutation uses it.
+/// Returns the thesis's formula as printed, `1 − C(V, T) / V^T`, which is `1 − (1 − P) / T!`. It
+/// is wrong; only its refutation uses it.
 ///
 /// ```
 /// use corelay_lab_report::model::contention::{as_printed, probability};
 ///
 /// // Two threads that choose among four variables meet in 4 of 16 cases, not in 10.
 /// assert!((probability(2, 4) - 0.25).abs() < 1e-12 && (as_printed(2, 4) - 0.625).abs() < 1e-12);
-/// // A single thread meets nobody: there both agree.
+/// // A single thread meets no other, and both formulas say so.
 /// assert_eq!(as_printed(1, 4), 0.0);
-/// // Its own prose calls this "practically zero".
+/// // The thesis's own prose calls this "practically zero".
 /// assert!(as_printed(56, 1 << 19) > 0.999_999);
 /// ```
 pub fn as_printed(threads: usize, vars: u64) -> f64 {

@@ -1,57 +1,57 @@
-//! What delegation itself keeps in the caches (SPEC D23), by the sizes of the real types.
+//! The cache space that delegation itself takes (SPEC D23), from the sizes of the real types.
 //!
 //! ```text
 //!   core of a server and a client, of S servers and C clients in all
 //!     the server   C pairs:  lines of both  +  its own state
 //!     the client   S pairs:  lines of both  +  its own state (queues, arrays, callbacks)
 //! ```
-//! Both have the lines that they exchange in their caches; where the two share a core, as in
-//! the thesis's runs, they share the caches too. The thesis says "about 93 KB" for such a core
+//! Both sides have the lines that they exchange in their caches. If the two share a core, as in
+//! the thesis's runs, they share the caches, too. The thesis says "about 93 KB" for such a core
 //! of its 16 servers and 40 clients with 16 request lines and queues of 32, and that "this amount
-//! consumes the entire L1 cache and 62 KB of the L2". It does not say what it has counted.
+//! consumes the entire L1 cache and 62 KB of the L2". It does not say what it counted.
 
 use corelay::report::{Footprint, Traffic};
 use corelay_literature::{AsyncLines, Delegation, FfwdLines, Protocol, RclLines, Shape};
 use serde::Serialize;
 
-/// What the thesis says of a core with one server and one client of
-/// [`SOURCE_PAIRS`], in bytes: "about 93 KB".
+/// The thesis's size for a core with one server and one client of [`SOURCE_PAIRS`], in bytes:
+/// "about 93 KB".
 pub const SOURCE_BYTES: usize = 93_000;
 
 /// Servers and clients of the thesis's run.
 pub const SOURCE_PAIRS: (usize, usize) = (16, 40);
 
-/// Words that a request of the benchmarks carries through the product: an operation without
-/// captures, an answer, a callback without captures.
+/// Words of a benchmark's request in corelay's own channel: an operation without captures, an
+/// answer, a callback without captures.
 const FETCH_ADD: Traffic = Traffic {
     captures: 0,
     answer: 1,
     callback: 0,
 };
 
-/// A pair's share of a channel, in bytes.
+/// One pair's share of a channel, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// Lines that both sides have: requests, answers.
+    /// Lines that both sides have: requests and answers.
     pub both: f64,
-    /// The server's own.
+    /// Memory of the server alone.
     pub server: f64,
-    /// The client's own.
+    /// Memory of the client alone.
     pub client: f64,
 }
 
 impl Pair {
-    /// What a server with so many clients has in its caches.
+    /// Returns the bytes that a server with so many clients has in its caches.
     pub fn of_server(self, clients: usize) -> f64 {
         (self.both + self.server) * clients as f64
     }
 
-    /// What a client of so many servers has in its caches.
+    /// Returns the bytes that a client of so many servers has in its caches.
     pub fn of_client(self, servers: usize) -> f64 {
         (self.both + self.client) * servers as f64
     }
 
-    /// What a core of both has.
+    /// Returns the bytes that a core with a server and a client has in its caches.
     ///
     /// ```
     /// use corelay_lab_report::model::footprint::Pair;
@@ -64,17 +64,17 @@ impl Pair {
     }
 }
 
-/// ffwd's lines; `clients` share what 15 of them share.
+/// Measures ffwd's lines for a pair; 15 clients share a line of responses.
 pub fn ffwd(clients: usize) -> Pair {
     of::<FfwdLines>(&Delegation::<_, u64>::new(1, clients, []).0, clients)
 }
 
-/// Remote core locking's lines.
+/// Measures remote core locking's lines for a pair.
 pub fn rcl() -> Pair {
     of::<RclLines>(&Delegation::<_, u64>::new(1, 1, []).0, 1)
 }
 
-/// The thesis's lines and queues, with plain functions as callbacks.
+/// Measures the thesis's lines and queues for a pair, with plain functions as callbacks.
 ///
 /// ```
 /// use corelay_lab_report::model::footprint::async_lines;
@@ -96,12 +96,12 @@ fn of<P: Protocol>(lines: &Delegation<P, u64>, clients: usize) -> Pair {
     }
 }
 
-/// The product's channel after its first request.
+/// Measures corelay's channel after its first request.
 pub fn product_first() -> Pair {
     product(Footprint::first())
 }
 
-/// The product's channel with a whole window of fetch-add in flight.
+/// Measures corelay's channel with a whole window of fetch-add in flight.
 pub fn product_filled(window: usize, ring_bytes: usize) -> Pair {
     product(Footprint::filled(window, ring_bytes, FETCH_ADD))
 }
@@ -118,19 +118,19 @@ fn product(all: Footprint) -> Pair {
 mod tests {
     use super::*;
 
-    /// By the papers: a line of 64 bytes for each client, and 128 bytes for 15 of them.
+    /// The papers have a line of 64 bytes for each client, and 128 bytes for 15 of them.
     #[test]
-    fn lines_are_as_long_as_the_papers_have_them() {
+    fn lines_have_the_lengths_of_the_papers() {
         assert_eq!(ffwd(15).both, 64.0 + 128.0 / 15.0);
         assert_eq!(ffwd(1).both, 64.0 + 128.0);
         assert_eq!(ffwd(16).both, 64.0 + 256.0 / 16.0);
         assert_eq!(rcl().both, 64.0);
-        // Responses of 16 bytes, four to a line.
+        // Responses have 16 bytes, four to a line.
         let lines = |n| async_lines(Shape::direct(n).unwrap()).both;
         assert_eq!((lines(1), lines(4), lines(5)), (128.0, 320.0, 448.0));
     }
 
-    /// Ours and the thesis's are of one size; what it has counted it does not say.
+    /// Our size and the thesis's are close; the thesis does not say what it counted.
     #[test]
     fn the_thesis_core_takes_about_what_the_thesis_says() {
         let (servers, clients) = SOURCE_PAIRS;
@@ -138,7 +138,7 @@ mod tests {
         let ours = pair.of_core(servers, clients);
         let said = SOURCE_BYTES as f64;
         assert!((0.75..1.5).contains(&(ours / said)), "{ours} for {said}");
-        // What its queues take beside the lines is most of a client's.
+        // Its queues, beside the lines, take most of a client's space.
         let direct = async_lines(Shape::direct(16).unwrap());
         assert!(direct.of_core(servers, clients) < 0.75 * ours);
     }

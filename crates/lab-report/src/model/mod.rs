@@ -1,4 +1,4 @@
-//! What the figures should look like: the sources' models, each in a file of its own.
+//! The sources' models of the figures, each in a file of its own.
 //!
 //! | module | question | SPEC |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | [`footprint`] | what does delegation itself keep in the caches? | D23 |
 //! | [`ceilings`] | what does one round trip allow? | F6 |
 //!
-//! A model is drawn beside the measured figures and never in place of them. `corelay model`
-//! prints each.
+//! A model is drawn beside the measured figures, never in place of them. `corelay model` prints
+//! each.
 
 #![forbid(unsafe_code)]
 

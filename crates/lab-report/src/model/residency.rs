@@ -1,15 +1,14 @@
-//! How much of the shared data a cache holds (SPEC D22).
+//! The share of the shared data that a cache holds (SPEC D22).
 //!
-//! `P = min(1, S_cache / (S_var · N))` is the chance that a variable chosen uniformly at
-//! random is *in* the cache, once the cache has filled with nothing else. The thesis calls
-//! it the probability "that a variable will be DRAM resident", which would be largest where
-//! there are fewest variables; that share is `1 − P`.
+//! `P = min(1, S_cache / (S_var · N))` is the probability that a variable chosen uniformly at
+//! random is *in* the cache, once the cache holds nothing but variables. The thesis calls it the
+//! probability "that a variable will be DRAM resident", which would be largest with the fewest
+//! variables. That share is `1 − P`.
 
-/// Bytes that one shared variable of the fetch-and-add benchmark occupies: a line of its
-/// own (D16).
+/// Bytes of one shared variable of the fetch-and-add benchmark: a cache line of its own (D16).
 pub const VAR_BYTES: u64 = 64;
 
-/// The share, 0 to 1, of `vars` variables that a cache of `cache_bytes` holds.
+/// Returns the share, 0 to 1, of `vars` variables that a cache of `cache_bytes` holds.
 ///
 /// ```
 /// use corelay_lab_report::model::residency::resident;
@@ -26,7 +25,7 @@ pub fn resident(cache_bytes: u64, vars: u64) -> f64 {
     }
 }
 
-/// The most variables that a cache of `cache_bytes` holds: where its mark stands.
+/// Returns the most variables that a cache of `cache_bytes` holds, where pictures mark it.
 ///
 /// ```
 /// assert_eq!(corelay_lab_report::model::residency::capacity(1 << 20), 1 << 14);
@@ -35,7 +34,8 @@ pub fn capacity(cache_bytes: u64) -> u64 {
     cache_bytes / VAR_BYTES
 }
 
-/// The share, 0 to 1, of `vars` variables that comes from memory: what no cache holds.
+/// Returns the share, 0 to 1, of `vars` variables that no cache holds, so that it comes from
+/// memory.
 ///
 /// ```
 /// use corelay_lab_report::model::residency::from_memory;
@@ -51,14 +51,14 @@ pub fn from_memory(cache_bytes: u64, vars: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The thesis's own sums: 960 of 1,024 KB of L2 are left beside delegation, for each of 16
-    /// servers; so are 2,464 KB of L3.
+    /// The thesis's own calculation: for each of 16 servers, delegation leaves 960 of 1,024 KB of
+    /// L2, and 2,464 KB of L3.
     #[test]
     fn agrees_with_the_figures_of_the_source() {
         let near = |vars: u64, said: f64| (vars as f64 / said - 1.0).abs() < 0.03;
         assert!(near(capacity(960 << 10), 15e3) && near(capacity(16 * (960 << 10)), 246e3));
         assert!(near(capacity(2464 << 10), 39e3) && near(capacity(16 * (2464 << 10)), 630e3));
-        // "L2 cache is exhausted at 2^18", "L3 … approaches 2^20".
+        // The thesis: "L2 cache is exhausted at 2^18", "L3 … approaches 2^20".
         assert_eq!(resident(16 * (960 << 10), 1 << 17), 1.0);
         assert!(from_memory(16 * (960 << 10), 1 << 18) > 0.0);
         let both = 16 * ((960 + 2464) << 10);

@@ -1,4 +1,4 @@
-//! What so many servers and clients do together (SPEC D9).
+//! The throughput of a number of servers and clients (SPEC D9).
 //!
 //! ```text
 //!  Mops                     servers' capacity  Ns·Ts
@@ -10,30 +10,30 @@
 //!    │ ╱    ·           ╲
 //!    └──────────────────── servers among all threads
 //! ```
-//! The thesis calls it a rule of thumb ("Asynchronous Dedicated Delegation", the equation of
-//! its throughput): left of the peak the servers are the bound, right of it the clients. It
-//! takes as given that both work at the same time, so it is a model of *asynchronous*
-//! delegation. A client that waits for each answer takes turns with its server, their times
-//! add up, and the model says too much.
+//! The thesis calls the formula a rule of thumb ("Asynchronous Dedicated Delegation", the
+//! equation of its throughput): left of the peak the servers are the bound, right of it the
+//! clients. The formula assumes that both work at the same time, so it models *asynchronous*
+//! delegation. A client that waits for each answer takes turns with its server. Their times add
+//! up, and the formula gives too much.
 //!
 //! # Which side was the bound
-//! [`Fit`] takes `Ts` from a run that its servers bound and `Tc` from one that its clients
-//! bound, and believes neither without proof. A run was bound by its servers where *the same
-//! clients, or fewer, have done more* in another run: they were not the reason. The other way
-//! round for clients. A run alone proves nothing, however it was set up.
+//! [`Fit`] takes `Ts` from a run that its servers bound and `Tc` from one that its clients bound,
+//! and requires proof of both. A run was bound by its servers if *the same clients, or fewer, did
+//! more* in another run: then the clients were not the reason. The same holds the other way
+//! round. A run alone proves nothing, however it was set up.
 
 use serde::Serialize;
 
-/// How the threads are divided.
+/// A division of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Split {
     /// Threads that serve.
     pub servers: usize,
-    /// Threads that ask.
+    /// Threads that issue requests.
     pub clients: usize,
 }
 
-/// Who sets the pace.
+/// The side that sets the pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -43,7 +43,7 @@ pub enum Side {
     Clients,
 }
 
-/// The law: what one server and one client can do, in Mops.
+/// The law, given by the Mops that one server and one client can do.
 ///
 /// ```
 /// use corelay_lab_report::model::throughput::{Law, Side, Split};
@@ -52,25 +52,25 @@ pub enum Side {
 /// let split = |servers, clients| Split { servers, clients };
 /// assert_eq!(law.mops(split(1, 55)), 40.0);
 /// assert_eq!((law.mops(split(40, 16)), law.bound(split(40, 16))), (320.0, Side::Clients));
-/// // Of 56 threads 19 serve best: a third, since a server is worth two clients.
+/// // With 56 threads, 19 servers are best: a third, because a server does as much as two clients.
 /// assert_eq!(law.best(56).servers, 19);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Law {
-    /// What a server can execute, in Mops.
+    /// Mops that a server can execute.
     pub ts: f64,
-    /// What a client can ask for, in Mops.
+    /// Mops that a client can request.
     pub tc: f64,
 }
 
 impl Law {
-    /// `min(Ns·Ts, Nc·Tc)`, in Mops.
+    /// Returns `min(Ns·Ts, Nc·Tc)`, in Mops.
     pub fn mops(self, split: Split) -> f64 {
         let Split { servers, clients } = split;
         (servers as f64 * self.ts).min(clients as f64 * self.tc)
     }
 
-    /// Whose term is the smaller one.
+    /// Returns the side whose term is smaller.
     pub fn bound(self, split: Split) -> Side {
         if split.servers as f64 * self.ts <= split.clients as f64 * self.tc {
             Side::Servers
@@ -79,13 +79,13 @@ impl Law {
         }
     }
 
-    /// Servers among `threads` at which both sides do the same, in general between two whole
-    /// numbers: the equilibrium.
+    /// Returns the equilibrium: the number of servers among `threads` at which both sides do the
+    /// same, usually between two whole numbers.
     ///
     /// ```
     /// use corelay_lab_report::model::throughput::Law;
     ///
-    /// // Servers that take three times as long: three quarters of the threads have to serve.
+    /// // If servers take three times as long, three quarters of the threads have to serve.
     /// assert_eq!(Law { ts: 10.0, tc: 10.0 }.equilibrium(8), 4.0);
     /// assert_eq!(Law { ts: 10.0 / 3.0, tc: 10.0 }.equilibrium(8), 6.0);
     /// ```
@@ -93,11 +93,11 @@ impl Law {
         threads as f64 * self.tc / (self.ts + self.tc)
     }
 
-    /// The division of `threads` that does most; of two that do the same, the one with fewer
-    /// servers.
+    /// Returns the division of `threads` with the highest throughput; of equal ones, the one with
+    /// fewer servers.
     ///
     /// # Panics
-    /// With fewer than 2 threads: there is no server and client among them.
+    /// With fewer than 2 threads, because a division needs a server and a client.
     pub fn best(self, threads: usize) -> Split {
         let more = |best: Split, split| {
             if self.mops(split) > self.mops(best) {
@@ -110,8 +110,8 @@ impl Law {
         best.expect("a division takes 2 threads")
     }
 
-    /// The whole curve: Mops of every division of `threads`, by the number of servers, to be
-    /// drawn over measured points.
+    /// Returns the whole curve, to be drawn over measured points: the Mops of every division of
+    /// `threads`, by the number of servers.
     ///
     /// ```
     /// use corelay_lab_report::model::throughput::Law;
@@ -123,7 +123,8 @@ impl Law {
         splits(threads).map(move |split| (split.servers, self.mops(split)))
     }
 
-    /// How far `mops` lies from the model, as a share of it: −0.25 is a quarter less.
+    /// Returns the difference of `mops` from the model, as a share of the model: −0.25 is a
+    /// quarter less.
     ///
     /// ```
     /// use corelay_lab_report::model::throughput::{Law, Split};
@@ -136,7 +137,7 @@ impl Law {
     }
 }
 
-/// Every division of `threads` with a server and a client, fewest servers first.
+/// Returns every division of `threads` with a server and a client, fewest servers first.
 ///
 /// ```
 /// use corelay_lab_report::model::throughput::splits;
@@ -151,34 +152,34 @@ pub fn splits(threads: usize) -> impl Iterator<Item = Split> {
     })
 }
 
-/// What both sides do beside carrying requests: rounds of
-/// [`compute`](corelay_lab_measure::workload::slow::compute) for each.
+/// The work of both sides besides carrying requests, in rounds of
+/// [`compute`](corelay_lab_measure::workload::slow::compute).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Work {
-    /// In every delegated operation.
+    /// Rounds in every delegated operation.
     pub server: u32,
-    /// Before every request.
+    /// Rounds before every request.
     pub client: u32,
 }
 
-/// A run that was measured.
+/// A measured run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Observed {
-    /// How the threads were divided.
+    /// The division of the threads.
     pub split: Split,
-    /// What they did.
+    /// The work of both sides.
     pub work: Work,
-    /// What came of it, in Mops.
+    /// The throughput, in Mops.
     pub mops: f64,
 }
 
-/// Others must have done so many times as much before one side is cleared: beyond what
-/// chance does to a median.
+/// Ratio by which another run must exceed this one to clear a side: more than a median varies by
+/// chance.
 pub const PROOF: f64 = 1.25;
 
 impl Observed {
-    /// How many times as much clients that were no more and had no less to do have done in
-    /// one of `all`: above 1, the servers were the bound here.
+    /// Returns how many times as much clients did in the best of `all`, if they were no more and
+    /// had no less work. Above 1, the servers were the bound here.
     fn clients_did(&self, all: &[Self]) -> f64 {
         let cleared = all.iter().filter(|other| {
             other.split.clients <= self.split.clients && other.work.client >= self.work.client
@@ -186,7 +187,7 @@ impl Observed {
         cleared.fold(0.0, |most, other| other.mops.max(most)) / self.mops
     }
 
-    /// The same of servers.
+    /// Returns the same for servers.
     fn servers_did(&self, all: &[Self]) -> f64 {
         let cleared = all.iter().filter(|other| {
             other.split.servers <= self.split.servers && other.work.server >= self.work.server
@@ -194,7 +195,8 @@ impl Observed {
         cleared.fold(0.0, |most, other| other.mops.max(most)) / self.mops
     }
 
-    /// Who is proved by `all` to have been the bound of this run; `None` where nobody is.
+    /// Returns the side that `all` prove to have been the bound of this run; `None` without
+    /// proof.
     ///
     /// ```
     /// use corelay_lab_report::model::throughput::{Observed, Side, Split, Work};
@@ -202,7 +204,7 @@ impl Observed {
     /// let split = Split { servers: 1, clients: 1 };
     /// let run = |server, mops| Observed { split, work: Work { server, client: 0 }, mops };
     /// let (slow, plain) = (run(500, 1.0), run(0, 80.0));
-    /// // The client has asked for 80 times as much where the server had less to do.
+    /// // The client requested 80 times as much when the server had less work.
     /// assert_eq!(slow.bound(&[slow, plain]), Some(Side::Servers));
     /// assert_eq!(plain.bound(&[slow, plain]), None);
     /// ```
@@ -218,7 +220,7 @@ impl Observed {
     }
 }
 
-/// `Ts` and `Tc` as far as some runs tell, and the runs they are from.
+/// `Ts` and `Tc` as far as some runs prove them, with the runs that they are from.
 ///
 /// ```
 /// use corelay_lab_report::model::throughput::{Fit, Law, Observed, Split, Work};
@@ -234,15 +236,15 @@ impl Observed {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
-    /// Mops of one server, and the run.
+    /// Mops of one server, and the run it is from.
     pub server: Option<(f64, Observed)>,
-    /// Mops of one client, and the run.
+    /// Mops of one client, and the run it is from.
     pub client: Option<(f64, Observed)>,
 }
 
 impl Fit {
-    /// From those of `all` in which a side had the wanted work and is proved to have been the
-    /// bound; of several, from the one with the best proof.
+    /// Fits the runs of `all` in which a side had the wanted work and is proved to have been the
+    /// bound. Of several runs, takes the one with the best proof.
     pub fn of(all: &[Observed], work: Work) -> Self {
         let best = |side, fits: &dyn Fn(&Observed) -> bool, proof: &dyn Fn(&Observed) -> f64| {
             let bound = all.iter().filter(|run| fits(run));
@@ -265,7 +267,7 @@ impl Fit {
         }
     }
 
-    /// The law, where both sides are known.
+    /// Returns the law, if both sides are known.
     pub fn law(&self) -> Option<Law> {
         let ((ts, _), (tc, _)) = self.server.zip(self.client)?;
         Some(Law { ts, tc })
@@ -296,7 +298,7 @@ mod tests {
                 assert!((best.servers as f64 - law.equilibrium(threads)).abs() <= 1.0);
                 let most = law.curve(threads).map(|(_, mops)| mops);
                 assert_eq!(most.fold(0.0, f64::max), law.mops(best));
-                // Left of it servers are the bound, right of it clients.
+                // Left of the peak servers are the bound, right of it clients.
                 for split in splits(threads) {
                     let side = law.bound(split);
                     let left = split.servers as f64 <= law.equilibrium(threads);
@@ -313,7 +315,7 @@ mod tests {
         assert!(best(60.0) < best(20.0) && best(20.0) < best(5.0));
     }
 
-    /// Two CPUs: one division, so that work has to say which side was the bound.
+    /// Two CPUs allow one division only, so the work has to show which side was the bound.
     #[test]
     fn two_runs_and_a_third_without_work_tell_both_sides() {
         let plain = run(1, 1, (0, 0), 80.0);
@@ -327,7 +329,7 @@ mod tests {
         let law = fit.law().unwrap();
         assert_eq!((law.ts, law.tc), (1.0, 0.9));
         assert!((law.residual(both.split, both.mops) + 0.0556).abs() < 1e-4);
-        // Without the third nothing is proved.
+        // Without the third run nothing is proved.
         assert_eq!(
             Fit::of(&[slow_server, slow_client, both], work),
             Fit::default()
@@ -349,9 +351,9 @@ mod tests {
         assert_eq!(fit.server, None);
     }
 
-    /// Differences that chance makes prove nothing.
+    /// Differences within chance prove nothing.
     #[test]
-    fn nearly_the_same_is_no_proof() {
+    fn differences_within_chance_prove_nothing() {
         let runs = [run(1, 3, (0, 0), 50.0), run(2, 2, (0, 0), 55.0)];
         assert_eq!(runs[0].bound(&runs), None);
         let runs = [runs[0], run(2, 2, (0, 0), 100.0)];

@@ -1,5 +1,5 @@
-//! What a file can be drawn as: for each workload and axis lines of points, in each mode of the
-//! machine that occurred.
+//! The charts of a file: lines of points for each workload and axis, in each mode of the machine
+//! that occurred.
 
 use super::fibres;
 use super::read::Input;
@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 /// Lines over an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// What has to be the same for two files to be laid over each other.
+    /// The key. Charts of two files can be overlaid if their keys are equal.
     pub(crate) key: Key,
-    /// Its lines by name, in each mode.
-    pub(crate) lines: BTreeMap<Mode, Vec<Line>>,
+    /// The lines in each mode.
+    pub(crate) lines: BTreeMap<Mode, Vec<ChartLine>>,
 }
 
 /// A workload, an axis and a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The workload and how variables are chosen, or the figure and its panel.
+    /// The workload and its distribution, or the figure and its panel.
     pub what: String,
     /// The horizontal axis.
     pub axis: Axis,
@@ -31,19 +31,19 @@ pub struct Key {
     pub(crate) quantity: String,
 }
 
-/// A line.
+/// A line of a chart.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    /// Its name.
+pub(crate) struct ChartLine {
+    /// The name.
     pub(crate) label: String,
-    /// Its points in order of x.
+    /// The points in order of x.
     pub(crate) points: Vec<Point>,
 }
 
 /// A point with its spread.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Point {
-    /// Where.
+    /// The place on the horizontal axis.
     pub x: f64,
     /// The value.
     pub y: f64,
@@ -51,7 +51,7 @@ pub struct Point {
     pub spread: (f64, f64),
 }
 
-/// All charts of a file.
+/// Makes all charts of a file.
 pub(crate) fn of(input: &Input) -> Vec<Chart> {
     let charts = input.parts.iter().flat_map(|part| match &part.figure {
         Some(about) => of_figure(&part.results, about),
@@ -60,7 +60,7 @@ pub(crate) fn of(input: &Input) -> Vec<Chart> {
     charts.filter(|chart| !chart.lines.is_empty()).collect()
 }
 
-/// Runs that are no figure's.
+/// Makes the charts of runs that belong to no figure.
 fn of_runs(results: &Results) -> Vec<Chart> {
     let mut others = results.clone();
     others.runs.retain(|run| !fibres::is_one(run));
@@ -77,7 +77,7 @@ fn of_figure(results: &Results, about: &About) -> Vec<Chart> {
     for panel in &about.panels {
         for &quantity in &panel.quantities {
             let in_mode = |measured: &Measured<'_>| {
-                let line = |label: &String| Line {
+                let line = |label: &String| ChartLine {
                     label: label.clone(),
                     points: measured
                         .points(&panel.key, label, quantity)
@@ -109,7 +109,7 @@ fn of_figure(results: &Results, about: &About) -> Vec<Chart> {
     charts
 }
 
-/// A title within a line.
+/// Returns a title as it stands within a line.
 fn lower(title: &str) -> String {
     let mut letters = title.chars();
     letters
@@ -117,8 +117,8 @@ fn lower(title: &str) -> String {
         .map_or(String::new(), |c| c.to_lowercase().chain(letters).collect())
 }
 
-/// The modes in which there are lines with points.
-pub(super) fn by_mode(lines: impl Fn(Mode) -> Vec<Line>) -> BTreeMap<Mode, Vec<Line>> {
+/// Returns the modes in which there are lines with points, with these lines.
+pub(super) fn by_mode(lines: impl Fn(Mode) -> Vec<ChartLine>) -> BTreeMap<Mode, Vec<ChartLine>> {
     let of = |mode| {
         let mut lines = lines(mode);
         lines.retain(|line| !line.points.is_empty());
@@ -127,15 +127,17 @@ pub(super) fn by_mode(lines: impl Fn(Mode) -> Vec<Line>) -> BTreeMap<Mode, Vec<L
     MODES.into_iter().filter_map(of).collect()
 }
 
-/// Runs without a load: over variables where they were swept, else over threads. As on the page
-/// of `compare`, the most threads that have a CPU each speak for a machine.
+/// Makes the charts of runs without a load: over variables if these were swept, else over
+/// threads. As on the page of `compare`, the most threads that have a CPU each represent a
+/// machine.
 fn of_throughput(results: &Results) -> Vec<Chart> {
     let of = |subject: Subject<'_>| {
         let threads = subject.main_threads(results.machine.cpus);
-        // What a clock orders has no variables to go over.
+        // Workloads ordered by a clock have no variables for an axis.
         let is_ordered = |run: &&Run| run.samples.iter().any(|s| s.counts.is_some());
         let is_ordered = subject.runs.iter().any(is_ordered);
-        // Nor has what the course counts (its workloads are named after its steps), and there one number of threads is enough to be drawn.
+        // Nor have the course's workloads (they are named after its steps), and one number of
+        // threads is enough to draw these.
         let has_no_vars = is_ordered || subject.workload.starts_with("course-");
         let over_threads = subject.vars().len() == 1 && subject.threads().len() > 1 || has_no_vars;
         let runs = match threads.filter(|_| !over_threads) {
@@ -147,7 +149,7 @@ fn of_throughput(results: &Results) -> Vec<Chart> {
             false => run.params.vars,
         };
         let line = |mode| {
-            let drawn = |line: data::Line<'_>| Line {
+            let drawn = |line: data::MethodLine<'_>| ChartLine {
                 points: line
                     .points
                     .iter()
@@ -180,8 +182,8 @@ fn of_throughput(results: &Results) -> Vec<Chart> {
     Subject::all(results).into_iter().map(of).collect()
 }
 
-/// Runs under a load, over it: the median and the 99th percentile, at the most threads and the
-/// fewest variables.
+/// Makes the charts of runs under a load, over the load: the median and the 99th percentile, at
+/// the most threads and the fewest variables.
 fn of_latency(results: &Results) -> Vec<Chart> {
     type Pick = fn(&Percentiles) -> u64;
     let runs = results.runs.iter().filter(|run| run.correct);
@@ -203,7 +205,7 @@ fn of_latency(results: &Results) -> Vec<Chart> {
                     spread: (us, us),
                 })
             };
-            let drawn = |line: data::Line<'_>| Line {
+            let drawn = |line: data::MethodLine<'_>| ChartLine {
                 points: line.points.iter().filter_map(point).collect(),
                 label: line.label,
             };

@@ -1,7 +1,7 @@
-//! Benchmarks of fibres over processors (C7): throughput, and scalability, which stays level
-//! where twice the processors do twice the work.
+//! Charts of fibre benchmarks over processors (C7): throughput, and scalability, which stays
+//! level if twice the processors do twice the work.
 
-use super::chart::{Chart, Key, Line, Point, by_mode};
+use super::chart::{Chart, ChartLine, Key, Point, by_mode};
 use crate::figure::outcome::Axis;
 use crate::figure::quantity::Quantity;
 use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
@@ -11,7 +11,7 @@ pub(super) fn is_one(run: &Run) -> bool {
     run.params.extra.contains_key("fibres")
 }
 
-/// Two charts for each benchmark, form and number of fibres.
+/// Makes two charts for each benchmark, form and number of fibres.
 pub(super) fn of(results: &Results) -> Vec<Chart> {
     let mut kinds: Vec<(String, Vec<&Run>)> = Vec::new();
     for run in results.runs.iter().filter(|run| is_one(run)) {
@@ -35,7 +35,7 @@ pub(super) fn of(results: &Results) -> Vec<Chart> {
     kinds.into_iter().flat_map(both).collect()
 }
 
-/// What must be the same along a line: the benchmark, its form, and how many fibres there are.
+/// Returns the name of a line's runs: the benchmark, its form, and the number of fibres.
 fn name(run: &Run) -> String {
     let extra = |key: &str| run.params.extra.get(key);
     let mut name = run.workload.clone();
@@ -63,14 +63,14 @@ fn chart(name: &str, runs: &[&Run], quantity: &str, value: fn(f64, f64) -> f64) 
         }
     };
     let lines = |mode: Mode| {
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<ChartLine> = Vec::new();
         for run in runs {
             let Some(summary) = run.by_mode.get(&mode) else {
                 continue;
             };
             let known = lines.iter().position(|line| line.label == run.method);
             let at = known.unwrap_or_else(|| {
-                lines.push(Line {
+                lines.push(ChartLine {
                     label: run.method.clone(),
                     points: Vec::new(),
                 });

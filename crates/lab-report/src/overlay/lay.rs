@@ -1,4 +1,4 @@
-//! Which charts all files have, and their lines beside each other.
+//! Finds the charts that all files have, and merges their lines.
 
 use super::chart::{self, Chart, Key, Point};
 use super::read::Input;
@@ -8,48 +8,48 @@ use crate::words;
 use corelay_lab_measure::schema::Mode;
 use serde::Serialize;
 
-/// Files that can be told apart by colour and by letter.
-pub const MOST: usize = 8;
+/// The most files in one overlay, so that colours and letters tell them apart.
+pub const MAX_FILES: usize = 8;
 
-/// One picture's worth: the same chart of every file.
+/// One picture: the same chart of every file.
 #[derive(Clone, Debug)]
 pub struct Overlay {
     /// Workload, axis and quantity.
     pub key: Key,
-    /// The mode of each file's points: the same, unless the files have none in common.
+    /// The mode of each file's points: the same for all, unless the files have none in common.
     pub(crate) modes: Vec<Mode>,
-    /// By method or line, in the order in which they first occur.
-    pub lines: Vec<Together>,
+    /// The lines by method, in the order in which they first occur.
+    pub lines: Vec<MergedLine>,
 }
 
 /// One method's points in each file.
 #[derive(Clone, Debug, Serialize)]
-pub struct Together {
-    /// Its name.
+pub struct MergedLine {
+    /// The name.
     pub(crate) label: String,
-    /// The files' points in their order; empty where a file does not have it.
+    /// Each file's points; empty if the file lacks the line.
     pub files: Vec<Vec<Point>>,
 }
 
-/// Everything that files have in common.
+/// The pictures that files have in common.
 #[derive(Clone, Debug)]
-pub struct Laid {
-    /// The files' names, in their order.
-    pub files: Vec<Told>,
+pub struct Overlays {
+    /// The labels of the files, in their order.
+    pub files: Vec<FileLabel>,
     /// The pictures.
     pub overlays: Vec<Overlay>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// How a file is named in legends.
+/// The label of a file in legends.
 #[derive(Clone, Debug, Serialize)]
-pub struct Told {
-    /// A letter for the pictures.
+pub struct FileLabel {
+    /// The file's letter in the pictures.
     pub letter: char,
-    /// The file.
+    /// The path.
     pub file: String,
-    /// Its machine.
+    /// The machine.
     pub machine: String,
     /// The commit that measured.
     pub commit: String,
@@ -57,7 +57,7 @@ pub struct Told {
     pub(crate) command: String,
 }
 
-impl Told {
+impl FileLabel {
     fn of(number: usize, input: &Input) -> Self {
         let first = input.first();
         let machine = &first.machine;
@@ -76,18 +76,18 @@ impl Told {
     }
 }
 
-/// Lays files over each other.
+/// Overlays the charts of files.
 ///
 /// # Errors
 /// A sentence that names two files that have nothing in common.
-pub fn lay(inputs: &[Input]) -> Result<Laid, String> {
+pub fn lay(inputs: &[Input]) -> Result<Overlays, String> {
     let charts: Vec<Vec<Chart>> = inputs.iter().map(chart::of).collect();
     let find = |charts: &'_ [Chart], key: &Key| charts.iter().find(|c| c.key == *key).cloned();
     for (input, own) in inputs.iter().zip(&charts) {
         if own.is_empty() {
             let path = input.path.display();
             return Err(format!(
-                "{path}: nothing in it can be drawn: no run has a figure"
+                "{path}: there is nothing to draw, because no run has a figure"
             ));
         }
         if !own
@@ -97,9 +97,9 @@ pub fn lay(inputs: &[Input]) -> Result<Laid, String> {
             return Err(format!(
                 "{} ({}) and {} ({}) are incomparable: they have no workload over the same axis",
                 inputs[0].path.display(),
-                told(&charts[0]),
+                listed(&charts[0]),
                 input.path.display(),
-                told(own)
+                listed(own)
             ));
         }
     }
@@ -134,27 +134,28 @@ pub fn lay(inputs: &[Input]) -> Result<Laid, String> {
     let files = inputs
         .iter()
         .enumerate()
-        .map(|(n, input)| Told::of(n, input));
-    Ok(Laid {
+        .map(|(n, input)| FileLabel::of(n, input));
+    Ok(Overlays {
         files: files.collect(),
         overlays,
         notes,
     })
 }
 
-/// A picture for each mode that all have; where there is none, each in its own.
+/// Makes a picture for each mode that all files have. If there is none, takes each file in its
+/// own mode.
 fn overlays_of(key: &Key, all: &[Chart], notes: &mut Vec<String>) -> Vec<Overlay> {
     let modes = all[0].lines.keys().copied();
     let common: Vec<Mode> = modes
         .filter(|mode| all.iter().all(|chart| chart.lines.contains_key(mode)))
         .collect();
     let overlay = |modes: Vec<Mode>| {
-        let mut lines: Vec<Together> = Vec::new();
+        let mut lines: Vec<MergedLine> = Vec::new();
         for (file, (chart, mode)) in all.iter().zip(&modes).enumerate() {
             for line in chart.lines.get(mode).into_iter().flatten() {
                 let known = lines.iter().position(|known| known.label == line.label);
                 let at = known.unwrap_or_else(|| {
-                    lines.push(Together {
+                    lines.push(MergedLine {
                         label: line.label.clone(),
                         files: vec![Vec::new(); all.len()],
                     });
@@ -171,8 +172,8 @@ fn overlays_of(key: &Key, all: &[Chart], notes: &mut Vec<String>) -> Vec<Overlay
     };
     if common.is_empty() {
         notes.push(
-            "The files have no distance of the CPUs in common: near figures of one lie over far \
-             ones of another, and much of what differs may be that."
+            "The files have no mode in common: near figures of one lie over far figures of another, \
+             which may explain much of the difference."
                 .to_owned(),
         );
         let own = all.iter().filter_map(|chart| chart.lines.keys().next());
@@ -182,8 +183,8 @@ fn overlays_of(key: &Key, all: &[Chart], notes: &mut Vec<String>) -> Vec<Overlay
     common.into_iter().map(of).collect()
 }
 
-/// What a file has, for a sentence.
-fn told(charts: &[Chart]) -> String {
+/// Lists a file's charts for a sentence.
+fn listed(charts: &[Chart]) -> String {
     let mut all: Vec<String> = charts
         .iter()
         .map(|chart| format!("{} over {}", chart.key.what, chart.key.axis.label))
@@ -192,7 +193,7 @@ fn told(charts: &[Chart]) -> String {
     words::and(&all)
 }
 
-/// A note where files differ in what would have to be the same for machines to be compared.
+/// Makes a note if files differ in a parameter that should be equal for a comparison of machines.
 fn different(inputs: &[Input], what: &str, of: impl Fn(&Input) -> String) -> Option<String> {
     let values: Vec<String> = inputs.iter().map(of).collect();
     let differ = values.iter().any(|value| *value != values[0]);
@@ -209,7 +210,7 @@ fn different(inputs: &[Input], what: &str, of: impl Fn(&Input) -> String) -> Opt
 }
 
 impl Overlay {
-    /// What it shows, in a line.
+    /// Returns the picture's subject, in a line.
     pub(crate) fn title(&self) -> String {
         let first = self.modes.first().copied().unwrap_or(Mode::Unknown);
         let mode = if self.modes.iter().any(|mode| *mode != first) {
@@ -224,9 +225,9 @@ impl Overlay {
         format!("{} · {}{mode}", self.key.what, self.key.quantity)
     }
 
-    /// As a table: a row for each line and place, a column for each file; of two files also how
-    /// much the second has of the first.
-    pub fn grid(&self, files: &[Told]) -> Grid {
+    /// Makes a table: a row for each line and place, a column for each file. For two files,
+    /// another column has the ratio of the second to the first.
+    pub fn grid(&self, files: &[FileLabel]) -> Grid {
         let mut head = vec!["line".to_owned(), self.key.axis.label.clone()];
         head.extend(files.iter().map(|told| told.letter.to_string()));
         if let [a, b] = files {
@@ -247,7 +248,7 @@ impl Overlay {
     }
 }
 
-impl Together {
+impl MergedLine {
     fn row(&self, x: f64) -> Vec<String> {
         let at = |points: &Vec<Point>| points.iter().find(|p| p.x == x).map(|p| p.y);
         let values: Vec<Option<f64>> = self.files.iter().map(at).collect();
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_files_have_is_laid_over_each_other() {
+    fn charts_that_all_files_have_are_overlaid() {
         let files = [
             input("a", "fetch-add", Mode::Near, 10.0),
             input("b", "fetch-add", Mode::Near, 20.0),
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn near_over_far_is_said() {
+    fn a_note_says_that_near_lies_over_far() {
         let files = [
             input("a", "fetch-add", Mode::Near, 10.0),
             input("b", "fetch-add", Mode::Far, 2.0),
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_said() {
+    fn a_note_names_parameters_that_differ() {
         let mut files = [
             input("a", "fetch-add", Mode::Near, 10.0),
             input("b", "fetch-add", Mode::Near, 20.0),

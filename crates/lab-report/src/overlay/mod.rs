@@ -1,4 +1,4 @@
-//! Results of several machines or commits, laid over each other.
+//! Results of several machines or commits, overlaid in shared pictures.
 //!
 //! ```text
 //!   files ── read ──► Input ── chart ──► Chart … ── lay ──► Overlay … ──► page, SVG, tables
@@ -7,9 +7,9 @@
 //!               cut, of another schema
 //! ```
 //!
-//! A file is whatever `compare`, `bench --json` or `figure` have written. Files are comparable
-//! where they have the same workload over the same axis; the machine, the number of threads and
-//! the commit are what is compared, and are named.
+//! A file is anything that `compare`, `bench --json` or `figure` wrote. Files are comparable if
+//! they have the same workload over the same axis. Machine, number of threads and commit may
+//! differ; they are compared, and named.
 
 #![forbid(unsafe_code)]
 

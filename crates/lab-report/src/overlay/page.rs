@@ -1,45 +1,45 @@
-//! The page of files laid over each other, and its pictures.
+//! The page of overlaid files, and its pictures.
 //!
-//! Up to `IN_ONE` lines stand in one picture, a colour for each file and a marker for each
-//! line; more of them get a small picture each, with a line for each file.
+//! Up to `LINES_PER_PICTURE` lines share one picture, with a colour for each file and a marker
+//! for each line. More lines get a small picture each, with a line for each file.
 
 use super::chart::Point;
-use super::lay::{Laid, Overlay, Together, Told};
+use super::lay::{FileLabel, MergedLine, Overlay, Overlays};
 use crate::page::parts::notes;
 use crate::page::shell;
-use crate::plot::{Halo, LinePlot, Marker, Place, Scale, Series, Style, short_count, significant};
+use crate::plot::{Halo, LinePlot, Marker, Medium, Scale, Series, Style, short_count, significant};
 use maud::{PreEscaped, html};
 
-/// Lines of one picture.
-pub(crate) const IN_ONE: usize = 3;
+/// The most lines of one picture.
+pub(crate) const LINES_PER_PICTURE: usize = 3;
 
 /// Widths of pictures, in units.
-const ONE: f64 = 720.0;
+const WIDE: f64 = 720.0;
 const SMALL: f64 = 520.0;
 
 /// A colour for each file.
-const COLOURS: [&str; super::lay::MOST] = [
+const COLOURS: [&str; super::lay::MAX_FILES] = [
     "c-trust", "c-blue", "c-green", "c-violet", "c-gold", "c-rose", "c-brown", "c-grey",
 ];
 
 /// A dash and a marker for each line of a picture.
-const LOOKS: [(&str, Marker); IN_ONE] = [
+const LOOKS: [(&str, Marker); LINES_PER_PICTURE] = [
     ("", Marker::Circle),
     ("7 4", Marker::Box),
     ("2 4", Marker::Up),
 ];
 
-/// A picture by name.
+/// A named picture.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// Letters, digits and hyphens.
+    /// The name: letters, digits and hyphens.
     pub name: String,
-    /// Which line it shows, where there are too many for one picture.
+    /// The line that the picture shows, if there are too many for one picture.
     caption: String,
     plot: Drawing,
 }
 
-/// What a picture is drawn from.
+/// The data of a picture.
 #[derive(Clone, Debug)]
 struct Drawing {
     overlay: Overlay,
@@ -48,16 +48,16 @@ struct Drawing {
     y: Scale,
 }
 
-/// All pictures of an overlay.
-fn pictures(overlay: &Overlay, number: usize, files: &[Told]) -> Vec<Picture> {
+/// Makes all pictures of an overlay.
+fn pictures(overlay: &Overlay, number: usize, files: &[FileLabel]) -> Vec<Picture> {
     let letters: Vec<char> = files.iter().map(|told| told.letter).collect();
     let points = overlay
         .lines
         .iter()
         .flat_map(|line| line.files.iter().flatten());
-    // One vertical axis for all, so that they compare by eye.
+    // All pictures share one vertical axis, so that they compare by eye.
     let y = Scale::for_values(points.flat_map(|p| [p.y, p.spread.0, p.spread.1]));
-    let picture = |lines: &[Together], name: String, caption: String, width| Picture {
+    let picture = |lines: &[MergedLine], name: String, caption: String, width| Picture {
         name,
         caption,
         plot: Drawing {
@@ -71,17 +71,17 @@ fn pictures(overlay: &Overlay, number: usize, files: &[Told]) -> Vec<Picture> {
         },
     };
     let name = format!("{number:02}-{}", slug(&overlay.title()));
-    if overlay.lines.len() <= IN_ONE {
-        return vec![picture(&overlay.lines, name, String::new(), ONE)];
+    if overlay.lines.len() <= LINES_PER_PICTURE {
+        return vec![picture(&overlay.lines, name, String::new(), WIDE)];
     }
-    let small = |line: &Together| {
+    let small = |line: &MergedLine| {
         let name = format!("{name}-{}", slug(&line.label));
         picture(std::slice::from_ref(line), name, line.label.clone(), SMALL)
     };
     overlay.lines.iter().map(small).collect()
 }
 
-/// Letters, digits and hyphens.
+/// Turns a text into letters, digits and hyphens.
 fn slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -95,8 +95,8 @@ fn slug(text: &str) -> String {
 }
 
 impl Picture {
-    /// As SVG.
-    pub fn svg(&self, place: Place) -> String {
+    /// Draws the picture as SVG.
+    pub fn svg(&self, medium: Medium) -> String {
         let Drawing {
             overlay,
             letters,
@@ -171,7 +171,7 @@ impl Picture {
             width: *width,
             room: (0, 0),
         };
-        plot.svg(place)
+        plot.svg(medium)
     }
 }
 
@@ -202,20 +202,20 @@ fn description(series: &[Series]) -> String {
     format!("From left to right: {}.", told.join("; "))
 }
 
-/// All pictures, for files of their own.
-pub fn all_pictures(laid: &Laid) -> Vec<Picture> {
+/// Returns all pictures, for files of their own.
+pub fn all_pictures(laid: &Overlays) -> Vec<Picture> {
     let overlays = laid.overlays.iter().enumerate();
     overlays
         .flat_map(|(number, overlay)| pictures(overlay, number + 1, &laid.files))
         .collect()
 }
 
-/// The page.
-pub fn html(laid: &Laid, command: &str, commit: &str) -> String {
+/// Renders the page.
+pub fn html(laid: &Overlays, command: &str, commit: &str) -> String {
     let body = html! {
         header {
             p.brand { "corelay plot" }
-            h1 { "Laid over each other" }
+            h1 { "Results overlaid" }
         }
         table.legend {
             thead {
@@ -241,7 +241,7 @@ pub fn html(laid: &Laid, command: &str, commit: &str) -> String {
                     @for picture in pictures(overlay, number + 1, &laid.files) {
                         figure {
                             @if !picture.caption.is_empty() { figcaption { (picture.caption) } }
-                            (PreEscaped(picture.svg(Place::Page)))
+                            (PreEscaped(picture.svg(Medium::Page)))
                         }
                     }
                 }
@@ -250,14 +250,14 @@ pub fn html(laid: &Laid, command: &str, commit: &str) -> String {
     };
     let made_by = shell::made_by(command, commit);
     let saved = shell::Saved {
-        what: "what is drawn",
+        what: "the drawn points",
         file: "overlays.json",
         data: &laid.json(),
     };
-    shell::document("Laid over each other", &body, &made_by, &saved)
+    shell::document("Results overlaid", &body, &made_by, &saved)
 }
 
-/// The colour of a file.
+/// Draws the colour of a file.
 fn swatch(number: usize) -> String {
     Style {
         colour: COLOURS[number % COLOURS.len()],
@@ -268,8 +268,8 @@ fn swatch(number: usize) -> String {
     .swatch()
 }
 
-impl Laid {
-    /// What was laid over each other, as data.
+impl Overlays {
+    /// Returns the overlaid points as data.
     pub fn json(&self) -> serde_json::Value {
         let overlay = |overlay: &Overlay| {
             serde_json::json!({

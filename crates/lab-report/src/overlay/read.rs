@@ -1,5 +1,4 @@
-//! Reading result files, and refusing what is none, in one sentence that names the file and the
-//! place in it.
+//! Reads result files. Refuses others in one sentence that names the file and the place in it.
 
 use crate::figure::outcome::About;
 use corelay_lab_measure::schema::{Results, Run, SCHEMA};
@@ -10,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// A file that was read.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Where it is.
+    /// The path.
     pub(crate) path: PathBuf,
-    /// What it holds: one, or as many as `figure --json` has printed in a list.
+    /// The results: one, or as many as `figure --json` printed in a list.
     pub(crate) parts: Vec<Part>,
 }
 
@@ -21,33 +20,33 @@ pub struct Input {
 pub(crate) struct Part {
     /// The results.
     pub(crate) results: Results,
-    /// What they are a figure of, where they are one.
+    /// The figure's description, if the results are a figure's.
     pub(crate) figure: Option<About>,
 }
 
 impl Input {
-    /// What its first part says of the machine, the commit and the command: those of a list come
-    /// from one process.
+    /// Returns the first results. They have the machine, commit and command of all, because a
+    /// list comes from one process.
     pub fn first(&self) -> &Results {
         &self.parts[0].results
     }
 
-    /// The runs of all parts.
+    /// Returns the runs of all parts.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.parts.iter().flat_map(|part| &part.results.runs)
     }
 }
 
-/// The part of a figure's file that results do not have.
+/// The part of a figure's file that plain results lack.
 #[derive(Deserialize)]
-struct Beside {
+struct FigurePart {
     figure: Option<About>,
 }
 
 /// Reads a file.
 ///
 /// # Errors
-/// A sentence that names the file and, where it is foreign or cut, the place in it.
+/// A sentence that names the file, and the place in it if it is foreign or cut short.
 pub fn read(path: &Path) -> Result<Input, String> {
     let refused = |why: String| format!("{}: {why}", path.display());
     let bytes = std::fs::read(path).map_err(|e| refused(format!("it cannot be read: {e}")))?;
@@ -57,13 +56,14 @@ pub fn read(path: &Path) -> Result<Input, String> {
     })
 }
 
-/// At least one part, of which each holds a run.
+/// Parses at least one part, each of which holds a run.
 fn parse(bytes: &[u8]) -> Result<Vec<Part>, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
-        format!("it holds no results of corelay: byte {at} is no text")
+        format!("it holds no results of corelay: byte {at} is not valid UTF-8")
     })?;
-    // Not as outcomes at once: behind `flatten` an error does not know its place.
+    // Parses results first, not outcomes: errors inside a flattened field do not know their
+    // place.
     let all: Vec<Results> = one_or_list(text)?;
     if let Some(foreign) = all.iter().find(|results| results.schema != SCHEMA) {
         return Err(format!(
@@ -71,10 +71,10 @@ fn parse(bytes: &[u8]) -> Result<Vec<Part>, String> {
             foreign.schema
         ));
     }
-    let figures: Vec<Beside> = one_or_list(text)?;
+    let figures: Vec<FigurePart> = one_or_list(text)?;
     let parts = all.into_iter().zip(figures);
-    let parts = parts.map(|(results, Beside { figure })| Part { results, figure });
-    // A figure that this machine is too small for has none.
+    let parts = parts.map(|(results, FigurePart { figure })| Part { results, figure });
+    // A figure that this machine is too small for has no runs.
     let parts: Vec<Part> = parts.filter(|part| !part.results.runs.is_empty()).collect();
     match parts.is_empty() {
         true => Err("it holds no run".to_owned()),
@@ -82,7 +82,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Part>, String> {
     }
 }
 
-/// Reads what is alone in a file, or in a list.
+/// Parses a value that stands alone in a file, or in a list.
 fn one_or_list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
     let read = match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text),
@@ -100,18 +100,18 @@ fn why(text: &str, error: &serde_json::Error) -> String {
     if error.is_eof() {
         return format!("it is cut short: it ends at {place}");
     }
-    // The error's own words end with its place.
+    // The error's own words end with the place.
     let told = error.to_string();
     let what = told.split(" at line ").next().unwrap_or(&told);
     let kind = if error.is_data() {
         "it holds no results of corelay"
     } else {
-        "it is no JSON"
+        "it holds no JSON"
     };
     format!("{kind}: {what} at {place}")
 }
 
-/// Bytes before a line and column, both from 1.
+/// Returns the bytes before a line and column, both counted from 1.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
     let before: usize = lines.map(str::len).sum();
@@ -144,7 +144,7 @@ mod tests {
         let name = |part: &Part| part.figure.as_ref().map(|figure| figure.name.clone());
         assert_eq!(parts[0].results.runs.len(), 1);
         assert_eq!(name(&parts[0]).as_deref(), Some("order"));
-        // As `figure A B --json` prints them; one without runs has nothing to draw.
+        // The output of `figure A B --json`. A figure without runs has nothing to draw.
         let empty = r#"{"schema":1,"machine":{},"commit":"c","command":"x","runs":[]}"#;
         let list = format!("\n[{with},{empty},{GOOD}]");
         let parts = parse(list.as_bytes()).unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_files_say_where_they_end() {
+    fn errors_in_cut_files_name_their_end() {
         for end in (0..GOOD.len()).filter(|&end| GOOD.is_char_boundary(end)) {
             let said = parse(&GOOD.as_bytes()[..end]).unwrap_err();
             assert!(said.contains("cut short"), "{end}: {said}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_files_say_what_is_wrong() {
+    fn errors_in_foreign_files_name_the_place() {
         refused("hello", &["no JSON", "line 1, column 1"]);
         refused("[1, 2]", &["no results of corelay", "line 1"]);
         refused("[]", &["no run"]);

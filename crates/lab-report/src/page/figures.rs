@@ -1,14 +1,15 @@
-//! Which pictures a results file deserves.
+//! Chooses and draws the pictures of a results file.
 //!
-//! Over variables where they were swept: a row per mode and thread count, what waits on
-//! the left, what answers later on the right, both with the same vertical axis. Over
-//! threads where only they were swept. Bars for a single point.
+//! If variables were swept, pictures are over variables: a row for each mode and thread count,
+//! with methods that wait on the left and methods that answer later on the right, both with the
+//! same vertical axis. If only threads were swept, pictures are over threads. A single point gets
+//! bars.
 
-use crate::data::{self, Line, Measure, Subject};
+use crate::data::{self, Measure, MethodLine, Subject};
 use crate::method::{self, Form, Styles};
 use crate::model::{contention, residency};
 use crate::plot::{
-    Bar, BarPlot, Halo, LinePlot, Mark, Place, Point, Scale, Series, Shade, bytes, grouped,
+    Bar, BarPlot, Halo, LinePlot, Mark, Medium, Point, Scale, Series, Shade, bytes, grouped,
     percent, significant,
 };
 use crate::words::{self, count};
@@ -16,7 +17,7 @@ use corelay_lab_measure::schema::{Machine, Mode, ModeSummary, Results, Run};
 
 /// Width of a picture in units: two stand side by side on a wide page, one fills a phone.
 pub(crate) const WIDTH: f64 = 520.0;
-/// Width of the picture that stands alone.
+/// Width of a picture that stands alone.
 const ALONE: f64 = 860.0;
 
 /// The horizontal axis of a subject's pictures.
@@ -24,7 +25,7 @@ const ALONE: f64 = 860.0;
 enum Axis {
     Vars,
     Threads,
-    /// A single point: bars.
+    /// A single point, drawn as bars.
     None,
 }
 
@@ -38,7 +39,7 @@ impl Axis {
     }
 }
 
-/// Pictures that belong side by side, with what they have in common.
+/// Pictures that belong side by side, under one heading.
 pub(super) struct Row {
     pub(super) heading: String,
     pub(super) figures: Vec<Figure>,
@@ -49,8 +50,8 @@ pub(super) struct Figure {
     pub(super) svg: String,
 }
 
-/// What all pictures of a subject share.
-struct Studio<'a> {
+/// The properties that all pictures of a subject share.
+struct PictureSet<'a> {
     subject: &'a Subject<'a>,
     machine: &'a Machine,
     styles: &'a Styles,
@@ -58,18 +59,18 @@ struct Studio<'a> {
     id: String,
 }
 
-/// One picture to be drawn.
-struct Shot<'a> {
+/// The description of one picture.
+struct PictureSpec<'a> {
     runs: &'a [&'a Run],
     mode: Mode,
     measure: Measure,
     threads: Option<usize>,
     scale: Scale,
-    /// Labels, and letters of the longest, of the picture and its neighbour.
+    /// Number of labels, and letters of the longest, in this picture and its neighbour.
     room: (usize, usize),
 }
 
-/// The pictures of a subject, most threads first.
+/// Draws the pictures of a subject, most threads first.
 pub(super) fn rows(
     subject: &Subject<'_>,
     number: usize,
@@ -77,7 +78,7 @@ pub(super) fn rows(
     styles: &Styles,
 ) -> Vec<Row> {
     let axis = Axis::of(subject);
-    let studio = Studio {
+    let set = PictureSet {
         subject,
         machine,
         styles,
@@ -85,25 +86,25 @@ pub(super) fn rows(
         id: format!("s{number}"),
     };
     if axis == Axis::Threads {
-        return studio.rows(&subject.runs, None);
+        return set.rows(&subject.runs, None);
     }
     let main = subject.main_threads(machine.cpus);
     let mut threads: Vec<usize> = subject.threads().into_iter().rev().collect();
     threads.sort_by_key(|t| Some(*t) != main);
     threads
         .into_iter()
-        .flat_map(|t| studio.rows(&subject.at(t), Some(t)))
+        .flat_map(|t| set.rows(&subject.at(t), Some(t)))
         .collect()
 }
 
-/// The main picture, alone: every method at the main thread count.
+/// Draws the main picture alone: every method at the main thread count.
 pub(crate) fn picture(results: &Results) -> String {
     let styles = Styles::of(results.runs.iter().map(|r| r.method.as_str()));
-    main(results, &styles, Place::Alone).map_or_else(nothing, |figure| figure.svg)
+    main(results, &styles, Medium::File).map_or_else(nothing, |figure| figure.svg)
 }
 
-/// The main picture for a file of its own, or smaller for a page.
-pub(super) fn main(results: &Results, styles: &Styles, place: Place) -> Option<Figure> {
+/// Draws the main picture for a file of its own, or smaller for a page.
+pub(super) fn main(results: &Results, styles: &Styles, medium: Medium) -> Option<Figure> {
     let subjects = Subject::all(results);
     let subject = subjects.first()?;
     let axis = Axis::of(subject);
@@ -118,14 +119,14 @@ pub(super) fn main(results: &Results, styles: &Styles, place: Place) -> Option<F
     };
     let modes = data::modes(runs.iter().copied()).into_iter();
     let mode = modes.max_by_key(|&m| samples(m))?;
-    let studio = Studio {
+    let set = PictureSet {
         subject,
         machine: &results.machine,
         styles,
         axis,
         id: "picture".to_owned(),
     };
-    let shot = Shot {
+    let spec = PictureSpec {
         runs: &runs,
         mode,
         measure: Measure::Throughput,
@@ -133,12 +134,12 @@ pub(super) fn main(results: &Results, styles: &Styles, place: Place) -> Option<F
         scale: scale(&runs, Measure::Throughput),
         room: (0, 0),
     };
-    let lines = studio.lines(&runs);
-    let lines: Vec<(&Line<'_>, bool)> = lines.iter().map(|l| (l, false)).collect();
-    let width = if place == Place::Alone { ALONE } else { WIDTH };
+    let lines = set.lines(&runs);
+    let lines: Vec<(&MethodLine<'_>, bool)> = lines.iter().map(|l| (l, false)).collect();
+    let width = if medium == Medium::File { ALONE } else { WIDTH };
     Some(Figure {
-        caption: format!("{}: {}", subject.name(), studio.heading(&shot)),
-        svg: studio.draw(&shot, &lines, "all methods", width, place),
+        caption: format!("{}: {}", subject.name(), set.heading(&spec)),
+        svg: set.draw(&spec, &lines, "all methods", width, medium),
     })
 }
 
@@ -155,10 +156,10 @@ fn nothing() -> String {
         bars: Vec::new(),
         width: ALONE,
     };
-    empty.svg(Place::Alone)
+    empty.svg(Medium::File)
 }
 
-/// One vertical axis for all modes of `runs`, so that pictures compare by eye.
+/// Returns one vertical axis for all modes of `runs`, so that pictures compare by eye.
 fn scale(runs: &[&Run], measure: Measure) -> Scale {
     let modes = data::drawn_modes(runs);
     let of = |r: &&Run| modes.iter().map(|&m| measure.of(r, m)).collect::<Vec<_>>();
@@ -166,18 +167,18 @@ fn scale(runs: &[&Run], measure: Measure) -> Scale {
     Scale::for_values(runs.iter().flat_map(of).flatten().flat_map(spread))
 }
 
-impl Studio<'_> {
+impl PictureSet<'_> {
     fn rows(&self, runs: &[&Run], threads: Option<usize>) -> Vec<Row> {
         let mut rows = Vec::new();
         for measure in [Measure::Throughput, Measure::PerCpu] {
-            // Per CPU used only for the main thread count: the rest is in the table.
+            // Throughput per CPU is drawn only for the main thread count; the table has the rest.
             let main = self.subject.main_threads(self.machine.cpus);
             if measure == Measure::PerCpu && threads.is_some() && threads != main {
                 continue;
             }
             let scale = scale(runs, measure);
             for mode in data::drawn_modes(runs) {
-                let shot = Shot {
+                let spec = PictureSpec {
                     runs,
                     mode,
                     measure,
@@ -185,10 +186,10 @@ impl Studio<'_> {
                     scale,
                     room: (0, 0),
                 };
-                let figures = self.figures(&shot);
+                let figures = self.figures(&spec);
                 if !figures.is_empty() {
                     rows.push(Row {
-                        heading: self.heading(&shot),
+                        heading: self.heading(&spec),
                         figures,
                     });
                 }
@@ -197,18 +198,18 @@ impl Studio<'_> {
         rows
     }
 
-    fn heading(&self, shot: &Shot<'_>) -> String {
-        let measure = match shot.measure {
+    fn heading(&self, spec: &PictureSpec<'_>) -> String {
+        let measure = match spec.measure {
             Measure::Throughput => "Throughput",
             Measure::PerCpu => "Per CPU used, trustees counted",
         };
         let mut parts = vec![measure.to_owned()];
-        parts.extend(shot.threads.map(|t| self.threads_in_words(t, shot.runs)));
-        if shot.mode != Mode::Unknown {
-            let rtt = data::round_trip(shot.runs, shot.mode).map_or(String::new(), |ns| {
+        parts.extend(spec.threads.map(|t| self.threads_in_words(t, spec.runs)));
+        if spec.mode != Mode::Unknown {
+            let rtt = data::round_trip(spec.runs, spec.mode).map_or(String::new(), |ns| {
                 format!(" (round trip {} ns)", significant(ns))
             });
-            parts.push(format!("{}{rtt}", words::mode(shot.mode)));
+            parts.push(format!("{}{rtt}", words::mode(spec.mode)));
         }
         parts.join(" · ")
     }
@@ -219,30 +220,31 @@ impl Studio<'_> {
         match servers {
             0 => all,
             s => format!(
-                "{all}, of them {} where delegated",
+                "{all}, of them {} if delegated",
                 count(s as u64, "trustee", "trustees")
             ),
         }
     }
 
-    fn lines<'a>(&self, runs: &[&'a Run]) -> Vec<Line<'a>> {
+    fn lines<'a>(&self, runs: &[&'a Run]) -> Vec<MethodLine<'a>> {
         match self.axis {
             Axis::Threads => data::lines(runs, |r| r.params.threads as u64),
             _ => data::lines(runs, |r| r.params.vars),
         }
     }
 
-    /// What waits and what does not, each with its own picture.
-    fn figures(&self, shot: &Shot<'_>) -> Vec<Figure> {
-        let lines = self.lines(shot.runs);
-        let later = |l: &&Line<'_>| matches!(method::form(l.method), Form::Later | Form::OneWay);
-        let reference = |l: &&Line<'_>| matches!(l.method, "atomic" | "mutex");
-        let waiting: Vec<(&Line<'_>, bool)> = lines
+    /// Draws the methods that wait and those that do not, each in a picture of its own.
+    fn figures(&self, spec: &PictureSpec<'_>) -> Vec<Figure> {
+        let lines = self.lines(spec.runs);
+        let later =
+            |l: &&MethodLine<'_>| matches!(method::form(l.method), Form::Later | Form::OneWay);
+        let reference = |l: &&MethodLine<'_>| matches!(l.method, "atomic" | "mutex");
+        let waiting: Vec<(&MethodLine<'_>, bool)> = lines
             .iter()
             .filter(|l| !later(l))
             .map(|l| (l, false))
             .collect();
-        let mut other: Vec<(&Line<'_>, bool)> = Vec::new();
+        let mut other: Vec<(&MethodLine<'_>, bool)> = Vec::new();
         if lines.iter().any(|l| later(&l)) {
             other.extend(lines.iter().filter(reference).map(|l| (l, true)));
             other.extend(lines.iter().filter(later).map(|l| (l, false)));
@@ -251,8 +253,9 @@ impl Studio<'_> {
             ("Waits for each answer", waiting),
             ("Answers later, or never", other),
         ];
-        let letters =
-            |lines: &[(&Line<'_>, bool)]| lines.iter().map(|(l, _)| l.label.chars().count()).max();
+        let letters = |lines: &[(&MethodLine<'_>, bool)]| {
+            lines.iter().map(|(l, _)| l.label.chars().count()).max()
+        };
         let room = (
             captions
                 .iter()
@@ -265,33 +268,33 @@ impl Studio<'_> {
                 .max()
                 .unwrap_or(0),
         );
-        let shot = &Shot { room, ..*shot };
+        let spec = &PictureSpec { room, ..*spec };
         let drawn = captions.into_iter().enumerate().filter(|(_, (_, lines))| {
             lines.iter().any(|(l, pale)| {
                 !pale
                     && l.points
                         .iter()
-                        .any(|p| shot.measure.of(p.1, shot.mode).is_some())
+                        .any(|p| spec.measure.of(p.1, spec.mode).is_some())
             })
         });
         drawn
             .map(|(side, (caption, lines))| {
-                let studio = Studio {
-                    id: self.shot_id(shot, side),
+                let set = PictureSet {
+                    id: self.shot_id(spec, side),
                     ..*self
                 };
                 Figure {
                     caption: caption.to_owned(),
-                    svg: studio.draw(shot, &lines, caption, WIDTH, Place::Page),
+                    svg: set.draw(spec, &lines, caption, WIDTH, Medium::Page),
                 }
             })
             .collect()
     }
 
-    fn shot_id(&self, shot: &Shot<'_>, side: usize) -> String {
-        let threads = shot.threads.map_or("all".to_owned(), |t| t.to_string());
-        let mode = words::mode(shot.mode).replace(' ', "-");
-        let measure = if shot.measure == Measure::PerCpu {
+    fn shot_id(&self, spec: &PictureSpec<'_>, side: usize) -> String {
+        let threads = spec.threads.map_or("all".to_owned(), |t| t.to_string());
+        let mode = words::mode(spec.mode).replace(' ', "-");
+        let measure = if spec.measure == Measure::PerCpu {
             "cpu"
         } else {
             "mops"
@@ -301,36 +304,36 @@ impl Studio<'_> {
 
     fn draw(
         &self,
-        shot: &Shot<'_>,
-        lines: &[(&Line<'_>, bool)],
+        spec: &PictureSpec<'_>,
+        lines: &[(&MethodLine<'_>, bool)],
         caption: &str,
         width: f64,
-        place: Place,
+        medium: Medium,
     ) -> String {
-        let log = matches!(shot.scale, Scale::Log { .. });
-        let y_label = match (shot.measure, log) {
+        let log = matches!(spec.scale, Scale::Log { .. });
+        let y_label = match (spec.measure, log) {
             (Measure::Throughput, false) => "million operations per second",
             (Measure::Throughput, true) => "million operations per second, logarithmic",
             (Measure::PerCpu, false) => "million operations per CPU second",
             (Measure::PerCpu, true) => "million operations per CPU second, logarithmic",
         };
-        let title = match place {
-            Place::Page => format!("{}: {caption}", self.heading(shot)),
-            Place::Alone => format!("{}, {}", self.subject.name(), self.alone_title(shot)),
+        let title = match medium {
+            Medium::Page => format!("{}: {caption}", self.heading(spec)),
+            Medium::File => format!("{}, {}", self.subject.name(), self.alone_title(spec)),
         };
         if self.axis == Axis::None {
-            return self.bars(shot, lines, title, y_label, width).svg(place);
+            return self.bars(spec, lines, title, y_label, width).svg(medium);
         }
         let series: Vec<Series> = lines
             .iter()
-            .map(|(l, faint)| self.series(shot, l, *faint))
+            .map(|(l, faint)| self.series(spec, l, *faint))
             .collect();
         let series: Vec<Series> = series
             .into_iter()
             .filter(|s| !s.points.is_empty())
             .collect();
         let xs = self.subject.vars().into_iter().map(|v| v as f64);
-        let threads = shot.threads.unwrap_or(1);
+        let threads = spec.threads.unwrap_or(1);
         let chance = |vars: f64| between_integers(vars, |v| contention::probability(threads, v));
         let models = self.axis == Axis::Vars && self.subject.has_models();
         let (x, x_ticks) = match self.axis {
@@ -349,7 +352,7 @@ impl Studio<'_> {
             y_label,
             x,
             x_ticks,
-            y: shot.scale,
+            y: spec.scale,
             series,
             marks: if models {
                 cache_marks(self.machine)
@@ -361,19 +364,19 @@ impl Studio<'_> {
                 probability: &chance,
             }),
             width,
-            room: shot.room,
+            room: spec.room,
         };
-        plot.svg(place)
+        plot.svg(medium)
     }
 
-    fn alone_title(&self, shot: &Shot<'_>) -> String {
-        let mut parts: Vec<String> = shot
+    fn alone_title(&self, spec: &PictureSpec<'_>) -> String {
+        let mut parts: Vec<String> = spec
             .threads
             .map(|t| count(t as u64, "thread", "threads"))
             .into_iter()
             .collect();
-        if shot.mode != Mode::Unknown {
-            parts.push(words::mode(shot.mode).to_owned());
+        if spec.mode != Mode::Unknown {
+            parts.push(words::mode(spec.mode).to_owned());
         }
         if !self.machine.model.is_empty() {
             parts.push(self.machine.model.clone());
@@ -381,14 +384,14 @@ impl Studio<'_> {
         parts.join(", ")
     }
 
-    fn series(&self, shot: &Shot<'_>, line: &Line<'_>, faint: bool) -> Series {
+    fn series(&self, spec: &PictureSpec<'_>, line: &MethodLine<'_>, faint: bool) -> Series {
         let point = |(x, run): &(u64, &Run)| {
-            let s = shot.measure.of(run, shot.mode)?;
+            let s = spec.measure.of(run, spec.mode)?;
             let mut place = match self.axis {
                 Axis::Threads => count(*x, "thread", "threads"),
                 _ => count(*x, "variable", "variables"),
             };
-            if let (Some(threads), true) = (shot.threads, self.subject.has_models()) {
+            if let (Some(threads), true) = (spec.threads, self.subject.has_models()) {
                 place.push_str(&format!(
                     ", contention {}",
                     percent(contention::probability(threads, *x))
@@ -412,15 +415,15 @@ impl Studio<'_> {
 
     fn bars<'a>(
         &self,
-        shot: &Shot<'_>,
-        lines: &[(&Line<'_>, bool)],
+        spec: &PictureSpec<'_>,
+        lines: &[(&MethodLine<'_>, bool)],
         title: String,
         label: &'a str,
         width: f64,
     ) -> BarPlot<'a> {
-        let bar = |line: &Line<'_>| {
+        let bar = |line: &MethodLine<'_>| {
             let (vars, run) = line.points.first()?;
-            let s = shot.measure.of(run, shot.mode)?;
+            let s = spec.measure.of(run, spec.mode)?;
             Some(Bar {
                 label: line.label.clone(),
                 style: self.styles.style(line.method, line.variant),
@@ -440,14 +443,14 @@ impl Studio<'_> {
             title,
             description: format!("{}.", told.join(", ")),
             label,
-            scale: shot.scale,
+            scale: spec.scale,
             bars,
             width,
         }
     }
 }
 
-/// How many variables each cache of a core holds.
+/// Returns a mark for each cache of a core: the number of variables that it holds.
 pub(crate) fn cache_marks(machine: &Machine) -> Vec<Mark> {
     let mut caches: Vec<_> = machine.caches.iter().filter(|c| c.bytes > 0).collect();
     caches.sort_by_key(|c| c.level);
@@ -461,7 +464,7 @@ pub(crate) fn cache_marks(machine: &Machine) -> Vec<Mark> {
         .collect()
 }
 
-/// `f` of a number that need not be an integer, by a straight line between its neighbours.
+/// Interpolates `f` between integers by a straight line.
 pub(crate) fn between_integers(x: f64, f: impl Fn(u64) -> f64) -> f64 {
     let below = x.max(1.0).floor();
     let (low, high) = (f(below as u64), f(below as u64 + 1));

@@ -3,16 +3,16 @@
 use super::figures::{self, Figure, WIDTH};
 use super::list;
 use super::parts::picture;
-use crate::data::{self, Line};
-use crate::latency::{Group, Quantity, Spread, limit, limit_words, load};
+use crate::data::{self, MethodLine};
+use crate::latency::{Group, LoadQuantity, Spread, limit, limit_words, load};
 use crate::method::Styles;
-use crate::plot::{Halo, LinePlot, Place, Point, Scale, Series, grouped, percent, significant};
+use crate::plot::{Halo, LinePlot, Medium, Point, Scale, Series, grouped, percent, significant};
 use crate::verdict::Latency;
 use crate::words::{self, rate};
 use corelay_lab_measure::schema::{Limit, Mode, ModeSummary, Results, Run};
 use maud::{Markup, PreEscaped, html};
 
-/// The verdict on latency.
+/// Renders the verdict on latency.
 pub(super) fn told(latency: &Latency) -> Markup {
     let title = format!("Latency under load: {}", latency.subject);
     html! {
@@ -20,17 +20,17 @@ pub(super) fn told(latency: &Latency) -> Markup {
     }
 }
 
-/// The two pictures that show most: throughput, then latency over load.
+/// Renders the two main pictures: throughput, then latency over load.
 pub(super) fn glance(results: &Results, groups: &[Group<'_>], styles: &Styles) -> Markup {
     let latency = groups.first().and_then(|group| {
         let mode = group.main_mode()?;
-        let svg = draw(group, mode, Quantity::P99, styles, "glance")?;
+        let svg = draw(group, mode, LoadQuantity::P99, styles, "glance")?;
         Some(Figure {
             caption: format!("Latency under load · {}", heading(group, mode)),
             svg,
         })
     });
-    let throughput = || figures::main(results, styles, Place::Page);
+    let throughput = || figures::main(results, styles, Medium::Page);
     html! {
         @if let Some(latency) = latency {
             section.wide {
@@ -46,7 +46,7 @@ pub(super) fn glance(results: &Results, groups: &[Group<'_>], styles: &Styles) -
     }
 }
 
-/// All pictures over the load, and every figure.
+/// Renders all pictures over the load, and every figure.
 pub(super) fn pictures(groups: &[Group<'_>], styles: &Styles) -> Markup {
     html! {
         @if !groups.is_empty() {
@@ -62,20 +62,23 @@ pub(super) fn pictures(groups: &[Group<'_>], styles: &Styles) -> Markup {
     }
 }
 
-/// The pictures of a group in one mode.
+/// Renders the pictures of a group in one mode.
 fn in_mode(group: &Group<'_>, number: usize, mode: Mode, styles: &Styles) -> Markup {
     let of = |quantity, caption| {
         let id = format!("l{number}-{}", words::mode(mode).replace(' ', "-"));
         Some((caption, draw(group, mode, quantity, styles, &id)?))
     };
     let drawn: Vec<(&str, String)> = [
-        of(Quantity::P50, "Half of the answers are there within"),
-        of(Quantity::P99, "99 of 100 answers are there within"),
+        of(LoadQuantity::P50, "Half of the answers are there within"),
+        of(LoadQuantity::P99, "99 of 100 answers are there within"),
         of(
-            Quantity::P999,
+            LoadQuantity::P999,
             "999 of 1,000 answers of all samples are there within",
         ),
-        of(Quantity::Cpus, "CPUs used, without waiting for arrivals"),
+        of(
+            LoadQuantity::Cpus,
+            "CPUs used, without waiting for arrivals",
+        ),
     ]
     .into_iter()
     .flatten()
@@ -104,16 +107,16 @@ fn legend() -> Markup {
             (PreEscaped(Halo::Round.swatch()))
             "saturated: the method could not bear the load, and its latency grows with the length of a sample; "
             (PreEscaped(Halo::Square.swatch()))
-            "nothing is said of the method: generator-limited, the load's own generator took more than half of each operation or cannot issue as much, or crowded out, its threads had no CPU to issue on. Such points may lie beyond the upper edge."
+            "not judged: either generator-limited, because the load's own generator took more than half of each operation or cannot issue as much, or crowded out, because its threads had no CPU to issue on. Such points may lie beyond the upper edge."
         }
     }
 }
 
-/// A picture over the load; `None` where nothing has a figure.
+/// Draws a picture over the load; `None` if no method has a figure.
 fn draw(
     group: &Group<'_>,
     mode: Mode,
-    quantity: Quantity,
+    quantity: LoadQuantity,
     styles: &Styles,
     id: &str,
 ) -> Option<String> {
@@ -126,10 +129,10 @@ fn draw(
     let points = || series.iter().flat_map(|s| &s.points);
     points().next()?;
     let (word, y_label) = match quantity {
-        Quantity::P50 => ("p50", "microseconds"),
-        Quantity::P99 => ("p99", "microseconds, 99th percentile"),
-        Quantity::P999 => ("p999", "microseconds, 99.9th percentile"),
-        Quantity::Cpus => ("cpus", "CPUs"),
+        LoadQuantity::P50 => ("p50", "microseconds"),
+        LoadQuantity::P99 => ("p99", "microseconds, 99th percentile"),
+        LoadQuantity::P999 => ("p999", "microseconds, 99.9th percentile"),
+        LoadQuantity::Cpus => ("cpus", "CPUs"),
     };
     let y = scale(group, quantity);
     let log = if matches!(y, Scale::Log { .. }) {
@@ -152,12 +155,12 @@ fn draw(
         room: (0, 0),
         series,
     };
-    Some(plot.svg(Place::Page))
+    Some(plot.svg(Medium::Page))
 }
 
-/// One vertical axis for both modes: over what was borne, for the rest only shows how long
-/// a sample was.
-fn scale(group: &Group<'_>, quantity: Quantity) -> Scale {
+/// Returns one vertical axis for both modes. It spans the loads that were borne, because beyond
+/// them latency only shows the length of a sample.
+fn scale(group: &Group<'_>, quantity: LoadQuantity) -> Scale {
     let values = |borne: bool| -> Vec<f64> {
         let of_run = |run: &&Run| -> Vec<f64> {
             let modes = run.by_mode.keys().copied();
@@ -169,15 +172,15 @@ fn scale(group: &Group<'_>, quantity: Quantity) -> Scale {
         };
         group.runs.iter().flat_map(of_run).collect()
     };
-    let borne = values(quantity != Quantity::Cpus);
+    let borne = values(quantity != LoadQuantity::Cpus);
     let all = if borne.is_empty() {
         values(false)
     } else {
         borne
     };
     match quantity {
-        // Near 0 it does not matter how near.
-        Quantity::Cpus => Scale::Linear {
+        // Near 0 exact values do not matter.
+        LoadQuantity::Cpus => Scale::Linear {
             low: 0.0,
             high: all.into_iter().fold(1.0, f64::max) * 1.05,
         },
@@ -185,7 +188,8 @@ fn scale(group: &Group<'_>, quantity: Quantity) -> Scale {
     }
 }
 
-/// Powers of ten between the smallest and the largest, and these two where there are none.
+/// Returns the powers of ten between the smallest and the largest value, or these two if there
+/// are none.
 fn decades(values: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
     let inside = |v: &f64| (low * 0.999..=high * 1.001).contains(v);
@@ -197,7 +201,7 @@ fn decades(values: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     }
 }
 
-fn series(line: &Line<'_>, mode: Mode, quantity: Quantity, styles: &Styles) -> Series {
+fn series(line: &MethodLine<'_>, mode: Mode, quantity: LoadQuantity, styles: &Styles) -> Series {
     let point = |(per_second, run): &(u64, &Run)| {
         let spread = quantity.of(run, mode)?;
         let limit = limit(run, mode);
@@ -226,11 +230,11 @@ fn tip(
     per_second: u64,
     run: &Run,
     mode: Mode,
-    quantity: Quantity,
+    quantity: LoadQuantity,
     spread: &Spread,
 ) -> String {
     let unit = match quantity {
-        Quantity::Cpus => "CPUs",
+        LoadQuantity::Cpus => "CPUs",
         _ => "µs",
     };
     let achieved = run.by_mode.get(&mode).map_or(0.0, |s| s.median_mops * 1e6);
@@ -249,13 +253,13 @@ fn tip(
     )
 }
 
-/// The picture in words.
+/// Describes the picture in words.
 fn description(series: &[Series], unit: &str) -> String {
     let one = |s: &Series| {
         let limited = match s.points.last()?.halo {
             Halo::None => "",
             Halo::Round => " (saturated)",
-            Halo::Square => " (nothing is said of the method)",
+            Halo::Square => " (not judged)",
         };
         Some(s.ends()? + limited)
     };
@@ -270,13 +274,13 @@ const HEADINGS: [&str; 11] = [
     "offered", "mode", "achieved", "p50", "p99", "p99.9", "longest", "late", "CPUs", "waiting", "",
 ];
 
-/// Every figure of a group.
+/// Renders every figure of a group.
 fn table(group: &Group<'_>, styles: &Styles) -> Markup {
     html! {
         details {
             summary { "Every figure" }
             p.fine {
-                "Operations per second; latencies in microseconds, over all operations of the samples together. Late: issued more than a microsecond after it was due, or never. CPUs: used by the whole process; waiting: those of them in which clients waited for the next arrival."
+                "Operations per second; latencies in microseconds, over all operations of the samples together. Late: issued more than a microsecond after it was due, or never. CPUs: used by the whole process; waiting: the part of them in which clients waited for the next arrival."
             }
             div.scroll {
                 table.runs {
@@ -297,7 +301,7 @@ fn table(group: &Group<'_>, styles: &Styles) -> Markup {
     }
 }
 
-/// A row for each mode of a run in which it has a latency.
+/// Renders a row for each mode of a run in which it has a latency.
 fn rows(run: &Run, method: &str, styles: &Styles) -> Markup {
     let cells = |(&mode, summary): (&Mode, &ModeSummary)| {
         let (all, latency) = (run.load?, summary.latency_ns?);

@@ -1,4 +1,4 @@
-//! The machine, and how it was measured.
+//! The machine, and the way it was measured.
 
 use crate::data::{self, Subject};
 use crate::method::METHODS;
@@ -8,7 +8,7 @@ use corelay_lab_measure::schema::{Machine, Mode, Results};
 use maud::{Markup, PreEscaped, html};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The machine as a list of facts.
+/// Renders the machine as a list of facts.
 pub fn facts(machine: &Machine, results: &Results) -> Markup {
     let n = |n: usize, one, many| count(n as u64, one, many);
     let mut facts: Vec<(&str, String)> = vec![
@@ -108,7 +108,7 @@ fn round_trips(machine: &Machine, results: &Results) -> String {
     }
 }
 
-/// Which CPU each thread stood on, most threads only.
+/// Lists the CPU of each thread, for the most threads only.
 fn placements(results: &Results) -> String {
     let most = results.runs.iter().map(|r| r.params.threads).max();
     let all: BTreeSet<String> = results
@@ -134,7 +134,7 @@ fn placements(results: &Results) -> String {
     }
 }
 
-/// How it was measured, as sentences.
+/// Describes the measurement in sentences.
 pub(super) fn how(results: &Results) -> Vec<String> {
     let mut by_mode: BTreeMap<Mode, usize> = BTreeMap::new();
     for sample in results.runs.iter().flat_map(|r| &r.samples) {
@@ -166,7 +166,7 @@ pub(super) fn how(results: &Results) -> Vec<String> {
         ),
         "Near means a round trip of at most twice the smallest ever seen between the two CPUs, far anything beyond: virtual CPUs move, and figures change with the distance. Figures of different modes are never compared.".to_owned(),
         "Methods take turns in short slices (A B A B), so that a slow phase of the machine falls on all of them.".to_owned(),
-        "A run whose variables were found wrong in the end, or lost an operation, has no figure.".to_owned(),
+        "A run has no figure if its variables were wrong in the end or an operation was lost.".to_owned(),
         "Figures are medians; bands, whiskers and the words after them are quartiles. The harmonic mean is given for comparison with the literature. Ratios carry 95 % bootstrap intervals; where an interval contains 1, it is too close to call.".to_owned(),
     ];
     if Subject::all(results).iter().any(Subject::has_models) {
@@ -188,7 +188,7 @@ pub(super) fn how(results: &Results) -> Vec<String> {
     told
 }
 
-/// The methods of the file and what they promise.
+/// Renders the methods of the file and the answers that they promise.
 pub(super) fn methods(results: &Results, styles: &crate::method::Styles) -> Markup {
     let there: BTreeSet<&str> = results.runs.iter().map(|r| r.method.as_str()).collect();
     let swatch = |name| PreEscaped(styles.style(name, 0).swatch());
@@ -204,7 +204,7 @@ pub(super) fn methods(results: &Results, styles: &crate::method::Styles) -> Mark
                             td { (words::prose(m.what)) }
                         }
                     }
-                    @for name in styles.strangers() {
+                    @for name in styles.unknown() {
                         tr {
                             th { (swatch(name)) (name) }
                             td { (crate::Form::Unknown.words()) }

@@ -1,8 +1,8 @@
 //! The page: one HTML file that needs no other.
 //!
-//! Order matters: first the verdict, and in it first where delegation loses; then two
-//! pictures that show most of it, throughput and latency; then all pictures; then what a doubting reader wants to check. The markup is XML-clean, which
-//! lets a strict parser find any mistake in it.
+//! The order matters. The verdict comes first, and in it first where delegation loses. Then come
+//! the two most telling pictures, throughput and latency, then all pictures, then details for a
+//! doubting reader. The markup is well-formed XML, so a strict parser finds any mistake in it.
 
 pub(crate) mod figures;
 mod latency;
@@ -15,7 +15,7 @@ use super::data::{self, MODES, Subject};
 use super::latency::Group;
 use super::method::{Form, Styles};
 use super::verdict::{
-    Advice, Comparison, Finding, Level, Need, Outcome, Section, Verdict, verdict,
+    Advice, Comparison, Finding, Level, Need, Section, Standing, Verdict, verdict,
 };
 use super::words::{self, prose};
 use corelay_lab_measure::schema::{Mode, Results};
@@ -44,7 +44,7 @@ pub(super) fn html(results: &Results) -> String {
     shell::document(&name(results), &body, &made_by, &saved)
 }
 
-/// The file in a few words.
+/// Returns the file's subject in a few words.
 fn name(results: &Results) -> String {
     let model = if results.machine.model.is_empty() {
         "unknown processor"
@@ -72,11 +72,11 @@ fn title(results: &Results, verdict: &Verdict) -> Markup {
 
 fn told(section: &Section, several: bool) -> Markup {
     let cards = [
-        (Outcome::Loses, "loses"),
-        (Outcome::Wins, "wins"),
-        (Outcome::TooClose, "close"),
+        (Standing::Loses, "loses"),
+        (Standing::Wins, "wins"),
+        (Standing::TooClose, "close"),
     ];
-    let cards = cards.map(|(outcome, class)| (outcome, class, section.grouped(outcome)));
+    let cards = cards.map(|(standing, class)| (standing, class, section.grouped(standing)));
     let reservations = if several {
         "About this workload"
     } else {
@@ -86,10 +86,10 @@ fn told(section: &Section, several: bool) -> Markup {
         section.verdict {
             p.subject { (section.subject) }
             div.cards {
-                @for (outcome, class, groups) in cards.iter().filter(|(.., groups)| !groups.is_empty()) {
+                @for (standing, class, groups) in cards.iter().filter(|(.., groups)| !groups.is_empty()) {
                     div class={ "card " (class) } {
-                        h2 { (outcome.title()) }
-                        p { (outcome.reading()) }
+                        h2 { (standing.title()) }
+                        p { (standing.reading()) }
                         @for (comparison, levels) in groups { (ratios(*comparison, levels)) }
                     }
                 }
@@ -106,7 +106,7 @@ fn told(section: &Section, several: bool) -> Markup {
     }
 }
 
-/// One comparison as a table: a row per level, a column per mode.
+/// Renders one comparison as a table: a row for each level, a column for each mode.
 fn ratios(comparison: Comparison, levels: &BTreeMap<&Level, Vec<&Finding>>) -> Markup {
     let of = |mode: Mode| levels.values().flatten().any(|f| f.mode == mode);
     let modes: Vec<Mode> = MODES.into_iter().filter(|m| of(*m)).collect();
@@ -177,7 +177,7 @@ fn advice(advice: &[Advice]) -> Markup {
 }
 
 fn list(title: &str, sentences: &[String]) -> Markup {
-    // A leading word with a colon is what the sentence is about.
+    // A leading word with a colon names the sentence's subject.
     let about = |sentence: &String| match sentence.split_once(": ") {
         Some((about, rest)) if about.len() < 26 => {
             html! { b { (prose(about)) "." } " " (prose(&upper(rest))) }
@@ -224,9 +224,9 @@ fn pictures(subject: &Subject<'_>, number: usize, results: &Results, styles: &St
             }
             (unseen(subject))
             @if subject.vars().len() > 1 && results.machine.cpus != 1 {
-                h2 { "Who wins where" }
+                h2 { "Which method wins where" }
                 p.fine {
-                    "The fastest method at each number of variables, with its Mops; ± counts those that cannot be told from it."
+                    "The fastest method at each number of variables, with its Mops; ± counts the methods that cannot be told from it."
                     @if atomic {
                         " " code { "atomic" } " is left out: it does one instruction, not any code."
                     }
@@ -236,7 +236,7 @@ fn pictures(subject: &Subject<'_>, number: usize, results: &Results, styles: &St
             @if let Some(table) = threads.and_then(|t| tables::ceilings(subject, t)) {
                 h2 { "What the round trip allows" }
                 p.fine {
-                    "Models from the probed round trip, with what was measured beside them. They are yardsticks, not bounds: a lock that keeps its line for several operations in a row passes the first, requests that overlap or travel together pass the second."
+                    "Models from the probed round trip, beside the measured values. They are yardsticks, not bounds: a lock that keeps its line for several operations in a row exceeds the first; requests that overlap or travel together exceed the second."
                 }
                 (table)
             }
@@ -244,7 +244,7 @@ fn pictures(subject: &Subject<'_>, number: usize, results: &Results, styles: &St
     }
 }
 
-/// The modes without a picture, and why.
+/// Names the modes without a picture, and the reason.
 fn unseen(subject: &Subject<'_>) -> Markup {
     let (seen, drawn) = (subject.modes(), data::drawn_modes(&subject.runs));
     let missing = |mode: &Mode| !drawn.contains(mode) && !drawn.contains(&Mode::Unknown);

@@ -1,10 +1,10 @@
-//! What pages of the lab have in common inside: sentences, tables of words, pictures.
+//! The contents that pages of the lab share: sentences, tables of words, pictures.
 
 use crate::table::grid::Grid;
 use crate::words::prose;
 use maud::{Markup, PreEscaped, html};
 
-/// Sentences under a title, with names between backquotes; nothing if there are none.
+/// Renders sentences under a title, with names in backquotes; nothing if there are no sentences.
 pub fn notes(title: &str, sentences: &[String]) -> Markup {
     html! {
         @if !sentences.is_empty() {
@@ -16,7 +16,7 @@ pub fn notes(title: &str, sentences: &[String]) -> Markup {
     }
 }
 
-/// Tables beside each other where there is room.
+/// Renders tables, side by side if there is room.
 pub(crate) fn tables(grids: impl Iterator<Item = Grid>) -> Markup {
     html! {
         div.grids {
@@ -25,7 +25,7 @@ pub(crate) fn tables(grids: impl Iterator<Item = Grid>) -> Markup {
     }
 }
 
-/// A table whose first column names its rows.
+/// Renders a table whose first column names its rows.
 pub fn table(grid: &Grid) -> Markup {
     html! {
         div.scroll {
@@ -52,7 +52,7 @@ pub fn table(grid: &Grid) -> Markup {
     }
 }
 
-/// A picture, drawn as SVG, under its caption.
+/// Renders a picture, drawn as SVG, under its caption.
 pub fn picture(caption: &str, svg: &str) -> Markup {
     html! {
         figure {

@@ -1,5 +1,5 @@
-//! What every page of the lab has around its content: the head, the style sheets, hovering, and
-//! the raw results with a button that saves them.
+//! The frame of every page: the head, the style sheets, hovering, and the raw results with a
+//! button that saves them.
 
 use crate::plot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -8,18 +8,18 @@ use serde::Serialize;
 const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
 
-/// What the page's button saves.
+/// The data that the page's button saves.
 pub struct Saved<'a, T> {
-    /// In words.
+    /// A description for the button.
     pub what: &'a str,
     /// The file's name.
     pub file: &'a str,
-    /// What is in it.
+    /// The content of the file.
     pub data: &'a T,
 }
 
 impl<'a, T> Saved<'a, T> {
-    /// Samples as they were taken.
+    /// Describes raw samples.
     pub(crate) fn samples(file: &'a str, data: &'a T) -> Self {
         Self {
             what: "the raw samples",
@@ -34,7 +34,7 @@ const META: PreEscaped<&str> = PreEscaped(
     r#"<meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/><meta name="color-scheme" content="light dark"/>"#,
 );
 
-/// A page that needs no other file, and is well-formed XML.
+/// Renders a page that needs no other file and is well-formed XML.
 pub fn document(
     title: &str,
     body: &Markup,
@@ -69,12 +69,12 @@ pub fn document(
     plot::without_forbidden(page.into_string())
 }
 
-/// From which command and commit a page is.
+/// Renders the command and the commit that made a page.
 pub fn made_by(command: &str, commit: &str) -> Markup {
     html! { "Made by " code { (command) } ", commit " code { (commit) } "." }
 }
 
-/// Data as JSON that neither ends its script element nor upsets an XML parser.
+/// Serializes data as JSON that neither ends its script element nor upsets an XML parser.
 fn json(data: &impl Serialize) -> String {
     // A number that JSON cannot carry becomes null; nothing else can fail here.
     let text = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());

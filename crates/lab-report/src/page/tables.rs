@@ -1,4 +1,4 @@
-//! Tables: who wins at each point, what a round trip allows, and every run.
+//! Tables: the fastest method at each point, the limits of a round trip, and every run.
 
 use crate::data::{self, Measure, Subject};
 use crate::method::{self, Styles};
@@ -10,7 +10,7 @@ use corelay_lab_measure::schema::{Mode, Run};
 use maud::{Markup, PreEscaped, html};
 use std::collections::BTreeSet;
 
-/// Who is fastest at each point, for each need, mode and thread count.
+/// Renders the fastest method at each point, for each need, mode and thread count.
 pub(super) fn winners(subject: &Subject<'_>, styles: &Styles) -> Markup {
     let vars = subject.vars();
     html! {
@@ -67,7 +67,7 @@ fn winner(judge: &Judge<'_>, vars: u64, mode: Mode, need: Need, styles: &Styles)
     }
 }
 
-/// What one round trip allows, beside what was measured (F6).
+/// Renders the limits of one round trip beside the measured values (F6).
 pub(super) fn ceilings(subject: &Subject<'_>, threads: usize) -> Option<Markup> {
     let runs = subject.at(threads);
     let judge = Judge::new(&runs);
@@ -141,7 +141,7 @@ pub(super) fn ceilings(subject: &Subject<'_>, threads: usize) -> Option<Markup> 
     })
 }
 
-/// Every run, with per-mode figures.
+/// Renders every run, with its figures in each mode.
 pub(super) fn runs(subject: &Subject<'_>, styles: &Styles) -> Markup {
     let modes = subject.modes();
     let points: BTreeSet<(usize, u64)> = subject
@@ -235,7 +235,7 @@ fn row(run: &Run, modes: &[Mode], styles: &Styles) -> Markup {
     }
 }
 
-/// Throughput per CPU used, in each mode.
+/// Formats throughput per CPU used, in each mode.
 fn per_cpu(run: &Run, modes: &[Mode]) -> String {
     let of = |&mode: &Mode| Some(significant(Measure::PerCpu.of(run, mode)?.median_mops));
     let per_cpu: Vec<String> = modes.iter().filter_map(of).collect();
@@ -251,11 +251,11 @@ fn notes(run: &Run) -> Markup {
     }
 }
 
-/// More clients than this are given as a range.
-const LISTED: usize = 4;
+/// The most clients whose shares are listed; more are given as a range.
+const MAX_LISTED_CLIENTS: usize = 4;
 
-/// How the work was split between the clients: shares in per cent, the smallest first;
-/// the median over the samples.
+/// Formats the clients' shares of the work in percent, the smallest first. Each is the median
+/// over the samples.
 fn split(run: &Run) -> String {
     let shares = data::shares(run, |mode| mode != Mode::Discarded);
     let nth = |i: usize| {
@@ -267,7 +267,7 @@ fn split(run: &Run) -> String {
     match clients {
         0 => "–".to_owned(),
         1 => "one client".to_owned(),
-        2..=LISTED => format!(
+        2..=MAX_LISTED_CLIENTS => format!(
             "{} %",
             (0..clients).map(nth).collect::<Vec<_>>().join(" / ")
         ),

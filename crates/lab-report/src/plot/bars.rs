@@ -1,20 +1,20 @@
-//! Bars for a sweep of a single point: one per method, with its quartiles as a whisker.
+//! Bars for a sweep of a single point: one for each method, with its quartiles as a whisker.
 //!
-//! On a logarithmic axis there is no zero for a bar to start from, and its length would
-//! mean nothing: a thin stem leads the eye to the point instead.
+//! A logarithmic axis has no zero for a bar to start from, and its length would mean nothing.
+//! There a thin stem leads the eye to the point instead.
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Place, Scale, Style, escape, significant, trimmed};
+use super::{LETTER, LETTER_WIDTH, Medium, Scale, Style, escape, significant, trimmed};
 use std::fmt::Write;
 
 /// A picture of horizontal bars.
 #[derive(Clone, Debug)]
 pub struct BarPlot<'a> {
-    /// Unique in its page.
+    /// The id, unique in its page.
     pub id: String,
-    /// What it shows, in a line; drawn only where the picture stands alone.
+    /// A title of one line, drawn only in a file of its own.
     pub title: String,
-    /// What it shows, in words, for those who do not see it.
+    /// A description in words, for readers who cannot see the picture.
     pub description: String,
     /// Name and unit of the values.
     pub label: &'a str,
@@ -29,15 +29,15 @@ pub struct BarPlot<'a> {
 /// A bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// Its name.
+    /// The name.
     pub label: String,
-    /// Its look.
+    /// The look.
     pub style: Style,
     /// The median.
     pub value: f64,
     /// First and third quartile.
     pub spread: (f64, f64),
-    /// What hovering shows.
+    /// The text that hovering shows.
     pub tip: String,
 }
 
@@ -46,21 +46,21 @@ const THICK: f64 = 15.0;
 const STEM: f64 = 2.0;
 
 impl BarPlot<'_> {
-    /// Draws it.
-    pub fn svg(&self, place: Place) -> String {
+    /// Draws the picture.
+    pub fn svg(&self, medium: Medium) -> String {
         let longest = self
             .bars
             .iter()
             .map(|b| b.label.chars().count())
             .max()
             .unwrap_or(0);
-        let top = if place == Place::Alone { 42.0 } else { 8.0 };
+        let top = if medium == Medium::File { 42.0 } else { 8.0 };
         let left = 14.0 + longest as f64 * LETTER_WIDTH;
         let right = self.width - 7.0 * LETTER_WIDTH;
         let bottom = top + self.bars.len() as f64 * ROW;
         let x = |v: f64| left + self.scale.clamped(v) * (right - left);
         let mut body = String::new();
-        if place == Place::Alone {
+        if medium == Medium::File {
             let _ = write!(
                 body,
                 r#"<text class="name" x="8" y="26">{}</text>"#,
@@ -116,6 +116,6 @@ impl BarPlot<'_> {
             width: self.width,
             height: bottom + 2.0 * LETTER + 16.0,
         };
-        frame.around(&body, place)
+        frame.around(&body, medium)
     }
 }

@@ -1,57 +1,57 @@
-//! A square of coloured cells: what there is between each two of many.
+//! A square of coloured cells: a value for each pair of items.
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Place, escape, significant};
+use super::{LETTER, LETTER_WIDTH, Medium, escape, significant};
 use std::fmt::Write;
 
-/// A picture of a matrix; a cell says how much there is from its row to its column.
+/// A picture of a matrix. A cell shows the value from its row to its column.
 #[derive(Clone, Debug)]
 pub struct HeatMap<'a> {
-    /// Unique in its page.
+    /// The id, unique in its page.
     pub id: String,
-    /// What it shows, in a line; drawn only where the picture stands alone.
+    /// A title of one line, drawn only in a file of its own.
     pub title: String,
-    /// What it shows, in words, for those who do not see it.
+    /// A description in words, for readers who cannot see the picture.
     pub description: String,
     /// Name and unit of the values.
     pub label: &'a str,
-    /// What the rows and columns are: "CPU".
+    /// The kind of the rows and columns: "CPU".
     pub of: &'a str,
-    /// Their names.
+    /// The names of the rows and columns.
     pub names: Vec<String>,
-    /// Row by row; `None` is left blank.
+    /// The values row by row; `None` is left blank.
     pub cells: Vec<Option<f64>>,
     /// Width in units.
     pub width: f64,
 }
 
 /// Largest side of a cell.
-const LARGEST: f64 = 72.0;
+const MAX_SIDE: f64 = 72.0;
 
-/// A cell with its figure in it takes so much.
-const LEGIBLE: f64 = 5.0 * LETTER_WIDTH;
+/// Smallest side of a cell that has its figure in it.
+const MIN_LEGIBLE_SIDE: f64 = 5.0 * LETTER_WIDTH;
 
 impl HeatMap<'_> {
-    /// Draws it.
+    /// Draws the picture.
     ///
     /// # Panics
-    /// Where the cells are not a square of the names.
-    pub fn svg(&self, place: Place) -> String {
+    /// If the cells are not a square of the names.
+    pub fn svg(&self, medium: Medium) -> String {
         let n = self.names.len();
         assert_eq!(self.cells.len(), n * n, "a cell for each pair of names");
         let longest = self.names.iter().map(|name| name.chars().count()).max();
-        let head = if place == Place::Alone { 42.0 } else { 8.0 };
-        // The rows' names, and what the rows are, above them.
+        let head = if medium == Medium::File { 42.0 } else { 8.0 };
+        // The rows' names, and their kind above them.
         let left = 26.0 + longest.unwrap_or(0) as f64 * LETTER_WIDTH;
         let top = head + 2.0 * LETTER + 14.0;
-        let side = ((self.width - left - 8.0) / n.max(1) as f64).min(LARGEST);
+        let side = ((self.width - left - 8.0) / n.max(1) as f64).min(MAX_SIDE);
         let known = || self.cells.iter().flatten().copied();
         let (low, high) = (
             known().fold(f64::INFINITY, f64::min),
             known().fold(f64::NEG_INFINITY, f64::max),
         );
         let mut body = String::new();
-        if place == Place::Alone {
+        if medium == Medium::File {
             let title = escape(&self.title);
             let _ = write!(body, r#"<text class="name" x="8" y="26">{title}</text>"#);
         }
@@ -62,7 +62,7 @@ impl HeatMap<'_> {
             head + LETTER,
             top - 8.0,
         );
-        // As many names as there is room for.
+        // Only as many names as there is room for.
         let every = |room: f64| (room / side).ceil().max(1.0) as usize;
         let across = every((longest.unwrap_or(0) as f64 + 1.0) * LETTER_WIDTH);
         for (i, name) in self.names.iter().enumerate() {
@@ -117,7 +117,7 @@ impl HeatMap<'_> {
             width: self.width,
             height: bottom + LETTER + 18.0,
         };
-        frame.around(&body, place)
+        frame.around(&body, medium)
     }
 
     fn cell(
@@ -140,7 +140,7 @@ impl HeatMap<'_> {
             side - 2.0 * gap,
             side - 2.0 * gap,
         );
-        if side >= LEGIBLE {
+        if side >= MIN_LEGIBLE_SIDE {
             let _ = write!(
                 body,
                 r#"<text class="value" x="{:.1}" y="{:.1}" text-anchor="middle">{figure}</text>"#,
@@ -152,8 +152,8 @@ impl HeatMap<'_> {
     }
 }
 
-/// How strong a cell is: never so strong that the figure in it cannot be read, nor so faint that
-/// it looks like one that is left blank.
+/// Returns the strength of a cell's colour: never so strong that its figure cannot be read, nor
+/// so faint that the cell looks blank.
 fn shade(value: f64, low: f64, high: f64) -> f64 {
     let place = if high > low {
         (value - low) / (high - low)
@@ -184,23 +184,23 @@ mod tests {
     #[test]
     fn every_pair_has_a_cell_with_its_figure() {
         for n in [1, 2, 7, 64, 256] {
-            let svg = map(n).svg(Place::Alone);
+            let svg = map(n).svg(Medium::File);
             roxmltree::Document::parse(&svg).unwrap();
             assert_eq!(svg.matches("class=\"cell\"").count(), n * (n - 1));
             assert!(!svg.contains("NaN"), "{n}");
         }
-        let svg = map(2).svg(Place::Alone);
+        let svg = map(2).svg(Medium::File);
         assert!(svg.contains("CPU 1 to CPU 0: "), "{svg}");
-        // One figure each, and none where a cell is too small.
+        // One figure for each cell, and none if a cell is too small.
         assert_eq!(svg.matches("class=\"value\"").count(), 2);
         assert_eq!(
-            map(64).svg(Place::Page).matches("class=\"value\"").count(),
+            map(64).svg(Medium::Page).matches("class=\"value\"").count(),
             0
         );
     }
 
     #[test]
-    fn the_strongest_is_legible_and_equal_ones_are_alike() {
+    fn the_strongest_cell_is_legible_and_equal_cells_look_alike() {
         assert!(shade(1.0, 0.0, 1.0) <= 0.7 && shade(0.0, 0.0, 1.0) > 0.1);
         assert!((shade(5.0, 5.0, 5.0) - 0.41).abs() < 1e-9);
     }

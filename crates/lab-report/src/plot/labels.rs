@@ -1,14 +1,13 @@
-//! Labels at line ends that do not overlap: each stays as near to its line as the others
-//! allow.
+//! Labels at line ends that do not overlap. Each stays as near to its line as the others allow.
 //!
-//! This is isotonic regression by pooling adjacent violators (Ayer et al., 1955): labels
-//! in order of their lines; those too close form a block that sits at the mean of what its
-//! members want; blocks that meet are merged. The result moves labels least in the sum of
+//! This is isotonic regression by pooling adjacent violators (Ayer et al., 1955). Labels are in
+//! the order of their lines. Those that are too close form a block at the mean of the places that
+//! its members want, and blocks that meet are merged. The result moves labels least in the sum of
 //! squares.
 
-/// Places labels of height `height` between `top` and `bottom`, given where each wants its
-/// middle. Answers in the order of `wanted`. Where they do not all fit they are spread
-/// evenly, and then they overlap: a picture must be high enough for its labels.
+/// Places labels of `height` between `top` and `bottom`, given the middle that each wants.
+/// Returns the middles in the order of `wanted`. If they do not all fit, they are spread evenly
+/// and overlap, so a picture must be high enough for its labels.
 pub(super) fn spread(wanted: &[f64], height: f64, top: f64, bottom: f64) -> Vec<f64> {
     let n = wanted.len();
     if n == 0 {
@@ -21,7 +20,7 @@ pub(super) fn spread(wanted: &[f64], height: f64, top: f64, bottom: f64) -> Vec<
     }
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
-    // In coordinates y − i·height "no overlap" reads "never decreasing".
+    // In coordinates y − i·height "no overlap" means "never decreasing".
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for (i, &who) in order.iter().enumerate() {
         let mut block = (wanted[who].clamp(low, high) - i as f64 * height, 1);
@@ -45,7 +44,7 @@ pub(super) fn spread(wanted: &[f64], height: f64, top: f64, bottom: f64) -> Vec<
     placed
 }
 
-/// Answers `place(rank)` for each, ranked by what it wants.
+/// Returns `place(rank)` for each label, ranked by the place that it wants.
 fn in_order(wanted: &[f64], place: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_spread_evenly() {
+    fn too_many_labels_are_spread_evenly() {
         assert_eq!(
             spread(&[3.0, 1.0, 2.0], 60.0, 0.0, 100.0),
             [70.0, 30.0, 50.0]

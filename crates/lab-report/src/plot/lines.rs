@@ -13,7 +13,7 @@
 
 use super::svg::Frame;
 use super::{
-    BOLD_WIDTH, LETTER, LETTER_WIDTH, Place, Scale, Style, escape, labels, percent, short_count,
+    BOLD_WIDTH, LETTER, LETTER_WIDTH, Medium, Scale, Style, escape, labels, percent, short_count,
     significant, style, trimmed,
 };
 use std::fmt::Write;
@@ -21,11 +21,11 @@ use std::fmt::Write;
 /// A picture of lines.
 #[derive(Clone, Debug)]
 pub struct LinePlot<'a> {
-    /// Unique in its page.
+    /// The id, unique in its page.
     pub id: String,
-    /// What it shows, in a line; drawn only where the picture stands alone.
+    /// A title of one line, drawn only in a file of its own.
     pub title: String,
-    /// What it shows, in words, for those who do not see it.
+    /// A description in words, for readers who cannot see the picture.
     pub description: String,
     /// Name and unit of the horizontal axis.
     pub x_label: &'a str,
@@ -33,38 +33,38 @@ pub struct LinePlot<'a> {
     pub y_label: &'a str,
     /// The horizontal axis.
     pub x: Scale,
-    /// Values with a tick on it; empty for powers of two.
+    /// Values with a tick on the horizontal axis; empty for powers of two.
     pub x_ticks: Vec<f64>,
     /// The vertical axis.
     pub y: Scale,
-    /// The lines, the most important last (it is drawn on top).
+    /// The lines, the most important last, because it is drawn on top.
     pub series: Vec<Series>,
     /// Values of x with a name.
     pub marks: Vec<Mark>,
     /// A probability over x.
     pub shade: Option<Shade<'a>>,
-    /// Width in units; the height follows from the number of labels.
+    /// Width in units. The height follows from the number of labels.
     pub width: f64,
-    /// Room kept for at least so many labels of so many letters, so that pictures side by
-    /// side have axes of one size.
+    /// Least room for labels: their number, and letters of the longest. It gives pictures side by
+    /// side axes of one size.
     pub room: (usize, usize),
 }
 
 /// A line.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Its name.
+    /// The name.
     pub label: String,
-    /// Its look.
+    /// The look.
     pub style: Style,
-    /// Its points in order of x.
+    /// The points in order of x.
     pub points: Vec<Point>,
-    /// Drawn faintly: shown for comparison only.
+    /// Whether the line is drawn faintly, for comparison only.
     pub faint: bool,
 }
 
 impl Series {
-    /// Its name, its first and its last value; `None` where it has no points.
+    /// Describes the first and the last value; `None` without points.
     pub(crate) fn ends(&self) -> Option<String> {
         let (first, last) = (self.points.first()?, self.points.last()?);
         Some(format!(
@@ -75,7 +75,7 @@ impl Series {
         ))
     }
 
-    /// A picture in words: each line from its first to its last point.
+    /// Describes a picture in words: each line from its first to its last point.
     pub fn left_to_right(series: &[Self]) -> String {
         let told: Vec<String> = series.iter().filter_map(Self::ends).collect();
         format!("From left to right: {}.", told.join("; "))
@@ -85,22 +85,22 @@ impl Series {
 /// A measured point.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Where.
+    /// The place on the horizontal axis.
     pub x: f64,
     /// The median.
     pub y: f64,
     /// First and third quartile.
     pub spread: (f64, f64),
-    /// What hovering shows.
+    /// The text that hovering shows.
     pub tip: String,
-    /// Drawn around it, where the point needs a word of warning.
+    /// A sign around the point, if it needs a warning.
     pub halo: Halo,
 }
 
 /// A sign around a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Halo {
-    /// None.
+    /// No sign.
     #[default]
     None,
     /// A circle.
@@ -130,7 +130,7 @@ impl Halo {
         };
     }
 
-    /// A small picture of it, for a sentence.
+    /// Draws a small picture of the halo, for a sentence.
     pub(crate) fn swatch(self) -> String {
         let mut out =
             String::from(r#"<svg class="swatch halos" viewBox="0 0 20 20" aria-hidden="true">"#);
@@ -143,16 +143,16 @@ impl Halo {
 /// A named value of x.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Where.
+    /// The value of x.
     pub(crate) x: f64,
-    /// Its name.
+    /// The name.
     pub(crate) label: String,
 }
 
 /// A probability over x, shaded in the background and written under the ticks.
 #[derive(Clone, Copy)]
 pub struct Shade<'a> {
-    /// What is likely there.
+    /// The event whose probability it is.
     pub(crate) label: &'a str,
     /// The probability, 0 to 1, at x.
     pub(crate) probability: &'a dyn Fn(f64) -> f64,
@@ -171,12 +171,12 @@ const LABEL_HEIGHT: f64 = LETTER + 2.0;
 /// Height of a row of ticks.
 const ROW: f64 = LETTER + 4.0;
 const LEFT: f64 = 54.0;
-/// From the last point to its label.
+/// Distance from the last point to its label.
 const LEADER: f64 = 20.0;
 /// Steps of the shade's outline.
 const STEPS: usize = 64;
 
-/// The inner rectangle.
+/// The inner rectangle of a picture.
 struct Area {
     left: f64,
     top: f64,
@@ -195,8 +195,8 @@ impl Area {
 }
 
 impl LinePlot<'_> {
-    /// Draws it.
-    pub fn svg(&self, place: Place) -> String {
+    /// Draws the picture.
+    pub fn svg(&self, medium: Medium) -> String {
         let longest = self
             .series
             .iter()
@@ -206,7 +206,7 @@ impl LinePlot<'_> {
         let (labels, letters) = (self.series.len().max(self.room.0), longest.max(self.room.1));
         let marks = self.mark_rows();
         let rows = marks.iter().map(|(_, row)| row + 1).max().unwrap_or(0) as f64;
-        let heading = if place == Place::Alone { 34.0 } else { 4.0 };
+        let heading = if medium == Medium::File { 34.0 } else { 4.0 };
         // A halo at the upper edge must not touch the axis's name.
         let mut points = self.series.iter().flat_map(|s| &s.points);
         let lift = if points.any(|p| p.halo != Halo::None) {
@@ -231,7 +231,7 @@ impl LinePlot<'_> {
         let below = if self.shade.is_some() { 4.0 } else { 2.0 };
         let height = area.bottom + below * ROW + 6.0;
         let mut body = String::new();
-        if place == Place::Alone {
+        if medium == Medium::File {
             let title = escape(&self.title);
             let _ = write!(body, r#"<text class="name" x="8" y="26">{title}</text>"#);
         }
@@ -246,7 +246,7 @@ impl LinePlot<'_> {
             width: self.width,
             height,
         };
-        frame.around(&body, place)
+        frame.around(&body, medium)
     }
 
     fn draw_shade(&self, out: &mut String, area: &Area) {
@@ -322,7 +322,7 @@ impl LinePlot<'_> {
         }
     }
 
-    /// Ticks of x with their places, leaving out those whose words would touch.
+    /// Returns ticks of x with their places, without those whose words would touch.
     fn ticks_with_room(&self, area: &Area) -> Vec<(f64, f64)> {
         let ticks = if self.x_ticks.is_empty() {
             self.x.powers(8)
@@ -346,8 +346,8 @@ impl LinePlot<'_> {
         kept
     }
 
-    /// Marks inside the axis, each with the row its name stands in: one further up where
-    /// it would touch the one before.
+    /// Returns the marks inside the axis, each with the row of its name. A name that would touch
+    /// the one before moves a row up.
     fn mark_rows(&self) -> Vec<(&Mark, usize)> {
         let width = self.width * 0.6;
         let mut ends: Vec<f64> = Vec::new();
@@ -422,7 +422,7 @@ impl LinePlot<'_> {
             style::push_dash(out, series.style.dash);
             out.push_str("></path>");
             let x = area.right + LEADER - 6.0;
-            // A line that ends early must not seem to go on.
+            // The leader is marked, so that a line that ends early does not seem to go on.
             let lead = if area.right - end.0 > LEADER {
                 "lead away"
             } else {
@@ -472,8 +472,8 @@ impl LinePlot<'_> {
     }
 }
 
-/// A probability under a tick: what rounds to nothing is written short, or the ticks would
-/// have to stand further apart.
+/// Formats a probability under a tick. Values that round to nothing are written short, or the
+/// ticks would have to stand further apart.
 fn chance(p: f64) -> String {
     if p < 1e-4 {
         "≈\u{a0}0".to_owned()

@@ -1,5 +1,5 @@
-//! Small pictures as SVG text: lines with labels at their ends, bars, rows over time, and
-//! squares of cells.
+//! Small pictures as SVG text: lines with labels at their ends, bars, rows over time, and squares
+//! of cells.
 //!
 //! ```text
 //!   lines ─────┐                    ┌── labels   (who gives way when labels would overlap)
@@ -9,13 +9,13 @@
 //!   heat ──────┘
 //! ```
 //!
-//! Own code and no plotting crate, because the pictures must stand in one file without
-//! any other resource, follow the reader's light or dark setting, stay readable on a
-//! phone and on paper, and carry what hovering shows; all that is a few hundred lines.
+//! This is our own code and no plotting crate, because the pictures must stand in one file
+//! without any other resource, follow the reader's light or dark setting, stay readable on a
+//! phone and on paper, and carry texts for hovering. All that is a few hundred lines.
 //!
-//! A picture is laid out for letters of 15 units although a wide screen shows
-//! smaller ones: the stylesheet enlarges letters on narrow screens, where the whole
-//! picture shrinks, and nothing may overlap then either.
+//! A picture is laid out for letters of 15 units, although a wide screen shows smaller ones. On
+//! narrow screens the whole picture shrinks and the stylesheet enlarges letters; nothing may
+//! overlap then either.
 
 #![forbid(unsafe_code)]
 
@@ -39,23 +39,24 @@ pub use svg::escape;
 pub(crate) use svg::without_forbidden;
 pub use timeline::{Kind, Panel, Row, Span, Timeline, duration};
 
-/// The stylesheet of every picture; a page includes it once, a standalone picture carries it.
+/// The stylesheet of every picture. A page includes it once; a picture in a file of its own
+/// carries it.
 pub(crate) const CSS: &str = include_str!("plot.css");
 
-/// The largest letters the stylesheet asks for, in units of the picture.
+/// The largest letters that the stylesheet uses, in units of the picture.
 const LETTER: f64 = 15.0;
 
-/// Width of a letter, in units, taken generously: fonts differ.
+/// Width of a letter, in units. It is generous, because fonts differ.
 const LETTER_WIDTH: f64 = 0.58 * LETTER;
 
-/// The same of the bold letters of labels.
+/// Width of a bold letter of labels, in units.
 const BOLD_WIDTH: f64 = 0.68 * LETTER;
 
-/// Where a picture will stand.
+/// The surroundings of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Inside a page that has `CSS`.
+pub enum Medium {
+    /// A page that includes `CSS`.
     Page,
-    /// In a file of its own: with namespace, stylesheet and background.
-    Alone,
+    /// A file of its own: the picture has namespace, stylesheet and background.
+    File,
 }

@@ -1,6 +1,6 @@
-//! From values to places on an axis, and from values to short words.
+//! Axes: from values to places, and from values to short words.
 
-/// An axis: which values it spans and how it spaces them.
+/// An axis: the range of its values and their spacing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     /// Equal steps for equal differences.
@@ -10,7 +10,7 @@ pub enum Scale {
         /// Value at the end.
         high: f64,
     },
-    /// Equal steps for equal ratios; values must be positive.
+    /// Equal steps for equal ratios. Values must be positive.
     Log {
         /// Value at the start.
         low: f64,
@@ -19,15 +19,15 @@ pub enum Scale {
     },
 }
 
-/// Beyond this ratio of largest to smallest a linear axis would flatten the small ones.
+/// Ratio of largest to smallest value beyond which a linear axis would flatten the small ones.
 const LOG_BEYOND: f64 = 20.0;
 
-/// Most decades that have a tick each.
+/// The most decades that have a tick each.
 const DECADES: i32 = 10;
 
 impl Scale {
-    /// A vertical axis for positive `values`: from zero where they are of one size,
-    /// logarithmic where they are not.
+    /// Makes a vertical axis for positive `values`: linear from zero if they are of similar size,
+    /// else logarithmic.
     pub fn for_values(values: impl IntoIterator<Item = f64>) -> Self {
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for v in values.into_iter().filter(|v| v.is_finite() && *v > 0.0) {
@@ -52,7 +52,7 @@ impl Scale {
         }
     }
 
-    /// A horizontal axis from 1-based powers of two that spans `values`.
+    /// Makes a horizontal axis from 1-based powers of two that spans `values`.
     pub fn powers_of_two(values: impl IntoIterator<Item = f64>) -> Self {
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for v in values.into_iter().filter(|v| v.is_finite() && *v > 0.0) {
@@ -70,7 +70,7 @@ impl Scale {
         }
     }
 
-    /// Where `value` stands: 0 at the start, 1 at the end; `None` where it has no place.
+    /// Returns the place of `value`: 0 at the start, 1 at the end; `None` if it has no place.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let at = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
@@ -80,13 +80,14 @@ impl Scale {
         (at.is_finite() && (-1e-9..=1.0 + 1e-9).contains(&at)).then(|| at.clamp(0.0, 1.0))
     }
 
-    /// The nearest place of any value: like [`place`](Self::place), but moved to the edge.
+    /// Returns the nearest place of any value: like [`place`](Self::place), but moved to the
+    /// edge.
     pub(crate) fn clamped(&self, value: f64) -> f64 {
         let (Scale::Linear { low, high } | Scale::Log { low, high }) = *self;
         self.place(value.max(low).min(high)).unwrap_or(0.0)
     }
 
-    /// Values worth a line across the picture, at most about ten.
+    /// Returns values worth a grid line, at most about ten.
     pub fn ticks(&self) -> Vec<f64> {
         match *self {
             Scale::Linear { low, high } => {
@@ -113,7 +114,7 @@ impl Scale {
         }
     }
 
-    /// Powers of two inside the axis, thinned to at most `most`.
+    /// Returns the powers of two inside the axis, thinned to at most `most`.
     pub(crate) fn powers(&self, most: usize) -> Vec<f64> {
         let (Scale::Linear { low, high } | Scale::Log { low, high }) = *self;
         let (first, last) = (
@@ -129,7 +130,7 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 2, 2.5, 5 × 10^n that is not below `least`.
+/// Returns the smallest of 1, 2, 2.5, 5 × 10^n that is not below `least`.
 fn nice_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let digit = [1.0, 2.0, 2.5, 5.0]
@@ -138,7 +139,7 @@ fn nice_step(least: f64) -> f64 {
     digit.unwrap_or(10.0) * decade
 }
 
-/// `value` with three significant digits: `597`, `42.1`, `0.0213`, `12,300`.
+/// Formats `value` with three significant digits: `597`, `42.1`, `0.0213`, `12,300`.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -160,7 +161,7 @@ pub fn significant(value: f64) -> String {
     }
 }
 
-/// `value` without digits that say nothing: `50`, `0.25`, `1,000`.
+/// Formats `value` without insignificant digits: `50`, `0.25`, `1,000`.
 pub fn trimmed(value: f64) -> String {
     if value >= 1000.0 {
         return significant(value);
@@ -169,7 +170,7 @@ pub fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `n` with a comma between groups of three digits.
+/// Formats `n` with a comma between groups of three digits.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -182,7 +183,7 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// `n` for an axis: exact and short, `4 Ki` for 4,096.
+/// Formats `n` for an axis, exact and short: `4 Ki` for 4,096.
 pub fn short_count(n: f64) -> String {
     for (unit, name) in [
         ((1u64 << 30) as f64, "Gi"),
@@ -200,7 +201,7 @@ pub fn short_count(n: f64) -> String {
     }
 }
 
-/// A size in bytes, short: `48 KiB`, `1.5 MiB`.
+/// Formats a size in bytes, short: `48 KiB`, `1.5 MiB`.
 pub fn bytes(n: u64) -> String {
     for (shift, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if n >= 1 << shift {
@@ -212,9 +213,9 @@ pub fn bytes(n: u64) -> String {
     format!("{n} B")
 }
 
-/// A probability, 0 to 1, as a short percentage.
+/// Formats a probability, 0 to 1, as a short percentage.
 pub fn percent(p: f64) -> String {
-    // The space does not break: the sign stays with its number.
+    // The space does not break, so the sign stays with its number.
     match p * 100.0 {
         p if p >= 99.95 => "100\u{a0}%".to_owned(),
         p if p >= 9.95 => format!("{p:.0}\u{a0}%"),
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chooses_log_only_where_sizes_differ() {
+    fn a_scale_is_logarithmic_only_if_sizes_differ() {
         assert_eq!(
             Scale::for_values([3.0, 4.0, 9.0]),
             Scale::Linear {

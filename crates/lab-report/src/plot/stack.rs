@@ -1,4 +1,4 @@
-//! Stacked bars: what a whole is made of, a row for each whole.
+//! Stacked bars: the parts of a whole, a row for each whole.
 //!
 //! ```text
 //!   biglock      ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▒▒▒▒▒▒▒▒▒▒░░░  212
@@ -7,23 +7,23 @@
 //! ```
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Place, Scale, escape, significant, trimmed};
+use super::{LETTER, LETTER_WIDTH, Medium, Scale, escape, significant, trimmed};
 use std::fmt::Write;
 
 /// A picture of stacked horizontal bars, from zero.
 #[derive(Clone, Debug)]
 pub struct StackPlot<'a> {
-    /// Unique in its page.
+    /// The id, unique in its page.
     pub id: String,
-    /// What it shows, in a line; drawn only where the picture stands alone.
+    /// A title of one line, drawn only in a file of its own.
     pub title: String,
-    /// What it shows, in words, for those who do not see it.
+    /// A description in words, for readers who cannot see the picture.
     pub description: String,
     /// Name and unit of the values.
     pub label: &'a str,
-    /// What the bars are made of, from left to right: name and colour class.
+    /// The parts of the bars from left to right: name and colour class.
     pub kinds: Vec<(&'a str, &'static str)>,
-    /// The bars from top to bottom: name, and a value of each kind, not negative.
+    /// The bars from top to bottom: a name, and a value of each part, not negative.
     pub bars: Vec<(String, Vec<f64>)>,
     /// Width in units.
     pub width: f64,
@@ -33,10 +33,10 @@ const ROW: f64 = LETTER + 13.0;
 const THICK: f64 = 17.0;
 
 impl StackPlot<'_> {
-    /// Draws it.
-    pub fn svg(&self, place: Place) -> String {
+    /// Draws the picture.
+    pub fn svg(&self, medium: Medium) -> String {
         let names = self.bars.iter().map(|(name, _)| name.chars().count());
-        let top = if place == Place::Alone { 42.0 } else { 8.0 };
+        let top = if medium == Medium::File { 42.0 } else { 8.0 };
         let left = 14.0 + names.max().unwrap_or(0) as f64 * LETTER_WIDTH;
         let right = self.width - 7.0 * LETTER_WIDTH;
         let bottom = top + self.bars.len() as f64 * ROW;
@@ -50,7 +50,7 @@ impl StackPlot<'_> {
         };
         let x = |value: f64| left + scale.clamped(value) * (right - left);
         let mut body = String::new();
-        if place == Place::Alone {
+        if medium == Medium::File {
             let _ = write!(
                 body,
                 r#"<text class="name" x="8" y="26">{}</text>"#,
@@ -85,7 +85,7 @@ impl StackPlot<'_> {
             width: self.width,
             height,
         };
-        frame.around(&body, place)
+        frame.around(&body, medium)
     }
 
     fn bar(
@@ -128,7 +128,7 @@ impl StackPlot<'_> {
         );
     }
 
-    /// Draws what the colours mean, in as many lines as it takes; returns where it ends.
+    /// Draws the legend in as many lines as it takes. Returns its lower edge.
     fn legend(&self, body: &mut String, top: f64) -> f64 {
         let (mut x, mut y) = (14.0, top);
         for (name, colour) in &self.kinds {
@@ -167,8 +167,8 @@ mod tests {
             ],
             width: 600.0,
         };
-        for place in [Place::Page, Place::Alone] {
-            let svg = plot.svg(place);
+        for medium in [Medium::Page, Medium::File] {
+            let svg = plot.svg(medium);
             roxmltree::Document::parse(&svg).expect("well-formed");
             assert!(svg.contains("a: lost &amp; waited 30.0"), "{svg}");
             assert!(!svg.contains("b: lost"), "nothing is drawn of nothing");
@@ -177,6 +177,6 @@ mod tests {
             bars: vec![],
             ..plot
         };
-        roxmltree::Document::parse(&none.svg(Place::Alone)).expect("well-formed");
+        roxmltree::Document::parse(&none.svg(Medium::File)).expect("well-formed");
     }
 }

@@ -1,9 +1,9 @@
-//! How a series is told from others: by colour, by marker and by dashes, so that none of
-//! the three alone is needed.
+//! The looks of series: colour, marker and dashes differ, so that no single one of the three is
+//! needed to tell series apart.
 //!
 //! The colours start from Okabe and Ito's palette ("Color Universal Design", 2008), which
-//! colour-blind readers can tell apart; they are darkened for white ground and lightened
-//! for dark ground (`plot.css`).
+//! colour-blind readers can tell apart. They are darkened for white ground and lightened for dark
+//! ground (`plot.css`).
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub struct Style {
     pub marker: Marker,
     /// Dashes of the line, as `stroke-dasharray`; empty for a solid line.
     pub dash: &'static str,
-    /// Drawn stronger than the others.
+    /// Whether the series is drawn stronger than the others.
     pub bold: bool,
 }
 
@@ -36,7 +36,7 @@ pub enum Marker {
     Bar,
 }
 
-/// For series that nobody gave a style: every pair of marker and dash is distinct for 30.
+/// Colours for series without a style. Pairs of marker and dash are distinct for 30 series.
 const SPARE_COLOURS: [&str; 6] = [
     "c-blue", "c-green", "c-rose", "c-gold", "c-violet", "c-brown",
 ];
@@ -55,7 +55,7 @@ const SPARE_MARKERS: [Marker; 10] = [
 const SPARE_DASHES: [&str; 3] = ["2 3", "7 3", "7 3 2 3"];
 
 impl Style {
-    /// The style of the `n`-th series that has none of its own.
+    /// Returns the style of the `n`-th series without a style of its own.
     pub fn spare(n: usize) -> Self {
         Self {
             colour: SPARE_COLOURS[n % SPARE_COLOURS.len()],
@@ -65,7 +65,7 @@ impl Style {
         }
     }
 
-    /// A small picture of the line and its marker, for a legend or a table.
+    /// Draws a small picture of the line and its marker, for a legend or a table.
     pub(crate) fn swatch(self) -> String {
         let mut out = format!(
             r#"<svg class="swatch {}" viewBox="0 0 30 12" aria-hidden="true"><path class="line" d="M1 6H29""#,

@@ -1,11 +1,11 @@
 //! Writing SVG (and HTML) text: escaping, and the frame around a picture.
 
-use super::{CSS, Place};
+use super::{CSS, Medium};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Makes `text` safe between tags and inside quoted attributes, in HTML and in XML.
-/// Control characters, which XML forbids, become replacement characters.
+/// Makes `text` safe between tags and inside quoted attributes, in HTML and in XML. Control
+/// characters, which XML forbids, become replacement characters.
 ///
 /// ```
 /// assert_eq!(corelay_lab_report::plot::escape("a<b & \"c\""), "a&lt;b &amp; &quot;c&quot;");
@@ -30,12 +30,12 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// XML 1.0, section 2.2: what is no character of a document.
+/// Whether XML 1.0, section 2.2, forbids the character in a document.
 fn forbidden(c: char) -> bool {
     matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// A document without the characters that XML forbids: replacement characters stand for them.
+/// Replaces the characters that XML forbids by replacement characters.
 pub(crate) fn without_forbidden(document: String) -> String {
     match document.contains(forbidden) {
         true => document.replace(forbidden, "\u{fffd}"),
@@ -43,7 +43,7 @@ pub(crate) fn without_forbidden(document: String) -> String {
     }
 }
 
-/// The outside of a picture: what it is called and how large it is.
+/// The frame of a picture: its name and size.
 pub(super) struct Frame<'a> {
     pub(super) id: &'a str,
     pub(super) title: &'a str,
@@ -54,20 +54,20 @@ pub(super) struct Frame<'a> {
 
 impl Frame<'_> {
     /// Puts the frame around `body`.
-    pub(super) fn around(&self, body: &str, place: Place) -> String {
+    pub(super) fn around(&self, body: &str, medium: Medium) -> String {
         let Frame { width, height, .. } = *self;
         let (id, title) = (escape(self.id), escape(self.title));
         let description = escape(self.description);
         let mut out = String::with_capacity(body.len() + 512);
-        let namespace = match place {
-            Place::Page => "",
-            Place::Alone => r#" xmlns="http://www.w3.org/2000/svg""#,
+        let namespace = match medium {
+            Medium::Page => "",
+            Medium::File => r#" xmlns="http://www.w3.org/2000/svg""#,
         };
         let _ = write!(
             out,
             r#"<svg{namespace} class="plot" id="{id}" viewBox="0 0 {width:.0} {height:.0}" role="img" aria-labelledby="{id}-title" aria-describedby="{id}-desc"><title id="{id}-title">{title}</title><desc id="{id}-desc">{description}</desc>"#
         );
-        if place == Place::Alone {
+        if medium == Medium::File {
             let _ = write!(
                 out,
                 r#"<style>{CSS}</style><rect class="ground" width="{width:.0}" height="{height:.0}" rx="10"/>"#

@@ -1,31 +1,31 @@
-//! Rows of spans over time: what threads did when.
+//! Rows of spans over time: the work of each thread.
 //!
-//! What is wide enough to be seen is drawn as it is, with its name where that fits. What is
-//! narrower is drawn together, column by column: in the colour of what took most of the
-//! column's time, the paler the less of it was taken. So a picture stays as small as its width
-//! allows, however much there is to draw.
+//! Spans that are wide enough to be seen are drawn one by one, with their names if these fit.
+//! Narrower spans are drawn together, column by column: in the colour of the kind that took most
+//! of the column's time, the paler the less of it was taken. So the size of a picture depends on
+//! its width and not on the number of events.
 
 use super::svg::Frame;
-use super::{LETTER, LETTER_WIDTH, Place, Scale, escape, trimmed};
+use super::{LETTER, LETTER_WIDTH, Medium, Scale, escape, trimmed};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A picture of rows of spans, over one stretch of time or several.
 #[derive(Clone, Debug)]
 pub struct Timeline<'a> {
-    /// Unique in its page.
+    /// The id, unique in its page.
     pub(crate) id: String,
-    /// What it shows, in a line; drawn only where the picture stands alone.
+    /// A title of one line, drawn only in a file of its own.
     pub(crate) title: String,
-    /// What it shows, in words, for those who do not see it.
+    /// A description in words, for readers who cannot see the picture.
     pub(crate) description: String,
-    /// What is drawn, the kinds of spans first that matter most.
+    /// The kinds of spans, the most important first.
     pub(crate) kinds: Vec<Kind<'a>>,
     /// A row for each thread, from top to bottom.
     pub(crate) rows: Vec<Row>,
-    /// Stretches of time, drawn below each other. In the first the others are marked.
+    /// Stretches of time, drawn below each other. The first marks the others.
     pub(crate) panels: Vec<Panel>,
-    /// What must be known besides, in lines below the picture.
+    /// Notes for the reader, in lines below the picture.
     pub(crate) notes: Vec<String>,
     /// Width in units.
     pub(crate) width: f64,
@@ -34,67 +34,68 @@ pub struct Timeline<'a> {
 /// A kind of span or instant.
 #[derive(Clone, Debug)]
 pub struct Kind<'a> {
-    /// Its name.
+    /// The name.
     pub(crate) name: &'a str,
-    /// Class of `plot.css` that sets its colour.
+    /// Class of `plot.css` that sets the colour.
     pub(crate) colour: &'static str,
 }
 
 /// A row.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// Its name.
+    /// The name.
     pub(crate) label: String,
-    /// Spans and instants by their beginnings, a span before what lies in it. In nanoseconds.
+    /// Spans and instants by their beginnings, a span before those that lie in it. In
+    /// nanoseconds.
     pub(crate) spans: Vec<Span>,
-    /// From when to when nothing is known, and why: what hovering shows.
+    /// A time without data, from and to, and the reason, which hovering shows.
     pub(crate) gap: Option<(u64, u64, String)>,
 }
 
 /// A span, or an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Index of its kind.
+    /// Index of the kind.
     pub(crate) kind: usize,
-    /// When it begins, in nanoseconds.
+    /// The beginning, in nanoseconds.
     pub(crate) from: u64,
-    /// When it ends; `None` for an instant.
+    /// The end; `None` for an instant.
     pub(crate) to: Option<u64>,
-    /// Spans that it lies in.
+    /// Number of spans that it lies in.
     pub(crate) depth: usize,
 }
 
 /// A stretch of time.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What it shows.
+    /// The caption.
     pub(crate) caption: String,
-    /// From when, in nanoseconds.
+    /// The beginning, in nanoseconds.
     pub(crate) from: u64,
-    /// To when: later.
+    /// The end, in nanoseconds, later than the beginning.
     pub(crate) to: u64,
-    /// Leaves out the rows in which nothing begins or ends meanwhile.
+    /// Whether to leave out rows in which nothing begins or ends in this time.
     pub(crate) only_busy: bool,
 }
 
-/// Height of a row's spans that lie in `n` others, and of its instants.
+/// Height of each lane of nested spans in a row, and height of its instants.
 const LANE: f64 = 15.0;
 const TICKS: f64 = 7.0;
-/// Between rows.
-const SPACE: f64 = 9.0;
-/// Spans that lie in more others than this are drawn on the last lane.
-const DEEPEST: usize = 3;
-/// What is narrower than this, in units, is drawn together.
-const NARROW: f64 = 3.0;
-/// Widest names of rows, in letters.
-const NAME: usize = 18;
+/// Space between rows.
+const ROW_GAP: f64 = 9.0;
+/// Largest depth with a lane of its own; deeper spans are drawn on the last lane.
+const MAX_DEPTH: usize = 3;
+/// Least width, in units, of a span that is drawn by itself.
+const MIN_WIDTH: f64 = 3.0;
+/// Longest names of rows, in letters.
+const MAX_NAME_LETTERS: usize = 18;
 
 impl Timeline<'_> {
-    /// Draws it.
-    pub(crate) fn svg(&self, place: Place) -> String {
-        let mut y = if place == Place::Alone { 48.0 } else { 16.0 };
+    /// Draws the picture.
+    pub(crate) fn svg(&self, medium: Medium) -> String {
+        let mut y = if medium == Medium::File { 48.0 } else { 16.0 };
         let mut body = String::new();
-        if place == Place::Alone {
+        if medium == Medium::File {
             let most = ((self.width - 16.0) / (0.62 * 16.0)) as usize;
             let title = shortened(&self.title, most);
             let _ = write!(
@@ -119,12 +120,12 @@ impl Timeline<'_> {
             width: self.width,
             height: y + 14.0,
         };
-        frame.around(&body, place)
+        frame.around(&body, medium)
     }
 
     fn left(&self) -> f64 {
         let longest = self.rows.iter().map(|row| row.label.chars().count()).max();
-        16.0 + longest.unwrap_or(0).min(NAME) as f64 * LETTER_WIDTH
+        16.0 + longest.unwrap_or(0).min(MAX_NAME_LETTERS) as f64 * LETTER_WIDTH
     }
 
     fn legend(&self, body: &mut String, y: &mut f64) {
@@ -166,7 +167,7 @@ impl Timeline<'_> {
         *y += 8.0;
         let top = *y;
         let shown: Vec<&Row> = self.rows.iter().filter(|row| row.is_shown(panel)).collect();
-        let rows: f64 = shown.iter().map(|row| row.height() + SPACE).sum();
+        let rows: f64 = shown.iter().map(|row| row.height() + ROW_GAP).sum();
         let bottom = top + rows;
         for other in others {
             let (from, to) = (axis.clamped(other.from), axis.clamped(other.to));
@@ -179,7 +180,7 @@ impl Timeline<'_> {
         }
         axis.draw(body, top, bottom, panel.to);
         for row in shown {
-            let label = shortened(&row.label, NAME);
+            let label = shortened(&row.label, MAX_NAME_LETTERS);
             let _ = write!(
                 body,
                 r#"<text class="value" x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
@@ -188,7 +189,7 @@ impl Timeline<'_> {
                 escape(&label)
             );
             self.row(body, *y, row, axis, panel);
-            *y += row.height() + SPACE;
+            *y += row.height() + ROW_GAP;
         }
         *y = bottom + LETTER + 8.0;
     }
@@ -226,7 +227,7 @@ impl Timeline<'_> {
                 continue;
             };
             let to = axis.clamped(end);
-            if to - from >= NARROW {
+            if to - from >= MIN_WIDTH {
                 self.wide(body, (from, to), top + lane as f64 * LANE, span, end);
             } else {
                 narrow[lane].spread(from - axis.left, to - axis.left, span.kind);
@@ -261,7 +262,7 @@ impl Timeline<'_> {
         }
     }
 
-    /// A span that is seen by itself.
+    /// Draws a span by itself.
     fn wide(&self, body: &mut String, (from, to): (f64, f64), y: f64, span: &Span, end: u64) {
         let Kind { name, colour } = &self.kinds[span.kind];
         let width = to - from;
@@ -289,7 +290,7 @@ impl Row {
     fn lanes(&self) -> usize {
         let spans = self.spans.iter().filter(|span| span.to.is_some());
         let deepest = spans.map(|span| span.depth).max();
-        deepest.unwrap_or(0).min(DEEPEST) + 1
+        deepest.unwrap_or(0).min(MAX_DEPTH) + 1
     }
 
     fn is_shown(&self, panel: &Panel) -> bool {
@@ -303,7 +304,7 @@ impl Row {
     }
 }
 
-/// From time to place.
+/// Converts time to place.
 #[derive(Clone, Copy)]
 struct Axis {
     from: u64,
@@ -319,7 +320,7 @@ impl Axis {
         x.min(self.right)
     }
 
-    /// Lines across the picture, with times since the beginning of the panel.
+    /// Draws lines across the picture, with times since the beginning of the panel.
     fn draw(self, body: &mut String, top: f64, bottom: f64, to: u64) {
         let (unit, name) = unit(to - self.from);
         let high = (to - self.from) as f64 / unit;
@@ -342,11 +343,11 @@ impl Axis {
     }
 }
 
-/// How strong a column is that is taken to less than a quarter, a half, three quarters, more.
+/// Strength of a column that is taken to less than a quarter, a half, three quarters, or more.
 const OPACITIES: [&str; 4] = [".3", ".5", ".7", ".9"];
 
-/// What is too narrow to be seen, by columns of one unit: for each kind the share of the
-/// column that it takes, and how many there are.
+/// Spans too narrow to be seen, by columns of one unit: for each kind, the share of the column
+/// that it takes, and their number.
 #[derive(Clone, Default)]
 struct Columns(BTreeMap<usize, BTreeMap<usize, (f64, u64)>>);
 
@@ -372,7 +373,7 @@ impl Columns {
         for column in from as usize..=to as usize {
             let (begin, end) = (column as f64, column as f64 + 1.0);
             let share = to.min(end) - from.max(begin);
-            // What ends at a column's beginning does not reach into it.
+            // A span that ends at a column's beginning does not reach into it.
             if share > 0.0 || from >= begin {
                 self.add(begin, kind, share);
             }
@@ -409,7 +410,7 @@ impl Columns {
     }
 }
 
-/// A length of time in words: `1.5 ms`.
+/// Formats a length of time: `1.5 ms`.
 pub fn duration(ns: u64) -> String {
     let (unit, name) = unit(ns);
     let value = ns as f64 / unit;
@@ -477,7 +478,7 @@ mod tests {
             notes: vec!["a & b".to_owned()],
             width: 1000.0,
         };
-        let svg = timeline.svg(Place::Alone);
+        let svg = timeline.svg(Medium::File);
         roxmltree::Document::parse(&svg).expect("well-formed");
         svg
     }
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn however_much_there_is_the_picture_stays_small() {
+    fn a_picture_of_many_events_stays_small() {
         let many = |n: u64| (0..n).map(|i| span(i * 10, i * 10 + 4, 0)).collect();
         let (some, more) = (
             picture(many(10_000), 100_000),
@@ -519,7 +520,7 @@ mod tests {
             .split(" × pass")
             .filter_map(|before| before.rsplit_once('>')?.1.parse::<u64>().ok())
             .sum();
-        // One that lies across the border of two columns is counted in both.
+        // A span that lies across the border of two columns is counted in both.
         assert!((200_000..202_000).contains(&counted), "{counted}");
     }
 

@@ -2,8 +2,8 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Row, Table, presets};
 
-/// A table whose columns end together, but for the first so many, which hold `words` and begin
-/// together. It has no lines and is as wide as it needs.
+/// Makes a table without lines, as wide as it needs. The first `words` columns are aligned to the
+/// left, the others to the right.
 pub fn columns<R: Into<Row>>(
     head: impl Into<Row>,
     rows: impl IntoIterator<Item = R>,

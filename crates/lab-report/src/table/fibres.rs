@@ -9,7 +9,7 @@ use corelay_lab_measure::schema::{Mode, ModeSummary, Results, Run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A table of all runs, a line per mode, then what the reader should know about them.
+/// Makes a table of all runs, with a line for each mode, and notes for the reader.
 pub fn of(results: &Results) -> String {
     let head = [
         "method",
@@ -42,7 +42,7 @@ pub fn of(results: &Results) -> String {
     let _ = writeln!(
         text,
         "Medians and quartiles. ns/op: wall time per operation of the whole system; times the \
-         processors it is level\nwhere more of them are so much faster. Per fibre: fewest–most in \
+         processors it is level\nif twice the processors do twice the work. Per fibre: fewest–most in \
          a sample. Migrations: per 1,000 operations."
     );
     if let Some(rtt) = results.machine.rtt_min_ns {
@@ -102,7 +102,7 @@ fn rows(run: &Run) -> Vec<Vec<String>> {
     run.by_mode.iter().map(row).collect()
 }
 
-/// What tells runs of one benchmark apart, beside processors and fibres.
+/// Returns the parameters that tell runs of one benchmark apart, besides processors and fibres.
 fn form(run: &Run) -> String {
     let extra = &run.params.extra;
     if let Some(share) = extra.get("share").and_then(|share| share.as_bool()) {

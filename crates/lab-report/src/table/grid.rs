@@ -7,11 +7,11 @@ use std::fmt;
 /// A table of words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The names of its columns; the first names the rows.
+    /// The names of the columns; the first column names the rows.
     pub head: Vec<String>,
-    /// Its rows.
+    /// The rows.
     pub rows: Vec<Vec<String>>,
 }
 

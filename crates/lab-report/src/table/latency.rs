@@ -7,7 +7,7 @@ use corelay_lab_measure::measure::limit;
 use corelay_lab_measure::schema::{Limit, Mode, ModeSummary, Results, Run};
 use std::fmt::Write;
 
-/// A table of all runs, a line per mode, then what the reader should know about them.
+/// Makes a table of all runs, with a line for each mode, and notes for the reader.
 pub fn of(results: &Results) -> String {
     let head = [
         "method",
@@ -41,7 +41,7 @@ pub fn of(results: &Results) -> String {
     let _ = writeln!(
         text,
         "late: issued more than a microsecond after it was due, or never. CPUs: used by the whole \
-         process; waiting: those in which the load's generators spun until the next arrival."
+         process; waiting: the part of them in which the load's generators spun until the next arrival."
     );
     let crowded = |run: &&Run| run.load.as_ref().is_some_and(limit::crowded);
     let takes_turns = |run: &Run| run.params.threads > results.machine.cpus.max(1);
@@ -53,8 +53,8 @@ pub fn of(results: &Results) -> String {
         if runs.any(|run| takes_turns(run) == turns) {
             let _ = writeln!(
                 text,
-                "{who} for part of the time: more waiting than CPUs were used. Latencies are \
-                 {whose}, too."
+                "{who} for part of the time: clients waited for longer than they used a CPU. Latencies \
+                 are {whose}, too."
             );
         }
     }
@@ -66,11 +66,11 @@ pub fn of(results: &Results) -> String {
         (
             Limit::Generator,
             "generator: the load's generator took more than half of each operation, or cannot \
-             issue as much; nothing is said of the method.",
+             issue as much; the method is not judged.",
         ),
         (
             Limit::Cpus,
-            "cpus: clients had no CPU to issue on; nothing is said of the method.",
+            "cpus: clients had no CPU to issue on; the method is not judged.",
         ),
     ] {
         if results
@@ -84,7 +84,7 @@ pub fn of(results: &Results) -> String {
     text
 }
 
-/// A row per mode; one where nothing was measured.
+/// Makes a row for each mode, or one that says that nothing was measured.
 fn rows(run: &Run) -> Vec<Vec<String>> {
     if run.by_mode.is_empty() {
         return vec![row(run, Mode::Unknown, None)];

@@ -1,4 +1,4 @@
-//! Results as tables for the terminal: those of fetch-add here, others in a file each.
+//! Results as tables for the terminal: fetch-add here, the others in a file each.
 //!
 //! | module | idea |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | [`grid`] | a table of words, for pages too |
 //! | [`latency`] | latency under load |
 //! | [`fibres`] | the benchmarks of fibres |
-//! | [`ordered`] | what a clock orders |
+//! | [`ordered`] | workloads ordered by a clock |
 
 pub mod columns;
 pub mod fibres;
@@ -18,7 +18,7 @@ use crate::table::columns::columns;
 use corelay_lab_measure::schema::{Mode, Results, Run};
 use std::fmt::Write;
 
-/// A table of all runs, then what the reader should know about them.
+/// Makes a table of all runs, and notes for the reader.
 pub fn of(results: &Results) -> String {
     let head = [
         "method",
@@ -47,9 +47,9 @@ pub fn of(results: &Results) -> String {
     text
 }
 
-/// Who ran where, and the notes of the runs, each once.
+/// Adds the placements and the notes of the runs, each once.
 pub(super) fn footnotes(text: &mut String, results: &Results) {
-    // D19: who runs where is part of the result.
+    // D19: the placement is part of the result.
     for cpus in placements(results) {
         let _ = writeln!(
             text,
@@ -65,7 +65,7 @@ pub(super) fn footnotes(text: &mut String, results: &Results) {
     notes(text, results);
 }
 
-/// The placements of all runs, each once.
+/// Returns the placements of all runs, each once.
 pub(super) fn placements(results: &Results) -> Vec<Vec<String>> {
     let mut placements: Vec<&Vec<Option<usize>>> = Vec::new();
     for run in &results.runs {
@@ -78,7 +78,7 @@ pub(super) fn placements(results: &Results) -> Vec<Vec<String>> {
     placements.into_iter().map(cpus).collect()
 }
 
-/// The notes of the runs, each once.
+/// Adds the notes of the runs, each once.
 pub(super) fn notes(text: &mut String, results: &Results) {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in &results.runs {
@@ -139,7 +139,7 @@ fn row(run: &Run) -> Vec<String> {
     ]
 }
 
-/// Mops per CPU used, servers counted: operations per microsecond of CPU time.
+/// Returns Mops per CPU used, servers counted: operations per microsecond of CPU time.
 fn mops_per_cpu(run: &Run) -> f64 {
     let kept = || {
         run.samples
@@ -155,7 +155,7 @@ fn mops_per_cpu(run: &Run) -> f64 {
     }
 }
 
-/// Three significant digits, as many as the spread deserves.
+/// Formats Mops with three significant digits, as many as the spread allows.
 fn mops(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),

@@ -1,4 +1,4 @@
-//! What a clock orders, as a table for the terminal.
+//! Workloads ordered by a clock, as a table for the terminal.
 
 use super::footnotes;
 use crate::plot::significant;
@@ -6,7 +6,7 @@ use crate::table::columns::columns;
 use corelay_lab_measure::schema::{Counts, Mode, Results, Run};
 use std::fmt::Write;
 
-/// A table of all runs, then what the reader should know about them.
+/// Makes a table of all runs, and notes for the reader.
 pub fn of(results: &Results) -> String {
     let head = [
         "method",
@@ -27,8 +27,8 @@ pub fn of(results: &Results) -> String {
     footnotes(&mut text, results);
     let _ = writeln!(
         text,
-        "Medians and quartiles. Aborts, by locks, validation, uncertainty and reasons that are not \
-         told, and\ncomparisons that the clock left open: per 1,000 operations."
+        "Medians and quartiles. Aborts, by locks, validation, uncertainty and unknown \
+         reasons, and\ncomparisons that the clock left open: per 1,000 operations."
     );
     if let Some(rtt) = results.machine.rtt_min_ns {
         let _ = writeln!(
@@ -76,7 +76,8 @@ fn row(run: &Run) -> Vec<String> {
     ]
 }
 
-/// A run whose boundary is too small is called so, whether or not anything has shown it.
+/// Returns the result of a run. One with too small a boundary is called no longer correct,
+/// whether or not a check has shown it.
 fn result(run: &Run) -> &'static str {
     match (run.is_no_longer_correct(), run.correct) {
         (true, true) => "no longer correct",
@@ -86,7 +87,7 @@ fn result(run: &Run) -> &'static str {
     }
 }
 
-/// The sum, and of what it consists where there is more than one reason.
+/// Formats the sum of aborts, and its parts if there is more than one reason.
 fn aborts(counts: Counts, per_thousand: impl Fn(u64) -> String) -> String {
     let aborts = counts.aborts;
     let reasons = [
@@ -105,7 +106,7 @@ fn aborts(counts: Counts, per_thousand: impl Fn(u64) -> String) -> String {
     }
 }
 
-/// What tells runs of one workload apart, beside threads.
+/// Returns the parameters that tell runs of one workload apart, besides threads.
 fn form(run: &Run) -> String {
     let extra = &run.params.extra;
     let number = |key: &str| extra.get(key).and_then(serde_json::Value::as_u64);

@@ -1,17 +1,17 @@
-//! The verdict: who wins, who loses, and what cannot be said.
+//! Tests of the verdict: wins, losses, and cases that cannot be judged.
 
 use super::*;
 
 #[test]
-fn delegation_that_loses_is_said_to_lose() {
-    let verdict = verdict(&Recipe::default().cook());
+fn a_loss_of_delegation_is_reported() {
+    let verdict = verdict(&Recipe::default().make());
     let section = &verdict.sections[0];
     let waiting: Vec<_> = section
         .findings
         .iter()
         .filter(|f| f.comparison == Comparison::Waiting)
         .collect();
-    assert!(!waiting.is_empty() && waiting.iter().all(|f| f.outcome() == Outcome::Loses));
+    assert!(!waiting.is_empty() && waiting.iter().all(|f| f.standing() == Standing::Loses));
     assert!(
         waiting.iter().all(|f| f.rival == "ttas"),
         "the strongest rival is named"
@@ -35,7 +35,7 @@ fn delegation_that_loses_is_said_to_lose() {
 }
 
 #[test]
-fn delegation_that_wins_is_said_to_win() {
+fn a_win_of_delegation_is_reported() {
     let mops = |m: &str| {
         if m == "trust" {
             (500.0, 500.0)
@@ -49,14 +49,14 @@ fn delegation_that_wins_is_said_to_win() {
             modes: vec![Mode::Near],
             ..Recipe::default()
         }
-        .cook(),
+        .make(),
     );
     let section = &verdict.sections[0];
     let waiting = section
         .findings
         .iter()
         .filter(|f| f.comparison == Comparison::Waiting);
-    assert!(waiting.clone().count() > 0 && waiting.clone().all(|f| f.outcome() == Outcome::Wins));
+    assert!(waiting.clone().count() > 0 && waiting.clone().all(|f| f.standing() == Standing::Wins));
     assert!(
         verdict
             .headline
@@ -76,7 +76,8 @@ fn delegation_that_wins_is_said_to_win() {
 
 #[test]
 fn flat_teams_are_ours_and_the_one_that_wins_is_named() {
-    // `ttas` does 60 to 190: above trust-then and below the flat team where threads meet.
+    // `ttas` does 60 to 190: where threads meet, more than trust-then and less than the flat
+    // team.
     let results = |flat: fn(u64) -> f64, then: fn(u64) -> f64| {
         let mut results = Recipe {
             modes: vec![Mode::Near],
@@ -84,7 +85,7 @@ fn flat_teams_are_ours_and_the_one_that_wins_is_named() {
             methods: vec!["ttas", "tokio", "trust", "trust-then", "flat-adaptive"],
             ..Recipe::default()
         }
-        .cook();
+        .make();
         for run in &mut results.runs {
             let mops = match (run.method.as_str(), run.params.vars) {
                 ("flat-adaptive", vars) => flat(vars),
@@ -112,7 +113,7 @@ fn flat_teams_are_ours_and_the_one_that_wins_is_named() {
     let text = told.to_string();
     assert!(text.contains("flat-adaptive 2.1\u{a0}× ttas"), "{text}");
     assert!(text.contains("many (512–4,096)"), "{text}");
-    // What to use there is divided as what wins is.
+    // The advice is divided at the same points as the findings.
     let advice = told.sections.iter().flat_map(|s| &s.advice);
     let later = advice.map(|a| (a.level.to_string(), a.lines(Need::AnswerLater).join("; ")));
     let expected = [
@@ -154,15 +155,15 @@ fn a_tie_is_too_close_to_call() {
         noise: 0.2,
         ..Recipe::default()
     };
-    let verdict = verdict(&recipe.cook());
+    let verdict = verdict(&recipe.make());
     let section = &verdict.sections[0];
     let close = section
         .findings
         .iter()
-        .filter(|f| f.comparison == Comparison::Waiting && f.outcome() == Outcome::TooClose);
+        .filter(|f| f.comparison == Comparison::Waiting && f.standing() == Standing::TooClose);
     assert!(close.count() > 0, "{:?}", section.findings);
     assert!(verdict.to_string().contains("Too close to call"));
-    // Who is ahead by chance divides no level.
+    // A method that is ahead by chance divides no level.
     let many: Vec<_> = section
         .findings
         .iter()
@@ -185,7 +186,7 @@ fn a_tie_is_too_close_to_call() {
 
 #[test]
 fn like_is_compared_with_like() {
-    for Dish { name, verdict, .. } in MENU.iter() {
+    for Case { name, verdict, .. } in CASES.iter() {
         for finding in verdict.sections.iter().flat_map(|s| &s.findings) {
             let later = ["channel-pipelined", "tokio"].contains(&finding.rival.as_str());
             assert_eq!(
@@ -211,7 +212,7 @@ fn a_mode_that_did_not_occur_is_not_seen() {
         modes: vec![Mode::Near],
         ..Recipe::default()
     }
-    .cook();
+    .make();
     let told = verdict(&results);
     assert!(
         told.sections[0]
@@ -226,13 +227,13 @@ fn a_mode_that_did_not_occur_is_not_seen() {
             .all(|f| f.mode == Mode::Near)
     );
     assert!(html(&results).contains("far: not seen in this run"));
-    let both = verdict(&Recipe::default().cook());
+    let both = verdict(&Recipe::default().make());
     assert!(!both.to_string().contains("not seen"));
 }
 
 #[test]
 fn a_mode_that_was_hardly_seen_has_figures_but_no_picture() {
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     for run in &mut results.runs {
         let mut far = 0;
         run.samples.retain(|s| {
@@ -261,7 +262,7 @@ fn without_delegation_the_others_are_still_advised_on() {
             methods,
             ..Recipe::default()
         }
-        .cook(),
+        .make(),
     );
     assert!(
         told.headline
@@ -279,8 +280,8 @@ fn without_delegation_the_others_are_still_advised_on() {
 
 #[test]
 fn modes_are_never_mixed() {
-    // Delegation has only far samples, locks only near ones: nothing can be compared.
-    let mut results = Recipe::default().cook();
+    // Delegation has only far samples and locks only near ones, so nothing can be compared.
+    let mut results = Recipe::default().make();
     for run in &mut results.runs {
         let keep = if run.method.starts_with("trust") {
             Mode::Far
@@ -296,7 +297,7 @@ fn modes_are_never_mixed() {
 }
 
 #[test]
-fn one_cpu_is_told_and_not_judged() {
+fn one_cpu_is_reported_and_not_judged() {
     let told = verdict(&one_cpu());
     assert!(told.headline.starts_with("One CPU"));
     assert!(
@@ -315,10 +316,10 @@ fn one_cpu_is_told_and_not_judged() {
 }
 
 #[test]
-fn nothing_measured_is_said_so() {
+fn empty_results_are_reported() {
     let nothing = Results {
         runs: Vec::new(),
-        ..Recipe::default().cook()
+        ..Recipe::default().make()
     };
     assert!(
         verdict(&nothing)
@@ -333,7 +334,7 @@ fn too_few_samples_are_drawn_but_not_compared() {
         samples: 2,
         ..Recipe::default()
     }
-    .cook();
+    .make();
     let told = verdict(&results);
     assert!(told.sections[0].findings.is_empty());
     assert!(told.to_string().contains("fewer than 5 samples"));
@@ -341,7 +342,7 @@ fn too_few_samples_are_drawn_but_not_compared() {
 }
 
 #[test]
-fn an_interrupted_run_says_what_is_missing() {
+fn an_interrupted_run_names_the_missing_points() {
     let told = verdict(&partial());
     assert!(told.to_string().contains("Incomplete:"));
     assert!(
@@ -349,15 +350,15 @@ fn an_interrupted_run_says_what_is_missing() {
         "what is there is judged"
     );
     assert!(
-        !verdict(&Recipe::default().cook())
+        !verdict(&Recipe::default().make())
             .to_string()
             .contains("Incomplete:")
     );
 }
 
 #[test]
-fn what_was_left_out_is_told_on_the_terminal_and_on_the_page() {
-    let mut results = Recipe::default().cook();
+fn omissions_are_reported_on_the_terminal_and_on_the_page() {
+    let mut results = Recipe::default().make();
     let sentence = "tokio under load: the time was over before its first sample";
     results.machine.unavailable.push(sentence.into());
     assert!(verdict(&results).to_string().contains(sentence));
@@ -365,8 +366,8 @@ fn what_was_left_out_is_told_on_the_terminal_and_on_the_page() {
 }
 
 #[test]
-fn strangers_are_drawn_and_not_judged() {
-    let results = strangers();
+fn unknown_methods_are_drawn_and_not_judged() {
+    let results = unknown_methods();
     let told = verdict(&results);
     assert!(
         told.notes
@@ -396,7 +397,7 @@ fn strangers_are_drawn_and_not_judged() {
 
 #[test]
 fn wrong_results_have_no_figure() {
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     for run in results.runs.iter_mut().filter(|r| r.method == "ttas") {
         run.correct = false;
     }
@@ -425,12 +426,12 @@ fn wrong_results_have_no_figure() {
 
 #[test]
 fn a_wrong_run_makes_no_point_of_its_own() {
-    // A check that failed on 3 variables, which nobody else was measured on.
+    // A check failed on 3 variables, on which no other method was measured.
     let mut results = Recipe {
         modes: vec![Mode::Near],
         ..Recipe::default()
     }
-    .cook();
+    .make();
     let mut wrong = results.runs[0].clone();
     (wrong.correct, wrong.params.vars) = (false, 3);
     results.runs.push(wrong);
@@ -444,8 +445,8 @@ fn a_wrong_run_makes_no_point_of_its_own() {
 }
 
 #[test]
-fn the_models_are_used_only_where_they_hold() {
-    let uniform = Recipe::default().cook();
+fn models_are_used_only_if_they_hold() {
+    let uniform = Recipe::default().make();
     let mut skewed = uniform.clone();
     skewed
         .runs
@@ -474,7 +475,7 @@ fn the_most_threads_with_a_cpu_each_speak_for_all() {
         vars: vec![1, 64],
         ..Recipe::default()
     };
-    let told = verdict(&recipe.cook());
+    let told = verdict(&recipe.make());
     assert_eq!(told.sections[0].subject, "fetch-add, uniform, 4 threads");
     assert!(told.to_string().contains("More threads than CPUs (8)"));
     let crowded = Recipe {
@@ -484,17 +485,17 @@ fn the_most_threads_with_a_cpu_each_speak_for_all() {
         ..Recipe::default()
     };
     assert_eq!(
-        verdict(&crowded.cook()).sections[0].subject,
+        verdict(&crowded.make()).sections[0].subject,
         "fetch-add, uniform, 4 threads"
     );
 }
 
 #[test]
 fn a_method_that_favours_a_thread_is_called_unfair() {
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     assert!(!verdict(&results).to_string().contains("Fairness:"));
     for run in results.runs.iter_mut().filter(|r| r.method == "ttas") {
-        // Now one, now the other: only the split of each sample shows it.
+        // Two methods alternate; only the split of each sample shows that each is unfair.
         for (i, sample) in run.samples.iter_mut().enumerate() {
             sample.per_thread = if i % 2 == 0 {
                 vec![800, 200]

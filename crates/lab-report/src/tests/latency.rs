@@ -1,4 +1,4 @@
-//! Latency under load, on the page and in words.
+//! Tests of latency under load, on the page and in words.
 
 use super::*;
 use crate::table;
@@ -17,9 +17,9 @@ fn sentence(told: &[String], start: &str) -> String {
 }
 
 #[test]
-fn who_answers_sooner_is_said_for_each_load_and_mode() {
+fn the_faster_answer_is_named_for_each_load_and_mode() {
     let told = told(&loaded(&[Mode::Near, Mode::Far]));
-    // The mutex takes 60 ns, a call of trust 210: at every load that both bear.
+    // The mutex takes 60 ns and a call of trust 210, at every load that both bear.
     let waiting = sentence(&told, "Waiting, near: ");
     assert!(waiting.contains("`trust` takes 3.5"), "{waiting}");
     assert!(
@@ -27,7 +27,7 @@ fn who_answers_sooner_is_said_for_each_load_and_mode() {
         "{waiting}"
     );
     assert!(sentence(&told, "Waiting, far: ").contains("`trust` takes"));
-    // Tokio gives up before a million.
+    // Tokio is saturated before a million.
     let later = sentence(&told, "Later, near: ");
     assert!(
         later.contains("`trust-then` takes only 0.097–0.12 ×"),
@@ -44,7 +44,7 @@ fn who_answers_sooner_is_said_for_each_load_and_mode() {
     );
     let borne = sentence(&told, "Borne, near: ");
     assert!(borne.contains("`trust` 2 M,"), "{borne}");
-    let generator = "`trust-then` 5 M (then the load's generator was in the way)";
+    let generator = "`trust-then` 5 M (then the load's generator was the limit)";
     assert!(borne.contains(generator), "{borne}");
     assert!(
         sentence(&told, "CPU used: ").contains("`mutex` 0.90"),
@@ -58,12 +58,12 @@ fn who_answers_sooner_is_said_for_each_load_and_mode() {
 }
 
 #[test]
-fn a_flat_team_that_answers_sooner_is_named() {
+fn a_flat_team_with_lower_latency_is_named() {
     let quick = |method: &str| match method {
         "flat-adaptive" => (1e8, 30.0),
         m => small_loads(m),
     };
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     results.runs.extend(under_load(&[Mode::Near], quick));
     let later = sentence(&told(&results), "Later (near): ");
     assert!(later.contains("`flat-adaptive` takes only"), "{later}");
@@ -73,27 +73,27 @@ fn a_flat_team_that_answers_sooner_is_named() {
 }
 
 #[test]
-fn a_quick_trust_is_said_to_win() {
+fn a_fast_trust_wins() {
     let quick = |method: &str| match method {
         "trust" => (1.2e7, 20.0),
         m => small_loads(m),
     };
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     results.runs.extend(under_load(&[Mode::Near], quick));
     let waiting = sentence(&told(&results), "Waiting (near): ");
     assert!(waiting.contains("`trust` takes only 0.3"), "{waiting}");
 }
 
 #[test]
-fn a_machine_that_bears_nothing_is_said_to() {
-    let mut results = Recipe::default().cook();
+fn a_machine_that_bears_no_load_is_reported() {
+    let mut results = Recipe::default().make();
     results
         .runs
         .extend(under_load(&[Mode::Near], |_| (5_000.0, 1e6)));
     let told = told(&results);
     assert!(sentence(&told, "Borne (near): ").contains("`mutex` none"));
     assert!(!told.iter().any(|s| s.starts_with("Waiting")), "{told:?}");
-    // Clients that waited for longer than they had a CPU had to share it.
+    // A client that waited longer than it had a CPU shared that CPU.
     let crowd = |run: &mut Run| {
         if let Some(load) = &mut run.load {
             load.cpus = load.waiting_cpus / 2.0;
@@ -106,7 +106,7 @@ fn a_machine_that_bears_nothing_is_said_to() {
             .iter()
             .any(|s| s.starts_with("Other programs: "))
     );
-    // Where there are more threads than CPUs, it may have been with each other.
+    // If there are more threads than CPUs, they may have shared with each other.
     crowded.machine.cpus = 2;
     crowded
         .runs
@@ -140,11 +140,11 @@ fn latency_over_load_is_the_second_picture_and_marks_what_was_not_borne() {
         &second[..80]
     );
     assert!(second.contains("million operations offered per second"));
-    // Circles for saturated methods, a square for the one whose generator was in the way.
+    // Circles mark saturated methods, a square the method whose generator was the limit.
     let halo = |shape: &str| second.matches(&format!("<{shape} class=\"halo\"")).count();
     assert_eq!((halo("circle"), halo("path")), (5, 1));
     assert!(second.contains("saturated") && second.contains("generator-limited"));
-    // Only the lines of mutex and trust-then reach the side where the labels are.
+    // Only the lines of mutex and trust-then reach the side of the labels.
     let leads = |class: &str| second.matches(&format!("class=\"{class}\"")).count();
     assert_eq!((leads("lead"), leads("lead away")), (2, 4));
     // Throughput is judged without these runs.
@@ -183,7 +183,7 @@ fn a_run_under_load_survives_json_also_with_fields_to_come() {
         }
         assert_eq!(serde_json::from_value::<Run>(json).unwrap(), run);
     }
-    // A run of the throughput workload says nothing of latency.
-    let json = serde_json::to_value(&Recipe::default().cook().runs[0]).unwrap();
+    // A run of the throughput workload has no latency.
+    let json = serde_json::to_value(&Recipe::default().make().runs[0]).unwrap();
     assert!(json.get("load").is_none() && json.get("latency_ns").is_none());
 }

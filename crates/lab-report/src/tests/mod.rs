@@ -1,55 +1,55 @@
-//! The page and the verdict on made-up results.
+//! Tests of the page and the verdict on made-up results.
 
 mod judgement;
 mod latency;
 mod page;
 
 use super::synthetic::{ALL, Recipe, small_loads, small_machine, summed_up, under_load};
-use super::verdict::{Comparison, Kind, Need, Outcome};
+use super::verdict::{Comparison, Kind, Need, Standing};
 use super::{html, picture, verdict};
 use corelay_lab_measure::schema::{Mode, Results};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What all tests read: results of every kind, their pages and verdicts, made once.
-struct Dish {
+/// Made-up results of one kind, with their page and verdict; made once for all tests.
+struct Case {
     name: &'static str,
     results: Results,
     page: String,
     verdict: super::Verdict,
 }
 
-static MENU: LazyLock<Vec<Dish>> = LazyLock::new(|| {
-    let dish = |(name, results): (&'static str, Results)| {
+static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
+    let case = |(name, results): (&'static str, Results)| {
         let (page, verdict) = (html(&results), verdict(&results));
-        Dish {
+        Case {
             name,
             results,
             page,
             verdict,
         }
     };
-    menu().into_iter().map(dish).collect()
+    cases().into_iter().map(case).collect()
 });
 
-/// Results of every kind that a page must survive.
-fn menu() -> Vec<(&'static str, Results)> {
-    let mut menu = vec![
-        ("small", Recipe::default().cook()),
+/// Makes results of every kind that a page must handle.
+fn cases() -> Vec<(&'static str, Results)> {
+    let mut cases = vec![
+        ("small", Recipe::default().make()),
         (
             "no-far",
             Recipe {
                 modes: vec![Mode::Near],
                 ..Recipe::default()
             }
-            .cook(),
+            .make(),
         ),
         ("one-cpu", one_cpu()),
         (
             "empty",
             Results {
                 runs: Vec::new(),
-                ..Recipe::default().cook()
+                ..Recipe::default().make()
             },
         ),
         (
@@ -58,7 +58,7 @@ fn menu() -> Vec<(&'static str, Results)> {
                 samples: 2,
                 ..Recipe::default()
             }
-            .cook(),
+            .make(),
         ),
         (
             "single-point",
@@ -66,10 +66,10 @@ fn menu() -> Vec<(&'static str, Results)> {
                 vars: vec![64],
                 ..Recipe::default()
             }
-            .cook(),
+            .make(),
         ),
         ("partial", partial()),
-        ("strangers", strangers()),
+        ("unknown_methods", unknown_methods()),
         ("hostile", hostile()),
         ("big", big()),
     ];
@@ -79,17 +79,17 @@ fn menu() -> Vec<(&'static str, Results)> {
         cpus: 16,
         ..Recipe::default()
     };
-    menu.push(("over-threads", scaling.cook()));
-    menu.push(("under-load", loaded(&[Mode::Near, Mode::Far])));
+    cases.push(("over-threads", scaling.make()));
+    cases.push(("under-load", loaded(&[Mode::Near, Mode::Far])));
     let mut loads_only = loaded(&[Mode::Unknown]);
     loads_only.runs.retain(|run| run.load.is_some());
-    menu.push(("loads-only", loads_only));
-    menu
+    cases.push(("loads-only", loads_only));
+    cases
 }
 
-/// Throughput and latency, as `compare` leaves them.
+/// Makes throughput and latency results, like those of `compare`.
 fn loaded(modes: &[Mode]) -> Results {
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     results.runs.extend(under_load(modes, small_loads));
     results
 }
@@ -100,14 +100,15 @@ fn one_cpu() -> Results {
         modes: vec![Mode::Unknown],
         ..Recipe::default()
     }
-    .cook();
+    .make();
     results.machine.rtt_min_ns = None;
     results
 }
 
-/// Interrupted: the last third was never run, and one method has only discarded samples.
+/// Makes interrupted results: the last third was never run, and one method has only discarded
+/// samples.
 fn partial() -> Results {
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     results.runs.truncate(results.runs.len() * 2 / 3);
     let last = results.runs.last_mut().unwrap();
     last.samples
@@ -117,20 +118,20 @@ fn partial() -> Results {
     results
 }
 
-/// Methods and a workload that no report knows.
-fn strangers() -> Results {
+/// Makes results with methods and a workload that no report knows.
+fn unknown_methods() -> Results {
     let mut methods = ALL.to_vec();
     methods.extend(["rcl", "flat-combining"]);
     let mut results = Recipe {
         methods,
         ..Recipe::default()
     }
-    .cook();
+    .make();
     let mut others = Recipe {
         methods: vec!["cc-synch", "mutex", "trust"],
         ..Recipe::default()
     }
-    .cook()
+    .make()
     .runs;
     others.iter_mut().for_each(|r| {
         r.workload = "queue".into();
@@ -149,13 +150,13 @@ fn strangers() -> Results {
     results
 }
 
-/// Text that tries to be markup, and numbers that are none.
+/// Makes results whose text tries to be markup, and whose numbers are no numbers.
 fn hostile() -> Results {
     let mut results = Recipe {
         methods: vec!["<b>`x`&\"'</script>", "trust"],
         ..Recipe::default()
     }
-    .cook();
+    .make();
     results.machine.model = "</title><script>alert(1)</script>".into();
     results.machine.unavailable = vec!["<img src=x>".into(), "]]>".into()];
     results.command = "corelay \u{1b}[31m <!-- ]]> -->".into();
@@ -183,19 +184,19 @@ fn big() -> Results {
         samples: 6,
         ..Recipe::default()
     }
-    .cook()
+    .make()
 }
 
 #[test]
 fn the_same_results_give_the_same_page() {
-    let results = Recipe::default().cook();
+    let results = Recipe::default().make();
     assert_eq!(html(&results), html(&results));
     assert_eq!(verdict(&results), verdict(&results));
 }
 
 #[test]
 fn the_terminal_gets_lines_that_fit() {
-    for Dish { name, verdict, .. } in MENU.iter() {
+    for Case { name, verdict, .. } in CASES.iter() {
         let text = verdict.to_string();
         assert!(!text.contains('`'), "{name}");
         for line in text.lines() {
@@ -204,18 +205,19 @@ fn the_terminal_gets_lines_that_fit() {
     }
 }
 
-/// `cargo test -p corelay-lab --lib -- --ignored pages_to_look_at`, then open the files.
+/// Run `cargo test -p corelay-lab-report --lib -- --ignored pages_to_look_at`, then open the
+/// files.
 #[test]
 #[ignore = "writes pages for a person to look at"]
 fn pages_to_look_at() {
     let folder = std::env::temp_dir().join("corelay-pages");
     std::fs::create_dir_all(&folder).unwrap();
-    for Dish {
+    for Case {
         name,
         results,
         page,
         verdict,
-    } in MENU.iter()
+    } in CASES.iter()
     {
         std::fs::write(folder.join(format!("{name}.html")), page).unwrap();
         std::fs::write(folder.join(format!("{name}.svg")), picture(results)).unwrap();

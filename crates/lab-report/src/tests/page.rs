@@ -1,10 +1,10 @@
-//! The page: well formed, self-contained, escaped, in the right order.
+//! Tests of the page: well formed, self-contained, escaped, in the right order.
 
 use super::*;
 
 #[test]
 fn every_page_is_well_formed_and_needs_nothing_else() {
-    for Dish { name, page, .. } in MENU.iter() {
+    for Case { name, page, .. } in CASES.iter() {
         let options = roxmltree::ParsingOptions {
             allow_dtd: true,
             ..Default::default()
@@ -50,7 +50,7 @@ fn every_page_is_well_formed_and_needs_nothing_else() {
 
 #[test]
 fn every_picture_stands_alone() {
-    for Dish { name, results, .. } in MENU.iter() {
+    for Case { name, results, .. } in CASES.iter() {
         let svg = picture(results);
         let tree = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{name}: {e}"));
         let root = tree.root_element();
@@ -66,7 +66,7 @@ fn every_picture_stands_alone() {
 
 #[test]
 fn pictures_contain_no_number_that_is_none_and_labels_keep_apart() {
-    for Dish { name, page, .. } in MENU.iter() {
+    for Case { name, page, .. } in CASES.iter() {
         let options = roxmltree::ParsingOptions {
             allow_dtd: true,
             ..Default::default()
@@ -103,7 +103,7 @@ fn pictures_contain_no_number_that_is_none_and_labels_keep_apart() {
 
 #[test]
 fn the_verdict_comes_first_and_its_losing_side_before_its_winning_side() {
-    let page = html(&Recipe::default().cook());
+    let page = html(&Recipe::default().make());
     let at = |text: &str| {
         page.find(text)
             .unwrap_or_else(|| panic!("{text} is missing"))
@@ -112,7 +112,7 @@ fn the_verdict_comes_first_and_its_losing_side_before_its_winning_side() {
     assert!(at("Where delegation loses") < at("Where delegation wins"));
     assert!(at("Where delegation wins") < at("<svg class=\"plot\""));
     assert!(at("<svg class=\"plot\"") < at("The machine"));
-    let text = verdict(&Recipe::default().cook()).to_string();
+    let text = verdict(&Recipe::default().make()).to_string();
     assert!(
         text.find("Where delegation loses").unwrap() < text.find("Where delegation wins").unwrap()
     );
@@ -120,12 +120,12 @@ fn the_verdict_comes_first_and_its_losing_side_before_its_winning_side() {
 
 #[test]
 fn embedded_results_are_the_results() {
-    for Dish {
+    for Case {
         name,
         results,
         page,
         ..
-    } in MENU.iter().filter(|d| d.name != "hostile")
+    } in CASES.iter().filter(|d| d.name != "hostile")
     {
         let (_, rest) = page.split_once("id=\"results\">").unwrap();
         let (json, _) = rest.split_once("</script>").unwrap();
@@ -140,7 +140,7 @@ fn embedded_results_are_the_results() {
 
 #[test]
 fn lengths_of_samples_are_rounded() {
-    let mut results = Recipe::default().cook();
+    let mut results = Recipe::default().make();
     results.runs[0].params.secs = 0.009_283_097;
     assert!(html(&results).contains(" of 50 ms and 9.28 ms were taken"));
 }

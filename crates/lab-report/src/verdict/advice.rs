@@ -1,4 +1,4 @@
-//! What to use where, by what the program needs of an operation.
+//! Advice on the method to use, by the program's need of an operation.
 
 use super::findings::Finding;
 use super::judge::Judge;
@@ -7,21 +7,21 @@ use crate::method::{self, Form};
 use crate::words;
 use corelay_lab_measure::schema::Mode;
 
-/// What a program needs of an operation.
+/// A program's need of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// The operation is one that the hardware has an instruction for.
+    /// An operation that the hardware has an instruction for.
     Instruction,
-    /// Any code, and its answer at once.
+    /// Any code, with its answer at once.
     AnswerNow,
-    /// Any code; the answer may come later. What answers at once will do, too.
+    /// Any code; the answer may come later. Methods that answer at once fulfil this, too.
     AnswerLater,
-    /// Any code, no answer.
+    /// Any code, without an answer.
     NoAnswer,
 }
 
 impl Need {
-    /// All of them.
+    /// All needs.
     pub(crate) const ALL: [Self; 4] = [
         Self::Instruction,
         Self::AnswerNow,
@@ -29,15 +29,15 @@ impl Need {
         Self::NoAnswer,
     ];
 
-    /// Those that some method fulfils somewhere: of a structure that no instruction can
-    /// work on, nobody has to hear what does it in one.
+    /// Returns the needs that some method fulfils somewhere. For a structure that no instruction
+    /// can work on, single instructions are not mentioned.
     pub(crate) fn met(advice: &[Advice]) -> Vec<Self> {
         let all = Self::ALL.into_iter();
         all.filter(|&need| advice.iter().any(|a| !a.use_what[need as usize].is_empty()))
             .collect()
     }
 
-    /// The need in a few words.
+    /// Returns the need in a few words.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Instruction => "one instruction does it",
@@ -47,7 +47,7 @@ impl Need {
         }
     }
 
-    /// Methods that fulfil it.
+    /// Returns the methods that fulfil the need.
     pub(crate) fn candidates(self) -> Vec<&'static str> {
         let forms: &[Form] = match self {
             Self::Instruction => &[Form::Instruction, Form::Waits, Form::Later],
@@ -64,24 +64,24 @@ impl Need {
     }
 }
 
-/// What to use on a level.
+/// The methods to use on a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// Where.
+    /// The level.
     pub(crate) level: Level,
-    /// For each need of [`Need::ALL`], per mode, the fastest method and those that cannot
-    /// be told from it. A mode without enough samples is left out.
+    /// For each need of [`Need::ALL`] and mode, the fastest method and those that cannot be told
+    /// from it. A mode without enough samples is left out.
     pub(crate) use_what: [Vec<(Mode, Vec<String>)>; 4],
 }
 
 impl Advice {
-    /// The advice for a need as words: one line where the modes agree, else one per mode.
+    /// Formats the advice for a need: one line if the modes agree, else one for each mode.
     pub(crate) fn lines(&self, need: Need) -> Vec<String> {
         let by_mode = &self.use_what[need as usize];
         let listed = |methods: &[String]| {
             let mut names: Vec<String> = methods.iter().map(|m| words::code(m)).collect();
-            if names.len() > LISTED {
-                let others = names.split_off(LISTED - 1).len();
+            if names.len() > MAX_NAMED_METHODS {
+                let others = names.split_off(MAX_NAMED_METHODS - 1).len();
                 names.push(format!("{others} others"));
             }
             words::or(&names)
@@ -97,12 +97,12 @@ impl Advice {
     }
 }
 
-/// Methods named where none is clearly the fastest.
-const LISTED: usize = 4;
+/// The most methods that are named if none is clearly the fastest.
+const MAX_NAMED_METHODS: usize = 4;
 
-/// Advice for every level where something was measured well enough, in parts where the
-/// `findings` divide it and the advice differs; `instruction` where the operation is one that the
-/// hardware has an instruction for.
+/// Advises on every level that was measured well enough. A level is divided where `findings`
+/// divide it and the advice differs. `instruction` says whether the hardware has an instruction
+/// for the operation.
 pub(super) fn advice(
     judge: &Judge<'_>,
     levels: &[Level],
@@ -142,7 +142,7 @@ pub(super) fn advice(
         .collect()
 }
 
-/// The parts of a level that findings begin with.
+/// Returns the parts into which findings divide a level.
 fn parts(level: &Level, findings: &[Finding]) -> impl Iterator<Item = Level> {
     let begins = |vars: &u64| findings.iter().any(|f| f.level.vars.first() == Some(vars));
     let parts = level.vars.chunk_by(move |_, next| !begins(next));

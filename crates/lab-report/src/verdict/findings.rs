@@ -8,23 +8,23 @@ use corelay_lab_measure::measure::stats::Interval;
 use corelay_lab_measure::schema::Mode;
 use std::fmt;
 
-/// What is set against what.
+/// The two sides of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Comparison {
-    /// `trust` against whatever else waits for each answer.
+    /// `trust` against other methods that wait for each answer.
     Waiting,
-    /// Delegation that answers later (`trust-then`, flat teams) against whatever else does.
+    /// Delegation that answers later (`trust-then`, flat teams) against other methods that do.
     Later,
-    /// Delegation that answers later against what waits: not like with like.
+    /// Delegation that answers later against methods that wait: not like with like.
     LaterAgainstWaiting,
     /// Delegation that answers later against `atomic`: not like with like.
     LaterAgainstInstruction,
-    /// `trust-post` against what waits or is one instruction: not like with like.
+    /// `trust-post` against methods that wait or are one instruction: not like with like.
     OneWay,
 }
 
 impl Comparison {
-    /// All of them, in the order in which they are told.
+    /// All comparisons, in the order in which they are reported.
     pub(crate) const ALL: [Self; 5] = [
         Self::Waiting,
         Self::Later,
@@ -33,7 +33,7 @@ impl Comparison {
         Self::OneWay,
     ];
 
-    /// corelay's side: everybody of this form who is ours.
+    /// Returns corelay's side: its methods of this form.
     pub(crate) fn ours(self) -> Vec<&'static str> {
         let form = match self {
             Self::Waiting => Form::Waits,
@@ -43,7 +43,7 @@ impl Comparison {
         names(|m| m.form == form && method::is_ours(m.name))
     }
 
-    /// The other side: everybody of these forms who is not ours.
+    /// Returns the other side: all other methods of these forms.
     pub(super) fn rivals(self) -> Vec<&'static str> {
         let forms: &[Form] = match self {
             Self::Waiting | Self::LaterAgainstWaiting => &[Form::Waits],
@@ -54,7 +54,7 @@ impl Comparison {
         names(|m| forms.contains(&m.form) && !method::is_ours(m.name))
     }
 
-    /// What is compared, in words.
+    /// Returns the comparison's title.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting for each answer: `trust` and the best lock or channel",
@@ -77,9 +77,9 @@ fn names(wanted: impl Fn(&method::Method) -> bool) -> Vec<&'static str> {
     methods.map(|m| m.name).collect()
 }
 
-/// Who won.
+/// The standing of delegation against its rival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum Standing {
     /// The interval lies below 1: the rival is faster.
     Loses,
     /// The interval contains 1.
@@ -88,8 +88,8 @@ pub enum Outcome {
     Wins,
 }
 
-impl Outcome {
-    /// A heading for findings of this outcome.
+impl Standing {
+    /// Returns a heading for findings of this kind.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Loses => "Where delegation loses",
@@ -98,14 +98,14 @@ impl Outcome {
         }
     }
 
-    /// How the figures under that heading are read.
+    /// Returns a sentence that says how to read the figures under that heading.
     pub(crate) fn reading(self) -> &'static str {
         match self {
-            Self::Loses => "The rival does so many times as much as the best of delegation.",
+            Self::Loses => "How many times as much the rival does as the best of delegation.",
             Self::TooClose => {
                 "The best of delegation as a multiple of the rival; the interval contains 1."
             }
-            Self::Wins => "The best of delegation does so many times as much as the rival.",
+            Self::Wins => "How many times as much the best of delegation does as the rival.",
         }
     }
 }
@@ -113,13 +113,13 @@ impl Outcome {
 /// One comparison on one level in one mode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What is set against what.
+    /// The two sides.
     pub(crate) comparison: Comparison,
-    /// Where: the points of a level at which the same side is ahead.
+    /// The points of a level at which the same side is ahead.
     pub(crate) level: Level,
-    /// In which mode; figures of different modes are never compared.
+    /// The mode; figures of different modes are never compared.
     pub(crate) mode: Mode,
-    /// The strongest of ours there.
+    /// corelay's strongest method there.
     pub(crate) ours: String,
     /// The strongest rival there.
     pub(crate) rival: String,
@@ -128,51 +128,51 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Who won.
-    pub(crate) fn outcome(&self) -> Outcome {
+    /// Returns the standing of delegation.
+    pub(crate) fn standing(&self) -> Standing {
         match self.ratio {
-            Interval { high, .. } if high < 1.0 => Outcome::Loses,
-            Interval { low, .. } if low > 1.0 => Outcome::Wins,
-            _ => Outcome::TooClose,
+            Interval { high, .. } if high < 1.0 => Standing::Loses,
+            Interval { low, .. } if low > 1.0 => Standing::Wins,
+            _ => Standing::TooClose,
         }
     }
 
-    /// The ends of the interval as words, turned as [`Display`](fmt::Display) turns the
-    /// ratio: a factor above 1 for whoever is faster.
+    /// Formats the ends of the interval, turned as [`Display`](fmt::Display) turns the ratio: a
+    /// factor above 1 for the faster method.
     pub(crate) fn interval(&self) -> String {
         let Interval { low, high, .. } = self.ratio;
-        let (low, high) = match self.outcome() {
-            Outcome::Loses => (high.recip(), low.recip()),
+        let (low, high) = match self.standing() {
+            Standing::Loses => (high.recip(), low.recip()),
             _ => (low, high),
         };
         format!("{}–{}", words::ratio_digits(low), words::ratio_digits(high))
     }
 }
 
-/// Whoever is faster, as a multiple of the other: `` `ttas` 6.5 × `trust` `` where the lock
+/// Formats the faster method as a multiple of the other: `` `ttas` 6.5 × `trust` `` if the lock
 /// does 6.5 times as much.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (ours, rival) = (words::code(&self.ours), words::code(&self.rival));
         let ratio = self.ratio.ratio;
-        match self.outcome() {
-            Outcome::Loses => write!(f, "{rival} {} {ours}", words::times(ratio.recip())),
+        match self.standing() {
+            Standing::Loses => write!(f, "{rival} {} {ours}", words::times(ratio.recip())),
             _ => write!(f, "{ours} {} {rival}", words::times(ratio)),
         }
     }
 }
 
-/// Ours and the rival that meet on some points: the strongest of each side.
+/// The strongest method of each side on some points.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
     pub(super) ours: &'static str,
     pub(super) rival: &'static str,
-    /// Ours ÷ the rival's, in the middle.
+    /// Median of ours ÷ median of the rival.
     middle: f64,
 }
 
 impl Pair {
-    /// Those who meet on `points`, where more is better or where `less` is.
+    /// Finds the strongest pair on `points`. `less` says that a smaller value is better.
     pub(super) fn of(
         judge: &Judge<'_>,
         comparison: Comparison,
@@ -198,15 +198,15 @@ impl Pair {
         ours.filter_map(hardest).max_by(by_middle)
     }
 
-    /// Which of ours is ahead; `None` where the rival is.
+    /// Returns our method if it is ahead; `None` if the rival is.
     fn ahead(self) -> Option<&'static str> {
         (self.middle > 1.0).then_some(self.ours)
     }
 }
 
-/// Every finding that the samples allow. What is ahead at one point of a level and behind at
-/// the next would be hidden in their mean, so only points with the same side ahead are
-/// spoken of together, and those where the side is chance.
+/// Finds everything that the samples allow. A mean would hide a method that is ahead at one point
+/// of a level and behind at the next. So only points with the same side ahead are joined, and so
+/// are points where the side is chance.
 pub(super) fn findings(judge: &Judge<'_>, levels: &[Level]) -> Vec<Finding> {
     let mut found = Vec::new();
     for comparison in Comparison::ALL {
@@ -230,7 +230,7 @@ pub(super) fn findings(judge: &Judge<'_>, levels: &[Level]) -> Vec<Finding> {
                 for alike in sides.chunk_by(|a, b| a.1 == b.1) {
                     let vars = alike.iter().map(|(vars, _)| *vars).collect();
                     let Some(next) = finding(vars) else { continue };
-                    let close = |f: &Finding| f.outcome() == Outcome::TooClose;
+                    let close = |f: &Finding| f.standing() == Standing::TooClose;
                     let both = here.last().filter(|last| close(last) && close(&next));
                     let both = both.map(|last| [&last.level.vars[..], &next.level.vars].concat());
                     match both.and_then(finding).filter(close) {

@@ -1,4 +1,4 @@
-//! Which of two methods is faster, and how sure that is.
+//! Decides which of two methods is faster, and how sure that is.
 
 use crate::data;
 use corelay_lab_measure::measure::stats::{Interval, quantile, ratio_ci};
@@ -6,9 +6,9 @@ use corelay_lab_measure::schema::{Mode, Run};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewer samples than this on a side are not compared: five against five of the same
-/// distribution lie wholly apart in 1 of 126 cases (2 ÷ C(10, 5)), four in 1 of 35.
-pub(crate) const FEWEST: usize = 5;
+/// Samples that each side of a comparison needs. Five against five of the same distribution lie
+/// wholly apart in 1 of 126 cases (2 ÷ C(10, 5)), four against four in 1 of 35.
+pub(crate) const MIN_SAMPLES: usize = 5;
 
 /// The samples of one subject at one thread count, ready to be compared.
 pub(crate) struct Judge<'a> {
@@ -21,8 +21,8 @@ pub(crate) struct Judge<'a> {
 pub(crate) type Cell<'a> = (u64, Mode, &'a str);
 
 impl<'a> Judge<'a> {
-    /// Over runs that agree in workload, distribution and threads. Where a method was run
-    /// in several variants at a point, the fastest speaks for it: rivals are tuned.
+    /// Takes runs that agree in workload, distribution and threads. If a method was run in
+    /// several variants at a point, the fastest counts, because rivals are tuned.
     pub(crate) fn new(runs: &[&'a Run]) -> Self {
         let mut best: BTreeMap<(u64, &str), &Run> = BTreeMap::new();
         for run in runs.iter().filter(|r| r.correct) {
@@ -44,7 +44,7 @@ impl<'a> Judge<'a> {
         Self::of(cells)
     }
 
-    /// Over cells that were filled elsewhere; their points need not be variables.
+    /// Takes cells that were filled elsewhere. Their points need not be numbers of variables.
     pub(crate) fn of(cells: BTreeMap<Cell<'a>, Vec<f64>>) -> Self {
         Self {
             cells,
@@ -52,7 +52,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Points measured in any mode, ascending.
+    /// Returns the points measured in any mode, ascending.
     pub(crate) fn vars(&self) -> Vec<u64> {
         self.cells
             .keys()
@@ -62,7 +62,7 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
-    /// Modes that occurred.
+    /// Returns the modes that occurred.
     pub(crate) fn modes(&self) -> Vec<Mode> {
         let seen: BTreeSet<Mode> = self.cells.keys().map(|c| c.1).collect();
         data::MODES
@@ -71,7 +71,7 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
-    /// Cells with too few samples to be compared, and all cells, of a mode.
+    /// Returns the number of cells with too few samples, and of all cells, of a mode.
     pub(crate) fn thin(&self, mode: Mode) -> (usize, usize) {
         let sizes = || {
             self.cells
@@ -79,20 +79,23 @@ impl<'a> Judge<'a> {
                 .filter(|(c, _)| c.1 == mode)
                 .map(|(_, s)| s.len())
         };
-        (sizes().filter(|&n| n < FEWEST).count(), sizes().count())
+        (
+            sizes().filter(|&n| n < MIN_SAMPLES).count(),
+            sizes().count(),
+        )
     }
 
-    /// The median of a method at a point, where there are enough samples.
+    /// Returns the median of a method at a point, if there are enough samples.
     pub(crate) fn median(&self, vars: u64, mode: Mode, method: &'a str) -> Option<f64> {
         let samples = self.cells.get(&(vars, mode, method))?;
-        (samples.len() >= FEWEST).then(|| quantile(samples, 0.5))?
+        (samples.len() >= MIN_SAMPLES).then(|| quantile(samples, 0.5))?
     }
 
-    /// `a` over `b` on a level: the geometric mean of the ratios at the points where both
-    /// have enough samples; `None` where there is no such point.
+    /// Returns `a` over `b` on a level: the geometric mean of the ratios at the points where both
+    /// have enough samples; `None` if there is no such point.
     ///
-    /// The points are independent, so the distances from each ratio to the ends of its
-    /// interval, as logarithms, add up as the root of their squares.
+    /// The points are independent. So the distances from each ratio to the ends of its interval,
+    /// as logarithms, add up as the root of their squares.
     pub(crate) fn ratio(
         &self,
         points: &[u64],
@@ -123,7 +126,7 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// The middle of [`ratio`](Self::ratio) alone, which needs no bootstrap.
+    /// Returns only the middle of [`ratio`](Self::ratio), which needs no bootstrap.
     pub(crate) fn middle(&self, points: &[u64], mode: Mode, a: &'a str, b: &'a str) -> Option<f64> {
         let at = |&v: &u64| Some((self.median(v, mode, a)? / self.median(v, mode, b)?).ln());
         let logs: Vec<f64> = points.iter().filter_map(at).collect();
@@ -134,7 +137,7 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.known.borrow().get(&(cell, rival)) {
             return *known;
         }
-        let enough = |c: Cell<'a>| self.cells.get(&c).filter(|s| s.len() >= FEWEST);
+        let enough = |c: Cell<'a>| self.cells.get(&c).filter(|s| s.len() >= MIN_SAMPLES);
         let (vars, mode, _) = cell;
         let interval = match (enough(cell), enough((vars, mode, rival))) {
             (Some(a), Some(b)) => ratio_ci(a, b),
@@ -144,9 +147,9 @@ impl<'a> Judge<'a> {
         interval
     }
 
-    /// The fastest of `candidates` on a level, and those that cannot be told from it, in
-    /// their order. Two are compared at the points where both were measured;
-    /// one that was measured at less than half as many points as another is left out.
+    /// Returns the fastest of `candidates` on a level, and those that cannot be told from it, in
+    /// their order. Two are compared at the points where both were measured. A method measured at
+    /// less than half as many points as another is left out.
     pub(crate) fn leaders(
         &self,
         points: &[u64],
@@ -157,7 +160,7 @@ impl<'a> Judge<'a> {
             let enough = |v: &&u64| {
                 self.cells
                     .get(&(**v, mode, m))
-                    .is_some_and(|s| s.len() >= FEWEST)
+                    .is_some_and(|s| s.len() >= MIN_SAMPLES)
             };
             points.iter().filter(enough).count()
         };
@@ -189,9 +192,9 @@ impl<'a> Judge<'a> {
             .collect()
     }
 
-    /// Every sample of `a` lies above every one of `b`, at every point where both are. Then
-    /// no resampled median of `a` can fall below one of `b`, the interval lies above 1, and
-    /// nobody needs to compute it.
+    /// Whether every sample of `a` lies above every sample of `b`, at every point where both are.
+    /// Then no resampled median of `a` can fall below one of `b`, so the interval lies above 1
+    /// and need not be computed.
     fn apart(&self, points: &[u64], mode: Mode, a: &'a str, b: &'a str) -> bool {
         let extreme = |v: u64, m: &'a str, pick: fn(f64, f64) -> f64| {
             self.cells.get(&(v, mode, m))?.iter().copied().reduce(pick)
@@ -222,7 +225,7 @@ mod tests {
             modes: vec![Mode::Near],
             ..Recipe::default()
         }
-        .cook();
+        .make();
         let runs: Vec<&Run> = results.runs.iter().collect();
         let judge = Judge::new(&runs);
         let all = ["mutex", "ttas", "ticket", "mcs", "trust"];
@@ -251,7 +254,7 @@ mod tests {
             modes: vec![Mode::Near],
             ..Recipe::default()
         }
-        .cook();
+        .make();
         results
             .runs
             .retain(|r| r.method != "ttas" || r.params.vars != 64);
@@ -271,13 +274,13 @@ mod tests {
 
     #[test]
     fn too_few_samples_have_no_median_and_no_ratio() {
-        for (samples, there) in [(FEWEST - 1, false), (FEWEST, true)] {
+        for (samples, there) in [(MIN_SAMPLES - 1, false), (MIN_SAMPLES, true)] {
             let results = Recipe {
                 samples,
                 modes: vec![Mode::Near],
                 ..Recipe::default()
             }
-            .cook();
+            .make();
             let runs: Vec<&Run> = results.runs.iter().collect();
             let judge = Judge::new(&runs);
             assert_eq!(judge.median(1, Mode::Near, "mutex").is_some(), there);
@@ -301,7 +304,7 @@ mod tests {
             noise: 0.2,
             ..Recipe::default()
         }
-        .cook();
+        .make();
         let runs: Vec<&Run> = results.runs.iter().collect();
         let judge = Judge::new(&runs);
         let width = |points: &[u64]| {

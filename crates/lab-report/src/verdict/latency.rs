@@ -1,8 +1,8 @@
-//! Latency under load, in words.
+//! The verdict on latency under load, in words.
 
-use super::findings::{Comparison, Outcome, Pair};
-use super::judge::{FEWEST, Judge};
-use crate::latency::{self, Group, Quantity, micros};
+use super::findings::{Comparison, Pair, Standing};
+use super::judge::{Judge, MIN_SAMPLES};
+use crate::latency::{self, Group, LoadQuantity, micros};
 use crate::words::{self, code};
 use corelay_lab_measure::measure::limit;
 use corelay_lab_measure::schema::{Limit, Mode, Run};
@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The verdict on latency at one number of threads and variables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
-    /// For instance `1 variable, 2 threads`.
+    /// The subject, for instance `1 variable, 2 threads`.
     pub(crate) subject: String,
-    /// What holds, a sentence each: delegation against its rivals first.
+    /// The findings, a sentence each: delegation against its rivals first.
     pub(crate) told: Vec<String>,
 }
 
@@ -23,17 +23,17 @@ struct Met {
     ours: &'static str,
     rival: &'static str,
     ratio: f64,
-    outcome: Outcome,
+    standing: Standing,
 }
 
-/// The comparisons that are told, with how they begin.
+/// The comparisons that are reported, with the beginnings of their sentences.
 const TOLD: [(Comparison, &str); 3] = [
     (Comparison::Waiting, "Waiting"),
     (Comparison::Later, "Later"),
     (Comparison::LaterAgainstWaiting, "Not like with like"),
 ];
 
-/// The verdict on a group; nothing where too little was measured.
+/// Judges a group; `None` if too little was measured.
 pub(super) fn latency(group: &Group<'_>) -> Option<Latency> {
     let judge = judge(group);
     let modes = group.modes();
@@ -64,27 +64,27 @@ pub(super) fn latency(group: &Group<'_>) -> Option<Latency> {
     })
 }
 
-/// The same in a clause for the headline: where delegation's p99 latency stands against
-/// what waits, in the mode with the most samples.
+/// Summarises a group for the headline: delegation's p99 latency against methods that wait, in
+/// the mode with the most samples.
 pub(super) fn headline(group: &Group<'_>) -> Option<String> {
     let judge = judge(group);
     let mode = group.main_mode()?;
     let side = |comparison: Comparison| {
         let met = met(&judge, comparison, mode);
         let mut subject = String::new();
-        let mut stands = |outcome, verb: &str| {
-            let at = loads(&met, outcome)?;
-            let ours = subject_of(&met, outcome, &mut subject);
-            Some(if met.iter().all(|m| m.outcome == outcome) {
+        let mut stands = |standing, verb: &str| {
+            let at = loads(&met, standing)?;
+            let ours = subject_of(&met, standing, &mut subject);
+            Some(if met.iter().all(|m| m.standing == standing) {
                 format!("{ours}{verb} at every load that both bear")
             } else {
                 format!("{ours}{verb} at {at}")
             })
         };
         let told: Vec<String> = [
-            stands(Outcome::Loses, "loses"),
-            stands(Outcome::Wins, "wins"),
-            stands(Outcome::TooClose, "is too close to call"),
+            stands(Standing::Loses, "loses"),
+            stands(Standing::Wins, "wins"),
+            stands(Standing::TooClose, "is too close to call"),
         ]
         .into_iter()
         .flatten()
@@ -104,13 +104,14 @@ pub(super) fn headline(group: &Group<'_>) -> Option<String> {
     })
 }
 
-/// p99 latencies of the loads that were borne: others say nothing about a method.
+/// Returns a judge of p99 latencies at the loads that were borne. Other loads say nothing about a
+/// method.
 fn judge<'a>(group: &Group<'a>) -> Judge<'a> {
     let mut cells = BTreeMap::new();
     for &run in group.runs.iter().filter(|run| run.correct) {
         let modes = run.by_mode.keys().copied();
         for mode in modes.filter(|&mode| latency::limit(run, mode) == Limit::None) {
-            let samples = Quantity::P99.samples(run, mode);
+            let samples = LoadQuantity::P99.samples(run, mode);
             if !samples.is_empty() {
                 cells.insert((latency::load(run), mode, run.method.as_str()), samples);
             }
@@ -119,7 +120,7 @@ fn judge<'a>(group: &Group<'a>) -> Judge<'a> {
     Judge::of(cells)
 }
 
-/// The comparison at each load: of ours and of the rivals that whose p99 is the shortest.
+/// Compares, at each load, our method and the rival with the shortest p99.
 fn met(judge: &Judge<'_>, comparison: Comparison, mode: Mode) -> Vec<Met> {
     let at = |load: u64| {
         let Pair { ours, rival, .. } = Pair::of(judge, comparison, &[load], mode, true)?;
@@ -130,20 +131,20 @@ fn met(judge: &Judge<'_>, comparison: Comparison, mode: Mode) -> Vec<Met> {
             rival,
             ratio: ratio.ratio,
             // Less is better here.
-            outcome: match ratio {
-                r if r.low > 1.0 => Outcome::Loses,
-                r if r.high < 1.0 => Outcome::Wins,
-                _ => Outcome::TooClose,
+            standing: match ratio {
+                r if r.low > 1.0 => Standing::Loses,
+                r if r.high < 1.0 => Standing::Wins,
+                _ => Standing::TooClose,
             },
         })
     };
     judge.vars().into_iter().filter_map(at).collect()
 }
 
-/// Which of ours an outcome speaks of, with a space behind it; nothing where the outcome told
-/// before it spoke of the same.
-fn subject_of(met: &[Met], outcome: Outcome, before: &mut String) -> String {
-    let here = met.iter().filter(|m| m.outcome == outcome);
+/// Names our method in a standing, with a space after it; empty if the standing before named the
+/// same.
+fn subject_of(met: &[Met], standing: Standing, before: &mut String) -> String {
+    let here = met.iter().filter(|m| m.standing == standing);
     let ours: BTreeSet<&str> = here.map(|m| m.ours).collect();
     let ours: Vec<String> = ours.into_iter().map(code).collect();
     let subject = format!("{} ", words::or(&ours));
@@ -157,19 +158,19 @@ fn subject_of(met: &[Met], outcome: Outcome, before: &mut String) -> String {
 fn compared(met: &[Met]) -> Option<String> {
     let mut subject = String::new();
     let told: Vec<String> = [
-        (Outcome::Loses, "takes"),
-        (Outcome::Wins, "takes only"),
-        (Outcome::TooClose, "is too close to call against"),
+        (Standing::Loses, "takes"),
+        (Standing::Wins, "takes only"),
+        (Standing::TooClose, "is too close to call against"),
     ]
     .into_iter()
-    .filter_map(|(outcome, verb)| {
-        let here: Vec<&Met> = met.iter().filter(|m| m.outcome == outcome).collect();
+    .filter_map(|(standing, verb)| {
+        let here: Vec<&Met> = met.iter().filter(|m| m.standing == standing).collect();
         let mut rivals: Vec<String> = here.iter().map(|m| code(m.rival)).collect();
         rivals.dedup();
-        let at = loads(met, outcome)?;
+        let at = loads(met, standing)?;
         let rivals = words::or(&rivals);
-        let ours = subject_of(met, outcome, &mut subject);
-        if outcome == Outcome::TooClose {
+        let ours = subject_of(met, standing, &mut subject);
+        if standing == Standing::TooClose {
             return Some(format!("{ours}{verb} {rivals} at {at}"));
         }
         let least = here.iter().map(|m| m.ratio).fold(f64::INFINITY, f64::min);
@@ -186,11 +187,11 @@ fn compared(met: &[Met]) -> Option<String> {
     (!told.is_empty()).then(|| format!("{} operations per second.", words::and(&told)))
 }
 
-/// The loads of an outcome, neighbours as ranges: `10 k–1 M and 5 M`.
-fn loads(met: &[Met], outcome: Outcome) -> Option<String> {
-    let runs = met.chunk_by(|a, b| a.outcome == b.outcome);
+/// Lists the loads of a standing, neighbours as ranges: `10 k–1 M and 5 M`.
+fn loads(met: &[Met], standing: Standing) -> Option<String> {
+    let runs = met.chunk_by(|a, b| a.standing == b.standing);
     let ranges: Vec<String> = runs
-        .filter(|run| run[0].outcome == outcome)
+        .filter(|run| run[0].standing == standing)
         .map(|run| match run {
             [one] => words::rate(one.load as f64),
             [first, .., last] => format!(
@@ -204,12 +205,12 @@ fn loads(met: &[Met], outcome: Outcome) -> Option<String> {
     (!ranges.is_empty()).then(|| words::and(&ranges))
 }
 
-/// A run with enough samples in a mode to be spoken of.
+/// Whether a run has enough samples in a mode to be reported.
 fn well_seen(run: &Run, mode: Mode) -> bool {
-    Quantity::P99.samples(run, mode).len() >= FEWEST
+    LoadQuantity::P99.samples(run, mode).len() >= MIN_SAMPLES
 }
 
-/// How much of it those who took the CPUs had a hand in.
+/// Reports the part of the runs in which clients shared their CPUs.
 fn crowded(group: &Group<'_>) -> Option<String> {
     let crowded = |run: &&&Run| run.load.as_ref().is_some_and(limit::crowded);
     let (crowded, all) = (group.runs.iter().filter(crowded).count(), group.runs.len());
@@ -223,13 +224,13 @@ fn crowded(group: &Group<'_>) -> Option<String> {
     };
     (crowded > 0).then(|| {
         format!(
-            "{who} for part of the time in {crowded} of {}, whose latencies are {whose} as much as the methods'.",
+            "{who} for part of the time in {crowded} of {}. Their latencies are {whose} as much as the methods'.",
             words::count(all as u64, "run", "runs")
         )
     })
 }
 
-/// How long an answer takes at the smallest load.
+/// Reports the time for an answer at the smallest load.
 fn light(group: &Group<'_>, mode: Mode) -> Option<String> {
     let least = group.runs.iter().map(|run| latency::load(run)).min()?;
     let told: Vec<String> = group
@@ -242,7 +243,10 @@ fn light(group: &Group<'_>, mode: Mode) -> Option<String> {
                     && latency::limit(r, mode) == Limit::None
                     && well_seen(r, mode)
             })?;
-            let (p50, p99) = (Quantity::P50.of(run, mode)?, Quantity::P99.of(run, mode)?);
+            let (p50, p99) = (
+                LoadQuantity::P50.of(run, mode)?,
+                LoadQuantity::P99.of(run, mode)?,
+            );
             Some(format!(
                 "{} {} ({})",
                 code(method),
@@ -260,7 +264,7 @@ fn light(group: &Group<'_>, mode: Mode) -> Option<String> {
     })
 }
 
-/// The largest load that each method bore.
+/// Reports the largest load that each method bore.
 fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
     let told: Vec<String> = group
         .methods()
@@ -279,7 +283,7 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
                 .find(|run| latency::load(run) > latency::load(most));
             let more = match above.map(|run| reached(run)) {
                 None => " (no more was offered)",
-                Some(Limit::Generator) => " (then the load's generator was in the way)",
+                Some(Limit::Generator) => " (then the load's generator was the limit)",
                 Some(Limit::Cpus) => " (then its clients had no CPU)",
                 Some(_) => "",
             };
@@ -297,7 +301,7 @@ fn borne(group: &Group<'_>, mode: Mode) -> Option<String> {
     })
 }
 
-/// What each method costs while it has little to do.
+/// Reports the CPUs that each method uses while it has little to do.
 fn cpus(group: &Group<'_>, mode: Mode) -> Option<String> {
     let least = group.runs.iter().map(|run| latency::load(run)).min()?;
     let told: Vec<String> = group
@@ -308,7 +312,7 @@ fn cpus(group: &Group<'_>, mode: Mode) -> Option<String> {
             let run = runs
                 .first()
                 .filter(|r| latency::load(r) == least && well_seen(r, mode))?;
-            let cpus = Quantity::Cpus.of(run, mode)?;
+            let cpus = LoadQuantity::Cpus.of(run, mode)?;
             Some(format!("{} {:.2}", code(method), cpus.median))
         })
         .collect();

@@ -1,19 +1,19 @@
 //! Levels of contention: few variables, some, many, more than the caches hold.
 //!
-//! A sentence per measured point would be a table; a level gathers the points that should
-//! behave alike for a reason: the chance that two threads meet (SPEC D20), and whether the
-//! variables fit into the caches (D22). Where they do not, what is found about a level
-//! [is divided](super::findings).
+//! A sentence for each measured point would be a table. A level gathers the points that should
+//! behave alike because of the chance that two threads meet (SPEC D20), and of whether the
+//! variables fit into the caches (D22). If they do not behave alike, findings about a level
+//! [divide it](super::findings).
 
 use crate::model::{contention, residency};
 use crate::words;
 use corelay_lab_measure::schema::CacheLevel;
 use std::fmt;
 
-/// Why the points of a level belong together.
+/// The reason that the points of a level belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Two threads meet with probability of at least one half.
+    /// Two threads meet with a probability of at least one half.
     Few,
     /// Between [`Kind::Few`] and [`Kind::Many`].
     Some,
@@ -25,13 +25,13 @@ pub enum Kind {
     Point,
 }
 
-const LIKELY: f64 = 0.5;
-const RARE: f64 = 0.05;
+const LIKELY_TO_MEET: f64 = 0.5;
+const RARELY_MEET: f64 = 0.05;
 
-/// Points of a sweep that are spoken of together.
+/// Points of a sweep that are reported together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level {
-    /// Why they belong together.
+    /// The reason that they belong together.
     pub(crate) kind: Kind,
     /// Their numbers of variables, ascending.
     pub(crate) vars: Vec<u64>,
@@ -48,8 +48,8 @@ impl Level {
                 return Kind::Beyond;
             }
             match contention::probability(threads, v) {
-                p if p >= LIKELY => Kind::Few,
-                p if p > RARE => Kind::Some,
+                p if p >= LIKELY_TO_MEET => Kind::Few,
+                p if p > RARELY_MEET => Kind::Some,
                 _ => Kind::Many,
             }
         };
@@ -61,7 +61,7 @@ impl Level {
             .collect()
     }
 
-    /// A level for each point, where no model says which belong together.
+    /// Makes a level of each point, if no model says which belong together.
     pub(super) fn of_points(vars: &[u64]) -> Vec<Self> {
         vars.iter()
             .map(|&v| Level {
@@ -72,7 +72,7 @@ impl Level {
     }
 }
 
-/// The level's name and its numbers of variables: `few (1–2)`.
+/// Formats the level's name and its numbers of variables: `few (1–2)`.
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = words::range(&self.vars);
@@ -119,7 +119,7 @@ mod tests {
     fn many_threads_contend_far_out() {
         let levels = Level::of_model(&[1, 1024, 1 << 14, 1 << 19], 56, &[]);
         let kinds: Vec<Kind> = levels.iter().map(|l| l.kind).collect();
-        // 56 threads: 8.98 % at 2^14, 0.29 % at 2^19.
+        // With 56 threads: 8.98 % at 2^14, 0.29 % at 2^19.
         assert_eq!(kinds, [Kind::Few, Kind::Some, Kind::Many]);
     }
 

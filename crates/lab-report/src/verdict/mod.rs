@@ -8,8 +8,8 @@
 //!                └── why, notes explanations and reservations
 //! ```
 //!
-//! Every sentence comes from the data of the file. "Wins" and "loses" mean that the
-//! interval of the ratio leaves 1 out; otherwise it is too close to call.
+//! Every sentence comes from the data of the file. "Wins" and "loses" mean that the interval of
+//! the ratio does not contain 1; otherwise it is too close to call.
 
 mod advice;
 mod findings;
@@ -21,11 +21,11 @@ mod terminal;
 mod why;
 
 pub use advice::{Advice, Need};
-pub use findings::{Comparison, Finding, Outcome};
+pub use findings::{Comparison, Finding, Standing};
 pub use latency::Latency;
 pub use level::{Kind, Level};
 
-pub(super) use judge::{FEWEST, Judge};
+pub(super) use judge::{Judge, MIN_SAMPLES};
 
 use super::data::{self, Subject};
 use super::latency::Group;
@@ -35,33 +35,32 @@ use corelay_lab_measure::workload::fetch_add;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What a results file says, in words. [`Display`](std::fmt::Display) prints it for a
-/// terminal of 88 columns or more; names of methods stand in `backticks` in the sentences
-/// and lose them there.
+/// The verdict on a results file, in words. [`Display`](std::fmt::Display) prints it for a
+/// terminal of 88 columns or more. Names of methods stand in `backticks` in the sentences; the
+/// terminal's text has none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The outcome in a sentence or two, losing side first.
+    /// The outcome in a sentence or two, the losing side first.
     pub(crate) headline: String,
-    /// One per workload and distribution.
+    /// A section for each workload and distribution.
     pub(crate) sections: Vec<Section>,
-    /// On latency under load, where it was measured: one per number of threads and
+    /// The verdicts on latency under load, if it was measured: one for each number of threads and
     /// variables.
     pub(crate) latency: Vec<Latency>,
-    /// What holds for the whole file.
+    /// Notes on the whole file.
     pub(crate) notes: Vec<String>,
-    /// What could not be had or was left out, and why. The page has it with the machine.
+    /// Things that were unavailable or left out, and why. The page lists them with the machine.
     pub(crate) unavailable: Vec<String>,
 }
 
-/// The verdict on one workload with one distribution, at the most threads that have a CPU
-/// each.
+/// The verdict on one workload with one distribution, at the most threads that have a CPU each.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Section {
-    /// For instance `fetch-add, uniform, 2 threads`.
+    /// The subject, for instance `fetch-add, uniform, 2 threads`.
     pub(crate) subject: String,
     /// Delegation against its rivals.
     pub(crate) findings: Vec<Finding>,
-    /// What to use where.
+    /// The methods to use on each level.
     pub(crate) advice: Vec<Advice>,
     /// Explanations.
     pub(crate) why: Vec<String>,
@@ -69,14 +68,14 @@ pub(crate) struct Section {
     pub(crate) notes: Vec<String>,
 }
 
-/// Findings of one outcome and comparison: per level, those of each mode.
+/// Findings of one standing and comparison: for each level, those of each mode.
 pub(super) type Grouped<'a> = BTreeMap<Comparison, BTreeMap<&'a Level, Vec<&'a Finding>>>;
 
 impl Section {
-    /// Findings with an outcome, grouped for telling.
-    pub(super) fn grouped(&self, outcome: Outcome) -> Grouped<'_> {
+    /// Groups the findings of one standing for printing.
+    pub(super) fn grouped(&self, standing: Standing) -> Grouped<'_> {
         let mut groups = Grouped::new();
-        for finding in self.findings.iter().filter(|f| f.outcome() == outcome) {
+        for finding in self.findings.iter().filter(|f| f.standing() == standing) {
             let levels = groups.entry(finding.comparison).or_default();
             levels.entry(&finding.level).or_default().push(finding);
         }
@@ -189,7 +188,7 @@ fn section(subject: &Subject<'_>, machine: &Machine, one_cpu: bool) -> Option<Se
 
 fn headline(sections: &[Section], one_cpu: bool, delegated: bool) -> String {
     if one_cpu {
-        return "One CPU: nothing is shared between cores here, so there is nothing to judge. Use a lock.".to_owned();
+        return "One CPU: no two threads run at the same time here, so there is nothing to judge. Use a lock.".to_owned();
     }
     let told: Vec<String> = sections
         .iter()
@@ -199,11 +198,7 @@ fn headline(sections: &[Section], one_cpu: bool, delegated: bool) -> String {
                 Comparison::Waiting,
                 "Waiting for each answer, delegation",
             );
-            let later = clause(
-                s,
-                Comparison::LaterAgainstWaiting,
-                "Taking answers later, it",
-            );
+            let later = clause(s, Comparison::LaterAgainstWaiting, "With answers later, it");
             let text = [waiting, later]
                 .into_iter()
                 .flatten()
@@ -219,16 +214,21 @@ fn headline(sections: &[Section], one_cpu: bool, delegated: bool) -> String {
         .collect();
     match (told.is_empty(), delegated) {
         (false, _) => told.join(" "),
-        (true, true) => "Too little was measured to judge delegation against its rivals.".to_owned(),
-        (true, false) => "Delegation is not among the methods measured here; what to use of the others stands below.".to_owned(),
+        (true, true) => {
+            "Too little was measured to judge delegation against its rivals.".to_owned()
+        }
+        (true, false) => {
+            "Delegation is not among the methods measured here; advice on the others stands below."
+                .to_owned()
+        }
     }
 }
 
-/// Neighbouring points of the same outcome.
+/// Neighbouring points with the same standing.
 struct Span {
-    /// `None` where it differs by mode.
-    outcome: Option<Outcome>,
-    /// Which of ours, where one of several wins.
+    /// The standing; `None` if it differs by mode.
+    standing: Option<Standing>,
+    /// Our winning methods, if several of ours compete.
     winners: Vec<String>,
     vars: Vec<u64>,
 }
@@ -242,14 +242,14 @@ impl Span {
     }
 }
 
-/// For instance `64–512 (flat-adaptive)`.
+/// Formats the span, for instance `64–512 (flat-adaptive)`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", words::range(&self.vars), self.by())
     }
 }
 
-/// One comparison over all points, as a sentence: where it loses, wins, cannot be told.
+/// Summarises one comparison over all points in a sentence: where it loses, wins, cannot be told.
 fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<String> {
     let mut by_point: BTreeMap<u64, Vec<&Finding>> = BTreeMap::new();
     for f in section
@@ -261,22 +261,22 @@ fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<Strin
             by_point.entry(vars).or_default().push(f);
         }
     }
-    // Neighbours of the same outcome become one range; `None` differs by mode. Where one of
-    // several of ours wins, which it is belongs to the outcome.
+    // Neighbours with the same standing become one range; `None` differs by mode. If one of
+    // several of our methods wins, spans also differ by the winner.
     let mut spans: Vec<Span> = Vec::new();
     for (vars, found) in by_point {
-        let first = found[0].outcome();
-        let outcome = found.iter().all(|f| f.outcome() == first).then_some(first);
-        let named = outcome == Some(Outcome::Wins) && comparison.ours().len() > 1;
+        let first = found[0].standing();
+        let standing = found.iter().all(|f| f.standing() == first).then_some(first);
+        let named = standing == Some(Standing::Wins) && comparison.ours().len() > 1;
         let winners: BTreeSet<&str> = found.iter().map(|f| f.ours.as_str()).collect();
         let winners = winners.into_iter().filter(|_| named).map(words::code);
         let winners: Vec<String> = winners.collect();
         match spans.last_mut() {
-            Some(span) if span.outcome == outcome && span.winners == winners => {
+            Some(span) if span.standing == standing && span.winners == winners => {
                 span.vars.push(vars);
             }
             _ => spans.push(Span {
-                outcome,
+                standing,
                 winners,
                 vars: vec![vars],
             }),
@@ -285,24 +285,24 @@ fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<Strin
     let everywhere = spans.len() == 1;
     let verbs = [
         (
-            Some(Outcome::Loses),
+            Some(Standing::Loses),
             "loses to the best lock or channel",
             "loses",
         ),
         (
-            Some(Outcome::Wins),
+            Some(Standing::Wins),
             "beats the best lock or channel",
             "wins",
         ),
         (
-            Some(Outcome::TooClose),
+            Some(Standing::TooClose),
             "is too close to the best lock or channel to call",
             "is too close to call",
         ),
     ];
     let mut told: Vec<String> = Vec::new();
-    for (outcome, full, short) in verbs {
-        let here = || spans.iter().filter(|s| s.outcome == outcome);
+    for (standing, full, short) in verbs {
+        let here = || spans.iter().filter(|s| s.standing == standing);
         let ranges: Vec<String> = here().map(Span::to_string).collect();
         if ranges.is_empty() {
             continue;
@@ -321,14 +321,14 @@ fn clause(section: &Section, comparison: Comparison, lead: &str) -> Option<Strin
     }
     let differing: Vec<String> = spans
         .iter()
-        .filter(|s| s.outcome.is_none())
+        .filter(|s| s.standing.is_none())
         .map(Span::to_string)
         .collect();
     let differing = words::and(&differing);
     match (told.is_empty(), differing.is_empty()) {
         (true, true) => None,
         (true, false) => Some(format!(
-            "{lead} stands differently near and far against the best lock or channel on {differing} variables."
+            "{lead} does not compare alike near and far with the best lock or channel on {differing} variables."
         )),
         (false, true) => Some(format!("{lead} {}.", words::and(&told))),
         (false, false) => Some(format!(

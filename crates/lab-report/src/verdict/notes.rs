@@ -1,22 +1,22 @@
-//! What a reader must know before believing the figures.
+//! Notes that a reader must know before believing the figures.
 
-use super::judge::{FEWEST, Judge};
+use super::judge::{Judge, MIN_SAMPLES};
 use crate::data::Subject;
 use crate::method::{self, Form, Styles};
 use crate::words::{self, code, count};
 use corelay_lab_measure::schema::{Machine, Mode, Results};
 use std::collections::BTreeSet;
 
-/// Notes on the whole file.
+/// Returns notes on the whole file.
 pub(super) fn on_file(results: &Results) -> Vec<String> {
     let mut notes = Vec::new();
     let machine = &results.machine;
     if machine.cpus == 1 {
-        notes.push("One CPU: two threads never run at the same time here, so neither contention nor delegation can be judged. The figures show what each method costs a thread that is alone; on one CPU use a lock.".to_owned());
+        notes.push("One CPU: two threads never run at the same time here, so neither contention nor delegation can be judged. The figures show what each method costs a lone thread; on one CPU use a lock.".to_owned());
     }
     if let Some(quota) = machine.quota_cpus.filter(|&q| q < machine.cpus as f64) {
         notes.push(format!(
-            "A quota of {quota} CPUs holds for {}: threads were stopped now and then by the system, and spinning costs more than it would without.",
+            "A quota of {quota} CPUs holds for {}: the system stopped threads now and then, and spinning costs more than it would without a quota.",
             count(machine.cpus as u64, "CPU", "CPUs")
         ));
     }
@@ -42,8 +42,8 @@ pub(super) fn on_file(results: &Results) -> Vec<String> {
         notes.extend(why.map(|why| format!("{}: {why}", code(method))));
     }
     let styles = Styles::of(results.runs.iter().map(|r| r.method.as_str()));
-    if !styles.strangers().is_empty() {
-        let names: Vec<String> = styles.strangers().iter().map(|m| code(m)).collect();
+    if !styles.unknown().is_empty() {
+        let names: Vec<String> = styles.unknown().iter().map(|m| code(m)).collect();
         notes.push(format!(
             "Drawn but not judged, because this report does not know what they promise: {}.",
             words::and(&names)
@@ -59,7 +59,7 @@ pub(super) fn on_file(results: &Results) -> Vec<String> {
     notes
 }
 
-/// Notes on one subject.
+/// Returns notes on one subject.
 pub(super) fn on_subject(
     subject: &Subject<'_>,
     judge: &Judge<'_>,
@@ -90,7 +90,7 @@ pub(super) fn on_subject(
                 format!(" {}", words::mode(mode))
             };
             notes.push(format!(
-                "{thin} of {}{of_mode} have fewer than {FEWEST} samples and were drawn but not compared.",
+                "{thin} of {}{of_mode} have fewer than {MIN_SAMPLES} samples and were drawn but not compared.",
                 count(all as u64, "point", "points")
             ));
         }
@@ -126,7 +126,7 @@ pub(super) fn on_subject(
     notes
 }
 
-/// Points of the sweep that some methods lack: an interrupted run leaves such holes.
+/// Counts points that some methods lack, such as those of an interrupted run.
 fn missing(subject: &Subject<'_>) -> Option<String> {
     let points: BTreeSet<(usize, u64)> = subject
         .right()

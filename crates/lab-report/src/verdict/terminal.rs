@@ -1,14 +1,14 @@
-//! The verdict on a terminal.
+//! Prints the verdict on a terminal.
 
-use super::{Finding, Need, Outcome, Section, Verdict};
+use super::{Finding, Need, Section, Standing, Verdict};
 use crate::words::{self, wrap};
 use corelay_lab_measure::schema::Mode;
 use std::fmt;
 
-/// Columns of a line: fits every terminal and still reads as prose.
+/// Columns of a line. It fits every terminal and still reads as prose.
 const WIDTH: usize = 88;
 /// Columns of a level's name: `beyond caches (1,048,576)`.
-const LEVEL: usize = 25;
+const LEVEL_WIDTH: usize = 25;
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,16 +40,16 @@ impl fmt::Display for Section {
             "\n{}, BY NUMBER OF VARIABLES",
             self.subject.to_uppercase()
         )?;
-        for outcome in [Outcome::Loses, Outcome::Wins, Outcome::TooClose] {
-            let groups = self.grouped(outcome);
+        for standing in [Standing::Loses, Standing::Wins, Standing::TooClose] {
+            let groups = self.grouped(standing);
             if groups.is_empty() {
                 continue;
             }
-            writeln!(f, "\n{}. {}", outcome.title(), outcome.reading())?;
+            writeln!(f, "\n{}. {}", standing.title(), standing.reading())?;
             for (comparison, levels) in groups {
                 writeln!(f, "{}", wrap(comparison.title(), "  ", WIDTH))?;
                 for (level, findings) in levels {
-                    let first = format!("    {:<LEVEL$} ", level.to_string());
+                    let first = format!("    {:<LEVEL_WIDTH$} ", level.to_string());
                     writeln!(f, "{}", wrap(&ratios(&findings), &first, WIDTH))?;
                 }
             }
@@ -69,7 +69,7 @@ impl fmt::Display for Section {
     }
 }
 
-/// Findings of one level and comparison, mode by mode, with their intervals.
+/// Formats the findings of one level and comparison, mode by mode, with their intervals.
 fn ratios(findings: &[&Finding]) -> String {
     let one = |finding: &&Finding| {
         let mode = match finding.mode {

@@ -1,6 +1,6 @@
-//! Why the figures are as they are: the models' figures beside the measured ones.
+//! Explanations of the figures: the models' values beside the measured ones.
 
-use super::findings::{Comparison, Finding, Outcome};
+use super::findings::{Comparison, Finding, Standing};
 use super::judge::Judge;
 use super::level::Kind;
 use crate::data::{self, Subject};
@@ -11,7 +11,7 @@ use crate::plot::{bytes, grouped, percent, significant};
 use crate::words::{self, count};
 use corelay_lab_measure::schema::{Machine, Mode, Run};
 
-/// What the explanations draw on.
+/// The data that explanations draw on.
 pub(super) struct Evidence<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) threads: usize,
@@ -21,7 +21,7 @@ pub(super) struct Evidence<'a> {
     pub(super) machine: &'a Machine,
 }
 
-/// The explanations, each a sentence or two.
+/// Returns the explanations, each a sentence or two.
 pub(super) fn why(evidence: &Evidence<'_>) -> Vec<String> {
     [
         contended(evidence),
@@ -112,7 +112,7 @@ fn resident(e: &Evidence<'_>) -> Option<String> {
     ))
 }
 
-/// Clients of a method: all threads but the dedicated trustees.
+/// Returns the clients of a method: all threads but the dedicated trustees.
 fn clients(e: &Evidence<'_>, method: &str) -> Option<usize> {
     let run = e.runs.iter().find(|r| r.method == method)?;
     Some(run.params.threads.saturating_sub(run.params.servers)).filter(|&c| c > 0)
@@ -141,11 +141,11 @@ fn round_trip(e: &Evidence<'_>) -> Option<String> {
         ))
     };
     let told: Vec<String> = e.judge.modes().into_iter().filter_map(in_mode).collect();
-    // Of a section that somebody else has written it is not known whether it is short.
+    // A user's own section is not known to be short.
     let waits = if e.subject.is_own() {
-        "It waits for a line there, for your section, and for a line back"
+        "It waits for a cache line there, for your section, and for a cache line back"
     } else {
-        "It waits for a line there and a line back, however short the section is"
+        "It waits for a cache line there and one back, however short the section is"
     };
     (!told.is_empty()).then(|| {
         format!(
@@ -160,9 +160,9 @@ fn lone_client(e: &Evidence<'_>) -> Option<String> {
     let loses = e
         .findings
         .iter()
-        .any(|f| f.comparison == Comparison::Waiting && f.outcome() == Outcome::Loses);
+        .any(|f| f.comparison == Comparison::Waiting && f.standing() == Standing::Loses);
     (loses && e.subject.workload == "fetch-add" && clients(e, "trust") == Some(1)).then(|| {
-        "One client: with a single client and a section as short as an addition, synchronous delegation loses to a lock. There is nobody to share the trustee's round trip with, and a lock's line often stays with the thread that used it last.".to_owned()
+        "One client: with a single client and a section as short as an addition, synchronous delegation loses to a lock. No other client shares the trustee's round trips, and a lock's cache line often stays with the thread that used it last.".to_owned()
     })
 }
 
@@ -184,17 +184,17 @@ fn pipelined(e: &Evidence<'_>) -> Option<String> {
     let told: Vec<String> = e.judge.modes().into_iter().filter_map(in_mode).collect();
     (!told.is_empty()).then(|| {
         format!(
-            "In flight: `trust-then` completes an operation every {} on {}, because many requests share one trip.",
+            "In flight: `trust-then` completes an operation every {} on {}, because many requests share one round trip.",
             words::and(&told),
             count(vars, "variable", "variables")
         )
     })
 }
 
-/// A busiest client with this many times its even share is worth a word.
-const UNFAIR: f64 = 1.3;
+/// Ratio of a client's work to its even share above which the method is called unfair.
+const UNFAIR_RATIO: f64 = 1.3;
 
-/// Locks and atomics whose line stays with one thread.
+/// Explains locks and atomics whose cache line stays with one thread.
 fn unfair(e: &Evidence<'_>) -> Option<String> {
     let vars = *e.judge.vars().first()?;
     let mut told: Vec<(f64, &str)> = Vec::new();
@@ -206,7 +206,7 @@ fn unfair(e: &Evidence<'_>) -> Option<String> {
         let moves_lines = matches!(method::form(&run.method), Form::Waits | Form::Instruction);
         let shares = data::shares(run, |mode| mode != Mode::Discarded);
         let busiest = shares.last().copied().unwrap_or(0.0);
-        if moves_lines && shares.len() == e.threads && busiest * e.threads as f64 > UNFAIR {
+        if moves_lines && shares.len() == e.threads && busiest * e.threads as f64 > UNFAIR_RATIO {
             told.push((busiest, &run.method));
         }
     }
@@ -231,7 +231,7 @@ fn uncontended(e: &Evidence<'_>) -> Option<String> {
     let lost: Vec<&Finding> = e
         .findings
         .iter()
-        .filter(|f| f.level.kind == Kind::Many && f.outcome() == Outcome::Loses)
+        .filter(|f| f.level.kind == Kind::Many && f.standing() == Standing::Loses)
         .filter(|f| {
             matches!(
                 f.comparison,
@@ -249,7 +249,7 @@ fn uncontended(e: &Evidence<'_>) -> Option<String> {
         "synchronous delegation"
     };
     Some(format!(
-        "No contention: {which} lost on {} variables. Variables that threads rarely meet on belong to spin locks and atomics: nothing has to be moved to a trustee that is free anyway.",
+        "No contention: {which} lost on {} variables. Use spin locks or atomics for variables that threads rarely meet on: without contention a trustee saves nothing.",
         words::range(&level.vars)
     ))
 }

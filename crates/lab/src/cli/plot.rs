@@ -4,10 +4,10 @@ use corelay_lab_compare::COMMIT;
 use corelay_lab_measure::host::command_line;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output::{self, Target};
-use corelay_lab_report::overlay::lay::{Laid, MOST, lay};
+use corelay_lab_report::overlay::lay::{MAX_FILES, Overlays, lay};
 use corelay_lab_report::overlay::page;
 use corelay_lab_report::overlay::read::read;
-use corelay_lab_report::plot::Place;
+use corelay_lab_report::plot::Medium;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -33,9 +33,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, String> {
-    if args.files.len() > MOST {
+    if args.files.len() > MAX_FILES {
         return Err(format!(
-            "FILE: at most {MOST} files can be told apart in a picture, and there are {}",
+            "FILE: at most {MAX_FILES} files can be told apart in a picture, and there are {}",
             args.files.len()
         ));
     }
@@ -59,20 +59,20 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
 }
 
 impl Args {
-    fn leave(&self, laid: &Laid) -> Result<(), String> {
+    fn leave(&self, laid: &Overlays) -> Result<(), String> {
         let write = |name: &str, content: &str| {
             let target = Target::open(&self.out.join(name));
             let written = target.and_then(|target| target.write(content.as_bytes()));
             written.map_err(|error| output::unwritable(&self.out, &error))
         };
         for picture in page::all_pictures(laid) {
-            write(&format!("{}.svg", picture.name), &picture.svg(Place::Alone))?;
+            write(&format!("{}.svg", picture.name), &picture.svg(Medium::File))?;
         }
         write("index.html", &page::html(laid, &command_line(), COMMIT))
     }
 }
 
-fn text(laid: &Laid) -> String {
+fn text(laid: &Overlays) -> String {
     let mut text = String::new();
     for told in &laid.files {
         let _ = writeln!(

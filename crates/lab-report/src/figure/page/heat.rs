@@ -1,13 +1,13 @@
 //! The picture of offsets: a square of all ordered pairs of CPUs.
 
 use crate::figure::outcome::About;
-use crate::plot::{HeatMap, Place};
+use crate::plot::{HeatMap, Medium};
 use crate::words::count;
 
-/// Width in units of the page's pictures.
+/// Width, in units of the page's pictures.
 const WIDTH: f64 = 720.0;
 
-/// Each pair's smallest, where offsets were measured; `id` is unique in the page.
+/// Draws each pair's smallest offset; `None` if none were measured. `id` is unique in the page.
 pub(super) fn svg(about: &About, id: &str) -> Option<String> {
     let offsets = about.offsets.as_ref()?;
     let heat = HeatMap {
@@ -25,5 +25,5 @@ pub(super) fn svg(about: &About, id: &str) -> Option<String> {
         cells: offsets.least(),
         width: WIDTH,
     };
-    Some(heat.svg(Place::Page))
+    Some(heat.svg(Medium::Page))
 }

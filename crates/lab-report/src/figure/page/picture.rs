@@ -1,5 +1,5 @@
-//! The pictures of a figure: one for each panel and quantity, lines over an axis that has
-//! several places, bars where it has one.
+//! The pictures of a figure: one for each panel and quantity. They have lines if the axis has
+//! several places, bars if it has one.
 
 use crate::figure::measured::Measured;
 use crate::figure::outcome::Drawing;
@@ -10,15 +10,15 @@ use crate::model::contention;
 use crate::page::figures::{WIDTH, between_integers, cache_marks};
 use crate::page::parts::picture;
 use crate::plot::{
-    Bar, BarPlot, Halo, LinePlot, Mark, Marker, Place, Point, Scale, Series, Shade, Style,
+    Bar, BarPlot, Halo, LinePlot, Mark, Marker, Medium, Point, Scale, Series, Shade, Style,
     short_count, significant, trimmed,
 };
 use crate::words;
 use maud::{Markup, html};
 
-/// All pictures in one mode of the machine.
+/// Draws all pictures in one mode of the machine.
 pub(super) fn all(measured: &Measured<'_>) -> Markup {
-    // Counters are over all modes: once is enough.
+    // Counters are over all modes, so they are drawn only once.
     let here = |q: &&Quantity| q.is_by_mode() || is_usual(measured);
     html! {
         @for panel in measured.panels() {
@@ -38,7 +38,7 @@ pub(super) fn all(measured: &Measured<'_>) -> Markup {
     }
 }
 
-/// The first picture that there is, with an id of its own among several figures'.
+/// Draws the first picture of a figure, with an id that is unique among several figures.
 pub(super) fn first(measured: &Measured<'_>, number: usize) -> Option<String> {
     let mut panels = measured.panels().iter();
     panels.find_map(|panel| {
@@ -68,10 +68,10 @@ fn upper(text: &str) -> String {
 }
 
 /// A line and its points.
-type Drawn<'a> = (&'a str, Vec<(f64, Value)>);
+type LinePoints<'a> = (&'a str, Vec<(f64, Value)>);
 
 fn draw(measured: &Measured<'_>, panel: &Drawing, quantity: Quantity) -> Option<String> {
-    let lines: Vec<Drawn<'_>> = panel
+    let lines: Vec<LinePoints<'_>> = panel
         .lines
         .iter()
         .map(|line| (line.as_str(), measured.points(&panel.key, line, quantity)))
@@ -100,7 +100,7 @@ fn plot(
     measured: &Measured<'_>,
     panel: &Drawing,
     quantity: Quantity,
-    lines: &[Drawn<'_>],
+    lines: &[LinePoints<'_>],
     xs: &[f64],
     styles: &Styles,
 ) -> String {
@@ -108,7 +108,7 @@ fn plot(
     let (first, last) = (xs[0], xs[xs.len() - 1]);
     let here = |key: &str| key == panel.key;
     let mut series: Vec<Series> = Vec::new();
-    // First, so that what was measured lies on top.
+    // Signs and curves come first, so that the measured lines lie on top.
     let signs = about.drawn.iter().filter(|sign| here(&sign.panel));
     if quantity == Quantity::Throughput {
         series.extend(signs.clone().filter_map(|sign| level(sign, first, last)));
@@ -170,11 +170,11 @@ fn plot(
         width: WIDTH,
         room: (0, 0),
     }
-    .svg(Place::Page)
+    .svg(Medium::Page)
 }
 
-/// A method's own style; what is no method's name is drawn solid, since dashes are the sources'
-/// and the models'.
+/// Returns a method's own style. Labels that are no method's name are drawn solid, because dashes
+/// mark the sources and the models.
 fn style(styles: &Styles, label: &str) -> Style {
     let style = styles.style(label, 0);
     let dash = if method::find(label).is_some() {
@@ -185,7 +185,7 @@ fn style(styles: &Styles, label: &str) -> Style {
     Style { dash, ..style }
 }
 
-/// What the source prints, as far as it lies over this axis.
+/// Makes the level of a printed value, as far as it lies over this axis.
 fn level(sign: &Sign, first: f64, last: f64) -> Option<Series> {
     let (from, to) = (sign.x.0.max(first), sign.x.1.min(last));
     let points = [(from, sign.mops?), (to, sign.mops?)];
@@ -196,7 +196,7 @@ fn curve(curve: &Curve) -> Series {
     grey(format!("model: {}", curve.label), "8 4", &curve.points)
 }
 
-/// What was not measured here is grey.
+/// Makes a grey line, for values that were not measured here.
 fn grey(label: String, dash: &'static str, points: &[(f64, f64)]) -> Series {
     let points = points.iter().map(|&(x, y)| Point {
         x,
@@ -229,7 +229,7 @@ fn scale(quantity: Quantity, series: &[Series]) -> Scale {
     Scale::for_values(points.flat_map(|p| [p.y, p.spread.0, p.spread.1]))
 }
 
-/// The caption names the quantity; on the axis stand its unit and its spacing.
+/// Returns the label of the axis: unit and spacing. The caption names the quantity.
 fn y_label(quantity: Quantity, y: Scale) -> &'static str {
     let log = matches!(y, Scale::Log { .. });
     match quantity {
@@ -281,10 +281,10 @@ fn bars(
     measured: &Measured<'_>,
     panel: &Drawing,
     quantity: Quantity,
-    lines: &[Drawn<'_>],
+    lines: &[LinePoints<'_>],
     styles: &Styles,
 ) -> String {
-    let bar = |(label, points): &Drawn<'_>| {
+    let bar = |(label, points): &LinePoints<'_>| {
         let (_, value) = points.first()?;
         Some(Bar {
             label: (*label).to_owned(),
@@ -325,5 +325,5 @@ fn bars(
         bars,
         width: WIDTH,
     }
-    .svg(Place::Page)
+    .svg(Medium::Page)
 }

@@ -2,7 +2,7 @@
 
 use corelay::clock::Calibration;
 use corelay_lab_bench::ordered::clocks::offsets_ns;
-use corelay_lab_report::plot::{HeatMap, Place, significant};
+use corelay_lab_report::plot::{HeatMap, Medium, significant};
 use std::fmt::Write;
 
 /// Rows and columns of a terminal's map; of more CPUs several share a letter.
@@ -31,7 +31,7 @@ pub(super) fn svg(found: &Calibration) -> String {
         cells: offsets_ns(found),
         width: 720.0,
     };
-    heat.svg(Place::Alone) + "\n"
+    heat.svg(Medium::File) + "\n"
 }
 
 /// The same for the terminal: figures of few CPUs, shades of many.

@@ -10,7 +10,7 @@ use corelay_lab_course::timeline::{Plan, QUESTION, Traced, shown};
 use corelay_lab_measure::host::Host;
 use corelay_lab_report::exit::Exit;
 use corelay_lab_report::output::{self, Target};
-use corelay_lab_report::plot::Place;
+use corelay_lab_report::plot::Medium;
 use corelay_topology::Order;
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, String> {
     let shown = shown(&plan, traced, guess);
     let pictures = shown.pictures().zip(files.pictures);
     let drawn = |(picture, target): (&corelay_lab_course::shown::Picture, Target)| {
-        target.write((picture.draw)(Place::Alone).as_bytes())
+        target.write((picture.draw)(Medium::File).as_bytes())
     };
     written
         .and_then(|()| {

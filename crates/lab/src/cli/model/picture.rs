@@ -1,7 +1,7 @@
 //! The counts as a picture: lines moved per operation over clients, a line for each method.
 
 use super::lines::{Came, Output, Row, WHAT};
-use corelay_lab_report::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style};
+use corelay_lab_report::plot::{Halo, LinePlot, Medium, Point, Scale, Series, Style};
 
 const WIDTH: f64 = 860.0;
 
@@ -51,7 +51,7 @@ pub(super) fn picture(output: &Output) -> String {
         width: WIDTH,
         room: (0, 0),
     };
-    plot.svg(Place::Alone)
+    plot.svg(Medium::File)
 }
 
 fn point(row: &Row) -> Option<Point> {

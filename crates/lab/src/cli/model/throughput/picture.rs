@@ -1,7 +1,7 @@
 //! The curve, and the measured points on it.
 
 use super::Said;
-use corelay_lab_report::plot::{Halo, LinePlot, Place, Point, Scale, Series, Style, significant};
+use corelay_lab_report::plot::{Halo, LinePlot, Medium, Point, Scale, Series, Style, significant};
 
 /// Width of the picture in units.
 const WIDTH: f64 = 860.0;
@@ -76,5 +76,5 @@ pub(super) fn of(said: &Said) -> String {
         width: WIDTH,
         room: (0, 0),
     };
-    plot.svg(Place::Alone)
+    plot.svg(Medium::File)
 }

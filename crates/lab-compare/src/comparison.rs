@@ -176,7 +176,7 @@ where
     /// A sentence that says what the system refused, such as threads.
     /// A sentence that says what the system did not give (threads).
     pub fn measure(self, time: Duration) -> Result<Results, String> {
-        let quick = time < survey::QUICK;
+        let quick = time < survey::QUICK_BELOW;
         Ok(self
             .contest(quick)
             .survey(&Host::look(COMMIT), time)?

@@ -58,7 +58,7 @@ pub(crate) struct Surveyed {
 }
 
 /// A survey shorter than this takes the quick sweep, with fewer points.
-pub(crate) const QUICK: Duration = Duration::from_secs(30);
+pub(crate) const QUICK_BELOW: Duration = Duration::from_secs(30);
 
 /// The deadlines of a survey.
 struct Budget {
@@ -116,7 +116,7 @@ impl<W: Workload> Contest<W> {
     /// # Errors
     /// A sentence that says what the system refused.
     pub(crate) fn survey(&self, host: &Host, whole: Duration) -> Result<Surveyed, String> {
-        let (budget, quick) = (Budget::new(whole), whole < QUICK);
+        let (budget, quick) = (Budget::new(whole), whole < QUICK_BELOW);
         let mut sweep = sweep::of(host, quick, self)?;
         let threads = sweep.iter().map(|item| item.point.threads);
         let mut rig = host.rig(&Default::default(), threads.max().unwrap_or(1))?;

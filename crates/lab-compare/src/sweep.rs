@@ -20,12 +20,12 @@ use corelay_lab_measure::workload::random::Choice;
 use corelay_topology::Order;
 
 /// Numbers of variables at the most threads. At 64 bytes each, the last ones exceed most caches.
-const FULL: &[u64] = &[1, 8, 64, 512, 1 << 12, 1 << 15, 1 << 17, 1 << 20];
-const QUICK: &[u64] = &[1, 64, 1 << 12, 1 << 18];
+const VARS: &[u64] = &[1, 8, 64, 512, 1 << 12, 1 << 15, 1 << 17, 1 << 20];
+const QUICK_VARS: &[u64] = &[1, 64, 1 << 12, 1 << 18];
 
 /// Numbers of variables at fewer threads.
-const FEWER: &[u64] = &[1, 64, 1 << 14];
-const QUICK_FEWER: &[u64] = &[1, 1 << 12];
+const VARS_OF_FEWER: &[u64] = &[1, 64, 1 << 14];
+const QUICK_VARS_OF_FEWER: &[u64] = &[1, 1 << 12];
 
 /// Loads in operations per second, closer together where most methods saturate.
 const LOADS: &[u64] = &[
@@ -53,9 +53,9 @@ const QUICK_LOADS: &[u64] = &[
 /// Returns the numbers of variables of fetch-add: at the most threads, and at fewer.
 pub(super) fn vars(quick: bool) -> [&'static [u64]; 2] {
     if quick {
-        [QUICK, QUICK_FEWER]
+        [QUICK_VARS, QUICK_VARS_OF_FEWER]
     } else {
-        [FULL, FEWER]
+        [VARS, VARS_OF_FEWER]
     }
 }
 

@@ -116,7 +116,7 @@ impl Plan {
     }
 }
 
-/// Removes everything before the timed phase, whose beginning becomes the trace's.
+/// Keeps only the inserted parts. Time then starts with the first part.
 fn from_first_part(mut trace: Trace) -> Trace {
     let is_part = |event: &&Event| std::ptr::eq(event.mark, &raw const PART);
     trace

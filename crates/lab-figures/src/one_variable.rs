@@ -10,7 +10,7 @@ use corelay_lab_report::model::ceilings::Ceilings;
 use corelay_lab_report::plot::significant;
 use corelay_lab_report::words::{code, count, times};
 
-/// The methods compared: locks, the literature's delegation, corelay's.
+/// The methods compared: an atomic, locks, the literature's delegation, corelay's.
 pub(super) const METHODS: [&str; 10] = [
     "atomic",
     "mutex",

@@ -38,7 +38,7 @@ pub fn picture(trace: &Trace, command: &str) -> String {
     drawn(trace, command, "timeline", Medium::File)
 }
 
-/// Draws `trace` for its surroundings; `id` is unique there.
+/// Draws `trace` for a page or a file of its own; `id` is unique there.
 pub fn drawn(trace: &Trace, title: &str, id: &str, medium: Medium) -> String {
     let mut threads: Vec<&ThreadTrace> = trace.threads.iter().collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.events.len()));

@@ -13,13 +13,13 @@ const MARKS: u64 = 20;
 pub struct Record {
     /// The policy.
     pub policy: String,
-    /// One mark at the start, and one after each 20th of the greedy member's steps.
+    /// One mark at the start, and one after each twentieth part of the greedy member's steps.
     pub marks: Vec<Mark>,
     /// The longest run of greedy steps without an answer to any victim.
     pub longest: u64,
 }
 
-/// The number of answers so far, at one moment.
+/// The answers to each victim after a number of the greedy member's steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
     /// Steps that the greedy member has made.

@@ -51,7 +51,7 @@ pub const REST: u64 = 100;
 
 /// Sleep requested in a rest. The kernel makes some 70 µs of it, in which other threads get the
 /// CPU.
-const NAP: Duration = Duration::from_micros(20);
+const REST_SLEEP: Duration = Duration::from_micros(20);
 
 /// The size of the team and the length of the play.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -218,7 +218,7 @@ impl Play<'_> {
                 thread::yield_now();
             }
         }
-        std::thread::sleep(NAP);
+        std::thread::sleep(REST_SLEEP);
     }
 
     fn be_victim(&self, victim: usize, board: &Trust<Board>, next: &Trust<u64>) -> Seen {

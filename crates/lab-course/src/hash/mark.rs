@@ -19,11 +19,11 @@ const MIN_REFERENCE_GAIN: f64 = 1.2;
 
 /// The rule by which points are given, in sentences.
 pub const RUBRIC: &str = "\
-A table that does not build, hangs, panics or is wrong gets 0 points, whatever its speed. One \
-that is right gets 3 of 10. The other 7 are for its throughput on as many threads as there are \
-CPUs: none where the start is, all from 80 % of the way from the start to the reference, and in \
-proportion between. Where scaling cannot be measured (one CPU, or CPUs that other programs use) \
-the mark is of 3.";
+A table that does not build, hangs, panics or is wrong gets 0 points, whatever its speed. A \
+correct table gets 3 of 10. The other 7 are for its throughput on as many threads as there are \
+CPUs: none at the start's throughput, all from 80 % of the way from there to the reference's, and \
+in proportion between. If scaling cannot be measured (one CPU, or CPUs that other programs use), \
+the mark is out of 3.";
 
 /// A mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time for which the neighbour works, and then sleeps.
-const SHIFT: Duration = Duration::from_millis(1);
+const BUSY_TIME: Duration = Duration::from_millis(1);
 
-/// A neighbour that works until it is dropped.
+/// A thread that keeps one CPU busy half of the time, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Neighbour {
     stop: Arc<AtomicBool>,
@@ -32,10 +32,10 @@ impl Neighbour {
             // Relaxed: the flag carries no data.
             while !told.load(Ordering::Relaxed) {
                 let begin = Instant::now();
-                while begin.elapsed() < SHIFT {
+                while begin.elapsed() < BUSY_TIME {
                     std::hint::spin_loop();
                 }
-                std::thread::sleep(SHIFT);
+                std::thread::sleep(BUSY_TIME);
             }
         };
         let thread = std::thread::Builder::new()

@@ -28,7 +28,7 @@ pub struct Sample {
     pub took_s: f64,
 }
 
-/// The samples of an ordered pair of CPUs, in nanoseconds.
+/// The smallest, median and largest sample of an ordered pair of CPUs, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// The CPU whose counter is read first.

@@ -64,17 +64,18 @@ impl Pair {
     }
 }
 
-/// Measures ffwd's lines for a pair; 15 clients share a line of responses.
+/// Computes the size of ffwd's lines for a pair; 15 clients share a line of responses.
 pub fn ffwd(clients: usize) -> Pair {
     of::<FfwdLines>(&Delegation::<_, u64>::new(1, clients, []).0, clients)
 }
 
-/// Measures remote core locking's lines for a pair.
+/// Computes the size of remote core locking's lines for a pair.
 pub fn rcl() -> Pair {
     of::<RclLines>(&Delegation::<_, u64>::new(1, 1, []).0, 1)
 }
 
-/// Measures the thesis's lines and queues for a pair, with plain functions as callbacks.
+/// Computes the size of the thesis's lines and queues for a pair, with plain functions as
+/// callbacks.
 ///
 /// ```
 /// use corelay_lab_report::model::footprint::async_lines;
@@ -96,12 +97,12 @@ fn of<P: Protocol>(lines: &Delegation<P, u64>, clients: usize) -> Pair {
     }
 }
 
-/// Measures corelay's channel after its first request.
+/// Computes the size of corelay's channel after its first request.
 pub fn product_first() -> Pair {
     product(Footprint::first())
 }
 
-/// Measures corelay's channel with a whole window of fetch-add in flight.
+/// Computes the size of corelay's channel with a whole window of fetch-add in flight.
 pub fn product_filled(window: usize, ring_bytes: usize) -> Pair {
     product(Footprint::filled(window, ring_bytes, FETCH_ADD))
 }
@@ -132,7 +133,7 @@ mod tests {
 
     /// Our size and the thesis's are close; the thesis does not say what it counted.
     #[test]
-    fn the_thesis_core_takes_about_what_the_thesis_says() {
+    fn a_core_of_the_thesis_has_about_its_printed_size() {
         let (servers, clients) = SOURCE_PAIRS;
         let pair = async_lines(Shape::default());
         let ours = pair.of_core(servers, clients);

@@ -14,8 +14,8 @@ use maud::{PreEscaped, html};
 pub(crate) const LINES_PER_PICTURE: usize = 3;
 
 /// Widths of pictures, in units.
-const WIDE: f64 = 720.0;
-const SMALL: f64 = 520.0;
+const WIDE_WIDTH: f64 = 720.0;
+const SMALL_WIDTH: f64 = 520.0;
 
 /// A colour for each file.
 const COLOURS: [&str; super::lay::MAX_FILES] = [
@@ -72,11 +72,16 @@ fn pictures(overlay: &Overlay, number: usize, files: &[FileLabel]) -> Vec<Pictur
     };
     let name = format!("{number:02}-{}", slug(&overlay.title()));
     if overlay.lines.len() <= LINES_PER_PICTURE {
-        return vec![picture(&overlay.lines, name, String::new(), WIDE)];
+        return vec![picture(&overlay.lines, name, String::new(), WIDE_WIDTH)];
     }
     let small = |line: &MergedLine| {
         let name = format!("{name}-{}", slug(&line.label));
-        picture(std::slice::from_ref(line), name, line.label.clone(), SMALL)
+        picture(
+            std::slice::from_ref(line),
+            name,
+            line.label.clone(),
+            SMALL_WIDTH,
+        )
     };
     overlay.lines.iter().map(small).collect()
 }
@@ -269,7 +274,7 @@ fn swatch(number: usize) -> String {
 }
 
 impl Overlays {
-    /// Returns the overlaid points as data.
+    /// Returns files, notes and overlaid points as JSON.
     pub fn json(&self) -> serde_json::Value {
         let overlay = |overlay: &Overlay| {
             serde_json::json!({

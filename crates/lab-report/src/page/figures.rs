@@ -18,7 +18,7 @@ use corelay_lab_measure::schema::{Machine, Mode, ModeSummary, Results, Run};
 /// Width of a picture in units: two stand side by side on a wide page, one fills a phone.
 pub(crate) const WIDTH: f64 = 520.0;
 /// Width of a picture that stands alone.
-const ALONE: f64 = 860.0;
+const ALONE_WIDTH: f64 = 860.0;
 
 /// The horizontal axis of a subject's pictures.
 #[derive(Clone, Copy, PartialEq)]
@@ -136,7 +136,11 @@ pub(super) fn main(results: &Results, styles: &Styles, medium: Medium) -> Option
     };
     let lines = set.lines(&runs);
     let lines: Vec<(&MethodLine<'_>, bool)> = lines.iter().map(|l| (l, false)).collect();
-    let width = if medium == Medium::File { ALONE } else { WIDTH };
+    let width = if medium == Medium::File {
+        ALONE_WIDTH
+    } else {
+        WIDTH
+    };
     Some(Figure {
         caption: format!("{}: {}", subject.name(), set.heading(&spec)),
         svg: set.draw(&spec, &lines, "all methods", width, medium),
@@ -154,7 +158,7 @@ fn nothing() -> String {
             high: 1.0,
         },
         bars: Vec::new(),
-        width: ALONE,
+        width: ALONE_WIDTH,
     };
     empty.svg(Medium::File)
 }

@@ -20,7 +20,7 @@ pub(super) fn told(latency: &Latency) -> Markup {
     }
 }
 
-/// Renders the two main pictures: throughput, then latency over load.
+/// Renders the two main pictures, throughput and latency over load; nothing without latencies.
 pub(super) fn glance(results: &Results, groups: &[Group<'_>], styles: &Styles) -> Markup {
     let latency = groups.first().and_then(|group| {
         let mode = group.main_mode()?;

@@ -19,7 +19,7 @@ pub struct Saved<'a, T> {
 }
 
 impl<'a, T> Saved<'a, T> {
-    /// Describes raw samples.
+    /// Makes the button save `data` as `file`, under the name "the raw samples".
     pub(crate) fn samples(file: &'a str, data: &'a T) -> Self {
         Self {
             what: "the raw samples",

@@ -2,7 +2,7 @@
 //! of cells.
 //!
 //! ```text
-//!   lines ─────┐                    ┌── labels   (who gives way when labels would overlap)
+//!   lines ─────┐                    ┌── labels   (moves labels apart that would overlap)
 //!   bars ──────┼── uses ── scale, svg, style ── plot.css   (colours, light and dark)
 //!   stack ─────┤
 //!   timeline ──┤

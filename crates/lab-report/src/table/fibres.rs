@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_figure_says_why() {
+    fn a_run_without_a_figure_says_why() {
         let absent = || Run {
             not_installed: Some("there is no compiler".to_owned()),
             samples: vec![],

@@ -130,7 +130,7 @@ fn a_machine_that_bears_no_load_is_reported() {
 }
 
 #[test]
-fn latency_over_load_is_the_second_picture_and_marks_what_was_not_borne() {
+fn latency_over_load_is_the_second_picture_and_marks_loads_not_borne() {
     let page = html(&loaded(&[Mode::Near, Mode::Far]));
     let second = page.split("<svg class=\"plot\"").nth(2).unwrap();
     let (second, _) = second.split_once("</figure>").unwrap();

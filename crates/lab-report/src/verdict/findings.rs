@@ -167,7 +167,7 @@ impl fmt::Display for Finding {
 pub(super) struct Pair {
     pub(super) ours: &'static str,
     pub(super) rival: &'static str,
-    /// Median of ours ÷ median of the rival.
+    /// Ratio of ours to the rival's, without its interval.
     middle: f64,
 }
 

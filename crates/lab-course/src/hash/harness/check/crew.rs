@@ -74,7 +74,7 @@ fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of threads that can run at the same time, at least two.
+/// Returns the number of threads that run at the same time: one for each CPU, two to four.
 pub fn few() -> usize {
     cpus().clamp(2, 4)
 }

@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 #[test]
-fn a_lone_call_is_answered() {
+fn a_mail_call_is_answered() {
     model(|| {
         let trustees = trustees();
         let value = trustees.entrust(1u64);

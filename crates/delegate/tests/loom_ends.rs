@@ -115,7 +115,7 @@ fn an_object_that_outlives_its_trustee_is_freed_by_its_last_handle() {
 }
 
 #[test]
-fn a_lone_call_at_shutdown_is_answered_or_given_back() {
+fn a_mail_call_at_shutdown_is_answered_or_given_back() {
     scene(|| {
         let drops = Arc::new(AtomicUsize::new(0));
         let (trustees, value) = unexplored(|| entrusted(&drops));

@@ -87,7 +87,7 @@ fn trustee<R: Send + 'static>(
 fn a_result_arrives_or_wakes() {
     model(|| {
         let (owner, drops) = (Owner::default(), Arc::new(AtomicUsize::new(0)));
-        let (mut future, request) = owner.ask();
+        let (mut future, request) = owner.request();
         let note = Arc::clone(&drops);
         let trustee = trustee(request, move || Checked::new(3, &note));
         let (counting, waker) = Counting::new();
@@ -111,7 +111,7 @@ fn a_slot_is_used_again_when_its_waker_has_been_read() {
     model(|| {
         let owner = Owner::default();
         let (first_counting, first) = Counting::new();
-        let (mut future, request) = owner.ask::<u64>();
+        let (mut future, request) = owner.request::<u64>();
         let trustee_of_first = trustee(request, || 1);
         let pending = poll(&mut future, &first).is_none();
         // Polled like this, without being woken, it may find the trustee at the waker.
@@ -122,7 +122,7 @@ fn a_slot_is_used_again_when_its_waker_has_been_read() {
         }
         // The slot that has just come back is taken first.
         let (second_counting, second) = Counting::new();
-        let (mut future, request) = owner.ask::<u64>();
+        let (mut future, request) = owner.request::<u64>();
         assert!(poll(&mut future, &second).is_none());
         request.complete(2);
         assert_eq!(poll(&mut future, &second), Some(2));
@@ -136,7 +136,7 @@ fn a_slot_is_used_again_when_its_waker_has_been_read() {
 fn the_last_waker_is_woken() {
     model(|| {
         let owner = Owner::default();
-        let (mut future, request) = owner.ask::<u64>();
+        let (mut future, request) = owner.request::<u64>();
         let trustee = trustee(request, || 1);
         let (first_counting, first) = Counting::new();
         let (last_counting, last) = Counting::new();
@@ -158,14 +158,14 @@ fn the_last_waker_is_woken() {
 fn a_dropped_future_leaves_nothing() {
     model(|| {
         let (owner, drops) = (Owner::default(), Arc::new(AtomicUsize::new(0)));
-        let (mut future, request) = owner.ask();
+        let (mut future, request) = owner.request();
         let note = Arc::clone(&drops);
         let trustee = trustee(request, move || Checked::new(3, &note));
         let (counting, waker) = Counting::new();
         drop(poll(&mut future, &waker));
         drop(future);
         // The slot is the owner's again, or the trustee's still.
-        let (again, request) = owner.ask::<u64>();
+        let (again, request) = owner.request::<u64>();
         request.complete(1);
         drop(again);
         trustee.join().unwrap();
@@ -179,14 +179,14 @@ fn a_dropped_future_leaves_nothing() {
 fn an_abandoned_slot_is_used_again_when_its_waker_is_gone() {
     model(|| {
         let owner = Owner::default();
-        let (mut future, request) = owner.ask::<u64>();
+        let (mut future, request) = owner.request::<u64>();
         // Neither of the two is the owner.
         let task = thread::spawn(move || {
             let _ = poll(&mut future, Waker::noop());
         });
         let trustee = trustee(request, || 1);
         // The second slot of the chunk, and then the first, or one of another chunk.
-        let asked = [owner.ask::<u64>(), owner.ask::<u64>()];
+        let asked = [owner.request::<u64>(), owner.request::<u64>()];
         for (mut future, request) in asked {
             assert!(poll(&mut future, Waker::noop()).is_none());
             request.complete(2);
@@ -200,7 +200,7 @@ fn an_abandoned_slot_is_used_again_when_its_waker_is_gone() {
 fn slots_come_back_from_afar() {
     model(|| {
         let owner = Owner::default();
-        let futures: Vec<_> = (0..2).map(|_| owner.ask::<u64>()).collect();
+        let futures: Vec<_> = (0..2).map(|_| owner.request::<u64>()).collect();
         let threads: Vec<_> = futures
             .into_iter()
             .map(|(future, request)| {
@@ -212,7 +212,7 @@ fn slots_come_back_from_afar() {
             .collect();
         // Both of the chunk are out: one that has come back, or a second chunk's.
         for _ in 0..2 {
-            let (mut future, request) = owner.ask::<u64>();
+            let (mut future, request) = owner.request::<u64>();
             request.complete(6);
             assert_eq!(poll(&mut future, Waker::noop()), Some(6));
         }
@@ -227,14 +227,14 @@ fn slots_come_back_from_afar() {
 fn the_last_slot_of_a_thread_that_has_ended_frees_all() {
     model(|| {
         let owner = Owner::default();
-        let (first, request) = owner.ask::<u64>();
+        let (first, request) = owner.request::<u64>();
         let threads = [
             thread::spawn(move || {
                 request.complete(5);
                 drop(first);
             }),
             {
-                let (second, request) = owner.ask::<u64>();
+                let (second, request) = owner.request::<u64>();
                 request.complete(5);
                 thread::spawn(move || drop(second))
             },

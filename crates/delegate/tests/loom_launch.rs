@@ -54,9 +54,9 @@ fn requests_wait_in_the_ring() {
     });
 }
 
-/// A lone call waits by itself.
+/// A mail call waits by itself.
 #[test]
-fn a_lone_call_waits() {
+fn a_mail_call_waits() {
     run(|held, _| {
         drop(held.launch(|value| assert_eq!(step(0)(value), 1)));
         assert_eq!(held.apply(step(1)), 2);

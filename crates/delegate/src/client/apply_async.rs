@@ -7,7 +7,7 @@
 //! have been consumed by a closure that panicked. The client has no callback for such a
 //! request and takes no answer. It counts in the window until it has been executed.
 
-use crate::client::future::{ApplyFuture, Kept};
+use crate::client::future::{ApplyFuture, SlotResult};
 use crate::client::kind::Kind;
 use crate::client::{Client, Patience, Refusal};
 use crate::object::{Header, Object};
@@ -22,7 +22,7 @@ use std::any::{Any, type_name};
 use std::marker::PhantomData;
 
 /// A request in the ring: `F` on a `T`, giving `R` to a future.
-pub(crate) struct Ask<T, F, R>(PhantomData<(T, F, R)>);
+pub(crate) struct ApplyAsyncRecord<T, F, R>(PhantomData<(T, F, R)>);
 
 /// One word less than of other requests: the slot takes it.
 type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
@@ -30,7 +30,7 @@ type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
 /// Slots that a trustee fetches before it gets to them. Each was last written by the client.
 const AHEAD: usize = 6;
 
-impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
+impl<T, F: FnOnce(&mut T) -> R, R> ApplyAsyncRecord<T, F, R> {
     /// Units taken in the request ring.
     pub(crate) const UNITS: usize = 2 + Captures::<F>::WORDS;
 
@@ -47,7 +47,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
     };
 
     /// # Safety
-    /// As [`Then::write`](super::request::Then::write); the slot is of a future of `R`.
+    /// As [`Then::write`](super::request::ApplyRecord::write); the slot is of a future of `R`.
     #[inline(always)]
     unsafe fn write(record: *mut u64, label: Label, slot: SlotPtr, f: F) {
         // SAFETY: the caller's duty.
@@ -81,12 +81,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
             let slot = unsafe { slot_of(record) };
             memory::read(record.wrapping_add(2), Captures::<F>::WORDS);
             let object = label.object().cast::<Object<T>>();
-            // SAFETY: as in `Then::run`.
+            // SAFETY: as in `ApplyRecord::run`.
             let value = unsafe { Object::value(object) };
             // SAFETY: as above, and run once.
             let result: R = unsafe { Captures::<F>::run(record.wrapping_add(2), value) };
             // SAFETY: its own slot, once; the closure has ended well.
-            unsafe { Kept::complete(slot, result) };
+            unsafe { SlotResult::complete(slot, result) };
             at.request = at.request.after(Self::STEP);
             if !is_past(stop, at.request.cursor()) || track.has_nested() {
                 return at;
@@ -98,7 +98,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
                 return at;
             }
             label = next;
-            track.stand_at(at);
+            track.set_at(at);
         }
     }
 
@@ -138,12 +138,12 @@ impl<T, F: FnOnce(&mut T) -> R, R> Ask<T, F, R> {
         // SAFETY: of this type; only its captures have been consumed.
         let slot = unsafe { slot_of(record) };
         // SAFETY: its own slot, once: the closure has not ended well.
-        unsafe { Kept::<R>::fail(slot, payload) };
+        unsafe { SlotResult::<R>::fail(slot, payload) };
     }
 }
 
 /// # Safety
-/// `record` holds an [`Ask`].
+/// `record` holds an [`ApplyAsyncRecord`].
 #[inline(always)]
 unsafe fn slot_of(record: *mut u64) -> SlotPtr {
     memory::read(record.wrapping_add(1), 1);
@@ -159,23 +159,23 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
     type Receipt = ApplyFuture<R>;
 
     const CALL: &'static str = "Trust::apply_async";
-    const UNITS: usize = Ask::<T, F, R>::UNITS;
-    const VTABLE: &'static Vtable = Ask::<T, F, R>::VTABLE;
+    const UNITS: usize = ApplyAsyncRecord::<T, F, R>::UNITS;
+    const VTABLE: &'static Vtable = ApplyAsyncRecord::<T, F, R>::VTABLE;
 
     #[inline(always)]
     unsafe fn write(client: &Client, at: Position, label: Label, f: F) -> ApplyFuture<R> {
         let (future, slot) = ApplyFuture::new(&client.thread.pools);
-        let record = client.request(at, Ask::<T, F, R>::UNITS);
+        let record = client.request(at, ApplyAsyncRecord::<T, F, R>::UNITS);
         // SAFETY: there is room, by the caller, and the label is of this kind.
-        unsafe { Ask::<T, F, R>::write(record, label, slot, f) };
+        unsafe { ApplyAsyncRecord::<T, F, R>::write(record, label, slot, f) };
         future
     }
 
     unsafe fn take_back(client: &Client, at: Position, future: ApplyFuture<R>) -> F {
         future.retract();
-        let record = client.request(at, Ask::<T, F, R>::UNITS);
+        let record = client.request(at, ApplyAsyncRecord::<T, F, R>::UNITS);
         // SAFETY: written at `at` and not executed, by the caller.
-        unsafe { Ask::<T, F, R>::take(record) }
+        unsafe { ApplyAsyncRecord::<T, F, R>::take(record) }
     }
 
     unsafe fn run_own(
@@ -192,7 +192,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for ApplyAsync<F, R> {
     }
 
     #[cold]
-    unsafe fn go_by_call(
+    unsafe fn send_as_call(
         client: &Client,
         object: *mut Header,
         f: F,

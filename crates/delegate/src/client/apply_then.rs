@@ -8,7 +8,7 @@ use crate::context::serving::Serving;
 use crate::object::Header;
 use crate::object::handle::Handle;
 use crate::request::label::Label;
-use crate::request::{Call, Callback, Then, Vtable};
+use crate::request::{ApplyRecord, CallRecord, Callback, Vtable};
 use crate::wire::word::Position;
 use std::marker::PhantomData;
 
@@ -24,26 +24,26 @@ where
     type Receipt = ();
 
     const CALL: &'static str = "Trust::apply_then";
-    const UNITS: usize = Then::<T, F, R>::UNITS;
+    const UNITS: usize = ApplyRecord::<T, F, R>::UNITS;
     const CALLBACK_UNITS: usize = Callback::<T, F, R, C>::UNITS;
-    const MAY_GO_ALONE: bool = Call::<T, F, R>::INLINE;
-    const VTABLE: &'static Vtable = Then::<T, F, R>::VTABLE;
+    const MAY_BE_SINGLE: bool = CallRecord::<T, F, R>::INLINE;
+    const VTABLE: &'static Vtable = ApplyRecord::<T, F, R>::VTABLE;
 
     #[inline(always)]
     unsafe fn write(client: &Client, at: Position, label: Label, (f, then): (F, C)) {
         let entry = client.reaper.callbacks.push(Callback::<T, F, R, C>::UNITS);
         // SAFETY: there is room, by the caller.
         unsafe { Callback::<T, F, R, C>::write(entry, at, then) };
-        let record = client.request(at, Then::<T, F, R>::UNITS);
+        let record = client.request(at, ApplyRecord::<T, F, R>::UNITS);
         // SAFETY: there is room, by the caller, and the label is of this kind.
-        unsafe { Then::<T, F, R>::write(record, label, f) };
+        unsafe { ApplyRecord::<T, F, R>::write(record, label, f) };
     }
 
     unsafe fn take_back(client: &Client, at: Position, (): ()) -> (F, C) {
         let entry = client.reaper.callbacks.pop(Callback::<T, F, R, C>::UNITS);
-        let record = client.request(at, Then::<T, F, R>::UNITS);
+        let record = client.request(at, ApplyRecord::<T, F, R>::UNITS);
         // SAFETY: written at `at` and not executed, by the caller.
-        let f = unsafe { Then::<T, F, R>::take(record) };
+        let f = unsafe { ApplyRecord::<T, F, R>::take(record) };
         // SAFETY: the newest callback, which is of the newest request, and never reaped.
         let then = unsafe { Callback::<T, F, R, C>::take(entry) };
         (f, then)
@@ -73,7 +73,7 @@ where
     }
 
     #[cold]
-    unsafe fn go_by_call(
+    unsafe fn send_as_call(
         client: &Client,
         object: *mut Header,
         (f, then): (F, C),
@@ -99,13 +99,13 @@ where
         Ok(())
     }
 
-    unsafe fn go_alone(
+    unsafe fn send_single(
         client: &Client,
         object: *mut Header,
         (f, then): (F, C),
     ) -> Result<(), (Refusal, (F, C))> {
         // SAFETY: the caller's duties, which are the same.
-        unsafe { client.issue_alone(object, f, then) }
+        unsafe { client.send_single_request(object, f, then) }
     }
 
     unsafe fn nest(handle: &Handle<T>, sent: (F, C)) -> Result<(), (Option<Refusal>, (F, C))> {
@@ -139,20 +139,20 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
     type Receipt = ();
 
     const CALL: &'static str = "Trust::post";
-    const UNITS: usize = Then::<T, F, ()>::UNITS;
-    const VTABLE: &'static Vtable = Then::<T, F, ()>::VTABLE;
+    const UNITS: usize = ApplyRecord::<T, F, ()>::UNITS;
+    const VTABLE: &'static Vtable = ApplyRecord::<T, F, ()>::VTABLE;
 
     #[inline(always)]
     unsafe fn write(client: &Client, at: Position, label: Label, f: F) {
-        let record = client.request(at, Then::<T, F, ()>::UNITS);
+        let record = client.request(at, ApplyRecord::<T, F, ()>::UNITS);
         // SAFETY: there is room, by the caller, and the label is of this kind.
-        unsafe { Then::<T, F, ()>::write(record, label, f) };
+        unsafe { ApplyRecord::<T, F, ()>::write(record, label, f) };
     }
 
     unsafe fn take_back(client: &Client, at: Position, (): ()) -> F {
-        let record = client.request(at, Then::<T, F, ()>::UNITS);
+        let record = client.request(at, ApplyRecord::<T, F, ()>::UNITS);
         // SAFETY: written at `at` and not executed, by the caller.
-        unsafe { Then::<T, F, ()>::take(record) }
+        unsafe { ApplyRecord::<T, F, ()>::take(record) }
     }
 
     #[inline]
@@ -173,7 +173,7 @@ impl<T, F: FnOnce(&mut T)> Kind<T> for Post<F> {
     }
 
     #[cold]
-    unsafe fn go_by_call(
+    unsafe fn send_as_call(
         client: &Client,
         object: *mut Header,
         f: F,

@@ -1,9 +1,9 @@
-//! A lone call: its caller waits, in the mail line.
+//! A mail call: its caller waits, in the mail line.
 
 use crate::client::Client;
 use crate::client::mark;
 use crate::object::Header;
-use crate::request::{Call, Frame};
+use crate::request::{CallFrame, CallRecord};
 use crate::wire::word::Mail;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::cell::place_of;
@@ -58,17 +58,17 @@ impl Client {
         if self.calling.get() {
             used_twice();
         }
-        if self.lone.is_pending() {
+        if self.single_request.is_pending() {
             self.clear_line();
         }
-        let mut frame = Call::<T, F, R>::frame();
-        // SAFETY: the line is ours: no other lone call is under way in this channel, also of
+        let mut frame = CallRecord::<T, F, R>::frame();
+        // SAFETY: the line is ours: no other mail call is under way in this channel, also of
         // another coroutine, as just asked; the frame stays until the answer below.
         let mail = unsafe { self.send_call(object, f, &mut frame) };
         if !self.accept_call(mail) {
             self.take_back(mail);
             // SAFETY: not run, and never will be.
-            return Err(unsafe { Call::<T, F, R>::take(self.call_record()) });
+            return Err(unsafe { CallRecord::<T, F, R>::take(self.call_record()) });
         }
         self.calling.set(true);
         let done = self.await_done(mail);
@@ -78,7 +78,9 @@ impl Client {
             Ok(Err(unsafe { take_fault(self.call_record()) }))
         } else {
             // SAFETY: answered without a fault.
-            Ok(Ok(unsafe { Call::<T, F, R>::result(self.call_record()) }))
+            Ok(Ok(unsafe {
+                CallRecord::<T, F, R>::result(self.call_record())
+            }))
         }
     }
 
@@ -90,23 +92,23 @@ impl Client {
         place_of(&mail.call).cast()
     }
 
-    /// Sends a lone call behind all that has been issued.
+    /// Sends a mail call behind all that has been issued.
     ///
     /// # Safety
-    /// As [`call`](Self::call). No other lone call is under way in this channel, and the
+    /// As [`call`](Self::call). No other mail call is under way in this channel, and the
     /// frame stays where it is until the call has been answered or taken back.
     #[inline(always)]
     pub(super) unsafe fn send_call<T, F, R>(
         &self,
         object: *mut Header,
         f: F,
-        frame: &mut Frame<F, R>,
+        frame: &mut CallFrame<F, R>,
     ) -> Mail
     where
         F: FnOnce(&mut T) -> R,
     {
         // SAFETY: the caller's duties.
-        unsafe { Call::<T, F, R>::write(self.call_record(), object, f, frame) };
+        unsafe { CallRecord::<T, F, R>::write(self.call_record(), object, f, frame) };
         let mail = self.mail.get().with_next_call(self.position().cursor());
         self.mail.set(mail);
         // Release: pairs with the Acquire of `Lane::serve`; publishes the call and every
@@ -160,7 +162,7 @@ fn used_twice() -> ! {
     )
 }
 
-/// Takes what went wrong with a lone call.
+/// Takes what went wrong with a mail call.
 ///
 /// # Safety
 /// `record` holds one that has been answered with a fault, which has not been taken yet.

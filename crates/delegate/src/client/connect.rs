@@ -16,14 +16,14 @@ use std::any::Any;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// The client of this thread for the trustee in `slot`, if it has one.
+/// The client of this thread for the trustee in `trustee_number`, if it has one.
 ///
 /// # Safety
 /// The reference is not used any more when user code runs on this thread outside of a leaf and of
 /// a callback, or on this thread's other coroutines.
 #[inline(always)]
-pub(crate) unsafe fn lookup<'a>(slot: u32) -> Option<&'a Client> {
-    let client = known_client(slot).cast::<Client>();
+pub(crate) unsafe fn lookup<'a>(trustee_number: u32) -> Option<&'a Client> {
+    let client = known_client(trustee_number).cast::<Client>();
     // SAFETY: null, or a client that `connect` has given the thread. It is freed where the activity is
     // `Idle` or `Ending` only: not before the caller is done with it.
     unsafe { client.as_ref() }

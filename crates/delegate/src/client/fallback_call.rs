@@ -2,7 +2,7 @@
 //! ones without a [`Label`](super::label::Label).
 //!
 //! A callback must not reap: that would start further callbacks, and recursion would grow
-//! with the window. So it cannot make room. Its request goes as a lone call instead, behind
+//! with the window. So it cannot make room. Its request goes as a mail call instead, behind
 //! everything in the ring, and a round trip later it has been executed. What remains of an
 //! `apply_then` is its callback, which its thread runs when the present one has ended.
 
@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::context::coroutine::may_not_wait;
 
 impl Client {
-    /// True where a lone call is under way, or none may be.
+    /// True where a mail call is under way, or none may be.
     pub(super) fn may_not_call(&self) -> bool {
         self.is_calling() || may_not_wait()
     }
@@ -19,7 +19,7 @@ impl Client {
 /// Leaves a callback to be run when the present one has ended.
 pub(crate) fn leave<'a>(client: &Client, callback: Box<dyn FnOnce() + 'a>) {
     // SAFETY: only the lifetime changes. What the callback borrows is kept until it has run,
-    // by the duty of `Kind::go_by_call`.
+    // by the duty of `Kind::send_as_call`.
     let callback =
         unsafe { std::mem::transmute::<Box<dyn FnOnce() + 'a>, Box<dyn FnOnce()>>(callback) };
     client.thread.leave_callback(callback);
@@ -47,7 +47,7 @@ mod tests {
         let client = t.client("apply_then");
         // SAFETY: the handle keeps the object; nothing borrows.
         let sent = unsafe {
-            <ApplyThen<F, R, C> as Kind<Vec<u32>>>::go_by_call(
+            <ApplyThen<F, R, C> as Kind<Vec<u32>>>::send_as_call(
                 &client,
                 t.header(),
                 (f, then),
@@ -62,7 +62,7 @@ mod tests {
         let client = t.client("post");
         // SAFETY: the handle keeps the object; nothing borrows.
         let posted = unsafe {
-            <Post<F> as Kind<Vec<u32>>>::go_by_call(&client, t.header(), f, Patience::Wait)
+            <Post<F> as Kind<Vec<u32>>>::send_as_call(&client, t.header(), f, Patience::Wait)
         };
         assert!(posted.is_ok());
     }

@@ -27,9 +27,9 @@ use std::task::{Context, Poll};
 type Payload = Box<dyn Any + Send>;
 
 /// A result of type `R` in a slot.
-pub(crate) struct Kept<R>(PhantomData<R>);
+pub(crate) struct SlotResult<R>(PhantomData<R>);
 
-impl<R> Kept<R> {
+impl<R> SlotResult<R> {
     const CLASS: Class = Class::of(Packed::<R, LARGE_WORDS>::WORDS);
 
     /// The trustee's last step: the request has ended with `result`.
@@ -73,7 +73,7 @@ impl<R> Kept<R> {
         // SAFETY: a box takes one word, which every slot has.
         unsafe { Packed::<Payload, 1>::write(slot.words(), payload) };
         // SAFETY: the caller's duties.
-        settled(unsafe { slot.complete(FAULTED, Kept::<Payload>::discard_payload) });
+        settled(unsafe { slot.complete(FAULTED, SlotResult::<Payload>::discard_payload) });
     }
 
     /// # Safety
@@ -98,7 +98,7 @@ fn count_and_discard(payload: Payload) {
     discard(payload);
 }
 
-impl Kept<Payload> {
+impl SlotResult<Payload> {
     /// # Safety
     /// `words` holds a payload.
     unsafe fn discard_payload(words: *mut u64) {
@@ -134,14 +134,14 @@ impl<R> ApplyFuture<R> {
     /// A future and the slot that its trustee will complete.
     #[inline(always)]
     pub(crate) fn new(pools: &Pools) -> (Self, SlotPtr) {
-        let slot = pools.take(Kept::<R>::CLASS);
+        let slot = pools.take(SlotResult::<R>::CLASS);
         slot.begin();
         (Self::of(slot), slot)
     }
 
     /// A future whose request has ended already.
     pub(crate) fn ready(pools: &Pools, result: Result<R, Payload>) -> Self {
-        let slot = pools.take(Kept::<R>::CLASS);
+        let slot = pools.take(SlotResult::<R>::CLASS);
         match result {
             Ok(result) => {
                 // SAFETY: of that class, and ours alone.
@@ -260,7 +260,7 @@ impl<R> fmt::Debug for ApplyFuture<R> {
 /// Slots without a trustee, for the models.
 #[cfg(any(corelay_loom, corelay_shuttle))]
 pub mod checked {
-    use super::{ApplyFuture, Kept, Pools, SlotPtr};
+    use super::{ApplyFuture, Pools, SlotPtr, SlotResult};
 
     /// A thread's pools; the thread ends when it is dropped.
     #[derive(Default)]
@@ -274,7 +274,7 @@ pub mod checked {
 
     impl Owner {
         /// A future and the request that will complete it.
-        pub fn ask<R>(&self) -> (ApplyFuture<R>, Request<R>) {
+        pub fn request<R>(&self) -> (ApplyFuture<R>, Request<R>) {
             let (future, slot) = ApplyFuture::new(&self.0);
             (future, Request(slot, std::marker::PhantomData))
         }
@@ -283,8 +283,8 @@ pub mod checked {
     impl<R> Request<R> {
         /// The trustee's part.
         pub fn complete(self, result: R) {
-            // SAFETY: from `ask`, and consumed.
-            unsafe { Kept::complete(self.0, result) }
+            // SAFETY: from `request`, and consumed.
+            unsafe { SlotResult::complete(self.0, result) }
         }
     }
 }

@@ -3,10 +3,10 @@
 //! ```text
 //!   issue ──► reserve ── room ──► write ── the trustee is awake ──► receipt
 //!                │                  └── asleep or gone ──► rouse, or take back
-//!                └─ none ──► issue_slowly: a lone call, at once, or make room and write
+//!                └─ none ──► send_slowly: a mail call, at once, or make room and write
 //! ```
 //! A kind says what is sent and what its sender gets for it, how both are written and taken back, and
-//! what it does where the ring is no way: it runs on the thread's own member, or goes as a lone call.
+//! what it does where the ring is no way: it runs on the thread's own member, or goes as a mail call.
 
 use crate::client::room::Room;
 use crate::client::{Client, Patience, Refusal, Reservation};
@@ -29,8 +29,8 @@ pub(crate) trait Kind<T>: Sized {
     const UNITS: usize;
     /// Units taken in the queue of callbacks; 0 without a callback.
     const CALLBACK_UNITS: usize = 0;
-    /// True where such a request may [go alone](Self::go_alone), in the mail line.
-    const MAY_GO_ALONE: bool = false;
+    /// True where such a request may [go alone](Self::send_single), in the mail line.
+    const MAY_BE_SINGLE: bool = false;
     const VTABLE: &'static Vtable;
 
     /// The closure's type.
@@ -63,11 +63,11 @@ pub(crate) trait Kind<T>: Sized {
         patience: Patience,
     ) -> Result<Self::Receipt, Self::Sent>;
 
-    /// Sends the request as a lone call, where it has no label or a callback finds no room.
+    /// Sends the request as a mail call, where it has no label or a callback finds no room.
     ///
     /// # Safety
-    /// As [`Client::issue`].
-    unsafe fn go_by_call(
+    /// As [`Client::send`].
+    unsafe fn send_as_call(
         client: &Client,
         object: *mut Header,
         sent: Self::Sent,
@@ -77,9 +77,9 @@ pub(crate) trait Kind<T>: Sized {
     /// Sends the request in the mail line, to be reaped like others.
     ///
     /// # Safety
-    /// As [`Client::issue`]; [`MAY_GO_ALONE`](Self::MAY_GO_ALONE), and the client
-    /// [may](Client::may_go_alone), and has room for a callback.
-    unsafe fn go_alone(
+    /// As [`Client::send`]; [`MAY_BE_SINGLE`](Self::MAY_BE_SINGLE), and the client
+    /// [may](Client::may_send_single_request), and has room for a callback.
+    unsafe fn send_single(
         _client: &Client,
         _object: *mut Header,
         _sent: Self::Sent,
@@ -116,7 +116,7 @@ impl Client {
     /// Writes a request into a place that it has reserved; false where the trustee has to be roused.
     ///
     /// # Safety
-    /// As [`issue`](Self::issue); nothing has been issued since.
+    /// As [`send`](Self::send); nothing has been issued since.
     #[inline(always)]
     pub(crate) unsafe fn write<T, K: Kind<T>>(
         &self,
@@ -140,7 +140,7 @@ impl Client {
     /// `object` is an `Object<T>` of this client's trustee and alive while the call lasts. If what is
     /// sent borrows, the caller does not leave what it borrows before the request has been reaped.
     #[inline(always)]
-    pub(crate) unsafe fn issue<T, K: Kind<T>>(
+    pub(crate) unsafe fn send<T, K: Kind<T>>(
         &self,
         object: *mut Header,
         sent: K::Sent,
@@ -149,7 +149,7 @@ impl Client {
         let label = Label::new(K::VTABLE, object);
         let Some(place) = self.reserve::<T, K>(label) else {
             // SAFETY: the caller's duties, which are the same.
-            return unsafe { self.issue_slowly::<T, K>(object, sent, patience) };
+            return unsafe { self.send_slowly::<T, K>(object, sent, patience) };
         };
         let at = place.at;
         // SAFETY: just reserved; the rest is the caller's duty.
@@ -165,10 +165,10 @@ impl Client {
     /// Sends a request that has found no place.
     ///
     /// # Safety
-    /// As [`issue`](Self::issue).
+    /// As [`send`](Self::send).
     #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn issue_slowly<T, K: Kind<T>>(
+    pub(crate) unsafe fn send_slowly<T, K: Kind<T>>(
         &self,
         object: *mut Header,
         sent: K::Sent,
@@ -182,20 +182,20 @@ impl Client {
         }
         let Some(label) = Label::new(K::VTABLE, object) else {
             // SAFETY: the caller's duties, which are the same.
-            return unsafe { K::go_by_call(self, object, sent, patience) };
+            return unsafe { K::send_as_call(self, object, sent, patience) };
         };
         match self.make_room(K::UNITS, K::CALLBACK_UNITS > 0, patience) {
             Room::Here => {}
             Room::None => return Err((Refusal::Full, sent)),
             Room::NotInCallback => {
                 // SAFETY: the caller's duties, which are the same.
-                return unsafe { K::go_by_call(self, object, sent, patience) };
+                return unsafe { K::send_as_call(self, object, sent, patience) };
             }
         }
-        let receipt = if K::MAY_GO_ALONE && self.may_go_alone() {
+        let receipt = if K::MAY_BE_SINGLE && self.may_send_single_request() {
             self.observe_request(None);
             // SAFETY: just asked; `make_room` has seen to the callback; the rest is the caller's duty.
-            unsafe { K::go_alone(self, object, sent) }?
+            unsafe { K::send_single(self, object, sent) }?
         } else {
             let place = self.next_place(label, K::UNITS);
             let at = place.at;

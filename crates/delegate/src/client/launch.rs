@@ -8,10 +8,10 @@
 //! slot.
 
 use crate::catch::guarded;
-use crate::client::future::{ApplyFuture, Kept};
+use crate::client::future::{ApplyFuture, SlotResult};
 use crate::client::kind::Kind;
 use crate::client::{Client, Patience, Refusal};
-use crate::context::coroutine::{Launch as Body, Ticket};
+use crate::context::coroutine::{LaunchBody, Ticket};
 use crate::context::discard::discard;
 use crate::context::serving::Serving;
 use crate::large::run_boxed;
@@ -29,7 +29,7 @@ use std::any::{Any, type_name};
 use std::marker::PhantomData;
 
 /// `F` on a `T`.
-pub(crate) struct Request<F> {
+pub(crate) struct PendingLaunch<F> {
     /// Runs where it lies: the coroutine's stack may be small.
     pub(crate) f: Box<F>,
     pub(crate) slot: SlotPtr,
@@ -37,14 +37,14 @@ pub(crate) struct Request<F> {
     pub(crate) ticket: Ticket,
 }
 
-/// A [`Request`] that knows its types.
-pub(crate) struct Typed<T, F, R> {
-    pub(crate) request: Request<F>,
+/// A [`PendingLaunch`] that knows its types.
+pub(crate) struct TypedLaunch<T, F, R> {
+    pub(crate) request: PendingLaunch<F>,
     types: PhantomData<fn(&mut T) -> R>,
 }
 
-impl<T, F, R> Typed<T, F, R> {
-    pub(crate) fn new(request: Request<F>) -> Self {
+impl<T, F, R> TypedLaunch<T, F, R> {
+    pub(crate) fn new(request: PendingLaunch<F>) -> Self {
         Self {
             request,
             types: PhantomData,
@@ -52,21 +52,21 @@ impl<T, F, R> Typed<T, F, R> {
     }
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> Body for Typed<T, F, R> {
+impl<T, F: FnOnce(&mut T) -> R, R> LaunchBody for TypedLaunch<T, F, R> {
     unsafe fn run(self: Box<Self>, object: *mut Header, serving: &Serving) -> Ticket {
-        let Request {
+        let PendingLaunch {
             f, slot, ticket, ..
         } = self.request;
         // SAFETY: held, so nobody else uses the value; of that type, by who made the request.
         let value = unsafe { Object::value(object.cast::<Object<T>>()) };
         // SAFETY: its own slot, once. Off the stack as soon as it is there.
-        match guarded(|| unsafe { Kept::<R>::write(slot, run_boxed(f, value)) }) {
+        match guarded(|| unsafe { SlotResult::<R>::write(slot, run_boxed(f, value)) }) {
             // SAFETY: as above.
-            Ok(()) => unsafe { Kept::<R>::announce(slot) },
+            Ok(()) => unsafe { SlotResult::<R>::announce(slot) },
             Err(payload) => {
                 serving.poison(object);
                 // SAFETY: as above.
-                unsafe { Kept::<R>::fail(slot, payload) };
+                unsafe { SlotResult::<R>::fail(slot, payload) };
             }
         }
         ticket
@@ -78,9 +78,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Body for Typed<T, F, R> {
 }
 
 /// A request in the ring: `F` on a `T`, in a coroutine, giving `R` to a handle.
-struct Launch<T, F, R>(PhantomData<(T, F, R)>);
+struct LaunchRecord<T, F, R>(PhantomData<(T, F, R)>);
 
-impl<T, F: FnOnce(&mut T) -> R, R> Launch<T, F, R> {
+impl<T, F: FnOnce(&mut T) -> R, R> LaunchRecord<T, F, R> {
     /// Units taken in the request ring.
     const UNITS: usize = 3;
 
@@ -98,9 +98,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Launch<T, F, R> {
 
     /// # Safety
     /// `record` points at [`Self::UNITS`] writable words.
-    unsafe fn write(record: *mut u64, label: Label, request: Request<F>) {
+    unsafe fn write(record: *mut u64, label: Label, request: PendingLaunch<F>) {
         let slot = request.slot;
-        let typed = Box::new(Typed::<T, F, R>::new(request));
+        let typed = Box::new(TypedLaunch::<T, F, R>::new(request));
         // SAFETY: the caller's duty.
         unsafe { write_label(record, label) };
         memory::write(record.wrapping_add(1), 2);
@@ -111,7 +111,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Launch<T, F, R> {
         unsafe {
             record
                 .wrapping_add(2)
-                .cast::<*mut Typed<T, F, R>>()
+                .cast::<*mut TypedLaunch<T, F, R>>()
                 .write(boxed)
         };
     }
@@ -120,17 +120,22 @@ impl<T, F: FnOnce(&mut T) -> R, R> Launch<T, F, R> {
     ///
     /// # Safety
     /// `record` holds a request of this type that has not been taken.
-    unsafe fn peek(record: *mut u64) -> *mut Typed<T, F, R> {
+    unsafe fn peek(record: *mut u64) -> *mut TypedLaunch<T, F, R> {
         memory::read(record.wrapping_add(2), 1);
         // SAFETY: the caller's duty.
-        unsafe { record.wrapping_add(2).cast::<*mut Typed<T, F, R>>().read() }
+        unsafe {
+            record
+                .wrapping_add(2)
+                .cast::<*mut TypedLaunch<T, F, R>>()
+                .read()
+        }
     }
 
     /// Takes the request.
     ///
     /// # Safety
     /// As [`peek`](Self::peek); once.
-    unsafe fn take(record: *mut u64) -> Box<Typed<T, F, R>> {
+    unsafe fn take(record: *mut u64) -> Box<TypedLaunch<T, F, R>> {
         // SAFETY: the caller's duty.
         let boxed = unsafe { Self::peek(record) };
         // SAFETY: from `Box::into_raw` in `write`, once.
@@ -167,7 +172,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Launch<T, F, R> {
         // SAFETY: of this type.
         let slot = unsafe { record.wrapping_add(1).cast::<SlotPtr>().read() };
         // SAFETY: its own slot, once: the closure does not run.
-        unsafe { Kept::<R>::fail(slot, payload) };
+        unsafe { SlotResult::<R>::fail(slot, payload) };
     }
 }
 
@@ -175,18 +180,19 @@ impl<T, F: FnOnce(&mut T) -> R, R> Launch<T, F, R> {
 ///
 /// # Safety
 /// `object` is an `Object<T>` of the trustee that `serving` is of, alive and not held.
-unsafe fn begin<T, F, R>(serving: &Serving, object: *mut Header, request: Box<Typed<T, F, R>>)
+unsafe fn begin<T, F, R>(serving: &Serving, object: *mut Header, request: Box<TypedLaunch<T, F, R>>)
 where
     F: FnOnce(&mut T) -> R,
 {
     let slot = request.request.slot;
-    let body: Box<dyn Body + '_> = request;
+    let body: Box<dyn LaunchBody + '_> = request;
     // SAFETY: only the lifetime changes: a launch's closure borrows nothing, by `Client::launch`.
-    let body = unsafe { std::mem::transmute::<Box<dyn Body + '_>, Box<dyn Body>>(body) };
+    let body =
+        unsafe { std::mem::transmute::<Box<dyn LaunchBody + '_>, Box<dyn LaunchBody>>(body) };
     // SAFETY: the caller's duties.
     if let Err(why) = unsafe { serving.launch(object, body) } {
         // SAFETY: its own slot, once: it will not run.
-        unsafe { Kept::<R>::fail(slot, Box::new(why)) };
+        unsafe { SlotResult::<R>::fail(slot, Box::new(why)) };
     }
 }
 
@@ -200,11 +206,11 @@ impl Client {
 }
 
 /// [`Trust::launch`](crate::Trust::launch): `F`, in a coroutine of the trustee's thread.
-pub(crate) struct Launched<F, R>(PhantomData<(F, R)>);
+pub(crate) struct Launch<F, R>(PhantomData<(F, R)>);
 
-impl<F, R> Launched<F, R> {
+impl<F, R> Launch<F, R> {
     /// A new launch, counted by its client until it has ended.
-    fn request(client: &Client, f: F) -> (ApplyFuture<R>, Request<F>) {
+    fn request(client: &Client, f: F) -> (ApplyFuture<R>, PendingLaunch<F>) {
         let (future, slot) = ApplyFuture::new(&client.thread.pools);
         let parent = client
             .thread
@@ -212,7 +218,7 @@ impl<F, R> Launched<F, R> {
             .map(|launch| (launch, address(client.channel)));
         let number = wait_graph::number(&client.trustee, parent);
         client.launched.set(client.launched.get() + 1);
-        let request = Request {
+        let request = PendingLaunch {
             f: Box::new(f),
             slot,
             number,
@@ -222,28 +228,28 @@ impl<F, R> Launched<F, R> {
     }
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launched<F, R> {
+impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launch<F, R> {
     type Sent = F;
     type Receipt = (ApplyFuture<R>, LaunchId);
 
     const CALL: &'static str = "Trust::launch";
-    const UNITS: usize = Launch::<T, F, R>::UNITS;
-    const VTABLE: &'static Vtable = Launch::<T, F, R>::VTABLE;
+    const UNITS: usize = LaunchRecord::<T, F, R>::UNITS;
+    const VTABLE: &'static Vtable = LaunchRecord::<T, F, R>::VTABLE;
 
     unsafe fn write(client: &Client, at: Position, label: Label, f: F) -> Self::Receipt {
         let (future, request) = Self::request(client, f);
         let number = request.number;
-        let record = client.request(at, Launch::<T, F, R>::UNITS);
+        let record = client.request(at, LaunchRecord::<T, F, R>::UNITS);
         // SAFETY: there is room, by the caller, and the label is of this kind.
-        unsafe { Launch::<T, F, R>::write(record, label, request) };
+        unsafe { LaunchRecord::<T, F, R>::write(record, label, request) };
         (future, number)
     }
 
     unsafe fn take_back(client: &Client, at: Position, (future, _): Self::Receipt) -> F {
         future.retract();
-        let record = client.request(at, Launch::<T, F, R>::UNITS);
+        let record = client.request(at, LaunchRecord::<T, F, R>::UNITS);
         // SAFETY: written at `at` and not executed, by the caller.
-        *unsafe { Launch::<T, F, R>::take(record) }.request.f
+        *unsafe { LaunchRecord::<T, F, R>::take(record) }.request.f
     }
 
     unsafe fn run_own(
@@ -255,9 +261,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launched<F, R> {
         unreachable!("members have no host")
     }
 
-    /// As a lone call that begins the launch.
+    /// As a mail call that begins the launch.
     #[cold]
-    unsafe fn go_by_call(
+    unsafe fn send_as_call(
         client: &Client,
         object: *mut Header,
         f: F,
@@ -268,7 +274,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launched<F, R> {
         }
         let (future, request) = Self::request(client, f);
         let (slot, number) = (request.slot, request.number);
-        let mut request = Some(Box::new(Typed::<T, F, R>::new(request)));
+        let mut request = Some(Box::new(TypedLaunch::<T, F, R>::new(request)));
         let call = |_: &mut T| {
             if let Some(request) = request.take() {
                 // SAFETY: the call runs on its object, which is not held.
@@ -283,7 +289,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Launched<F, R> {
             Ok(Err(payload)) => {
                 discard(request);
                 // SAFETY: its own slot, once: it has not begun.
-                unsafe { Kept::<R>::fail(slot, payload) };
+                unsafe { SlotResult::<R>::fail(slot, payload) };
             }
             Err(()) => {
                 future.retract();

@@ -25,18 +25,18 @@ pub(super) static ANSWERS: Mark = Mark::new("wait for answers").with_args("in fl
 pub(super) static LINE: Mark = Mark::new("wait for the line").with_args("in flight", "trustee");
 
 impl Client {
-    fn slot(&self) -> u64 {
-        u64::from(self.trustee.slot.get())
+    fn trustee_number(&self) -> u64 {
+        u64::from(self.trustee.number.get())
     }
 
     /// The client has been announced.
     pub(super) fn mark_begin(&self) {
-        trace::instant(&BEGINS, self.slot());
+        trace::instant(&BEGINS, self.trustee_number());
     }
 
     /// The client goes.
     pub(super) fn mark_end(&self) {
-        trace::instant(&ENDS, self.slot());
+        trace::instant(&ENDS, self.trustee_number());
     }
 
     /// Everything before `at` has just been published.
@@ -57,13 +57,13 @@ impl Client {
             false => self.in_flight(),
         };
         if requests > 0 {
-            trace::instant(&BATCH, (requests.into(), self.slot()));
+            trace::instant(&BATCH, (requests.into(), self.trustee_number()));
         }
     }
 
-    /// A lone request, that nobody waits for, has just been sent.
-    pub(super) fn mark_alone(&self) {
-        trace::instant(&BATCH, (1, self.slot()));
+    /// A single request, that nobody waits for, has just been sent.
+    pub(super) fn mark_single_request(&self) {
+        trace::instant(&BATCH, (1, self.trustee_number()));
     }
 
     /// As [`wait_until`](Self::wait_until), as a span.
@@ -80,7 +80,7 @@ impl Client {
             self.batch(self.position());
         }
         let in_flight = self.in_flight() + u32::from(self.is_calling());
-        let _span = trace::span(why).with((in_flight.into(), self.slot()));
+        let _span = trace::span(why).with((in_flight.into(), self.trustee_number()));
         for _ in 0..self.trustee.settings.looks {
             if done() {
                 return;

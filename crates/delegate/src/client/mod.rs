@@ -21,7 +21,7 @@ mod single_request;
 pub(crate) mod suspend;
 
 use crate::client::pace::Pace;
-use crate::client::single_request::Lone;
+use crate::client::single_request::SingleRequest;
 use crate::context::discard::discard;
 use crate::context::member;
 use crate::context::serving::Serving;
@@ -93,7 +93,7 @@ pub(crate) struct Client {
     pub(crate) trustee: Arc<Shared>,
 
     reaper: Reaper,
-    lone: Lone,
+    single_request: SingleRequest,
 
     rings: Cell<*mut Rings>,
     mail: Cell<Mail>,
@@ -134,7 +134,7 @@ impl Client {
             callback_limit: Cell::new(origin),
             trustee: Arc::clone(trustee),
             reaper,
-            lone: Lone::new(),
+            single_request: SingleRequest::new(),
             rings: Cell::new(rings),
             mail: Cell::new(Mail::new(origin.cursor(), 0)),
             publish_every: Cell::new(1),
@@ -259,13 +259,13 @@ impl Client {
         false
     }
 
-    /// Publishes by the mail word what has not been published. Not behind a lone request or a
+    /// Publishes by the mail word what has not been published. Not behind a single request or a
     /// call that has not been answered: the trustee looks at the head when it has run that.
     pub(crate) fn flush(&self) {
         let at = self.position();
         let cursor = at.cursor();
         let is_new = self.mail.get().cursor() != cursor;
-        if is_new && !self.calling.get() && !self.is_lone_unanswered() {
+        if is_new && !self.calling.get() && !self.is_single_request_unanswered() {
             let mail = self.mail.get().with_cursor(cursor);
             self.mail.set(mail);
             // Release: pairs with the Acquire of `Lane::serve`; publishes the records.

@@ -28,7 +28,7 @@
 use super::connect::{connect, for_each_client};
 use crate::client::kind::Kind;
 use crate::client::{Patience, Refusal};
-use crate::context::holds::Deferred;
+use crate::context::holds::DeferredRequest;
 use crate::context::leaf::Leaf;
 use crate::context::serving::Serving;
 use crate::context::thread::state;
@@ -49,9 +49,9 @@ trait Nested {
 }
 
 /// A request that waits for its object.
-struct Waits(Box<dyn Nested>);
+struct HeldBack(Box<dyn Nested>);
 
-impl Deferred for Waits {
+impl DeferredRequest for HeldBack {
     fn run(&mut self, serving: &Serving) {
         // One of this trustee's own objects: there is always room.
         self.0.send(Some(serving), Patience::Inside);
@@ -140,7 +140,9 @@ fn send_all(serving: Option<&Serving>, patience: Patience) {
         if let Some(serving) = serving
             && let Some(object) = request.waits_for(serving)
         {
-            serving.holds.defer_nested(object, Box::new(Waits(request)));
+            serving
+                .holds
+                .defer_nested(object, Box::new(HeldBack(request)));
             continue;
         }
         if !request.send(serving, patience) {
@@ -244,7 +246,7 @@ fn send<T, K: Nests<T>>(
     }
     match connect(trustee) {
         // SAFETY: the handle keeps the object; nothing borrows, by `push`.
-        Ok(client) => unsafe { client.issue::<T, K>(handle.header(), sent, patience) },
+        Ok(client) => unsafe { client.send::<T, K>(handle.header(), sent, patience) },
         Err(_) => Err((Refusal::Closed, sent)),
     }
 }

@@ -47,7 +47,7 @@ impl Client {
     #[inline(always)]
     pub(super) fn observe_request(&self, at: Option<Position>) {
         if let Some(observer) = &self.observer {
-            observer.ask(at);
+            observer.time_request(at);
         }
     }
 
@@ -65,11 +65,11 @@ impl Client {
         }
     }
 
-    /// The client has looked for the answer of a lone request, and it was not there.
+    /// The client has looked for the answer of a single request, and it was not there.
     #[inline(always)]
     pub(super) fn observe_poll_in_vain(&self) {
         if let Some(observer) = &self.observer
-            && self.lone.is_pending()
+            && self.single_request.is_pending()
         {
             observer.count_poll(false);
         }
@@ -87,12 +87,13 @@ impl Client {
     fn count_poll(&self, observer: &Observer) {
         // Relaxed: for the counts only; reaping looks again.
         let tail = Position(self.channel().tail.position.load(Ordering::Relaxed));
-        let is_alone_done = self.lone.is_pending() && !self.is_lone_unanswered();
+        let is_single_request_done =
+            self.single_request.is_pending() && !self.is_single_request_unanswered();
         let reaped = self.reaper.reaped();
         if !self.reaper.callbacks.is_empty(reaped) {
-            observer.count_poll(is_alone_done || self.reaper.is_reapable(reaped, tail));
+            observer.count_poll(is_single_request_done || self.reaper.is_reapable(reaped, tail));
         }
-        observer.answers(tail, is_alone_done);
+        observer.note_answers(tail, is_single_request_done);
     }
 }
 

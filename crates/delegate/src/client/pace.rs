@@ -22,14 +22,14 @@ const SLOW: u64 = 800;
 const SLOW: u64 = 20;
 
 impl Pace {
-    /// How many requests go together now, if it was `every` last time and `most` is the
-    /// most.
-    pub(super) fn next(&self, every: u32, most: u32) -> u32 {
+    /// How many requests go together now, if it was `every` last time and `limit` is the
+    /// limit.
+    pub(super) fn next(&self, every: u32, limit: u32) -> u32 {
         let elapsed = clock().wrapping_sub(self.since.get());
         if elapsed > SLOW * u64::from(every) {
             1
         } else {
-            (every * 2).min(most)
+            (every * 2).min(limit)
         }
     }
 

@@ -6,7 +6,7 @@ use crate::client::mark;
 use crate::context::discard::discard;
 use crate::error::BarrierError;
 use crate::request::label::Label;
-use crate::request::{Outcome, Reap, read_label};
+use crate::request::{FaultCheck, Reap, read_label};
 use crate::wait_graph::{Wait, address};
 use crate::wire::word::{Position, is_past};
 use corelay_sync::facade::atomic::Ordering;
@@ -31,7 +31,8 @@ impl Client {
     pub(crate) fn catch_up(&self) {
         let _call = self.thread.enter_call();
         self.flush();
-        if self.thread.has_left_callbacks() || (self.has_callbacks() && !self.is_lone_unanswered())
+        if self.thread.has_left_callbacks()
+            || (self.has_callbacks() && !self.is_single_request_unanswered())
         {
             self.reap();
             self.note_quiet();
@@ -49,7 +50,7 @@ impl Client {
     /// Reaps up to the tail. Unwinds out of a callback, with everything in order: cursors
     /// are stored before a callback runs.
     fn reap_all(&self) {
-        if !self.reap_lone() {
+        if !self.reap_single_request() {
             return;
         }
         let channel = self.channel();
@@ -83,30 +84,30 @@ impl Client {
         }
         while self.reaper.is_reapable(reaped, tail) {
             let entry = self.reaper.callbacks.at(reaped.callback());
-            let mut outcome = Outcome::Well;
+            let mut check = FaultCheck::AllWell;
             if FAULTS {
                 // SAFETY: an entry begins here; its second word is the position.
                 let at = Position(unsafe { entry.wrapping_add(1).read() });
                 let record = self.reaper.rings().requests.at(at.cursor());
                 // SAFETY: executed, so the record is ours again, its label still there.
                 let label = unsafe { read_label(record) };
-                outcome = if label == Label::FAULTED {
-                    Outcome::Fault
+                check = if label == Label::FAULTED {
+                    FaultCheck::FirstFaulted
                 } else {
-                    Outcome::FirstWell
+                    FaultCheck::FirstWell
                 };
             }
             // SAFETY: the first word of an entry.
             let reap = unsafe { entry.cast::<Reap>().read() };
             // SAFETY: the oldest entry, executed.
-            reaped = unsafe { reap(&self.reaper, reaped, tail, outcome) };
+            reaped = unsafe { reap(&self.reaper, reaped, tail, check) };
         }
     }
 
     /// True where everything issued has been executed and reaped, by the last look, but for closures
     /// that it has launched.
     fn is_answered(&self) -> bool {
-        if self.lone.is_pending() {
+        if self.single_request.is_pending() {
             return false;
         }
         let tail = self.reaper.tail();
@@ -155,8 +156,8 @@ impl Client {
         if self.thread.has_left_callbacks() {
             return true;
         }
-        if self.lone.is_pending() {
-            return !self.is_lone_unanswered();
+        if self.single_request.is_pending() {
+            return !self.is_single_request_unanswered();
         }
         let before = self.reaper.tail();
         self.reaper.is_reapable(self.reaper.reaped(), before)
@@ -168,8 +169,8 @@ impl Client {
         if self.thread.has_left_callbacks() {
             return;
         }
-        if self.lone.is_pending() {
-            return self.wait_until(why, None, || !self.is_lone_unanswered());
+        if self.single_request.is_pending() {
+            return self.wait_until(why, None, || !self.is_single_request_unanswered());
         }
         let before = self.reaper.tail();
         if before == self.position() && self.has_launches() {

@@ -15,7 +15,7 @@ use crate::context::coroutine::refuse_to_wait;
 use crate::context::member;
 use crate::request::callbacks::USUAL;
 use crate::request::ring_growth;
-use crate::wire::ring::{JUMP_UNITS, Rings, SPARE};
+use crate::wire::ring::{GROWTH_UNITS, Rings, SPARE};
 use crate::wire::word::{Position, is_past};
 use corelay_sync::prefetch_write;
 
@@ -26,7 +26,7 @@ const PUBLISH_EVERY: u32 = 128;
 /// The most in such a window. Three publications to a window: one is written, one travels, one is
 /// executed (four and two were slower). But two requests together even in the smallest windows,
 /// where there are enough of them.
-pub(crate) fn most_together(window: u32) -> u32 {
+pub(crate) fn largest_batch(window: u32) -> u32 {
     PUBLISH_EVERY.min(window / 3).max(2)
 }
 
@@ -62,7 +62,7 @@ impl Client {
             .position()
             .count()
             .wrapping_sub(self.free_from().count());
-        in_ring + u32::from(self.lone.is_pending())
+        in_ring + u32::from(self.single_request.is_pending())
     }
 
     /// True where the trustee is this thread's own.
@@ -82,7 +82,7 @@ impl Client {
     pub(crate) fn is_quiet(&self) -> bool {
         self.reaper.tail() == self.position()
             && self.reaper.callbacks.is_empty(self.reaper.reaped())
-            && !self.lone.is_pending()
+            && !self.single_request.is_pending()
             && !self.calling.get()
     }
 
@@ -109,7 +109,7 @@ impl Client {
             let worth = self.in_flight() < self.window - self.window / 8;
             let allowed = worth && have < self.max_units as usize;
             let too_small = units + SPARE > have;
-            if used + JUMP_UNITS + 1 > have || !(allowed || too_small) {
+            if used + GROWTH_UNITS + 1 > have || !(allowed || too_small) {
                 return false;
             }
             self.grow();
@@ -121,7 +121,7 @@ impl Client {
     pub(super) fn make_room(&self, units: usize, has_callback: bool, patience: Patience) -> Room {
         let made = self.publish_every.get();
         self.publish_every
-            .set(self.pace.next(made, most_together(self.window)));
+            .set(self.pace.next(made, largest_batch(self.window)));
         // Callbacks of as many as are put together.
         let callbacks = if has_callback {
             self.publish_every.get()
@@ -243,7 +243,7 @@ impl Client {
     fn grow(&self) {
         let larger = Box::into_raw(Rings::new(self.requests.get().units() as usize * 2));
         let at = self.position();
-        self.rings().touch_request(at.cursor(), JUMP_UNITS);
+        self.rings().touch_request(at.cursor(), GROWTH_UNITS);
         // SAFETY: SPARE units are kept free for this record.
         unsafe { ring_growth::write_request(self.requests.get().at(at.cursor()), larger) };
         let entry = self.reaper.callbacks.push(ring_growth::CALLBACK_UNITS);

@@ -1,14 +1,14 @@
 //! A call that suspends its caller: on a coroutine, where others run meanwhile.
 //!
-//! The mail line holds one lone call, and the others on this thread want to call too, so the
+//! The mail line holds one mail call, and the others on this thread want to call too, so the
 //! call goes into the ring, and is published with theirs:
 //!
 //! ```text
 //!   [label][frame][captures …]     ──►  trustee
-//!   [answer]                       ◄──          reaped: into the frame, whose spot is set
+//!   [answer]                       ◄──          reaped: into the frame, whose point is set
 //! ```
 //! Closure and result of a few words travel by value, so that no line of the caller's stack does;
-//! larger ones stay in its [`Frame`], which it does not leave before its spot is set. What goes
+//! larger ones stay in its [`SuspendedFrame`], which it does not leave before its point is set. What goes
 //! wrong is written there by the trustee. Answers are taken by the thread that has asked, whose
 //! coroutines wait, so waking one up takes no more than putting it among those that are ready.
 //!
@@ -25,7 +25,7 @@ use crate::request::label::Label;
 use crate::request::reaper::{Reaped, Reaper};
 use crate::request::track::Track;
 use crate::request::{
-    CALLBACK_HEAD, Cursors, Outcome, Packed, Reap, Vtable, read_label, write_label,
+    CALLBACK_HEAD, Cursors, FaultCheck, Packed, Reap, Vtable, read_label, write_label,
 };
 use crate::wire::ring::{MAX_ANSWER_WORDS, MAX_CAPTURE_WORDS};
 use crate::wire::word::{Position, is_past, step};
@@ -44,9 +44,9 @@ type Answer<R> = Result<R, Box<dyn Any + Send>>;
 const PUBLISH_UNITS: u32 = 48;
 
 /// What the caller keeps while it waits. The trustee writes `fault` or, where it does not travel,
-/// `result`; the client `result` and, at the end, `spot`.
-struct Frame<F, R> {
-    spot: SuspensionPoint,
+/// `result`; the client `result` and, at the end, `point`.
+struct SuspendedFrame<F, R> {
+    point: SuspensionPoint,
     fault: Cell<Option<Box<dyn Any + Send>>>,
     result: UnsafeCell<MaybeUninit<R>>,
     /// Where it does not travel.
@@ -54,13 +54,13 @@ struct Frame<F, R> {
 }
 
 /// A request in the ring: `F` on a `T`, giving `R` to who waits in a frame.
-struct Suspended<T, F, R>(PhantomData<(T, F, R)>);
+struct SuspendedCall<T, F, R>(PhantomData<(T, F, R)>);
 
 /// One word less than of other requests: the frame takes it.
 type Captures<F> = Packed<F, { MAX_CAPTURE_WORDS - 1 }>;
 type Carried<R> = Packed<R, MAX_ANSWER_WORDS>;
 
-impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
+impl<T, F: FnOnce(&mut T) -> R, R> SuspendedCall<T, F, R> {
     /// Words of the record that the closure takes, none where it stays in the frame; and of the
     /// answer that the result takes.
     const CAPTURES: usize = if Captures::<F>::INLINE {
@@ -97,9 +97,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
 
     /// # Safety
     /// `record` points at [`Self::UNITS`] writable words; `label` is of this type's vtable and an
-    /// `Object<T>`. The frame stays until its spot is set.
+    /// `Object<T>`. The frame stays until its point is set.
     #[inline(always)]
-    unsafe fn write(record: *mut u64, label: Label, frame: &Frame<F, R>, f: F) {
+    unsafe fn write(record: *mut u64, label: Label, frame: &SuspendedFrame<F, R>, f: F) {
         // SAFETY: the caller's duty.
         unsafe { write_label(record, label) };
         memory::write(record.wrapping_add(1), 1 + Self::CAPTURES);
@@ -107,7 +107,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
         unsafe {
             record
                 .wrapping_add(1)
-                .cast::<*const Frame<F, R>>()
+                .cast::<*const SuspendedFrame<F, R>>()
                 .write(frame)
         };
         if Captures::<F>::INLINE {
@@ -122,10 +122,15 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
     /// # Safety
     /// `record` holds a request of this type.
     #[inline(always)]
-    unsafe fn frame<'a>(record: *mut u64) -> &'a Frame<F, R> {
+    unsafe fn frame<'a>(record: *mut u64) -> &'a SuspendedFrame<F, R> {
         memory::read(record.wrapping_add(1), 1);
         // SAFETY: the caller's duty.
-        let frame = unsafe { record.wrapping_add(1).cast::<*const Frame<F, R>>().read() };
+        let frame = unsafe {
+            record
+                .wrapping_add(1)
+                .cast::<*const SuspendedFrame<F, R>>()
+                .read()
+        };
         // SAFETY: the caller of the request stays in it until that has been reaped.
         unsafe { &*frame }
     }
@@ -151,16 +156,16 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
             // SAFETY: of this type, by the vtable.
             let place = unsafe { Self::place(record) };
             let object = label.object().cast::<Object<T>>();
-            // SAFETY: as in `Then::run`.
+            // SAFETY: as in `ApplyRecord::run`.
             let value = unsafe { Object::value(object) };
             // SAFETY: its closure, run once.
             let f = unsafe { place.read() };
             let result: R = f(value);
             if const { Self::ANSWER > 0 } {
-                let slot = track.answer(at.answer(), Self::ANSWER);
-                memory::write(slot, Self::ANSWER);
+                let place = track.answer(at.answer(), Self::ANSWER);
+                memory::write(place, Self::ANSWER);
                 // SAFETY: room for a request is room for its answer, see `Rings`.
-                unsafe { Carried::<R>::write(slot, result) };
+                unsafe { Carried::<R>::write(place, result) };
             } else {
                 // SAFETY: of this type.
                 let place = place_of(&unsafe { Self::frame(record) }.result);
@@ -181,7 +186,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
                 return at;
             }
             label = next;
-            track.stand_at(at);
+            track.set_at(at);
         }
     }
 
@@ -205,17 +210,17 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
         reaper: &Reaper,
         mut reaped: Reaped,
         tail: Position,
-        outcome: Outcome,
+        check: FaultCheck,
     ) -> Reaped {
         loop {
             let entry = reaper.callbacks.at(reaped.callback());
             let next = reaped.after(Self::CALLBACK_UNITS, Self::ANSWER);
             let frame = entry.wrapping_add(CALLBACK_HEAD);
             // SAFETY: of this type, by its reap function.
-            let frame = unsafe { frame.cast::<*const Frame<F, R>>().read() };
-            // SAFETY: its caller waits in it, until the spot is set.
-            let Frame {
-                spot,
+            let frame = unsafe { frame.cast::<*const SuspendedFrame<F, R>>().read() };
+            // SAFETY: its caller waits in it, until the point is set.
+            let SuspendedFrame {
+                point,
                 fault,
                 result,
                 ..
@@ -223,17 +228,17 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
             // SAFETY: the trustee is done with it.
             let went_well = unsafe { &*fault.as_ptr() }.is_none();
             if const { Self::ANSWER > 0 } && went_well {
-                let slot = reaper.answer(reaped.answer(), Self::ANSWER);
-                memory::read(slot, Self::ANSWER);
+                let place = reaper.answer(reaped.answer(), Self::ANSWER);
+                memory::read(place, Self::ANSWER);
                 // SAFETY: executed without a fault, so the answer is there.
-                let answer = unsafe { Carried::<R>::read(slot) };
-                // SAFETY: the caller does not look before the spot is set.
+                let answer = unsafe { Carried::<R>::read(place) };
+                // SAFETY: the caller does not look before the point is set.
                 unsafe { place_of(result).cast::<R>().write(answer) };
             }
             reaper.set_reaped(next);
-            spot.set();
+            point.set();
             reaped = next;
-            if outcome == Outcome::FirstWell || !reaper.is_reapable(reaped, tail) {
+            if check == FaultCheck::FirstWell || !reaper.is_reapable(reaped, tail) {
                 return reaped;
             }
             // SAFETY: the first word of an entry.
@@ -252,7 +257,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
 }
 
 /// The coroutine that runs here, where a call is to suspend it, and the client of its thread for
-/// the trustee in `slot`, which it may use until it is suspended. None where the thread is to wait:
+/// the trustee in `trustee_number`, which it may use until it is suspended. None where the thread is to wait:
 /// a member's serves while it waits, and a scheduler that is idle would not.
 ///
 /// Not inlined, as [`here`](wait::here) asks for; in two registers.
@@ -260,14 +265,16 @@ impl<T, F: FnOnce(&mut T) -> R, R> Suspended<T, F, R> {
 /// # Safety
 /// As [`lookup`]'s: the client is used until the coroutine is suspended, or a call on it returns.
 #[inline(never)]
-pub(crate) unsafe fn stand<'a>(slot: u32) -> (Option<Here>, Option<&'a Client>) {
+pub(crate) unsafe fn here_and_client<'a>(
+    trustee_number: u32,
+) -> (Option<Here>, Option<&'a Client>) {
     // SAFETY: the caller's duty, which is the same.
-    (suspendable(), unsafe { lookup(slot) })
+    (suspendable(), unsafe { lookup(trustee_number) })
 }
 
-/// As [`stand`], for who knows the client.
+/// As [`here_and_client`], for who knows the client.
 #[inline(never)]
-fn stand_here() -> Option<Here> {
+fn suspendable_outlined() -> Option<Here> {
     suspendable()
 }
 
@@ -310,7 +317,7 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        match stand_here() {
+        match suspendable_outlined() {
             // SAFETY: the caller's duties; just asked.
             Some(here) => unsafe { self.call_suspending(here, object, f) },
             // SAFETY: the caller's duties.
@@ -354,18 +361,18 @@ impl Client {
     where
         F: FnOnce(&mut T) -> R,
     {
-        let frame = Frame {
-            spot: SuspensionPoint::new(),
+        let frame = SuspendedFrame {
+            point: SuspensionPoint::new(),
             fault: Cell::new(None),
             result: UnsafeCell::new(MaybeUninit::uninit()),
             f: UnsafeCell::new(MaybeUninit::uninit()),
         };
-        let Some(label) = Label::new(Suspended::<T, F, R>::VTABLE, object) else {
+        let Some(label) = Label::new(SuspendedCall::<T, F, R>::VTABLE, object) else {
             // SAFETY: the caller's duties.
             return unsafe { self.call::<T, F, R>(object, f) };
         };
-        let units = Suspended::<T, F, R>::UNITS;
-        let place = self.reserve::<T, Suspended<T, F, R>>(Some(label));
+        let units = SuspendedCall::<T, F, R>::UNITS;
+        let place = self.reserve::<T, SuspendedCall<T, F, R>>(Some(label));
         let place = place.unwrap_or_else(|| {
             self.make_room_for_call(units);
             self.next_place(label, units)
@@ -373,21 +380,21 @@ impl Client {
         let (at, next) = (place.at, place.next);
         // SAFETY: there is room; the frame is kept below.
         let ((), is_awake) =
-            unsafe { self.write::<T, Suspended<T, F, R>>(place, (&raw const frame, f)) };
+            unsafe { self.write::<T, SuspendedCall<T, F, R>>(place, (&raw const frame, f)) };
         if !is_awake {
             // SAFETY: just written.
-            let sent = unsafe { self.rouse_or_take_back::<T, Suspended<T, F, R>>(at, ()) };
+            let sent = unsafe { self.rouse_or_take_back::<T, SuspendedCall<T, F, R>>(at, ()) };
             sent.map_err(|(_, (_, f))| f)?;
         }
         // The rest is published when nothing else runs on this thread any more.
         if next.cursor().wrapping_sub(self.mail.get().cursor()) >= PUBLISH_UNITS {
             self.flush();
         }
-        // SAFETY: nothing has suspended it; the spot is this call's.
-        unsafe { here.wait(&frame.spot) };
+        // SAFETY: nothing has suspended it; the point is this call's.
+        unsafe { here.wait(&frame.point) };
         match frame.fault.take() {
             Some(payload) => Ok(Err(payload)),
-            // SAFETY: the spot is set, and there was no fault.
+            // SAFETY: the point is set, and there was no fault.
             None => Ok(Ok(unsafe { place_of(&frame.result).cast::<R>().read() })),
         }
     }
@@ -405,9 +412,9 @@ impl Client {
     }
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Suspended<T, F, R> {
-    /// The frame stays until its spot is set, or the request is taken back.
-    type Sent = (*const Frame<F, R>, F);
+impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for SuspendedCall<T, F, R> {
+    /// The frame stays until its point is set, or the request is taken back.
+    type Sent = (*const SuspendedFrame<F, R>, F);
     type Receipt = ();
 
     const CALL: &'static str = "Trust::apply";
@@ -424,9 +431,9 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Suspended<T, F, R> {
         unsafe { entry.wrapping_add(1).write(at.0) };
         let callback = entry.wrapping_add(CALLBACK_HEAD);
         // SAFETY: as above.
-        unsafe { callback.cast::<*const Frame<F, R>>().write(frame) };
+        unsafe { callback.cast::<*const SuspendedFrame<F, R>>().write(frame) };
         let record = client.request(at, Self::UNITS);
-        // SAFETY: it stays until its spot is set, by `Sent`.
+        // SAFETY: it stays until its point is set, by `Sent`.
         let frame = unsafe { &*frame };
         // SAFETY: there is room, by the caller, and the label is of this kind.
         unsafe { Self::write(record, label, frame, f) };
@@ -452,7 +459,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Kind<T> for Suspended<T, F, R> {
         unreachable!("a member's calls serve instead of suspending")
     }
 
-    unsafe fn go_by_call(
+    unsafe fn send_as_call(
         _client: &Client,
         _object: *mut Header,
         _sent: Self::Sent,

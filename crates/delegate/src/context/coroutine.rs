@@ -1,7 +1,7 @@
 //! A launched closure, from its coroutine's first step to its last, and its waits.
 
 use super::discard::discard;
-use super::holds::Waiter;
+use super::holds::WaitingCoroutine;
 use super::serving::Serving;
 use super::thread::{Owner, in_turn};
 use crate::error::CircularWait;
@@ -14,7 +14,7 @@ use std::ptr;
 use std::task::Waker;
 
 /// A closure on its way to its coroutine.
-pub(crate) trait Launch {
+pub(crate) trait LaunchBody {
     /// Runs it, and hands its result over. What it returns says that it has ended, once dropped.
     ///
     /// # Safety
@@ -48,7 +48,7 @@ impl Drop for Ticket {
 }
 
 /// What a launched closure is to this crate, while it runs: a client of its own.
-pub(crate) struct Launched {
+pub(crate) struct RunningLaunch {
     number: LaunchId,
     owner: Owner,
 }
@@ -64,7 +64,7 @@ impl Serving {
     pub(crate) unsafe fn launch(
         &self,
         object: *mut Header,
-        launch: Box<dyn Launch>,
+        launch: Box<dyn LaunchBody>,
     ) -> Result<(), &'static str> {
         let number = launch.number();
         let serving = ptr::from_ref(self);
@@ -87,15 +87,15 @@ impl Serving {
     /// The life of a coroutine.
     ///
     /// # Safety
-    /// As [`Launch::run`].
-    unsafe fn live(&self, object: *mut Header, launch: Box<dyn Launch>) {
-        let me = Launched {
+    /// As [`LaunchBody::run`].
+    unsafe fn live(&self, object: *mut Header, launch: Box<dyn LaunchBody>) {
+        let me = RunningLaunch {
             number: launch.number(),
             owner: Owner::of_launch(launch.number()),
         };
-        let stand = wait::running().expect("a host says who runs");
+        let coroutine = wait::running().expect("a host says who runs");
         let holds = &self.holds;
-        holds.running.borrow_mut().push((stand, &raw const me));
+        holds.running.borrow_mut().push((coroutine, &raw const me));
         // SAFETY: the caller's duty.
         let ticket = unsafe { launch.run(object, self) };
         // The trustee's loop lets the object go.
@@ -106,7 +106,7 @@ impl Serving {
         holds
             .running
             .borrow_mut()
-            .retain(|&(other, _)| other != stand);
+            .retain(|&(other, _)| other != coroutine);
         wait_graph::forget(me.number);
         holds.coroutines.set(holds.coroutines.get() - 1);
     }
@@ -122,11 +122,11 @@ pub(crate) fn current() -> Option<LaunchId> {
     with_running(|launched| launched.number)
 }
 
-fn with_running<R>(f: impl FnOnce(&Launched) -> R) -> Option<R> {
-    let stand = wait::running()?;
+fn with_running<R>(f: impl FnOnce(&RunningLaunch) -> R) -> Option<R> {
+    let coroutine = wait::running()?;
     let launched = Serving::with_current(|serving| {
         let running = serving.holds.running.borrow();
-        let mine = running.iter().find(|&&(other, _)| other == stand);
+        let mine = running.iter().find(|&&(other, _)| other == coroutine);
         mine.map(|&(_, launched)| launched)
     })??;
     // SAFETY: in the frame of the coroutine that runs here.
@@ -169,18 +169,18 @@ pub(crate) fn suspend_until(
         return wait_beneath(what, is_over);
     };
     let _waits = what.and_then(Waits::begin).transpose()?;
-    let spot = SuspensionPoint::new();
-    // SAFETY: only the lifetime changes: it is looked at until the spot is set.
+    let point = SuspensionPoint::new();
+    // SAFETY: only the lifetime changes: it is looked at until the point is set.
     let is_over = unsafe {
         std::mem::transmute::<*mut (dyn FnMut() -> bool + '_), *mut dyn FnMut() -> bool>(is_over)
     };
-    let waiter = Waiter {
+    let waiter = WaitingCoroutine {
         is_over,
-        spot: &raw const spot,
+        point: &raw const point,
     };
     Serving::with_current(|serving| serving.holds.waiters.borrow_mut().push(waiter));
-    // SAFETY: nothing has suspended it since; the spot is this call's.
-    unsafe { here.wait(&spot) };
+    // SAFETY: nothing has suspended it since; the point is this call's.
+    unsafe { here.wait(&point) };
     Ok(())
 }
 

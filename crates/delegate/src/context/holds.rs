@@ -2,7 +2,7 @@
 //!
 //! [`launched`](crate::launched) tells how launches work.
 
-use super::coroutine::Launched;
+use super::coroutine::RunningLaunch;
 use crate::context::serving::Serving;
 use crate::context::thread::out_of_turn;
 use crate::object::Header;
@@ -18,16 +18,16 @@ use std::ptr::NonNull;
 pub(crate) struct Holds {
     /// Objects that are held.
     pub(super) objects: Cell<u32>,
-    /// Launched closures whose coroutines have not ended.
+    /// RunningLaunch closures whose coroutines have not ended.
     pub(super) coroutines: Cell<u32>,
     /// Objects whose closures have ended: still held.
     pub(super) ended: RefCell<Vec<*mut Header>>,
     /// The closures that run, by their coroutines.
-    pub(super) running: RefCell<Vec<(NonNull<CoroutineState>, *const Launched)>>,
+    pub(super) running: RefCell<Vec<(NonNull<CoroutineState>, *const RunningLaunch)>>,
     /// Coroutines that wait, inside calls of this crate.
-    pub(super) waiters: RefCell<Vec<Waiter>>,
+    pub(super) waiters: RefCell<Vec<WaitingCoroutine>>,
     /// Requests to held objects that closures of this trustee have made.
-    nested: RefCell<VecDeque<(*mut Header, Box<dyn Deferred>)>>,
+    nested: RefCell<VecDeque<(*mut Header, Box<dyn DeferredRequest>)>>,
     /// Objects whose last handle has gone, but which are held.
     retired: RefCell<Vec<*mut Header>>,
     /// Requests deferred so far.
@@ -49,15 +49,15 @@ pub(crate) trait Lent {
 }
 
 /// A request of a closure that waits for its object.
-pub(crate) trait Deferred {
+pub(crate) trait DeferredRequest {
     /// Runs it.
     fn run(&mut self, serving: &Serving);
 }
 
 /// A coroutine that waits, and how to find out whether that is over. In its frame.
-pub(super) struct Waiter {
+pub(super) struct WaitingCoroutine {
     pub(super) is_over: *mut dyn FnMut() -> bool,
-    pub(super) spot: *const SuspensionPoint,
+    pub(super) point: *const SuspensionPoint,
 }
 
 impl Holds {
@@ -74,7 +74,7 @@ impl Holds {
     }
 
     /// Keeps a request to an object that is held.
-    pub(crate) fn defer_nested(&self, object: *mut Header, request: Box<dyn Deferred>) {
+    pub(crate) fn defer_nested(&self, object: *mut Header, request: Box<dyn DeferredRequest>) {
         self.nested.borrow_mut().push_back((object, request));
     }
 
@@ -92,17 +92,17 @@ impl Holds {
 
     /// True while a temporary client of the coroutine that runs here finishes.
     pub(crate) fn is_finishing(&self) -> bool {
-        wait::running().is_some_and(|stand| self.finishing.borrow().contains(&stand))
+        wait::running().is_some_and(|coroutine| self.finishing.borrow().contains(&coroutine))
     }
 
     /// Says whether one does, and gives back what was said before.
     pub(crate) fn set_finishing(&self, now: bool) -> bool {
         let before = self.is_finishing();
-        if let Some(stand) = wait::running() {
+        if let Some(coroutine) = wait::running() {
             let mut finishing = self.finishing.borrow_mut();
-            finishing.retain(|&other| other != stand);
+            finishing.retain(|&other| other != coroutine);
             if now {
-                finishing.push(stand);
+                finishing.push(coroutine);
             }
         }
         before
@@ -120,12 +120,12 @@ impl Holds {
             let Some(is_over) = self.waiters.borrow().get(next).map(|waiter| waiter.is_over) else {
                 return some;
             };
-            // SAFETY: in the frame of a coroutine that waits until its spot is set.
+            // SAFETY: in the frame of a coroutine that waits until its point is set.
             if unsafe { (*is_over)() } {
                 let waiter = self.waiters.borrow_mut().remove(next);
                 some = true;
                 // SAFETY: as above.
-                unsafe { &*waiter.spot }.set();
+                unsafe { &*waiter.point }.set();
             } else {
                 next += 1;
             }

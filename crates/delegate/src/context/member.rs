@@ -78,7 +78,7 @@ pub(crate) fn is_member() -> bool {
 #[inline]
 pub(crate) fn has_made(requests: u32, own: bool) {
     with_duty(|duty| {
-        if duty.policy.is_due(requests, own, &duty.shared.seat.bell) {
+        if duty.policy.is_due(requests, own, &duty.shared.thread.bell) {
             duty.serve_when_due();
         }
     });
@@ -131,7 +131,7 @@ impl Duty<'_> {
     /// A request to an object of its own is about to be run at once.
     #[inline]
     pub(crate) fn runs_own(&self) {
-        if self.policy.is_due_at_once(&self.shared.seat.bell) {
+        if self.policy.is_due_at_once(&self.shared.thread.bell) {
             self.serve_when_due();
         }
     }

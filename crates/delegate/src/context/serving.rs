@@ -18,8 +18,8 @@ use std::cell::Cell;
 /// What the lanes of one trustee have in common.
 #[derive(Default)]
 pub(crate) struct Serving {
-    /// The trustee's slot, while it has values.
-    slot: Cell<Option<u32>>,
+    /// The trustee's trustee_number, while it has values.
+    trustee_number: Cell<Option<u32>>,
     /// Objects that are poisoned, or were until their trustee has noticed otherwise; and those that
     /// are held.
     marked: Cell<u32>,
@@ -47,9 +47,9 @@ thread_local! {
 }
 
 impl Serving {
-    pub(crate) fn new(slot: u32, sampler: Option<Sampler>) -> Self {
+    pub(crate) fn new(trustee_number: u32, sampler: Option<Sampler>) -> Self {
         Self {
-            slot: Cell::new(Some(slot)),
+            trustee_number: Cell::new(Some(trustee_number)),
             sampler,
             ..Self::default()
         }
@@ -73,12 +73,12 @@ impl Serving {
 
     /// True where the objects of `trustee` are this thread's own, and alive.
     pub(crate) fn owns(&self, trustee: &Shared) -> bool {
-        self.slot.get() == Some(trustee.slot.get())
+        self.trustee_number.get() == Some(trustee.number.get())
     }
 
     /// The values are about to be dropped.
     pub(crate) fn disown(&self) {
-        self.slot.set(None);
+        self.trustee_number.set(None);
     }
 
     /// True where launched closures hold objects, so that requests to these are deferred.

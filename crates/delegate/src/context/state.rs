@@ -202,8 +202,8 @@ impl ThreadState {
     }
 
     /// True where one more callback may be left to be run.
-    pub(crate) fn may_leave_callback(&self, most: u32) -> bool {
-        self.left.borrow().len() < most as usize
+    pub(crate) fn may_leave_callback(&self, limit: u32) -> bool {
+        self.left.borrow().len() < limit as usize
     }
 
     /// Leaves a callback to be run when the present one has ended.

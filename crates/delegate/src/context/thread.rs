@@ -1,6 +1,6 @@
 //! What a thread keeps: its clients by trustee, and what its callbacks left to be done.
 //!
-//! The table is a plain thread-local array, indexed by the trustee's slot: the fast path
+//! The table is a plain thread-local array, indexed by the trustee's index: the fast path
 //! is two loads and two compares. The owner behind it ends with the thread: it waits for
 //! the answers and runs the callbacks. A destructor that calls corelay after that gets a
 //! temporary client, which finishes before the call returns.
@@ -54,7 +54,7 @@ pub(crate) trait KeptClient: Any {
     fn has_faults(&self) -> bool;
 }
 
-/// The clients of this thread by slot.
+/// The clients of this thread by index.
 #[derive(Clone, Copy)]
 pub(crate) struct Table {
     clients: *const *const (),
@@ -147,15 +147,15 @@ pub(crate) fn is_client() -> bool {
     table().len != 0
 }
 
-/// The client of this thread for the trustee in `slot`, if it has one.
+/// The client of this thread for the trustee in `index`, if it has one.
 #[inline(always)]
-pub(crate) fn known_client(slot: u32) -> *const () {
+pub(crate) fn known_client(trustee_number: u32) -> *const () {
     let table = table();
-    if slot as usize >= table.len {
+    if trustee_number as usize >= table.len {
         return std::ptr::null();
     }
     // SAFETY: the table has `len` entries while it is installed.
-    unsafe { *table.clients.wrapping_add(slot as usize) }
+    unsafe { *table.clients.wrapping_add(trustee_number as usize) }
 }
 
 /// The client of this thread for `trustee`. `make` makes it where there is none yet, and runs the
@@ -171,25 +171,25 @@ pub(crate) fn keep_client<C: KeptClient + Source>(
 /// Runs `f` on this thread's clients, by their addresses; nothing where it has none, or none any more.
 /// Clients that `f` makes are visited too.
 pub(crate) fn visit_clients(mut f: impl FnMut(*const ())) {
-    let mut slot = 0;
+    let mut index = 0;
     loop {
         // Read anew each time: `f` may run callbacks, which may make clients.
         let mut table = table();
-        if slot >= table.len {
+        if index >= table.len {
             if !in_turn() {
                 return;
             }
             table = with_owner(Owner::table).unwrap_or(NO_TABLE);
-            if slot >= table.len {
+            if index >= table.len {
                 return;
             }
         }
         // SAFETY: the table has `len` entries while it is installed.
-        let client = unsafe { *table.clients.wrapping_add(slot) };
+        let client = unsafe { *table.clients.wrapping_add(index) };
         if !client.is_null() {
             f(client);
         }
-        slot += 1;
+        index += 1;
     }
 }
 
@@ -271,7 +271,7 @@ fn with_owner<R>(f: impl FnOnce(&Owner) -> R) -> Option<R> {
 
 /// Keeps the clients of a thread, or of a launched closure.
 pub(crate) struct Owner {
-    /// By slot.
+    /// By index.
     clients: RefCell<Vec<Option<Entry>>>,
     /// The same, as the fast path reads them.
     pointers: RefCell<Vec<*const ()>>,
@@ -324,28 +324,28 @@ impl Owner {
         trustee: &Arc<Shared>,
         make: impl FnOnce(&Rc<ThreadState>) -> Option<C>,
     ) -> Option<Rc<dyn KeptClient>> {
-        let slot = trustee.slot.index();
-        if let Some(client) = self.client_in(slot) {
+        let index = trustee.number.index();
+        if let Some(client) = self.client_in(index) {
             // The table was hidden, and is not any more.
             return Some(client);
         }
         self.sweep();
         let client = Rc::new(make(&self.state)?);
-        if let Some(earlier) = self.client_in(slot) {
+        if let Some(earlier) = self.client_in(index) {
             // A destructor that the sweep ran has been here before us.
             return Some(earlier);
         }
         let mut clients = self.clients.borrow_mut();
         let mut pointers = self.pointers.borrow_mut();
-        if clients.len() <= slot {
-            clients.resize_with(slot + 1, || None);
-            pointers.resize(slot + 1, std::ptr::null());
+        if clients.len() <= index {
+            clients.resize_with(index + 1, || None);
+            pointers.resize(index + 1, std::ptr::null());
         }
         let is_launched = self.state.launch.is_some();
         let polled = (!is_launched).then(|| register(&client)).flatten();
-        pointers[slot] = Rc::as_ptr(&client).cast();
+        pointers[index] = Rc::as_ptr(&client).cast();
         let client: Rc<dyn KeptClient> = client;
-        clients[slot] = Some(Entry {
+        clients[index] = Some(Entry {
             client: Rc::clone(&client),
             _polled: polled,
         });
@@ -356,22 +356,22 @@ impl Owner {
         Some(client)
     }
 
-    fn client_in(&self, slot: usize) -> Option<Rc<dyn KeptClient>> {
+    fn client_in(&self, index: usize) -> Option<Rc<dyn KeptClient>> {
         self.clients
             .borrow()
-            .get(slot)?
+            .get(index)?
             .as_ref()
             .map(|entry| Rc::clone(&entry.client))
     }
 
-    fn remove(&self, slot: usize) {
-        self.pointers.borrow_mut()[slot] = std::ptr::null();
-        let removed = self.clients.borrow_mut()[slot].take();
+    fn remove(&self, index: usize) {
+        self.pointers.borrow_mut()[index] = std::ptr::null();
+        let removed = self.clients.borrow_mut()[index].take();
         // Not borrowed while destructors run.
         drop(removed);
     }
 
-    /// Drops the clients of trustees that have ended, so that slots are used again. Their
+    /// Drops the clients of trustees that have ended, so that len are used again. Their
     /// last callbacks run here: a thread that goes from trustee to trustee need not poll.
     ///
     /// Not inside another call, which may use a client still: a member serves inside of its own.
@@ -380,9 +380,9 @@ impl Owner {
             return;
         }
         let _call = self.state.enter_call();
-        let slots = self.clients.borrow().len();
-        for slot in 0..slots {
-            let over = self.client_in(slot).is_some_and(|client| {
+        let len = self.clients.borrow().len();
+        for index in 0..len {
+            let over = self.client_in(index).is_some_and(|client| {
                 if !client.trustee().is_gone() {
                     return false;
                 }
@@ -393,7 +393,7 @@ impl Owner {
                 client.is_idle() && !client.has_faults() && Rc::strong_count(&client) == 2
             });
             if over {
-                self.remove(slot);
+                self.remove(index);
             }
         }
     }
@@ -428,20 +428,20 @@ impl Owner {
     /// end, which comes after its own.
     fn finish_clients(&self) {
         let launches = self.state.launch.is_none();
-        let mut slot = 0;
-        while slot < self.clients.borrow().len() {
-            if let Some(client) = self.client_in(slot) {
+        let mut index = 0;
+        while index < self.clients.borrow().len() {
+            if let Some(client) = self.client_in(index) {
                 client.finish(launches);
                 // A session that lives on finishes for itself, and a barrier asks for launches.
                 if Rc::strong_count(&client) == 2 && client.is_idle() {
                     drop(client);
-                    self.remove(slot);
+                    self.remove(index);
                     // Its last callbacks, or destructors, may have made clients before it.
-                    slot = 0;
+                    index = 0;
                     continue;
                 }
             }
-            slot += 1;
+            index += 1;
         }
         while let Some(orphan) = self.state.take_orphan() {
             orphan.finish(launches);

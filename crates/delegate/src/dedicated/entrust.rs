@@ -5,7 +5,7 @@
 
 use crate::catch::guarded;
 use crate::client::connect::connect;
-use crate::dedicated::{Member, Trustees};
+use crate::dedicated::{TrusteeHandle, Trustees};
 use crate::large::is_large;
 use crate::object::registry::Registry;
 use crate::object::shared::Shared;
@@ -63,13 +63,13 @@ impl Trustees {
     ) -> Vec<Trust<T>> {
         // A trustee serves nobody else while it takes a message in: of small values about a
         // thousand, a tenth of a millisecond.
-        let most = SHIPMENT_BYTES / size_of::<T>().clamp(SMALL_BYTES, SHIPMENT_BYTES);
+        let per_trustee = SHIPMENT_BYTES / size_of::<T>().clamp(SMALL_BYTES, SHIPMENT_BYTES);
         let mut values = values.into_iter().fuse();
         let mut handles = Vec::with_capacity(values.size_hint().0);
         loop {
             let mut shipments: Vec<Vec<T>> = self.members.iter().map(|_| Vec::new()).collect();
             let mut turns = Vec::new();
-            for value in values.by_ref().take(most * self.members.len()) {
+            for value in values.by_ref().take(per_trustee * self.members.len()) {
                 let trustee = self.turn();
                 shipments[trustee].push(value);
                 turns.push(trustee);
@@ -200,7 +200,7 @@ impl Trustees {
     }
 
     #[track_caller]
-    fn member(&self, number: usize) -> &Member {
+    fn member(&self, number: usize) -> &TrusteeHandle {
         let member = self.members.get(number);
         member.unwrap_or_else(|| panic!("corelay: trustee {number} of {}", self.members.len()))
     }
@@ -235,7 +235,7 @@ impl Trustees {
     }
 }
 
-impl Member {
+impl TrusteeHandle {
     /// Runs `f` on the trustee's registry. It must not panic: that would poison it.
     #[track_caller]
     fn register<R, F: FnOnce(&mut Registry) -> R>(&self, call: &str, f: F) -> R {

@@ -38,18 +38,18 @@ use std::time::Duration;
 /// # Ok::<(), corelay_delegate::StartError>(())
 /// ```
 pub struct Trustees {
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Vec<TrusteeHandle>,
     /// Turns taken by `entrust`.
     pub(crate) next: AtomicUsize,
 }
 
 // SAFETY: `home` is only followed by its trustee; the rest is shared by design.
-unsafe impl Send for Member {}
+unsafe impl Send for TrusteeHandle {}
 // SAFETY: as above.
-unsafe impl Sync for Member {}
+unsafe impl Sync for TrusteeHandle {}
 
 /// A trustee, from outside.
-pub(crate) struct Member {
+pub(crate) struct TrusteeHandle {
     pub(crate) shared: Arc<Shared>,
     /// Where it keeps its objects: itself an object, alive until the trustee has ended.
     pub(crate) home: *mut Object<Registry>,
@@ -380,7 +380,7 @@ impl Builder {
         }
     }
 
-    fn start_one(&self, i: usize) -> Result<Member, StartError> {
+    fn start_one(&self, i: usize) -> Result<TrusteeHandle, StartError> {
         let settings = self.settings(i);
         let name = format!("{}-{i}", self.name);
         let shared = Arc::new(Shared::new(settings, name.clone()));
@@ -399,7 +399,7 @@ impl Builder {
             }
         });
         match thread {
-            Ok(thread) => Ok(Member {
+            Ok(thread) => Ok(TrusteeHandle {
                 shared,
                 home,
                 thread: Some(thread),

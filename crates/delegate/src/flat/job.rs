@@ -100,15 +100,15 @@ impl Round {
 pub(crate) mod checked {
     use super::Round;
     use crate::dedicated::Trustees;
-    use crate::object::seat::Seat;
     use crate::object::shared::Shared;
+    use crate::object::thread::TrusteeThread;
 
-    /// See [`Seat`].
-    pub struct Doorbell(Seat);
+    /// See [`TrusteeThread`].
+    pub struct Doorbell(TrusteeThread);
 
     impl Default for Doorbell {
         fn default() -> Self {
-            Self(Seat::new())
+            Self(TrusteeThread::new())
         }
     }
 
@@ -139,7 +139,7 @@ pub(crate) mod checked {
     impl Dozer {
         /// The member's thread: sleeps, unless it finds something.
         pub fn doze(&self, look: impl FnOnce() -> bool) {
-            let sleeper = self.0.seat.take_sleeper();
+            let sleeper = self.0.thread.take_sleeper();
             self.0.doze(&sleeper, look);
         }
 

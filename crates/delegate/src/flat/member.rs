@@ -44,13 +44,13 @@ static FUNCTION: Mark = Mark::new("function").with_arg("member");
 /// Runs a job on the thread of `trustee`.
 pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     let shared = Arc::clone(trustee.shared());
-    if shared.seat.bell.hear() {
+    if shared.thread.bell.hear() {
         // Rung while the trustee's own loop served: as behind any ring, but it is none of this
         // function's.
         trustee.pass(false, u32::MAX);
         trustee.send_nested();
     }
-    let sleeper = shared.seat.take_sleeper();
+    let sleeper = shared.thread.take_sleeper();
     let member = Member {
         number: job.number,
         shared,
@@ -77,7 +77,7 @@ pub(crate) fn work(mut trustee: Trustee, job: Job) -> Trustee {
     });
     let mut trustee = member.trustee.into_inner();
     // Whoever has rung is served by the trustee's own loop from here on.
-    if member.shared.seat.bell.hear() {
+    if member.shared.thread.bell.hear() {
         trustee.count_ring();
     }
     job.end(ended.err());
@@ -147,7 +147,7 @@ impl Serve for Member {
         };
         // Who has rung has published by mail, and perhaps gone to sleep, and does not ring again:
         // everything, then.
-        let batch = if self.shared.seat.bell.hear() {
+        let batch = if self.shared.thread.bell.hear() {
             trustee.count_ring();
             u32::MAX
         } else {

@@ -218,10 +218,10 @@ impl Team {
         if let Some(payload) = panic {
             resume_unwind(payload);
         }
-        let result = |slot: std::sync::Mutex<Option<R>>| slot.into_inner().ok().flatten();
+        let result = |cell: std::sync::Mutex<Option<R>>| cell.into_inner().ok().flatten();
         results
             .into_iter()
-            .map(|slot| result(slot).expect("every function has ended well"))
+            .map(|cell| result(cell).expect("every function has ended well"))
             .collect()
     }
 
@@ -234,9 +234,9 @@ impl Team {
             // between unwinds.
             let job = unsafe { Job::new(task, &round, number) };
             let work: Work = Box::new(move |trustee| work(trustee, job));
-            shared.seat.give(Box::new(work));
+            shared.thread.give(Box::new(work));
             // SAFETY: a node of its own, in no inbox: its last job has ended.
-            let taken = unsafe { shared.inbox.push(&raw const shared.seat.work) };
+            let taken = unsafe { shared.inbox.push(&raw const shared.thread.work_node) };
             debug_assert!(taken, "the team has not been shut down: it is borrowed");
             shared.rouse_if_needed();
         }

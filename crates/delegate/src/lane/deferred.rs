@@ -10,7 +10,7 @@
 //!          tail    deferred at
 //! ```
 //! When A is free again, A₁ and A₂ are run, and the tail moves on. So a client whose window ends
-//! behind a held object's request waits for it: a stated limit. A lone call waits by itself: its
+//! behind a held object's request waits for it: a stated limit. A mail call waits by itself: its
 //! `done` is written later.
 //!
 //! **Order.** What is deferred of one client to one object is run in the order in which it came, since
@@ -32,7 +32,7 @@ use crate::lane::Lane;
 use crate::object::Header;
 use crate::request::label::Label;
 use crate::request::{Cursors, read_head};
-use crate::wait_graph::{self, Deferred, address};
+use crate::wait_graph::{self, DeferredId, address};
 use crate::wire::LaunchId;
 use crate::wire::ring::Rings;
 use crate::wire::word::{Mail, Position};
@@ -45,18 +45,18 @@ struct Deferral {
     number: u64,
     object: *mut Header,
     /// The graph's number of this request, if a launched closure has sent it or it is a launch.
-    known: Option<Deferred>,
-    place: Place,
+    known: Option<DeferredId>,
+    place: RecordPlace,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum RecordPlace {
     Ring {
         rings: *const Rings,
         at: Cursors,
     },
     /// In the mail line.
-    Call(Mail),
+    MailLine(Mail),
 }
 
 /// Those of a lane, in order.
@@ -67,7 +67,7 @@ pub(super) struct Deferrals {
     ring: RefCell<Option<CircularWait>>,
 }
 
-/// What becomes of a lone call.
+/// What becomes of a mail call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Run,
@@ -80,8 +80,8 @@ impl Deferrals {
     fn first_in_ring(&self) -> Option<Position> {
         let queue = self.queue.borrow();
         queue.iter().find_map(|deferral| match deferral.place {
-            Place::Ring { at, .. } => Some(at.request),
-            Place::Call(_) => None,
+            RecordPlace::Ring { at, .. } => Some(at.request),
+            RecordPlace::MailLine(_) => None,
         })
     }
 
@@ -128,15 +128,15 @@ impl Lane {
         serving: &Serving,
         object: *mut Header,
         launch: Option<LaunchId>,
-        place: Place,
+        place: RecordPlace,
     ) -> bool {
         let sender = self.channel.launch;
         let mut known = None;
         if sender.is_some() || launch.is_some() {
             let in_graph = match place {
-                Place::Call(_) => wait_graph::Place::Line,
-                Place::Ring { at, .. } => {
-                    wait_graph::Place::Ring(address(&raw const *self.channel), at.request.0)
+                RecordPlace::MailLine(_) => wait_graph::RequestPlace::MailLine,
+                RecordPlace::Ring { at, .. } => {
+                    wait_graph::RequestPlace::Ring(address(&raw const *self.channel), at.request.0)
                 }
             };
             match wait_graph::defer(object, in_graph, sender, launch) {
@@ -156,7 +156,7 @@ impl Lane {
         true
     }
 
-    /// What becomes of the lone call of `mail`, some object being marked.
+    /// What becomes of the mail call of `mail`, some object being marked.
     #[cold]
     pub(super) fn judge_call(&self, serving: &Serving, mail: Mail, record: *mut u64) -> Verdict {
         // SAFETY: the mail published the call.
@@ -165,7 +165,7 @@ impl Lane {
             return Verdict::Refuse;
         }
         if serving.is_held(object) {
-            if self.defer(serving, object, None, Place::Call(mail)) {
+            if self.defer(serving, object, None, RecordPlace::MailLine(mail)) {
                 return Verdict::Defer;
             }
             return Verdict::Refuse;
@@ -179,7 +179,7 @@ impl Lane {
     /// True where the request at `self.at` waits, or is refused: the lane is behind it.
     #[cold]
     pub(super) fn passes_over(&self, serving: &Serving, label: Label, record: *mut u64) -> bool {
-        if label == Label::JUMP {
+        if label == Label::RING_GROWTH {
             return false;
         }
         if self.deferrals.refuses() {
@@ -194,14 +194,14 @@ impl Lane {
         // SAFETY: of that vtable, and not run.
         let launch = vtable.launch.map(|number| unsafe { number(record) });
         let at = self.track.at();
-        let place = Place::Ring {
+        let place = RecordPlace::Ring {
             rings: self.track.rings_in_use(),
             at,
         };
         if !self.defer(serving, object, launch, place) {
             return self.refuse(label, record);
         }
-        self.track.stand_at(Cursors {
+        self.track.set_at(Cursors {
             request: at.request.after(vtable.step),
             answer: at.answer.wrapping_add(vtable.answer_units),
         });
@@ -226,7 +226,7 @@ impl Lane {
     pub(crate) fn refuse_deferred(
         &self,
         serving: &Serving,
-        refused: Deferred,
+        refused: DeferredId,
         ring: &CircularWait,
     ) -> bool {
         let Some(deferral) = self.deferrals.take(|other| other.known == Some(refused)) else {
@@ -243,8 +243,8 @@ impl Lane {
             wait_graph::resume(deferred);
         }
         match deferral.place {
-            Place::Call(mail) => self.run_call(serving, mail),
-            Place::Ring { rings, at } => {
+            RecordPlace::MailLine(mail) => self.run_call(serving, mail),
+            RecordPlace::Ring { rings, at } => {
                 let now = (self.track.rings_in_use(), self.track.at());
                 self.track.go_to(rings, at);
                 self.run_one(serving);

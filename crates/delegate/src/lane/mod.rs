@@ -31,7 +31,7 @@ pub(crate) struct Lane {
     track: Track,
     /// The mail that was last acted upon.
     seen: Cell<Mail>,
-    /// The lone call runs, not the ring.
+    /// The mail call runs, not the ring.
     calling: Cell<bool>,
     /// Requests to objects that are held.
     deferrals: Deferrals,
@@ -55,7 +55,7 @@ impl Lane {
     #[inline]
     pub(crate) fn serve(&self, serving: &Serving, batch: u32) -> u32 {
         // Acquire: pairs with the client's Release of the mail word; publishes requests
-        // and the lone call.
+        // and the mail call.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
         if mail == self.seen.get() {
             self.channel.prefetch_mail();
@@ -80,7 +80,7 @@ impl Lane {
         ran
     }
 
-    /// Runs what its client has put behind a lone request, and could not publish by the mail
+    /// Runs what its client has put behind a single request, and could not publish by the mail
     /// word.
     #[inline(always)]
     fn run_behind_call(&self, serving: &Serving, mail: Mail, batch: u32) -> u32 {
@@ -98,7 +98,7 @@ impl Lane {
         // Acquire: pairs with the client's Release of the head.
         let head = Position(self.channel.head.load(Ordering::Acquire));
         // Acquire, and after the head: a mail sent before that head is seen now, so a
-        // lone call is not overtaken by requests that were issued after it.
+        // mail call is not overtaken by requests that were issued after it.
         let mail = Mail(self.channel.mail.word.load(Ordering::Acquire));
         let ran = if mail == self.seen.get() {
             0
@@ -239,7 +239,7 @@ impl Lane {
             let record = self.track.request(at.request.cursor());
             // SAFETY: published up to `stop`.
             let label = unsafe { read_label(record) };
-            self.track.stand_at(at);
+            self.track.set_at(at);
             let mut run_to = stop;
             if serving.any_marked() {
                 if self.passes_over(serving, label, record) {
@@ -259,10 +259,10 @@ impl Lane {
                 break;
             }
         }
-        self.track.stand_at(at);
+        self.track.set_at(at);
     }
 
-    /// Runs the lone call of `mail`.
+    /// Runs the mail call of `mail`.
     pub(super) fn run_call(&self, serving: &Serving, mail: Mail) {
         let line = &self.channel.mail;
         line.shadow.write(0, 1);
@@ -367,7 +367,7 @@ impl Lane {
             None => discard(self.channel.keep_fault(payload, false)),
         }
         let at = self.track.at();
-        self.track.stand_at(Cursors {
+        self.track.set_at(Cursors {
             request: at.request.after(vtable.step),
             answer: at.answer.wrapping_add(vtable.answer_units),
         });
@@ -389,7 +389,7 @@ impl Lane {
     pub(crate) fn running(&self) -> &'static str {
         let vtable = if self.calling.get() {
             let record = place_of(&self.channel.mail.call).cast::<u64>();
-            // SAFETY: the lone call runs.
+            // SAFETY: the mail call runs.
             unsafe { read_head(record) }.0
         } else {
             let record = self.track.requests().at(self.track.at().request.cursor());

@@ -25,7 +25,7 @@ pub(crate) mod handle;
 
 use self::handle::LaunchHandle;
 use crate::client::connect::NoClient;
-use crate::client::launch::Launched;
+use crate::client::launch::Launch;
 use crate::client::{Patience, Refusal};
 use crate::error::TryLaunchError;
 use crate::trust::send::NotTaken;
@@ -49,7 +49,7 @@ impl<T> Trust<T> {
     ///
     /// Answers to one client come in order, those of [`apply_then`](Self::apply_then) and of calls of
     /// fibres: behind a request that waits for a held value they wait too, and where the window
-    /// ends there, so does the next request. Lone calls, futures and launches do not.
+    /// ends there, so does the next request. Calls of plain threads, futures and launches do not.
     ///
     /// Closures that would wait for each other in a ring, by [`apply`](Self::apply),
     /// [`join`](crate::LaunchHandle::join), [`barrier`](crate::barrier) or in full windows, are told
@@ -123,7 +123,7 @@ impl<T> Trust<T> {
             return Err(TryLaunchError::Unhosted(f));
         }
         // SAFETY: nothing borrows, by the callers' bounds.
-        let sent = unsafe { self.try_send::<Launched<F, R>>(f, patience) };
+        let sent = unsafe { self.try_send::<Launch<F, R>>(f, patience) };
         match sent {
             Ok((future, number)) => Ok(LaunchHandle::new(future, number, trustee)),
             Err((NotTaken::Full, f)) => Err(TryLaunchError::Full(f)),

@@ -16,13 +16,13 @@
 //! object whose handles outlive its trustee is freed by the last of them.
 
 pub(crate) mod handle;
+pub(crate) mod number;
 pub(crate) mod registry;
-pub(crate) mod seat;
 pub(crate) mod shared;
-pub(crate) mod slot;
+pub(crate) mod thread;
 
 use self::shared::Shared;
-use crate::wire::inbox::{Kind, Node};
+use crate::wire::inbox::{News, Node};
 use corelay_sync::facade::Shadow;
 use corelay_sync::facade::atomic::{AtomicU8, AtomicUsize, Ordering};
 use corelay_sync::facade::cell::{Cell, UnsafeCell};
@@ -38,7 +38,7 @@ pub(crate) struct Header {
     pub(crate) trustee: Arc<Shared>,
     vtable: &'static ObjectVtable,
     /// Index in the trustee's registry. The trustee's.
-    pub(crate) place: Cell<u32>,
+    pub(crate) registry_index: Cell<u32>,
     /// [`HEALTHY`], [`POISONED`] or [`CLEARED`].
     pub(crate) poison: AtomicU8,
     /// A launched closure holds it. The trustee's.
@@ -93,11 +93,11 @@ impl<T> Object<T> {
     ) -> *mut Self {
         let object = Box::into_raw(Box::<Self>::new_uninit()).cast::<Self>();
         let header = Header {
-            node: Node::new(Kind::Retire),
+            node: Node::new(News::Retire),
             refs: AtomicUsize::new(1),
             trustee,
             vtable: Self::VTABLE,
-            place: Cell::new(0),
+            registry_index: Cell::new(0),
             poison: AtomicU8::new(HEALTHY),
             is_held: Cell::new(false),
             memory: Shadow::new(1),

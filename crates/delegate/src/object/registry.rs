@@ -41,20 +41,20 @@ impl Registry {
 
     /// Adds the trustee's newest object.
     pub(crate) fn add(&mut self, object: *mut Header) {
-        let place = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
+        let index = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
         // SAFETY: just made, alive.
-        unsafe { &*object }.place.set(place);
+        unsafe { &*object }.registry_index.set(index);
         self.objects.push(object);
     }
 
     pub(crate) fn dismiss(&mut self, object: *mut Header) {
         // SAFETY: alive: retired, not freed.
-        let place = unsafe { &*object }.place.get();
-        let removed = self.objects.swap_remove(place as usize);
+        let index = unsafe { &*object }.registry_index.get();
+        let removed = self.objects.swap_remove(index as usize);
         debug_assert_eq!(removed, object);
-        if let Some(&moved) = self.objects.get(place as usize) {
+        if let Some(&moved) = self.objects.get(index as usize) {
             // SAFETY: in the registry, so alive.
-            unsafe { &*moved }.place.set(place);
+            unsafe { &*moved }.registry_index.set(index);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What a trustee shares with its clients and its objects.
 
-use super::seat::Seat;
-use super::slot::Slot;
+use super::number::TrusteeNumber;
+use super::thread::TrusteeThread;
 use crate::metrics::Counters;
 use crate::observe::State;
 use crate::observe::roster::Roster;
 use crate::observe::sampler::Samples;
 use crate::policy::Policy;
-use crate::wire::inbox::{Inbox, Kind, Node};
+use crate::wire::inbox::{Inbox, News, Node};
 use crate::wire::word::Position;
 use corelay_sync::facade::atomic::{AtomicBool, Ordering};
 use corelay_sync::wait::{Host, Sleeper, Token};
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: CachePadded<Inbox>,
     pub(crate) counters: Counters,
     pub(crate) settings: Settings,
-    pub(crate) slot: Slot,
+    pub(crate) number: TrusteeNumber,
     pub(crate) name: String,
     /// Names of objects and clients, for reports.
     pub(crate) roster: Roster,
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     has_refusals: AtomicBool,
     /// Its thread asks for nothing more, but for destructors of thread-locals.
     pub(crate) ended: Token,
-    pub(crate) seat: Seat,
+    pub(crate) thread: TrusteeThread,
 }
 
 impl Shared {
@@ -89,13 +89,13 @@ impl Shared {
             counters: Counters::default(),
             samples: settings.observe.then(std::sync::Arc::default),
             settings,
-            slot: Slot::take(),
+            number: TrusteeNumber::take(),
             name,
             roster: Roster::default(),
-            close: Node::new(Kind::Close),
+            close: Node::new(News::Close),
             has_refusals: AtomicBool::new(false),
             ended: Token::new(),
-            seat: Seat::new(),
+            thread: TrusteeThread::new(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Shared {
             // the next pass. Acquire: pairs with its Release; the sleeper is there.
             match state.compare_exchange(seen, awake(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.seat.wake();
+                    self.thread.wake();
                     return true;
                 }
                 Err(now) => seen = now,
@@ -179,7 +179,7 @@ impl Shared {
     /// to know.
     pub(crate) fn ring(&self) {
         if self.settings.policy.is_some() {
-            self.seat.bell.ring();
+            self.thread.bell.ring();
         }
     }
 
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     /// What the trustee does, for reports.
-    pub(crate) fn standing(&self) -> State {
+    pub(crate) fn report_state(&self) -> State {
         if self.is_gone() {
             return State::ShutDown;
         }

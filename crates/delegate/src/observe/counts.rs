@@ -118,7 +118,7 @@ const ONE_IN: u32 = 64;
 struct Timed {
     /// Where it lies; `None` if it went alone.
     at: Option<u32>,
-    asked: Instant,
+    sent: Instant,
 }
 
 impl Observer {
@@ -153,7 +153,7 @@ impl Observer {
 
     /// A request is about to go: into the ring at that place, or alone. Now and then it is
     /// timed.
-    pub(crate) fn ask(&self, at: Option<Position>) {
+    pub(crate) fn time_request(&self, at: Option<Position>) {
         if self.timed.get().is_some() {
             return;
         }
@@ -164,26 +164,26 @@ impl Observer {
             self.left.set(self.dice.gap(ONE_IN));
             self.timed.set(Some(Timed {
                 at: at.map(Position::cursor),
-                asked: Instant::now(),
+                sent: Instant::now(),
             }));
         }
     }
 
-    /// The client has seen what is executed: the ring up to `tail`, and the lone request,
-    /// where there is one, if `is_alone_done`.
-    pub(crate) fn answers(&self, tail: Position, is_alone_done: bool) {
-        let Some(Timed { at, asked }) = self.timed.get() else {
+    /// The client has seen what is executed: the ring up to `tail`, and the single request,
+    /// where there is one, if `is_single_request_done`.
+    pub(crate) fn note_answers(&self, tail: Position, is_single_request_done: bool) {
+        let Some(Timed { at, sent }) = self.timed.get() else {
             return;
         };
         let is_answered = match at {
             Some(at) => is_past(tail.cursor(), at),
-            None => is_alone_done,
+            None => is_single_request_done,
         };
         if !is_answered {
             return;
         }
         self.timed.set(None);
-        let took = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let took = u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let counts = &*self.counts;
         add(&counts.latencies, 1);
         add(&counts.latency_total, took);

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Objects of a type whose places are known, so that a report can ask where they lie.
-const PLACES: usize = 16;
+const MAX_ADDRESSES: usize = 16;
 
 /// A name, of an object or a client.
 pub(crate) type Name = Arc<str>;
@@ -44,7 +44,7 @@ pub(crate) struct Type {
     /// Names by address.
     pub(crate) names: BTreeMap<usize, Name>,
     /// Addresses of some.
-    pub(crate) places: Vec<usize>,
+    pub(crate) addresses: Vec<usize>,
 }
 
 /// A client of the trustee.
@@ -93,8 +93,8 @@ impl Roster {
         let of_type = lists.types.entry(type_name).or_default();
         for object in objects {
             of_type.count += 1;
-            if of_type.places.len() < PLACES {
-                of_type.places.push(object);
+            if of_type.addresses.len() < MAX_ADDRESSES {
+                of_type.addresses.push(object);
             }
         }
     }
@@ -107,7 +107,7 @@ impl Roster {
         };
         of_type.count -= 1;
         of_type.names.remove(&object);
-        of_type.places.retain(|&place| place != object);
+        of_type.addresses.retain(|&place| place != object);
         if of_type.count == 0 {
             lists.types.remove(type_name);
         }

@@ -1,7 +1,7 @@
 //! What a channel takes, by the sizes of the types it is made of.
 
 use crate::client::Client;
-use crate::client::room::most_together;
+use crate::client::room::largest_batch;
 use crate::lane::Lane;
 use crate::request::CALLBACK_HEAD;
 use crate::request::callbacks;
@@ -117,7 +117,7 @@ impl Footprint {
 
 /// Units of the queue that a busy client keeps free for the callbacks of its next batch.
 fn ahead(window: usize) -> u32 {
-    most_together(window as u32) * callbacks::USUAL
+    largest_batch(window as u32) * callbacks::USUAL
 }
 
 /// Units of the ring, and requests in flight, once a client has asked as often as it can while
@@ -136,7 +136,7 @@ fn grown(window: usize, most_units: usize, request: usize) -> (usize, usize) {
             break;
         }
         // A jump record leads from one ring into the next.
-        used += ring::JUMP_UNITS;
+        used += ring::GROWTH_UNITS;
         units *= 2;
     }
     (units, in_flight)

@@ -101,7 +101,7 @@ impl fmt::Debug for Reporter {
 
 fn trustee(shared: &Shared, surveyor: Surveyor) -> TrusteeReport {
     // Before the counters: those of a trustee that has ended are complete.
-    let state = shared.standing();
+    let state = shared.report_state();
     // Not held while the kernel is asked about addresses: whoever comes or goes waits for it.
     let (types, clients, gone, gone_observed) = copy(&shared.roster.lists());
     let cpu = shared.settings.cpu;
@@ -133,7 +133,7 @@ struct OfType {
     type_name: &'static str,
     count: usize,
     names: Vec<(usize, Name)>,
-    places: Vec<usize>,
+    addresses: Vec<usize>,
 }
 
 /// A client, out of the lock.
@@ -149,7 +149,7 @@ fn copy(lists: &Lists) -> (Vec<OfType>, Vec<Client>, u64, ClientObserved) {
         type_name,
         count: of.count,
         names: of.names.iter().map(|(&at, n)| (at, n.clone())).collect(),
-        places: of.places.clone(),
+        addresses: of.addresses.clone(),
     });
     let clients = lists.clients.iter().map(|client: &Connected| Client {
         name: client.name.clone(),
@@ -182,7 +182,7 @@ impl OfType {
         (count > 0).then(|| TypeReport {
             type_name: self.type_name,
             count,
-            places: surveyor.places(self.places.iter().copied()),
+            places: surveyor.places(self.addresses.iter().copied()),
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::object::Header;
 /// either side, many times what constants of a program take. It lies around the address, so
 /// that a rotation makes the label and a mask takes the address out. Where an address does not
 /// fit (a tagged pointer, a program in parts far from each other) there is no label, and the
-/// request takes the way of lone calls.
+/// request takes the way of mail calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Label(u64);
 
@@ -35,8 +35,8 @@ const _: () = assert!(align_of::<Vtable>() == 1 << ALIGN_BITS);
 const _: () = assert!(ADDRESS_BITS - ALIGN_BITS + KIND_BITS == 64);
 
 impl Label {
-    /// A jump into larger rings; it concerns no object.
-    pub(crate) const JUMP: Self = Self(kind(REACH / 2));
+    /// A growth into larger rings; it concerns no object.
+    pub(crate) const RING_GROWTH: Self = Self(kind(REACH / 2));
 
     /// Stands in place of the label of a request that faulted. No object lies there.
     pub(crate) const FAULTED: Self = Self(u64::MAX);
@@ -70,7 +70,7 @@ impl Label {
     }
 
     /// # Safety
-    /// From [`new`](Self::new), or [`JUMP`](Self::JUMP).
+    /// From [`new`](Self::new), or [`JUMP`](Self::RING_GROWTH).
     #[inline(always)]
     pub(crate) unsafe fn vtable(self) -> &'static Vtable {
         let vtable = std::ptr::with_exposed_provenance::<Vtable>(
@@ -87,7 +87,7 @@ pub(crate) fn fits(object: *mut Header) -> bool {
     object.addr() as u64 & !OBJECT == 0
 }
 
-/// Kinds are counted from here, half of them up to that of a jump.
+/// Kinds are counted from here, half of them up to that of a growth.
 #[inline(always)]
 fn origin() -> usize {
     let origin = (&raw const ring_growth::VTABLE).wrapping_byte_sub(REACH / 2);
@@ -116,7 +116,7 @@ const fn distance(kind: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Then;
+    use crate::request::ApplyRecord;
     use proptest::prelude::*;
 
     fn object(address: u64) -> *mut Header {
@@ -132,7 +132,7 @@ mod tests {
             prop_assert_eq!(label.object(), object);
             prop_assert_eq!(distance(label.0 & !OBJECT), number * 64);
             prop_assert_eq!(label.is_of_kind(Label(kind(number * 64))), true);
-            prop_assert_eq!(label.is_of_kind(Label::JUMP), number == 1 << 21);
+            prop_assert_eq!(label.is_of_kind(Label::RING_GROWTH), number == 1 << 21);
         }
 
         #[test]
@@ -143,17 +143,17 @@ mod tests {
 
     #[test]
     fn a_label_leads_to_its_vtable() {
-        let vtable = Then::<u64, fn(&mut u64) -> u8, u8>::VTABLE;
+        let vtable = ApplyRecord::<u64, fn(&mut u64) -> u8, u8>::VTABLE;
         let object = object(0x7fff_ffff_ffc0);
         let label = Label::new(vtable, object).expect("near");
         // SAFETY: just made.
         assert!(std::ptr::eq(unsafe { label.vtable() }, vtable));
         assert_eq!(label.object(), object);
-        // SAFETY: a jump's label.
-        let jump = unsafe { Label::JUMP.vtable() };
-        assert!(std::ptr::eq(jump, &ring_growth::VTABLE));
-        assert!(Label::JUMP.object().is_null());
-        assert!(!label.is_of_kind(Label::JUMP) && label != Label::FAULTED);
+        // SAFETY: a growth's label.
+        let growth = unsafe { Label::RING_GROWTH.vtable() };
+        assert!(std::ptr::eq(growth, &ring_growth::VTABLE));
+        assert!(Label::RING_GROWTH.object().is_null());
+        assert!(!label.is_of_kind(Label::RING_GROWTH) && label != Label::FAULTED);
     }
 
     #[test]

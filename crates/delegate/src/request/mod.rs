@@ -53,7 +53,7 @@ pub(crate) struct Vtable {
     ///
     /// # Safety
     /// `record` holds a request of this vtable, not yet run; it is the one at `at`, and all
-    /// before `stop` are published, or it is a lone call.
+    /// before `stop` are published, or it is a mail call.
     pub(crate) run: unsafe fn(record: *mut u64, at: Cursors, track: &Track, stop: u32) -> Cursors,
     /// Drops the closure unrun.
     ///
@@ -78,7 +78,7 @@ pub(crate) struct Vtable {
 /// `record` holds a request of this vtable that has faulted or been discarded. Called once.
 pub(crate) type Fault = unsafe fn(record: *mut u64, payload: Box<dyn Any + Send>);
 
-/// Writes what a lone call begins with: which vtable, on which object.
+/// Writes what a mail call begins with: which vtable, on which object.
 ///
 /// # Safety
 /// `record` points at two writable words at least.
@@ -94,7 +94,7 @@ pub(crate) unsafe fn write_head(record: *mut u64, vtable: &'static Vtable, objec
 /// Reads what [`write_head`] wrote.
 ///
 /// # Safety
-/// `record` holds a lone call.
+/// `record` holds a mail call.
 #[inline(always)]
 pub(crate) unsafe fn read_head(record: *mut u64) -> (&'static Vtable, *mut Header) {
     memory::read(record, 2);
@@ -212,12 +212,12 @@ impl<V, const MAX: usize> Packed<V, MAX> {
 }
 
 /// A request in the ring with an answer: `F` on a `T`, giving `R`.
-pub(crate) struct Then<T, F, R>(PhantomData<(T, F, R)>);
+pub(crate) struct ApplyRecord<T, F, R>(PhantomData<(T, F, R)>);
 
 type Captures<F> = Packed<F, MAX_CAPTURE_WORDS>;
 type Answer<R> = Packed<R, MAX_ANSWER_WORDS>;
 
-impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
+impl<T, F: FnOnce(&mut T) -> R, R> ApplyRecord<T, F, R> {
     /// Units taken in the request ring: as many as the answer takes, at least.
     pub(crate) const UNITS: usize = max(1 + Captures::<F>::WORDS, Answer::<R>::WORDS);
 
@@ -278,10 +278,10 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
             // SAFETY: of this type, by the vtable.
             let answer: R = unsafe { Captures::<F>::run(record.wrapping_add(1), value) };
             if Answer::<R>::WORDS > 0 {
-                let slot = track.answer(at.answer(), Answer::<R>::WORDS);
-                memory::write(slot, Answer::<R>::WORDS);
+                let place = track.answer(at.answer(), Answer::<R>::WORDS);
+                memory::write(place, Answer::<R>::WORDS);
                 // SAFETY: room for a request is room for its answer, see `Rings`.
-                unsafe { Answer::<R>::write(slot, answer) };
+                unsafe { Answer::<R>::write(place, answer) };
             } else {
                 // Zero-sized: nothing to move, but it is the client's to drop.
                 std::mem::forget(answer);
@@ -300,7 +300,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
                 return at;
             }
             label = next;
-            track.stand_at(at);
+            track.set_at(at);
         }
     }
 
@@ -311,7 +311,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Then<T, F, R> {
     }
 }
 
-/// A callback of the client: what is done with the answer of a [`Then`].
+/// A callback of the client: what is done with the answer of a [`ApplyRecord`].
 pub(crate) struct Callback<T, F, R, C>(PhantomData<(T, F, R, C)>);
 
 /// Words of a callback-ring entry in front of the callback: reap function, position.
@@ -324,17 +324,17 @@ pub(crate) const CALLBACK_HEAD: usize = 2;
 /// # Safety
 /// The entry at `reaped` is the oldest of `reaper`, of this type, and has been executed.
 pub(crate) type Reap =
-    unsafe fn(reaper: &Reaper, reaped: Reaped, tail: Position, outcome: Outcome) -> Reaped;
+    unsafe fn(reaper: &Reaper, reaped: Reaped, tail: Position, check: FaultCheck) -> Reaped;
 
 /// How the requests to be reaped have ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum FaultCheck {
     /// All well, up to the tail.
-    Well,
+    AllWell,
     /// The first one well; of the others nothing is known.
     FirstWell,
     /// The first one has faulted.
-    Fault,
+    FirstFaulted,
 }
 
 impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
@@ -366,25 +366,25 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
         reaper: &Reaper,
         mut reaped: Reaped,
         tail: Position,
-        outcome: Outcome,
+        check: FaultCheck,
     ) -> Reaped {
         loop {
             let next = reaped.after(Self::UNITS, Answer::<R>::WORDS);
             // SAFETY: of this type, by its reap function.
             let then = unsafe { Self::take(reaper.callbacks.at(reaped.callback())) };
-            if outcome == Outcome::Fault {
+            if check == FaultCheck::FirstFaulted {
                 reaper.set_reaped(next);
                 return next;
             }
-            let slot = reaper.answer(reaped.answer(), Answer::<R>::WORDS);
+            let place = reaper.answer(reaped.answer(), Answer::<R>::WORDS);
             // SAFETY: executed without a fault, so the answer is there.
-            let answer = unsafe { Then::<T, F, R>::answer(slot) };
+            let answer = unsafe { ApplyRecord::<T, F, R>::answer(place) };
             // Before the callback runs: it may unwind, or issue requests into the room
             // that this entry leaves.
             reaper.set_reaped(next);
             then(answer);
             reaped = next;
-            if outcome == Outcome::FirstWell || !reaper.is_reapable(reaped, tail) {
+            if check == FaultCheck::FirstWell || !reaper.is_reapable(reaped, tail) {
                 return reaped;
             }
             // SAFETY: the first word of an entry.
@@ -402,19 +402,19 @@ impl<T, F: FnOnce(&mut T) -> R, R, C: FnOnce(R)> Callback<T, F, R, C> {
     }
 }
 
-/// A lone call in the mail line: `F` on a `T`, giving `R`.
+/// A mail call in the mail line: `F` on a `T`, giving `R`.
 ///
 /// Captures and result of up to [`MAIL_WORDS`] travel in the line; otherwise the line
-/// carries the address of a [`Frame`] in the caller's stack.
-pub(crate) struct Call<T, F, R>(PhantomData<(T, F, R)>);
+/// carries the address of a [`CallFrame`] in the caller's stack.
+pub(crate) struct CallRecord<T, F, R>(PhantomData<(T, F, R)>);
 
-/// A lone call that does not fit into the mail line.
-pub(crate) struct Frame<F, R> {
+/// A mail call that does not fit into the mail line.
+pub(crate) struct CallFrame<F, R> {
     f: MaybeUninit<F>,
     result: MaybeUninit<R>,
 }
 
-impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
+impl<T, F: FnOnce(&mut T) -> R, R> CallRecord<T, F, R> {
     /// True where the line carries all of it.
     pub(crate) const INLINE: bool = words::<F>() <= MAIL_WORDS
         && align_of::<F>() <= 8
@@ -442,8 +442,8 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
 
     /// An empty frame for [`write`](Self::write): nothing where the call fits the line.
     #[inline(always)]
-    pub(crate) fn frame() -> Frame<F, R> {
-        Frame {
+    pub(crate) fn frame() -> CallFrame<F, R> {
+        CallFrame {
             f: MaybeUninit::uninit(),
             result: MaybeUninit::uninit(),
         }
@@ -457,7 +457,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         record: *mut u64,
         object: *mut Header,
         f: F,
-        frame: &mut Frame<F, R>,
+        frame: &mut CallFrame<F, R>,
     ) {
         // SAFETY: the caller's duty.
         unsafe { write_head(record, Self::VTABLE, object) };
@@ -472,7 +472,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
             unsafe {
                 record
                     .wrapping_add(2)
-                    .cast::<*mut Frame<F, R>>()
+                    .cast::<*mut CallFrame<F, R>>()
                     .write(frame)
             };
         }
@@ -489,7 +489,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
             record.wrapping_add(2).cast()
         } else {
             // SAFETY: the caller's duty.
-            let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
+            let frame = unsafe { record.wrapping_add(2).cast::<*mut CallFrame<F, R>>().read() };
             // SAFETY: the caller of `write` keeps the frame where it is.
             unsafe { (&raw mut (*frame).f).cast() }
         }
@@ -519,7 +519,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
             unsafe { record.wrapping_add(2).cast::<R>().read() }
         } else {
             // SAFETY: the caller's duty; the word still holds the frame.
-            let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
+            let frame = unsafe { record.wrapping_add(2).cast::<*mut CallFrame<F, R>>().read() };
             // SAFETY: answered, so written.
             let frame = unsafe { &*frame };
             // SAFETY: answered, so written; not taken yet.
@@ -532,7 +532,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
         let place = unsafe { Self::place(record) };
         // SAFETY: the second word.
         let object = unsafe { record.wrapping_add(1).cast::<*mut Object<T>>().read() };
-        // SAFETY: as in `Then::run`.
+        // SAFETY: as in `ApplyRecord::run`.
         let value = unsafe { Object::value(object) };
         // SAFETY: its closure, once.
         let result: R = unsafe { large::run(place, value) };
@@ -542,7 +542,7 @@ impl<T, F: FnOnce(&mut T) -> R, R> Call<T, F, R> {
             unsafe { record.wrapping_add(2).cast::<R>().write(result) };
         } else {
             // SAFETY: the word still holds the frame, which the waiting caller keeps.
-            let frame = unsafe { record.wrapping_add(2).cast::<*mut Frame<F, R>>().read() };
+            let frame = unsafe { record.wrapping_add(2).cast::<*mut CallFrame<F, R>>().read() };
             // SAFETY: as above.
             let place = unsafe { &raw mut (*frame).result };
             // SAFETY: as above.

@@ -132,7 +132,7 @@ impl Reaper {
     }
 
     /// The oldest request has been a jump: leaves the rings behind.
-    pub(crate) fn jump(&self, larger: *mut Rings) {
+    pub(crate) fn move_to(&self, larger: *mut Rings) {
         let left = self.all.borrow_mut().pop_front();
         debug_assert_eq!(left, Some(self.rings.get()));
         self.rings.set(larger);

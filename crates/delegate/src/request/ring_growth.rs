@@ -4,16 +4,16 @@
 use super::label::Label;
 use super::reaper::{Reaped, Reaper};
 use super::track::Track;
-use super::{CALLBACK_HEAD, Cursors, Outcome, Reap, Vtable, write_label};
-use crate::wire::ring::{JUMP_UNITS, Rings};
-use crate::wire::word::{Position, jump_step};
+use super::{CALLBACK_HEAD, Cursors, FaultCheck, Reap, Vtable, write_label};
+use crate::wire::ring::{GROWTH_UNITS, Rings};
+use crate::wire::word::{Position, growth_step};
 use corelay_sync::facade::memory;
 
 /// Units of the entry in the callback queue.
 pub(crate) const CALLBACK_UNITS: usize = CALLBACK_HEAD + 1;
 
 /// What a jump adds to a position.
-pub(crate) const STEP: u64 = jump_step(JUMP_UNITS);
+pub(crate) const STEP: u64 = growth_step(GROWTH_UNITS);
 
 pub(crate) static VTABLE: Vtable = Vtable {
     run,
@@ -22,14 +22,14 @@ pub(crate) static VTABLE: Vtable = Vtable {
     launch: None,
     step: STEP,
     answer_units: 0,
-    name: || "a jump into larger rings",
+    name: || "a move to larger rings",
 };
 
 /// # Safety
-/// `record` points at [`JUMP_UNITS`] writable words.
+/// `record` points at [`GROWTH_UNITS`] writable words.
 pub(crate) unsafe fn write_request(record: *mut u64, larger: *mut Rings) {
     // SAFETY: the caller's duty.
-    unsafe { write_label(record, Label::JUMP) };
+    unsafe { write_label(record, Label::RING_GROWTH) };
     memory::write(record.wrapping_add(1), 1);
     // SAFETY: the caller's duty.
     unsafe { record.wrapping_add(1).cast::<*mut Rings>().write(larger) };
@@ -55,14 +55,14 @@ unsafe fn run(record: *mut u64, at: Cursors, track: &Track, _stop: u32) -> Curso
     memory::read(record.wrapping_add(1), 1);
     // SAFETY: written by `write_request`.
     let larger = unsafe { record.wrapping_add(1).cast::<*mut Rings>().read() };
-    track.jump(larger);
+    track.move_to(larger);
     Cursors {
         request: at.request.after(STEP),
         answer: at.answer,
     }
 }
 
-unsafe fn reap(reaper: &Reaper, reaped: Reaped, _tail: Position, _outcome: Outcome) -> Reaped {
+unsafe fn reap(reaper: &Reaper, reaped: Reaped, _tail: Position, _check: FaultCheck) -> Reaped {
     let entry = reaper.callbacks.at(reaped.callback());
     // SAFETY: written by `write_callback`.
     let larger = unsafe {
@@ -73,6 +73,6 @@ unsafe fn reap(reaper: &Reaper, reaped: Reaped, _tail: Position, _outcome: Outco
     };
     let next = reaped.after(CALLBACK_UNITS, 0);
     reaper.set_reaped(next);
-    reaper.jump(larger);
+    reaper.move_to(larger);
     next
 }

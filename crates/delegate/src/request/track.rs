@@ -61,7 +61,7 @@ impl Track {
     /// The request at `at` is about to run: stored for `fault`, never reloaded. The cursors
     /// run through registers.
     #[inline(always)]
-    pub(crate) fn stand_at(&self, at: Cursors) {
+    pub(crate) fn set_at(&self, at: Cursors) {
         self.at.set(at);
     }
 
@@ -77,7 +77,7 @@ impl Track {
 
     /// Goes to a request that was left behind, or back.
     pub(crate) fn go_to(&self, rings: *const Rings, at: Cursors) {
-        self.jump(rings);
+        self.move_to(rings);
         self.at.set(at);
     }
 
@@ -88,7 +88,7 @@ impl Track {
     }
 
     /// Goes over to larger rings (a jump request).
-    pub(crate) fn jump(&self, rings: *const Rings) {
+    pub(crate) fn move_to(&self, rings: *const Rings) {
         self.rings.set(rings);
         self.requests.set(self.rings().requests);
         self.answers.set(self.rings().answers);

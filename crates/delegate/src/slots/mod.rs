@@ -50,7 +50,7 @@ const TAKEN: usize = 8;
 /// A state word, and behind it the words of the result: one, or as many as the slot's class
 /// has. Reached by raw pointers only.
 #[repr(C)]
-pub(crate) struct Slot {
+pub(crate) struct ResultSlot {
     state: AtomicUsize,
     shadow: Shadow,
     words: [u64; 1],
@@ -61,19 +61,19 @@ const WORDS: usize = 0;
 const WAKER: usize = 1;
 
 /// Bytes in front of a slot's words.
-pub(super) const HEAD: usize = std::mem::offset_of!(Slot, words);
+pub(super) const HEAD: usize = std::mem::offset_of!(ResultSlot, words);
 
 /// A slot that has been taken from a pool and not been given back.
 #[derive(Clone, Copy)]
-pub(crate) struct SlotPtr(pub(super) NonNull<Slot>);
+pub(crate) struct SlotPtr(pub(super) NonNull<ResultSlot>);
 
 impl SlotPtr {
     /// Makes a slot in a pool's memory.
     ///
     /// # Safety
     /// `at` points at room for a slot that nobody uses.
-    pub(super) unsafe fn make(at: NonNull<Slot>) {
-        let slot = Slot {
+    pub(super) unsafe fn make(at: NonNull<ResultSlot>) {
+        let slot = ResultSlot {
             state: AtomicUsize::new(EMPTY),
             shadow: Shadow::new(2),
             words: [0],
@@ -115,7 +115,7 @@ impl SlotPtr {
 
     /// The first word as a link, while the slot lies in a pool.
     #[inline(always)]
-    pub(super) fn link(self) -> *mut *mut Slot {
+    pub(super) fn link(self) -> *mut *mut ResultSlot {
         self.words().cast()
     }
 

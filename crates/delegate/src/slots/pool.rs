@@ -20,7 +20,7 @@
 //! one, also those that come between the two steps. The step that makes it zero is the last:
 //! after it nobody knows the pool, and whoever made it frees all.
 
-use crate::slots::{HEAD, Slot, SlotPtr};
+use crate::slots::{HEAD, ResultSlot, SlotPtr};
 use corelay_sync::CachePadded;
 use corelay_sync::facade::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use corelay_sync::facade::sync::Arc;
@@ -82,7 +82,7 @@ const _: () = assert!(size_of::<Chunk>() <= CHUNK_HEAD);
 struct Pool {
     class: Class,
     /// Slots to be taken. The owner's.
-    free: Cell<*mut Slot>,
+    free: Cell<*mut ResultSlot>,
     /// All chunks. The owner's; at last, of whoever frees them.
     chunks: Cell<*mut Chunk>,
     /// Slots in all chunks. The owner's.
@@ -90,14 +90,14 @@ struct Pool {
     /// Stands for the cells in the models.
     shadow: Shadow,
     /// Slots that others have given back, or [`ORPHANED`].
-    remote: CachePadded<AtomicPtr<Slot>>,
+    remote: CachePadded<AtomicPtr<ResultSlot>>,
     /// Once orphaned: slots that are out; wraps below zero until the owner has added its
     /// number.
     out: AtomicUsize,
 }
 
 /// Stands in `remote` once the owner is gone. Never dereferenced.
-const ORPHANED: *mut Slot = ptr::dangling_mut();
+const ORPHANED: *mut ResultSlot = ptr::dangling_mut();
 
 thread_local! {
     /// The pools that this thread gives back to without an exchange.
@@ -264,7 +264,7 @@ const CHUNK_LAYOUT: Layout = match Layout::from_size_align(CHUNK, CHUNK) {
     Err(_) => panic!("a power of two"),
 };
 
-fn slot_at(chunk: NonNull<Chunk>, class: Class, index: usize) -> NonNull<Slot> {
+fn slot_at(chunk: NonNull<Chunk>, class: Class, index: usize) -> NonNull<ResultSlot> {
     // SAFETY: so many fit into the chunk, see `slots_per_chunk`.
     unsafe { chunk.byte_add(CHUNK_HEAD + index * class.stride()) }.cast()
 }
@@ -339,7 +339,7 @@ unsafe fn give_back_from_afar(pool: NonNull<Pool>, slot: SlotPtr) {
 }
 
 /// How many slots a list has.
-fn length(mut list: *mut Slot) -> usize {
+fn length(mut list: *mut ResultSlot) -> usize {
     let mut length = 0;
     while let Some(slot) = NonNull::new(list) {
         length += 1;

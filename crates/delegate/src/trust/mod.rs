@@ -10,7 +10,7 @@ use crate::client::apply_async::ApplyAsync;
 use crate::client::apply_then::{ApplyThen, Post};
 use crate::client::connect::{ClientRef, NoClient, connect, lookup};
 use crate::client::future::ApplyFuture;
-use crate::client::suspend::stand;
+use crate::client::suspend::here_and_client;
 use crate::client::{Client, Patience, Refusal};
 use crate::context::coroutine::may_not_wait;
 use crate::context::thread::in_turn;
@@ -65,13 +65,13 @@ use std::panic::{Location, resume_unwind};
 /// ```
 pub struct Trust<T> {
     handle: Handle<T>,
-    /// The trustee's, or [`NO_SLOT`].
-    slot: u32,
+    /// The trustee's, or [`NO_TRUSTEE_NUMBER`].
+    trustee_number: u32,
 }
 
 /// Of an object whose address does not [fit](label::fits) a request's label. No client is known
 /// for it, so that no request takes the fast way, which does not look.
-const NO_SLOT: u32 = u32::MAX;
+const NO_TRUSTEE_NUMBER: u32 = u32::MAX;
 
 // SAFETY: the value stays on its trustee; what crosses threads are closures and results,
 // whose `Send` each method asks for.
@@ -82,17 +82,20 @@ unsafe impl<T> Sync for Trust<T> {}
 impl<T> Trust<T> {
     pub(crate) fn new(handle: Handle<T>) -> Self {
         let fits = label::fits(handle.header());
-        let slot = if fits {
-            handle.trustee().slot.get()
+        let trustee_number = if fits {
+            handle.trustee().number.get()
         } else {
-            NO_SLOT
+            NO_TRUSTEE_NUMBER
         };
-        Self { handle, slot }
+        Self {
+            handle,
+            trustee_number,
+        }
     }
 
-    #[cfg(test)]
-    pub(crate) fn without_a_slot(mut self) -> Self {
-        self.slot = NO_SLOT;
+    #[cfg(all(test, not(any(corelay_loom, corelay_shuttle))))]
+    pub(crate) fn without_a_trustee_number(mut self) -> Self {
+        self.trustee_number = NO_TRUSTEE_NUMBER;
         self
     }
 
@@ -108,7 +111,7 @@ impl<T> Trust<T> {
     #[inline(always)]
     pub(crate) unsafe fn known_client(&self) -> Option<&Client> {
         // SAFETY: the caller's duty, which is the same.
-        unsafe { lookup(self.slot) }
+        unsafe { lookup(self.trustee_number) }
     }
 
     /// Runs `call` with this thread's client for the object's trustee, or gives the request
@@ -161,7 +164,7 @@ impl<T> Trust<T> {
     /// As [`lookup`]'s.
     #[cold]
     #[inline(never)]
-    unsafe fn connect_to_last(&self) -> Option<&Client> {
+    unsafe fn lasting_client(&self) -> Option<&Client> {
         let _ = self.connect().ok()?;
         // SAFETY: the caller's duty, which is the same.
         unsafe { self.known_client() }
@@ -189,9 +192,9 @@ impl<T> Trust<T> {
         F: FnOnce(&mut T) -> R,
     {
         // SAFETY: used by `call_suspending` until it suspends the coroutine, as `lookup` asks.
-        if let (Some(here), client) = unsafe { stand(self.slot) }
+        if let (Some(here), client) = unsafe { here_and_client(self.trustee_number) }
             // SAFETY: as above.
-            && let Some(client) = client.or_else(|| unsafe { self.connect_to_last() })
+            && let Some(client) = client.or_else(|| unsafe { self.lasting_client() })
         {
             // SAFETY: this handle keeps the object; the call waits; nothing has suspended it.
             let answer = unsafe { client.call_suspending(here, self.header(), f) };
@@ -572,7 +575,7 @@ impl<T> Clone for Trust<T> {
     fn clone(&self) -> Self {
         Self {
             handle: self.handle.clone(),
-            slot: self.slot,
+            trustee_number: self.trustee_number,
         }
     }
 }
@@ -583,7 +586,7 @@ impl<T> fmt::Debug for Trust<T> {
     }
 }
 
-/// Gives the result of a lone call, or goes on with what went wrong.
+/// Gives the result of a mail call, or goes on with what went wrong.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn unwrap_answer<R, F>(

@@ -116,7 +116,7 @@ impl<T> Trust<T> {
     unsafe fn send_slowly<K: Kind<T>, S: Sender>(&self, sent: K::Sent) -> S::Returned<K::Receipt> {
         // SAFETY: this handle keeps the object; nothing borrows, by the caller.
         match self.with_client(sent, |client, sent| unsafe {
-            client.issue_slowly::<T, K>(self.header(), sent, Patience::Wait)
+            client.send_slowly::<T, K>(self.header(), sent, Patience::Wait)
         }) {
             Ok(Ok(receipt)) => S::taken(receipt),
             Ok(Err((refusal, _))) => S::refused(K::CALL, K::closure(), refusal),
@@ -165,7 +165,7 @@ impl<T> Trust<T> {
     ) -> Result<K::Receipt, (NotTaken, K::Sent)> {
         // SAFETY: this handle keeps the object; nothing borrows, by the caller.
         match self.with_client(sent, |client, sent| unsafe {
-            client.issue::<T, K>(self.header(), sent, patience)
+            client.send::<T, K>(self.header(), sent, patience)
         }) {
             Ok(sent) => sent.map_err(|(refusal, sent)| (refusal.into(), sent)),
             Err((NoClient::Closed, sent)) => Err((NotTaken::Closed, sent)),
@@ -185,10 +185,10 @@ mod tests {
     use std::rc::Rc;
 
     #[test]
-    fn every_call_finds_its_way_without_a_slot() {
+    fn requests_without_a_trustee_number_take_the_slow_path() {
         let trustees = Trustees::dedicated(1).start().expect("a thread");
         // As if its address fitted no label.
-        let t = trustees.entrust(0).without_a_slot();
+        let t = trustees.entrust(0).without_a_trustee_number();
         let (seen, add) = (Rc::new(Cell::new(0)), |n: &mut u32| {
             *n += 1;
             *n

@@ -75,7 +75,7 @@ impl<T: 'static> Issue for TrustSession<'_, T> {
         // SAFETY: the handle keeps the object; nothing borrows.
         let result = unsafe {
             self.client
-                .issue::<T, ApplyThen<F, R, C>>(object, (f, then), Patience::Wait)
+                .send::<T, ApplyThen<F, R, C>>(object, (f, then), Patience::Wait)
         };
         if let Err((refusal, _)) = result {
             refuse_full("Session::issue", type_name::<F>(), refusal);

@@ -35,7 +35,7 @@ const TURN_EVERY: u64 = 64;
 
 impl Trustee {
     pub(super) fn serve_hosted(mut self) {
-        let sleeper = self.shared.seat.take_sleeper();
+        let sleeper = self.shared.thread.take_sleeper();
         loop {
             self.serve_beside_others(&sleeper);
             self.serving.is_closing.set(true);

@@ -12,7 +12,7 @@ static PASS: Mark = Mark::new("pass").with_arg("requests");
 
 /// The trustee is about to serve. Its slot tells whom clients mean.
 pub(crate) fn begin(trustee: &Shared) {
-    trace::instant(&BEGINS, u64::from(trustee.slot.get()));
+    trace::instant(&BEGINS, u64::from(trustee.number.get()));
 }
 
 /// The trustee has served all.

@@ -43,7 +43,7 @@ use crate::object::shared::{CLOSED, GONE, Settings, Shared};
 use crate::object::{Header, Object};
 use crate::observe::sampler::Sampler;
 use crate::wire::Channel;
-use crate::wire::inbox::{Kind, Node};
+use crate::wire::inbox::{News, Node};
 use corelay_sync::facade::MODEL;
 use corelay_sync::facade::atomic::Ordering;
 use corelay_sync::facade::sync::Arc;
@@ -86,7 +86,7 @@ pub(crate) struct Trustee {
 impl Trustee {
     pub(crate) fn new(shared: Arc<Shared>, home: *mut Object<Registry>) -> Self {
         let sampler = shared.samples.clone().map(Sampler::new);
-        let serving = Serving::new(shared.slot.get(), sampler);
+        let serving = Serving::new(shared.number.get(), sampler);
         Self {
             shared,
             home,
@@ -120,7 +120,7 @@ impl Trustee {
 
     fn serve(mut self) {
         let Settings { batch, spin, .. } = self.shared.settings;
-        let sleeper = self.shared.seat.take_sleeper();
+        let sleeper = self.shared.thread.take_sleeper();
         let mut idle = Idle::default();
         while !self.closing {
             let ran = self.pass(false, batch);
@@ -296,28 +296,28 @@ impl Trustee {
 
     fn read(&mut self, node: *mut Node) {
         // SAFETY: valid until we have taken it, which is now.
-        match unsafe { &*node }.kind {
-            Kind::Register => {
+        match unsafe { &*node }.news {
+            News::Register => {
                 let channel = container(node, offset_of!(Channel, register));
                 // SAFETY: the count that `Client::connect` announced.
                 let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
                 let serving = Rc::clone(&self.serving);
                 self.lanes.push(Lane::new(channel, serving));
             }
-            Kind::Detach => {
+            News::Detach => {
                 let channel = container(node, offset_of!(Channel, detach));
                 // SAFETY: the count that `Client::drop` announced.
                 let channel = unsafe { Arc::from_raw(channel.cast::<Channel>()) };
                 self.lanes
                     .retain(|lane| !Arc::ptr_eq(&lane.channel, &channel));
             }
-            Kind::Retire => {
+            News::Retire => {
                 let header = container(node, offset_of!(Header, node)).cast::<Header>();
                 self.retired.borrow_mut().push(header.cast_mut());
             }
-            Kind::Close => self.closing = true,
-            Kind::Work => {
-                let work = self.shared.seat.take().map(|job| job.downcast::<Work>());
+            News::Close => self.closing = true,
+            News::Work => {
+                let work = self.shared.thread.take().map(|work| work.downcast::<Work>());
                 self.work = work.map(|work| *work.expect("the trustee's work"));
             }
         }

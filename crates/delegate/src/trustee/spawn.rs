@@ -77,18 +77,18 @@ pub(crate) fn spawn(
     let &Settings {
         cpu, stack_size, ..
     } = settings;
-    let (tell, told) = sync_channel(1);
+    let (sender, receiver) = sync_channel(1);
     let body = move || {
         if let Some(cpu) = cpu
             && let Err(error) = corelay_topology::pin_current_thread(cpu)
         {
-            let _ = tell.send(Err(StartError::Pin {
+            let _ = sender.send(Err(StartError::Pin {
                 cpu,
                 reason: error.to_string(),
             }));
             return;
         }
-        let _ = tell.send(Ok(()));
+        let _ = sender.send(Ok(()));
         // Requests may borrow from their callers' frames: a trustee that unwound would
         // leave them unanswered.
         let bomb = AbortOnUnwind;
@@ -100,7 +100,7 @@ pub(crate) fn spawn(
         builder = builder.stack_size(bytes);
     }
     let thread = builder.spawn(body).map_err(StartError::Thread)?;
-    match told.recv() {
+    match receiver.recv() {
         Ok(Ok(())) => Ok(thread),
         Ok(Err(error)) => {
             let _ = thread.join();

@@ -28,16 +28,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A request that has been deferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Deferred(u64);
+pub(crate) struct DeferredId(u64);
 
 /// An object, a channel or a trustee, by its address.
 pub(crate) type Address = usize;
 
 /// The place of a deferred request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RequestPlace {
     /// In the mail line: a call, for which its sender waits.
-    Line,
+    MailLine,
     /// At that position of the channel's ring.
     Ring(Address, u64),
 }
@@ -61,7 +61,7 @@ pub(crate) enum Refused {
     /// The wait itself, a join, is not to begin.
     Wait,
     /// That request is to be refused: it is no edge any more.
-    Request(Deferred, Address),
+    Request(DeferredId, Address),
     /// The join of that closure, which waits, is to return: it waits no more.
     Join(LaunchId),
 }
@@ -71,7 +71,7 @@ type Step = (LaunchId, Edge);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edge {
-    Request(Deferred),
+    Request(DeferredId),
     Wait(Wait),
     Blocked,
 }
@@ -95,9 +95,9 @@ struct Launch {
     /// Nobody waits for it any more but for its trustee's end.
     has_ended: bool,
     /// Requests that it has sent.
-    sent: BTreeMap<Deferred, Place>,
+    sent: BTreeMap<DeferredId, RequestPlace>,
     /// The request that it is.
-    is_deferred: Option<Deferred>,
+    is_deferred: Option<DeferredId>,
     waits: Option<Wait>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Graph {
     last: u64,
     launches: BTreeMap<LaunchId, Launch>,
     holders: BTreeMap<Address, LaunchId>,
-    requests: BTreeMap<Deferred, Request>,
+    requests: BTreeMap<DeferredId, Request>,
     /// Trustees whose threads are blocked, by which closure.
     blocked: BTreeMap<Address, LaunchId>,
 }
@@ -195,11 +195,11 @@ impl Graph {
     pub(crate) fn defer(
         &mut self,
         object: Address,
-        place: Place,
+        place: RequestPlace,
         sender: Option<LaunchId>,
         launch: Option<LaunchId>,
-    ) -> Result<Deferred, Vec<Address>> {
-        let id = Deferred(self.next());
+    ) -> Result<DeferredId, Vec<Address>> {
+        let id = DeferredId(self.next());
         let ends = [sender, launch];
         self.requests.insert(id, Request { object, ends });
         if let Some(sender) = sender.and_then(|sender| self.launches.get_mut(&sender)) {
@@ -220,7 +220,7 @@ impl Graph {
     }
 
     /// A request that was deferred is run or refused.
-    pub(crate) fn resume(&mut self, id: Deferred) {
+    pub(crate) fn resume(&mut self, id: DeferredId) {
         let Some(Request { ends, .. }) = self.requests.remove(&id) else {
             return;
         };
@@ -311,7 +311,7 @@ impl Graph {
         let Some(from) = self.launches.get(&launch) else {
             return;
         };
-        let mut request = |id: Deferred| {
+        let mut request = |id: DeferredId| {
             let object = self.requests.get(&id).map(|request| request.object);
             let holder = object.and_then(|object| self.holders.get(&object));
             if let Some(&holder) = holder.filter(|&&holder| self.is_alive(holder)) {
@@ -321,11 +321,11 @@ impl Graph {
         from.is_deferred.into_iter().for_each(&mut request);
         for (&id, &place) in &from.sent {
             let is_waited_for = match (place, from.waits) {
-                (Place::Line, _) => true,
-                (Place::Ring(channel, at), Some(Wait::Tail(of, tail))) => {
+                (RequestPlace::MailLine, _) => true,
+                (RequestPlace::Ring(channel, at), Some(Wait::Tail(of, tail))) => {
                     (channel, at) == (of, tail)
                 }
-                (Place::Ring(..), _) => false,
+                (RequestPlace::Ring(..), _) => false,
             };
             if is_waited_for {
                 request(id);

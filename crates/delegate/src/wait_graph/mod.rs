@@ -18,7 +18,7 @@
 
 mod graph;
 
-pub(crate) use self::graph::{Address, Deferred, Place, Wait};
+pub(crate) use self::graph::{Address, DeferredId, RequestPlace, Wait};
 
 use self::graph::{Graph, Refused};
 use crate::error::CircularWait;
@@ -44,23 +44,23 @@ struct Join {
     refusal: Option<CircularWait>,
 }
 
-struct Circle {
+struct WaitGraph {
     graph: Graph,
     held: BTreeMap<Address, Held>,
     joins: BTreeMap<LaunchId, Join>,
     /// Requests that their trustees have still to refuse.
-    refused: BTreeMap<Deferred, (Address, CircularWait)>,
+    refused: BTreeMap<DeferredId, (Address, CircularWait)>,
 }
 
-static CIRCLE: Mutex<Circle> = Mutex::new(Circle {
+static WAIT_GRAPH: Mutex<WaitGraph> = Mutex::new(WaitGraph {
     graph: Graph::new(),
     held: BTreeMap::new(),
     joins: BTreeMap::new(),
     refused: BTreeMap::new(),
 });
 
-fn circle() -> MutexGuard<'static, Circle> {
-    CIRCLE.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, WaitGraph> {
+    WAIT_GRAPH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The address by which the graph knows something.
@@ -70,7 +70,7 @@ pub(crate) fn address<T>(of: *const T) -> Address {
 
 /// A new launch on `home`, by `parent` and its channel if a launched closure makes it.
 pub(crate) fn number(home: &Shared, parent: Option<(LaunchId, Address)>) -> LaunchId {
-    circle().graph.launch(address(home), parent)
+    lock().graph.launch(address(home), parent)
 }
 
 /// `launch` holds `object` from now on.
@@ -81,105 +81,105 @@ pub(crate) fn hold(launch: LaunchId, object: *mut Header) {
         name: describe(header),
         trustee: Arc::clone(&header.trustee),
     };
-    let mut circle = circle();
-    circle.held.insert(address(object), held);
-    circle.graph.hold(launch, address(object));
+    let mut waits = lock();
+    waits.held.insert(address(object), held);
+    waits.graph.hold(launch, address(object));
 }
 
 /// Nobody holds `object` any more.
 pub(crate) fn release(object: *mut Header) {
-    let mut circle = circle();
-    let held = circle.held.remove(&address(object));
-    circle.graph.release(address(object));
-    drop(circle);
+    let mut waits = lock();
+    let held = waits.held.remove(&address(object));
+    waits.graph.release(address(object));
+    drop(waits);
     // Perhaps the last count of its trustee.
     drop(held);
 }
 
 /// `launch` has ended, or will not begin.
 pub(crate) fn end(launch: LaunchId) {
-    circle().graph.end(launch);
+    lock().graph.end(launch);
 }
 
 /// The coroutine of `launch` ends.
 pub(crate) fn forget(launch: LaunchId) {
-    circle().graph.forget(launch);
+    lock().graph.forget(launch);
 }
 
 /// A request to `object`, which is held, waits at `place`: see [`Graph::defer`].
 pub(crate) fn defer(
     object: *mut Header,
-    place: Place,
+    place: RequestPlace,
     sender: Option<LaunchId>,
     launch: Option<LaunchId>,
-) -> Result<Deferred, CircularWait> {
-    let mut circle = circle();
-    let deferred = circle.graph.defer(address(object), place, sender, launch);
-    deferred.map_err(|objects| circle.name(&objects))
+) -> Result<DeferredId, CircularWait> {
+    let mut waits = lock();
+    let deferred = waits.graph.defer(address(object), place, sender, launch);
+    deferred.map_err(|objects| waits.name(&objects))
 }
 
 /// A request that was deferred is about to be run, or refused.
-pub(crate) fn resume(deferred: Deferred) {
-    let mut circle = circle();
-    circle.graph.resume(deferred);
-    circle.refused.remove(&deferred);
+pub(crate) fn resume(deferred: DeferredId) {
+    let mut waits = lock();
+    waits.graph.resume(deferred);
+    waits.refused.remove(&deferred);
 }
 
 /// `launch` waits from now on, unless it would do so in a ring of which nothing can be refused.
 pub(crate) fn wait(launch: LaunchId, wait: Wait) -> Result<(), CircularWait> {
-    let mut circle = circle();
-    let refused = circle.graph.wait(launch, wait);
-    refuse(circle, refused)
+    let mut waits = lock();
+    let refused = waits.graph.wait(launch, wait);
+    refuse(waits, refused)
 }
 
 /// `launch` blocks its trustee's thread from now on, and launches there wait for it, unless that closed
 /// a ring of which nothing can be refused.
 pub(crate) fn block(launch: LaunchId) -> Result<(), CircularWait> {
-    let mut circle = circle();
-    let refused = circle.graph.block(launch);
-    refuse(circle, refused)
+    let mut waits = lock();
+    let refused = waits.graph.block(launch);
+    refuse(waits, refused)
 }
 
 /// `launch` blocks nobody any more.
 pub(crate) fn unblock(launch: LaunchId) {
-    circle().graph.unblock(launch);
+    lock().graph.unblock(launch);
 }
 
 /// `launch` joins another one from now on, unless that closed a ring. It is woken by `waker` where
 /// that is [refused](refusal_of_join) later.
 pub(crate) fn join(launch: LaunchId, other: LaunchId, waker: Waker) -> Result<(), CircularWait> {
-    let mut circle = circle();
+    let mut waits = lock();
     let refusal = None;
-    circle.joins.insert(launch, Join { waker, refusal });
-    let refused = circle.graph.wait(launch, Wait::Join(other));
-    let joined = refuse(circle, refused);
+    waits.joins.insert(launch, Join { waker, refusal });
+    let refused = waits.graph.wait(launch, Wait::Join(other));
+    let joined = refuse(waits, refused);
     if joined.is_err() {
-        self::circle().joins.remove(&launch);
+        lock().joins.remove(&launch);
     }
     joined
 }
 
 /// Why `launch` is to join no longer.
 pub(crate) fn refusal_of_join(launch: LaunchId) -> Option<CircularWait> {
-    circle().joins.get_mut(&launch)?.refusal.take()
+    lock().joins.get_mut(&launch)?.refusal.take()
 }
 
 /// `launch` waits no more.
 pub(crate) fn go_on(launch: LaunchId) {
-    let mut circle = circle();
-    circle.graph.go_on(launch);
-    let join = circle.joins.remove(&launch);
-    drop(circle);
+    let mut waits = lock();
+    waits.graph.go_on(launch);
+    let join = waits.joins.remove(&launch);
+    drop(waits);
     drop(join);
 }
 
 /// The objects of `trustee` that are held, by their names, for reports; and of each what closures hold
 /// for which its own waits.
 pub(crate) fn held(trustee: &Shared) -> Vec<(String, Vec<String>)> {
-    let circle = circle();
-    let held = circle.graph.held(address(trustee)).into_iter();
+    let waits = lock();
+    let held = waits.graph.held(address(trustee)).into_iter();
     let held = held.filter_map(|(object, waits_for)| {
-        let name = |object| circle.held.get(&object).map(|held| held.name.clone());
+        let name = |object| waits.held.get(&object).map(|held| held.name.clone());
         let waits_for = waits_for.into_iter().map(|other| {
             let other = other.and_then(name);
             other.unwrap_or_else(|| String::from("a launch that holds nothing"))
@@ -190,10 +190,10 @@ pub(crate) fn held(trustee: &Shared) -> Vec<(String, Vec<String>)> {
 }
 
 /// The requests that wait on `trustee` and are to be refused.
-pub(crate) fn take_refused(trustee: &Shared) -> Vec<(Deferred, CircularWait)> {
-    let mut circle = circle();
+pub(crate) fn take_refused(trustee: &Shared) -> Vec<(DeferredId, CircularWait)> {
+    let mut waits = lock();
     let mut its = Vec::new();
-    circle.refused.retain(|&deferred, (of, ring)| {
+    waits.refused.retain(|&deferred, (of, ring)| {
         let is_its = *of == address(trustee);
         if is_its {
             its.push((deferred, ring.clone()));
@@ -203,7 +203,7 @@ pub(crate) fn take_refused(trustee: &Shared) -> Vec<(Deferred, CircularWait)> {
     its
 }
 
-impl Circle {
+impl WaitGraph {
     fn name(&self, objects: &[Address]) -> CircularWait {
         let name = |object| self.held.get(object).map(|held| held.name.clone());
         CircularWait::new(objects.iter().filter_map(name).collect())
@@ -212,24 +212,24 @@ impl Circle {
 
 /// Tells those that are refused; not under the lock.
 fn refuse(
-    mut circle: MutexGuard<'_, Circle>,
+    mut waits: MutexGuard<'_, WaitGraph>,
     refused: Vec<(Option<Refused>, Vec<Address>)>,
 ) -> Result<(), CircularWait> {
     let (mut trustees, mut wakers, mut result) = (Vec::new(), Vec::new(), Ok(()));
     for (what, objects) in refused {
-        let ring = circle.name(&objects);
+        let ring = waits.name(&objects);
         match what {
             Some(Refused::Request(deferred, object)) => {
-                // Deferred there, so it is held.
-                if let Some(held) = circle.held.get(&object) {
+                // DeferredId there, so it is held.
+                if let Some(held) = waits.held.get(&object) {
                     let trustee = Arc::clone(&held.trustee);
                     let of = address(ptr::from_ref::<Shared>(&trustee));
-                    circle.refused.insert(deferred, (of, ring));
+                    waits.refused.insert(deferred, (of, ring));
                     trustees.push(trustee);
                 }
             }
             Some(Refused::Join(launch)) => {
-                if let Some(join) = circle.joins.get_mut(&launch) {
+                if let Some(join) = waits.joins.get_mut(&launch) {
                     join.refusal = Some(ring);
                     wakers.push(join.waker.clone());
                 }
@@ -237,7 +237,7 @@ fn refuse(
             Some(Refused::Wait) | None => result = Err(ring),
         }
     }
-    drop(circle);
+    drop(waits);
     for trustee in trustees {
         trustee.tell_of_refusals();
     }

@@ -9,7 +9,7 @@ use std::ptr;
 
 /// What a node announces, and so what it is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum News {
     /// `Channel::register`.
     Register,
     /// `Channel::detach`.
@@ -25,14 +25,14 @@ pub(crate) enum Kind {
 /// A link of the stack, part of what it announces.
 pub(crate) struct Node {
     next: AtomicPtr<Node>,
-    pub(crate) kind: Kind,
+    pub(crate) news: News,
 }
 
 impl Node {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(news: News) -> Self {
         Self {
             next: AtomicPtr::new(ptr::null_mut()),
-            kind,
+            news,
         }
     }
 }

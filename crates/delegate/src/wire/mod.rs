@@ -4,7 +4,7 @@
 //!            client writes                         trustee writes
 //!  mail   +------------------------------------+
 //!  line   | word: (ring cursor, call number)   |   done: the mail it answers
-//!         | lone call: vtable, object, 4 words |   4 words of result
+//!         | mail call: vtable, object, 4 words |   4 words of result
 //!         +------------------------------------+
 //!  head   | position of every request, at once |
 //!         +------------------------------------+
@@ -21,7 +21,7 @@
 //! heads too (the *live tail*), so that no accepted request waits for its client. The
 //! trustee writes results into the answer ring and then advances *tail* once per batch.
 //!
-//! **A lone call** travels in the mail line itself and is answered there: one line goes
+//! **A mail call** travels in the mail line itself and is answered there: one line goes
 //! to and fro. Its mail word publishes everything the client has in the ring, so it runs
 //! behind it.
 //!
@@ -31,7 +31,7 @@ pub(crate) mod inbox;
 pub(crate) mod ring;
 pub(crate) mod word;
 
-use self::inbox::{Kind, Node};
+use self::inbox::{News, Node};
 use self::ring::{Rings, View};
 use crate::error::Faults;
 use corelay_sync::facade::Shadow;
@@ -46,15 +46,15 @@ use std::any::Any;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LaunchId(pub(crate) u64);
 
-/// Words of a lone call that travel in the mail line.
+/// Words of a mail call that travel in the mail line.
 pub(crate) const MAIL_WORDS: usize = 4;
 
-/// The line that a lone call travels in, and whose first word the trustee polls.
+/// The line that a mail call travels in, and whose first word the trustee polls.
 #[repr(C, align(64))]
 pub(crate) struct MailLine {
     /// [`Mail`](word::Mail), written by the client.
     pub(crate) word: AtomicU64,
-    /// The mail that the last lone call came with, written by the trustee.
+    /// The mail that the last mail call came with, written by the trustee.
     pub(crate) done: AtomicU64,
     /// Vtable, object, [`MAIL_WORDS`] of captures; then results or a fault.
     pub(crate) call: UnsafeCell<[u64; 2 + MAIL_WORDS]>,
@@ -132,14 +132,14 @@ impl Channel {
             first,
             first_requests,
             first_answers,
-            register: Node::new(Kind::Register),
-            detach: Node::new(Kind::Detach),
+            register: Node::new(News::Register),
+            detach: Node::new(News::Detach),
             launches: AtomicU64::new(0),
             launch,
         }
     }
 
-    /// The mail of the last lone call that has run.
+    /// The mail of the last mail call that has run.
     #[inline(always)]
     pub(crate) fn done(&self) -> word::Mail {
         // Acquire: pairs with the Release of `Lane::run_call`; publishes the result.

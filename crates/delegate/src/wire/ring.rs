@@ -19,11 +19,11 @@ pub(crate) const MAX_ANSWER_WORDS: usize = 8;
 const SLACK: usize = 1 + MAX_CAPTURE_WORDS;
 
 /// Units that are never given to ordinary requests: the jump into a larger ring takes
-/// [`JUMP_UNITS`], and the carry of [`Position`](super::word::Position) one.
-pub(crate) const SPARE: usize = JUMP_UNITS + 1;
+/// [`GROWTH_UNITS`], and the carry of [`Position`](super::word::Position) one.
+pub(crate) const SPARE: usize = GROWTH_UNITS + 1;
 
 /// Units of a jump record.
-pub(crate) const JUMP_UNITS: usize = 2;
+pub(crate) const GROWTH_UNITS: usize = 2;
 
 /// Units of the first ring. With it a channel takes less than 4 KiB.
 pub(crate) const FIRST_UNITS: usize = if corelay_sync::facade::MODEL { 16 } else { 64 };

@@ -20,7 +20,7 @@ pub(crate) const fn step(units: usize) -> u64 {
 }
 
 /// What a jump of `units` adds: room, but no request.
-pub(crate) const fn jump_step(units: usize) -> u64 {
+pub(crate) const fn growth_step(units: usize) -> u64 {
     (units as u64) << 32
 }
 
@@ -64,7 +64,7 @@ pub(crate) const fn is_past(a: u32, b: u32) -> bool {
 }
 
 /// The word a trustee polls: the ring is published up to `cursor`, and behind it waits
-/// the lone call number `call`.
+/// the mail call number `call`.
 ///
 /// ```text
 /// 63            32 31           1   0
@@ -89,31 +89,31 @@ impl Mail {
         (self.0 >> 32) as u32
     }
 
-    /// True where the two words speak of different lone calls.
+    /// True where the two words speak of different mail calls.
     #[inline(always)]
     pub(crate) const fn call_differs(self, other: Self) -> bool {
         (self.0 ^ other.0) & Self::CALLS != 0
     }
 
-    /// The ring is published up to `cursor`; the lone call stays what it was.
+    /// The ring is published up to `cursor`; the mail call stays what it was.
     #[inline(always)]
     pub(crate) const fn with_cursor(self, cursor: u32) -> Self {
         Self(((cursor as u64) << 32) | (self.0 & Self::CALLS))
     }
 
-    /// The ring is published up to `cursor`, and a new lone call waits behind it.
+    /// The ring is published up to `cursor`, and a new mail call waits behind it.
     #[inline(always)]
     pub(crate) const fn with_next_call(self, cursor: u32) -> Self {
         Self(((cursor as u64) << 32) | ((self.0.wrapping_add(2)) & Self::CALLS))
     }
 
-    /// The lone call is taken back.
+    /// The mail call is taken back.
     #[inline(always)]
     pub(crate) const fn with_previous_call(self) -> Self {
         Self(self.0 & !Self::CALLS | self.0.wrapping_sub(2) & Self::CALLS)
     }
 
-    /// As an answer: the lone call faulted.
+    /// As an answer: the mail call faulted.
     #[inline(always)]
     pub(crate) const fn faulted(self) -> Self {
         Self(self.0 | Self::FAULT)
@@ -147,9 +147,9 @@ mod tests {
             let carry = u32::from(count == u32::MAX);
             prop_assert_eq!(next.count(), count.wrapping_add(1));
             prop_assert_eq!(next.cursor(), cursor.wrapping_add(units as u32 + carry));
-            let jumped = at.after(jump_step(units));
-            prop_assert_eq!(jumped.count(), count);
-            prop_assert_eq!(jumped.cursor(), cursor.wrapping_add(units as u32));
+            let grown = at.after(growth_step(units));
+            prop_assert_eq!(grown.count(), count);
+            prop_assert_eq!(grown.cursor(), cursor.wrapping_add(units as u32));
         }
 
         #[test]

@@ -16,8 +16,6 @@ mod launch_ends;
 mod launch_guards;
 mod launch_rings;
 mod launches;
-mod lone;
-mod lone_ends;
 mod promise_01_typed;
 mod promise_02_borrowing;
 mod promise_03_accepted;
@@ -33,6 +31,8 @@ mod promise_10_idle;
 mod promise_11_shutdown;
 mod report;
 mod rings;
+mod single_request;
+mod single_request_ends;
 mod stress;
 mod support;
 #[path = "../../../sync/tests/toy/mod.rs"]

@@ -154,7 +154,7 @@ fn promise_04_fifo_through_sleeps() {
     );
 }
 
-/// A lone call runs behind everything that its client has asked for before.
+/// A mail call runs behind everything that its client has asked for before.
 #[test]
 fn promise_04_apply_sees_what_was_posted() {
     let _watch = watchdog();

@@ -242,7 +242,7 @@ fn polls_and_failed_pops_are_counted() {
 
 /// The same of a request that travels alone, in a line of its own.
 #[test]
-fn polls_for_a_lone_request_are_counted() {
+fn polls_for_a_single_request_are_counted() {
     let _watch = watchdog();
     let trustees = start(observed());
     let _client = ClientGuard::named("client");
@@ -266,7 +266,7 @@ fn polls_for_a_lone_request_are_counted() {
     assert_eq!(counted().polls, 6, "nothing is waited for");
 }
 
-/// Lone requests and streams; the sampled ones took at least as long as they were held up.
+/// Single requests and streams; the sampled ones took at least as long as they were held up.
 #[test]
 fn latencies_are_sampled() {
     let _watch = watchdog();

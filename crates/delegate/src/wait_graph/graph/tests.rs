@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const OBJECTS: usize = 4;
 const HOMES: usize = 3;
 const CHANNELS: usize = 3;
-const MOST: usize = 10;
+const MAX_LAUNCHES: usize = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -33,9 +33,9 @@ struct Known {
 }
 
 struct Sent {
-    id: Deferred,
+    id: DeferredId,
     object: usize,
-    place: Place,
+    place: RequestPlace,
     sender: Option<usize>,
     launch: Option<usize>,
 }
@@ -55,10 +55,12 @@ impl World {
         matches!(self.launches[launch].phase, Phase::New | Phase::Begun)
     }
 
-    fn waits_at(&self, launch: usize, place: Place) -> bool {
+    fn waits_at(&self, launch: usize, place: RequestPlace) -> bool {
         match (place, self.launches[launch].waits) {
-            (Place::Line, _) => true,
-            (Place::Ring(channel, at), Some(Waits::Tail(of, tail))) => (channel, at) == (of, tail),
+            (RequestPlace::MailLine, _) => true,
+            (RequestPlace::Ring(channel, at), Some(Waits::Tail(of, tail))) => {
+                (channel, at) == (of, tail)
+            }
             _ => false,
         }
     }
@@ -86,7 +88,7 @@ impl World {
     /// By all paths.
     fn has_ring(&self) -> bool {
         let n = self.launches.len();
-        let mut reaches = [[false; MOST]; MOST];
+        let mut reaches = [[false; MAX_LAUNCHES]; MAX_LAUNCHES];
         for (from, to) in (0..n).flat_map(|from| (0..n).map(move |to| (from, to))) {
             reaches[from][to] = self.is_edge(from, to);
         }
@@ -100,7 +102,7 @@ impl World {
         (0..n).any(|launch| reaches[launch][launch])
     }
 
-    fn forget_request(&mut self, id: Deferred) -> Option<Sent> {
+    fn forget_request(&mut self, id: DeferredId) -> Option<Sent> {
         let place = self.requests.iter().position(|request| request.id == id)?;
         Some(self.requests.swap_remove(place))
     }
@@ -125,7 +127,7 @@ fn step(graph: &mut Graph, world: &mut World, [what, a, b, c]: [u8; 4]) {
     let (a, b, c) = (usize::from(a), usize::from(b), usize::from(c));
     let n = world.launches.len();
     if what % 10 == 0 || n == 0 {
-        if n < MOST {
+        if n < MAX_LAUNCHES {
             let parent = (n > 0 && b % 2 == 0).then(|| (c % n, c / 7 % CHANNELS));
             let runs = |launch: &Known| launch.phase == Phase::Begun && launch.waits.is_none();
             let parent = parent.filter(|&(parent, _)| runs(&world.launches[parent]));
@@ -150,7 +152,8 @@ fn step(graph: &mut Graph, world: &mut World, [what, a, b, c]: [u8; 4]) {
         ..
     } = world.launches[launch];
     let runs = matches!(phase, Phase::Begun | Phase::Ended) && waits.is_none();
-    let calls = |request: &Sent| request.sender == Some(launch) && request.place == Place::Line;
+    let calls =
+        |request: &Sent| request.sender == Some(launch) && request.place == RequestPlace::MailLine;
     let is_in_call = world.requests.iter().any(calls);
     let object = b % OBJECTS;
     match what % 10 {
@@ -214,13 +217,13 @@ fn defer(graph: &mut Graph, world: &mut World, [who, object, c]: [usize; 3], may
     }
     world.positions += 1;
     let place = if c % 2 == 0 && launch.is_none() {
-        Place::Line
+        RequestPlace::MailLine
     } else {
-        Place::Ring(c % CHANNELS, world.positions)
+        RequestPlace::Ring(c % CHANNELS, world.positions)
     };
     let number = |launch: Option<usize>| launch.map(|launch| world.launches[launch].number);
     let result = graph.defer(object, place, number(sender), number(launch));
-    let id = *result.as_ref().unwrap_or(&Deferred(0));
+    let id = *result.as_ref().unwrap_or(&DeferredId(0));
     world.requests.push(Sent {
         id,
         object,
@@ -237,7 +240,7 @@ fn defer(graph: &mut Graph, world: &mut World, [who, object, c]: [usize; 3], may
 
 fn wait(graph: &mut Graph, world: &mut World, [launch, b, c]: [usize; 3]) {
     let mine = |request: &&Sent| request.sender == Some(launch);
-    let places: Vec<Place> = world
+    let places: Vec<RequestPlace> = world
         .requests
         .iter()
         .filter(mine)
@@ -248,7 +251,7 @@ fn wait(graph: &mut Graph, world: &mut World, [launch, b, c]: [usize; 3]) {
         1 => Waits::Launches(b % CHANNELS),
         2 if b % 3 == 0 => Waits::End(b / 3 % HOMES),
         _ => match places.get(b % places.len().max(1)) {
-            Some(&Place::Ring(channel, at)) => Waits::Tail(channel, at),
+            Some(&RequestPlace::Ring(channel, at)) => Waits::Tail(channel, at),
             _ => Waits::Tail(b % CHANNELS, 0),
         },
     };

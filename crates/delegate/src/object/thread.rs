@@ -2,32 +2,32 @@
 //! doorbell and give it work.
 
 use crate::policy::bell::Bell;
-use crate::wire::inbox::{Kind, Node};
+use crate::wire::inbox::{News, Node};
 use corelay_sync::facade::sync::Mutex;
 use corelay_sync::wait::Sleeper;
 use std::any::Any;
 use std::sync::OnceLock;
 
 /// Work for the trustee, which knows its type: this module does not know trustees.
-pub(crate) type Job = Box<dyn Any + Send>;
+pub(crate) type AnyWork = Box<dyn Any + Send>;
 
 /// The part of a trustee's shared state that concerns its thread.
-pub(crate) struct Seat {
+pub(crate) struct TrusteeThread {
     pub(crate) bell: Bell,
     /// The sleeper of the trustee's thread.
     sleeper: OnceLock<std::sync::Arc<Sleeper>>,
-    job: Mutex<Option<Job>>,
+    work: Mutex<Option<AnyWork>>,
     /// Announces a job.
-    pub(crate) work: Node,
+    pub(crate) work_node: Node,
 }
 
-impl Seat {
+impl TrusteeThread {
     pub(crate) fn new() -> Self {
         Self {
             bell: Bell::new(),
             sleeper: OnceLock::new(),
-            job: Mutex::new(None),
-            work: Node::new(Kind::Work),
+            work: Mutex::new(None),
+            work_node: Node::new(News::Work),
         }
     }
 
@@ -45,12 +45,12 @@ impl Seat {
     }
 
     /// Leaves a job, to be announced by [`work`](Self::work).
-    pub(crate) fn give(&self, job: Job) {
-        *self.job.lock().expect("never poisoned") = Some(job);
+    pub(crate) fn give(&self, work: AnyWork) {
+        *self.work.lock().expect("never poisoned") = Some(work);
     }
 
     /// The job that has been announced.
-    pub(crate) fn take(&self) -> Option<Job> {
-        self.job.lock().expect("never poisoned").take()
+    pub(crate) fn take(&self) -> Option<AnyWork> {
+        self.work.lock().expect("never poisoned").take()
     }
 }

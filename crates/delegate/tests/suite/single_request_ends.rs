@@ -1,7 +1,7 @@
 //! A lone `apply_then`, as in `lone`, where something fails or ends: its closure, its callback
 //! or a destructor; its object, its thread or its trustee.
 
-use crate::lone::{Said, note, two};
+use crate::single_request::{Said, note, two};
 use crate::support::{
     Gate, OnDrop, Tally, call_from_elsewhere, hold_up_from_elsewhere, one, panic_of, scaled, until,
     watchdog,
@@ -20,7 +20,7 @@ use std::thread;
 /// The first failure is the lone one's, although what came behind was refused, and said so,
 /// before the client looked.
 #[test]
-fn promise_06_the_first_failure_is_the_lone_ones() {
+fn promise_06_the_first_failure_is_the_single_ones() {
     let _watch = watchdog();
     for earlier in [false, true] {
         let trustees = one();
@@ -63,7 +63,7 @@ fn promise_06_the_first_failure_is_the_lone_ones() {
     }
 }
 
-/// A callback that is dropped because its lone request has failed is dropped by its own
+/// A callback that is dropped because its single request has failed is dropped by its own
 /// client's reaping, not inside a callback that happens to need the line.
 #[test]
 fn promise_06_a_failed_ones_callback_is_dropped_in_its_turn() {
@@ -122,7 +122,7 @@ fn promise_06_destructors_that_panic() {
 }
 
 #[test]
-fn promise_07_a_lone_closure_is_a_leaf() {
+fn promise_07_a_single_closure_is_a_leaf() {
     let _watch = watchdog();
     let trustees = one();
     let (t, inner) = (trustees.entrust(()), trustees.entrust(()));
@@ -137,7 +137,7 @@ fn promise_07_a_lone_closure_is_a_leaf() {
     assert!(
         failed
             .message()
-            .contains("promise_07_a_lone_closure_is_a_leaf")
+            .contains("promise_07_a_single_closure_is_a_leaf")
     );
 }
 
@@ -161,7 +161,7 @@ fn promise_08_an_object_outlives_its_lone_request() {
 }
 
 #[test]
-fn promise_09_a_thread_ends_with_a_lone_request() {
+fn promise_09_a_thread_ends_with_a_single_request() {
     let _watch = watchdog();
     let trustees = one();
     let t = trustees.entrust(Vec::new());
@@ -197,7 +197,7 @@ fn promise_09_a_thread_ends_with_a_lone_request() {
 /// A temporary client: the destructor of a thread-local value asks, before or after the
 /// thread's own clients have gone.
 #[test]
-fn promise_09_a_lone_request_from_a_destructor() {
+fn promise_09_a_single_request_from_a_destructor() {
     thread_local!(static LAST: RefCell<Option<OnDrop<Box<dyn FnOnce()>>>> = const { RefCell::new(None) });
 
     let _watch = watchdog();

@@ -1,6 +1,6 @@
 //! A lone `apply_then` travels in the mail line. Here each test's first one does: its thread
 //! has nothing in flight and has not been busy. Its order and its bounds; what becomes of it
-//! where something fails or ends is in `lone_ends`.
+//! where something fails or ends is in `single_request_ends`.
 
 use crate::support::{
     Gate, Rng, Tally, call_from_elsewhere, hold_up_from_elsewhere, one, panic_of, scaled, start,
@@ -166,7 +166,7 @@ fn promise_04_callbacks_keep_their_order_when_one_needs_the_line() {
 /// A callback of another trustee calls while the lone answer lies in the line, or is still
 /// to come.
 #[test]
-fn promise_05_a_callback_calls_over_a_lone_answer() {
+fn promise_05_a_callback_calls_over_a_single_answer() {
     let _watch = watchdog();
     for answered in [true, false] {
         for window in [1, 4] {
@@ -213,7 +213,7 @@ fn promise_05_a_callback_calls_over_a_lone_answer() {
 // ---- bounds ----
 
 #[test]
-fn promise_05_a_lone_request_counts_in_the_window() {
+fn promise_05_a_single_request_counts_in_the_window() {
     let _watch = watchdog();
     for window in [1usize, 2, 3, 8] {
         let (_trustees, a, b) = two(window);
@@ -420,7 +420,7 @@ impl Line {
     }
 }
 
-/// Lone requests, streams, calls and polls of several clients and trustees. Each trustee runs
+/// Single requests, streams, calls and polls of several clients and trustees. Each trustee runs
 /// each client's in order, and callbacks of one trustee come in order.
 #[test]
 fn stress_in_order() {

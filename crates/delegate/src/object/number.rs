@@ -4,12 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 /// A number that no other living trustee has. Given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Slot(u32);
+pub(crate) struct TrusteeNumber(u32);
 
 /// The numbers in use.
 static TAKEN: Mutex<Vec<bool>> = Mutex::new(Vec::new());
 
-impl Slot {
+impl TrusteeNumber {
     /// Takes the smallest free number.
     pub(crate) fn take() -> Self {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for TrusteeNumber {
     fn drop(&mut self) {
         TAKEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0 as usize] = false;
     }
